@@ -1,0 +1,1 @@
+"""Codec of the `_metadata` file of Flink checkpoints and savepoints."""
