@@ -5,4 +5,23 @@ Importing this package imports neither PySpark nor a JVM.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spark_ckpt.jars import jar_path
+    from spark_ckpt.session import configure
+
+__all__ = ["__version__", "configure", "jar_path"]
+
 __version__ = "0.1.0"
+
+_HOMES = {"configure": "spark_ckpt.session", "jar_path": "spark_ckpt.jars"}
+
+
+def __getattr__(name: str) -> object:
+    """Import the module behind a public name only when the name is used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

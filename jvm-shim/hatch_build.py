@@ -1,0 +1,147 @@
+"""Build hook: compiles the shim with Maven and puts its jars into the wheel as data of `spark_ckpt.jars`.
+
+Hatchling calls it for wheels and editable installs. Run as a program, it only refreshes the jars in the source tree:
+
+    python jvm-shim/hatch_build.py
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # the package is not installed while it is being built
+
+from spark_ckpt import __version__  # noqa: E402
+from spark_ckpt.jars import SUPPORTED_SPARK, jar_name  # noqa: E402
+
+SHIM = ROOT / "jvm-shim"
+JARS = ROOT / "spark_ckpt" / "jars"
+JAR_NAMES = {minor: jar_name(minor, __version__) for minor in SUPPORTED_SPARK}
+REQUIRED_JAVA = 17
+
+
+class JarBuildError(RuntimeError):
+    """The jar cannot be built here. The message says what is missing and how to get it."""
+
+
+class JarBuildHook(BuildHookInterface[Any]):
+    """Adds one jar per supported Spark minor version to the wheel, and checks the finished wheel for them."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Build what is missing or out of date before hatchling collects the files."""
+        if self.target_name != "wheel":
+            return
+        for jar in build_jars():
+            build_data["artifacts"].append(f"/{jar.relative_to(ROOT).as_posix()}")
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Fail the build unless the wheel holds exactly the jars that it has to hold."""
+        if self.target_name == "wheel" and version != "editable":
+            check_wheel(Path(artifact_path), set(JAR_NAMES.values()))
+
+
+def build_jars() -> list[Path]:
+    """Put an up-to-date jar for each supported Spark minor version into the package; return their paths."""
+    for stale in JARS.glob("*.jar"):
+        if stale.name not in JAR_NAMES.values():
+            stale.unlink()
+    jars = []
+    for minor, name in JAR_NAMES.items():
+        jar = JARS / name
+        if not is_current(jar):
+            print(f"building {name} with Maven", file=sys.stderr, flush=True)
+            compile_shim(minor, SUPPORTED_SPARK[minor])
+            publish(SHIM / "shim" / "target" / name, jar)
+        jars.append(jar)
+    return jars
+
+
+def is_current(jar: Path) -> bool:
+    """Whether the jar exists and is younger than everything that it is made of."""
+    if not jar.is_file():
+        return False
+    inputs = [SHIM / "pom.xml", SHIM / "shim" / "pom.xml", *(SHIM / "shim" / "src" / "main").rglob("*")]
+    return all(source.stat().st_mtime <= jar.stat().st_mtime for source in inputs)
+
+
+def compile_shim(minor: str, spark_version: str) -> None:
+    """Run Maven on the shim for one Spark version."""
+    maven = find_maven()
+    check_java(maven)
+    command = [maven, "-q", "-B", "-DskipTests", "-pl", "shim"]
+    command += [f"-Dspark.minor={minor}", f"-Dspark.version={spark_version}", "package"]
+    result = subprocess.run(command, cwd=SHIM, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if result.returncode != 0:
+        tail = "\n".join(result.stdout.strip().splitlines()[-30:])
+        raise JarBuildError(f"Maven could not build the shim for Spark {minor} ({' '.join(command)}):\n{tail}")
+
+
+def publish(built: Path, jar: Path) -> None:
+    """Copy the jar that Maven left, visible whole or not at all: other builds may be reading the old one."""
+    if not built.is_file():
+        raise JarBuildError(f"Maven ended well but left no {built}: its name and the version of the package disagree")
+    partial = jar.with_suffix(f".{os.getpid()}.tmp")
+    shutil.copyfile(built, partial)
+    partial.replace(jar)
+
+
+def find_maven() -> str:
+    """Path of the `mvn` command."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise JarBuildError(
+            "building spark-ckpt from source compiles its jar and needs Maven 3.8 or newer, but there is no 'mvn' on "
+            "the PATH: install Maven (and a JDK 17), or install a wheel of spark-ckpt, which has the jar inside"
+        )
+    return maven
+
+
+def check_java(maven: str, environment: Mapping[str, str] | None = None) -> None:
+    """Fail unless Maven will run on Java 17 or newer."""
+    remedy = (
+        "install a JDK 17 and, if there are several, let JAVA_HOME name it; or install a wheel of spark-ckpt, "
+        "which has the jar inside"
+    )
+    result = subprocess.run([maven, "-v"], capture_output=True, text=True, env=environment)
+    output = result.stdout + result.stderr
+    found = re.search(r"Java version: (?:1\.)?(\d+)", output)
+    if result.returncode != 0 or found is None:
+        raise JarBuildError(f"'mvn -v' fails, most often because there is no Java: {remedy}\n{output.strip()}")
+    if int(found.group(1)) < REQUIRED_JAVA:
+        raise JarBuildError(f"Maven runs on Java {found.group(1)}, and the shim needs {REQUIRED_JAVA}: {remedy}")
+
+
+def check_wheel(wheel: Path, expected: set[str]) -> None:
+    """Fail unless the wheel holds the expected jars and no other."""
+    with zipfile.ZipFile(wheel) as archive:
+        held = [Path(name).name for name in archive.namelist() if name.endswith(".jar")]
+    if sorted(held) != sorted(expected):
+        raise JarBuildError(f"{wheel.name} has to hold {sorted(expected)} and holds {sorted(held)}")
+
+
+def main() -> int:
+    """Refresh the jars of the source tree."""
+    try:
+        for jar in build_jars():
+            print(jar.relative_to(ROOT))
+    except JarBuildError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""The shim's jars: one for each minor version of Spark that this release supports, and how the right one is found.
+
+The jar lies beside this module, in the wheel and in an editable install alike; the build hook puts it there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from spark_ckpt.errors import JarNotFoundError, PySparkNotFoundError, UnsupportedSparkError
+
+SCALA_BINARY_VERSION = "2.13"
+
+SUPPORTED_SPARK: Mapping[str, str] = {"4.2": "4.2.0"}
+"""Each supported Spark minor version with the release that its jar is compiled against."""
+
+
+def jar_name(spark_minor: str, version: str) -> str:
+    """File name of the jar of release `version` of spark-ckpt for one Spark minor version."""
+    return f"spark-ckpt_{spark_minor}_{SCALA_BINARY_VERSION}-{version}.jar"
+
+
+def supported_minor(spark_version: str) -> str:
+    """The supported minor version that `spark_version` belongs to, or `UnsupportedSparkError`."""
+    match = re.match(r"\d+\.\d+(?=\.|$)", spark_version)
+    minor = match.group() if match else spark_version
+    if minor not in SUPPORTED_SPARK:
+        raise UnsupportedSparkError(spark_version, tuple(SUPPORTED_SPARK))
+    return minor
+
+
+def jar_path(spark_version: str | None = None) -> Path:
+    """The jar to put on Spark's class path.
+
+    `spark_version` is the version of Spark that will load it; by default that of the installed PySpark.
+    """
+    from spark_ckpt import __version__
+
+    minor = supported_minor(installed_pyspark() if spark_version is None else spark_version)
+    path = Path(__file__).resolve().parent / jar_name(minor, __version__)
+    if not path.is_file():
+        raise JarNotFoundError(path)
+    return path
+
+
+def installed_pyspark() -> str:
+    """Version of the PySpark that this Python imports."""
+    try:
+        import pyspark
+    except ImportError as error:
+        raise PySparkNotFoundError from error
+    return str(pyspark.__version__)

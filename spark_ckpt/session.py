@@ -1,0 +1,175 @@
+"""`configure`: the one call that makes a PySpark session use spark-ckpt."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from spark_ckpt.errors import PySparkNotFoundError, SessionConfigError
+from spark_ckpt.jars import jar_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+PROVIDER_CLASS = "org.apache.spark.sql.ckpt.CheckpointStateStoreProvider"
+OPTION_PREFIX = "spark.sql.streaming.stateStore.ckpt."
+JARS_KEY = "spark.jars"
+
+MIN_RETAINED = 2
+MAX_PARALLELISM = 32768
+
+
+def configure(
+    builder: SparkSession.Builder,
+    *,
+    store: str | None = None,
+    retained: int | None = None,
+    inline_threshold: int | None = None,
+    max_parallelism: int | None = None,
+    ack_threshold: int | None = None,
+    max_chain_deltas: int | None = None,
+    max_chain_delta_ratio: float | None = None,
+    bridge_timeout: float | None = None,
+    python: str | os.PathLike[str] | None = None,
+) -> SparkSession.Builder:
+    """Make the session that `builder` will create keep streaming state in Flink-style checkpoints.
+
+    Adds the jar to `spark.jars` and sets the state-store provider and the options that are given. What is set on the
+    builder already stays as it is; an option that is not given keeps its default (docs/settings.md has them).
+
+    Parameters
+    ----------
+    builder
+        The builder of a classic session. A Spark Connect session gets its provider from its server.
+    store
+        Completed-checkpoint store: "filesystem" (default) or "standalone".
+    retained
+        How many completed checkpoints to keep, at least 2.
+    inline_threshold
+        State of a subtask up to this many bytes is kept inside `_metadata`.
+    max_parallelism
+        Number of key groups of a query that starts new: its upper bound for partitions without sharing key groups.
+    ack_threshold
+        State up to this many bytes travels to the driver with the task's acknowledgement; more goes to a file.
+    max_chain_deltas, max_chain_delta_ratio
+        When a new base is due: after so many deltas, or when they outweigh this share of the last base.
+    bridge_timeout
+        Seconds that a task waits for the coordinator's answer.
+    python
+        The Python that runs the coordinator beside the driver, this one by default; spark_ckpt must be installed in it.
+
+    Returns
+    -------
+    The same builder.
+    """
+    if retained is not None and retained < MIN_RETAINED:
+        raise SessionConfigError(
+            f"retained={retained}: at least {MIN_RETAINED} checkpoints are kept, because the checkpoint of a batch is "
+            "complete before Spark commits the batch, and until then a restart needs the one before"
+        )
+    if max_parallelism is not None and not 1 <= max_parallelism <= MAX_PARALLELISM:
+        raise SessionConfigError(f"max_parallelism={max_parallelism} must be between 1 and {MAX_PARALLELISM}")
+    options = {
+        "store": store,
+        "retained": retained,
+        "inlineThreshold": inline_threshold,
+        "maxParallelism": max_parallelism,
+        "ackThreshold": ack_threshold,
+        "chain.maxDeltas": max_chain_deltas,
+        "chain.maxDeltaRatio": max_chain_delta_ratio,
+        "bridge.timeout": bridge_timeout,
+        "python": sys.executable if python is None else os.fspath(python),
+    }
+    jar = str(jar_path())
+    present = _settings_of(builder)
+    _refuse_connect(builder, present)
+    _refuse_other_provider(present)
+    if JARS_KEY not in present:
+        _refuse_jars_on_command_line(jar)
+    jars = _with_jar(present.get(JARS_KEY) or _running_driver_jars(jar), jar)
+
+    builder.config(JARS_KEY, ",".join(jars)).config(PROVIDER_KEY, PROVIDER_CLASS)
+    for name, value in options.items():
+        key = OPTION_PREFIX + name
+        if value is not None and key not in present:
+            builder.config(key, str(value))
+    return builder
+
+
+def _settings_of(builder: SparkSession.Builder) -> Mapping[str, Any]:
+    """What the user has set on the builder. PySpark offers no public way to read it back."""
+    settings = getattr(builder, "_options", None)
+    if not isinstance(settings, dict):
+        raise SessionConfigError(
+            f"configure() takes a SparkSession.Builder, for example SparkSession.builder, not {type(builder).__name__}"
+        )
+    return settings
+
+
+def _refuse_connect(builder: SparkSession.Builder, present: Mapping[str, Any]) -> None:
+    """A Connect client has no driver of its own: state-store settings belong to the server's start."""
+    api_mode = str(present.get("spark.api.mode", os.environ.get("SPARK_API_MODE", ""))).lower()
+    remote = (
+        type(builder).__module__.startswith("pyspark.sql.connect")
+        or "spark.remote" in present
+        or "SPARK_REMOTE" in os.environ
+        or api_mode == "connect"
+    )
+    if remote:
+        raise SessionConfigError(
+            "this builder makes a Spark Connect session, and its driver is on the server: start the server with the "
+            f"jar ({jar_path()}) in spark.jars and {PROVIDER_KEY}={PROVIDER_CLASS}, as in conf/spark-ckpt.properties"
+        )
+
+
+def _refuse_other_provider(present: Mapping[str, Any]) -> None:
+    chosen = present.get(PROVIDER_KEY)
+    if chosen not in (None, PROVIDER_CLASS):
+        raise SessionConfigError(
+            f"{PROVIDER_KEY} is set to {chosen} on this builder: remove that setting, or do not call configure()"
+        )
+
+
+def _refuse_jars_on_command_line(jar: str) -> None:
+    """`--jars` in PYSPARK_SUBMIT_ARGS replaces `spark.jars` without a word, and the provider would not be found."""
+    arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    if "--jars" in arguments[:-1] and jar not in arguments[arguments.index("--jars") + 1].split(","):
+        raise SessionConfigError(f"PYSPARK_SUBMIT_ARGS has --jars, which replaces spark.jars: add {jar} to it")
+
+
+def _running_driver_jars(jar: str) -> str:
+    """`spark.jars` of a driver JVM that runs already, after making sure that it finds our classes.
+
+    Under spark-submit the JVM is there before this program; `spark.jars` set now reaches executors, but the driver's
+    own class loader has been made, so the jar is added to it. A running session takes no more jars at all.
+    """
+    try:
+        from pyspark import SparkConf, SparkContext
+    except ImportError as error:
+        raise PySparkNotFoundError from error
+    context = SparkContext._active_spark_context
+    if context is None and SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return ""
+    SparkContext._ensure_initialized()
+    jvm: Any = SparkContext._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    if context is not None:
+        if loader.getResource(PROVIDER_CLASS.replace(".", "/") + ".class") is None:
+            raise SessionConfigError(
+                "a Spark session is running without spark-ckpt's jar, and a running session cannot take it: "
+                f"call configure() before the first getOrCreate(), stop that session, or start it with {jar} in spark.jars"
+            )
+        return str(context.getConf().get(JARS_KEY, ""))
+    if loader.getResource(PROVIDER_CLASS.replace(".", "/") + ".class") is None:
+        loader.addURL(jvm.java.io.File(jar).toURI().toURL())
+    return str(SparkConf().get(JARS_KEY, ""))
+
+
+def _with_jar(jars: str | Iterable[str], jar: str) -> list[str]:
+    """The jars as a list, with ours at the end unless it is among them."""
+    entries = [entry.strip() for entry in (jars.split(",") if isinstance(jars, str) else jars)]
+    return [entry for entry in dict.fromkeys([*entries, jar]) if entry]
