@@ -1,0 +1,33 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import com.fasterxml.jackson.databind.JsonNode
+
+/**
+ * Base of what goes wrong in a checkpoint. The message names the thing that is wrong and the way out.
+ *
+ * @param error  name of the error's class; for errors of the side process the Python class
+ * @param reason the text for a person, without the name
+ */
+class CheckpointFailure(val error: String, val reason: String, cause: Throwable = null)
+    extends RuntimeException(s"[$error] $reason", cause)
+
+/** The Python side process cannot be started or does not stay alive. */
+class BridgeFailure(reason: String, cause: Throwable = null) extends CheckpointFailure("BridgeError", reason, cause)
+
+/** A state store was used in a way or at a time that it cannot serve. */
+class StoreUsageFailure(reason: String) extends CheckpointFailure("StateStoreUsageError", reason)
+
+private[ckpt] object CheckpointFailure {
+  def of(header: JsonNode): CheckpointFailure =
+    new CheckpointFailure(header.path("error").asText("Error"), header.path("message").asText("no reason was given"))
+}

@@ -1,0 +1,231 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.bridge
+
+import java.io.{BufferedOutputStream, BufferedReader, IOException, InputStreamReader}
+import java.nio.channels.Channels
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util
+import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.arrow.vector.{BigIntVector, VarBinaryVector, VarCharVector, VectorSchemaRoot}
+import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
+import org.apache.arrow.vector.types.pojo.{ArrowType, Field, FieldType, Schema}
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.ckpt.{BridgeFailure, Message}
+import org.apache.spark.sql.util.ArrowUtils
+
+/** A message with the number of its request. */
+private[bridge] final case class Numbered(id: Long, message: Message)
+
+/**
+ * One life of the Python side process: its pipes, and the three threads that serve them. It knows nothing of what the
+ * messages mean and does not come back after it ended; [[PythonBridge]] starts another.
+ *
+ * @param command the command line
+ * @param onReply called on the reader thread, for every reply
+ * @param onEnd   called once, on the reader thread, when the process has closed its output
+ */
+private[bridge] final class BridgeProcess(
+    command: Seq[String],
+    onReply: Numbered => Unit,
+    onEnd: BridgeProcess => Unit)
+    extends Logging {
+
+  import BridgeProcess._
+
+  private val outbound = new LinkedBlockingQueue[Numbered]()
+  private val lastLines = new util.ArrayDeque[String]()
+  @volatile private var closing = false
+
+  private val process: Process =
+    try new ProcessBuilder(command.asJava).start()
+    catch {
+      case e: IOException =>
+        throw new BridgeFailure(
+          s"cannot start Python '${command.head}' (${e.getMessage}): set " +
+            "spark.sql.streaming.stateStore.ckpt.python to a Python that has spark-ckpt installed", e)
+    }
+
+  private val reader = daemon("reader")(readReplies())
+  private val writer = daemon("writer")(writeMessages())
+  private val logReader = daemon("log")(readLog())
+  Seq(reader, writer, logReader).foreach(_.start())
+
+  def pid: Long = process.pid()
+
+  /** Queues a message; it is written together with whatever else is waiting. */
+  def send(numbered: Numbered): Unit = outbound.put(numbered)
+
+  /** Closes the process's input, which ends it; kills it if it takes longer than a few seconds. */
+  def close(): Unit = {
+    closing = true
+    outbound.put(Stop)
+    if (!process.waitFor(5, TimeUnit.SECONDS)) {
+      process.destroyForcibly()
+    }
+  }
+
+  /** What the process last said, for an error message. */
+  def lastWords: String = {
+    // The pipe may still hold lines that were written just before the end.
+    logReader.join(1000)
+    lastLines.synchronized(lastLines.asScala.mkString("\n"))
+  }
+
+  def exitCode: Option[Int] =
+    if (process.waitFor(2, TimeUnit.SECONDS)) Some(process.exitValue()) else None
+
+  private def daemon(role: String)(body: => Unit): Thread = {
+    val thread = new Thread(() => body, s"spark-ckpt-bridge-$role")
+    thread.setDaemon(true)
+    thread
+  }
+
+  private def writeMessages(): Unit = {
+    val allocator = ArrowUtils.rootAllocator.newChildAllocator("spark-ckpt-bridge-writer", 0, Long.MaxValue)
+    try {
+      val root = VectorSchemaRoot.create(MessageSchema, allocator)
+      val out = new BufferedOutputStream(process.getOutputStream, 1 << 16)
+      val stream = new ArrowStreamWriter(root, null, Channels.newChannel(out))
+      try {
+        stream.start()
+        out.flush()
+        val batch = new util.ArrayList[Numbered]()
+        var open = true
+        while (open) {
+          batch.clear()
+          batch.add(outbound.take())
+          drainUpTo(batch, MaxBatchBytes)
+          open = !batch.contains(Stop)
+          batch.remove(Stop)
+          if (!batch.isEmpty) {
+            fill(root, batch)
+            stream.writeBatch()
+            out.flush()
+          }
+        }
+        stream.end()
+      } finally {
+        out.close()
+        root.close()
+      }
+    } catch {
+      case e: IOException => logDebug("the side process closed its input", e)
+      case _: InterruptedException => Thread.currentThread().interrupt()
+    } finally {
+      allocator.close()
+    }
+  }
+
+  private def drainUpTo(batch: util.ArrayList[Numbered], maxBytes: Long): Unit = {
+    var bytes = size(batch.get(0))
+    var next = outbound.peek()
+    while (next != null && bytes + size(next) <= maxBytes) {
+      batch.add(outbound.poll())
+      bytes += size(next)
+      next = outbound.peek()
+    }
+  }
+
+  private def readReplies(): Unit = {
+    val allocator = ArrowUtils.rootAllocator.newChildAllocator("spark-ckpt-bridge-reader", 0, Long.MaxValue)
+    try {
+      val stream = new ArrowStreamReader(process.getInputStream, allocator)
+      try {
+        val root = stream.getVectorSchemaRoot
+        while (stream.loadNextBatch()) {
+          rows(root).foreach(onReply)
+        }
+      } finally {
+        stream.close(false)
+      }
+    } catch {
+      // A process that dies closes its pipe in the middle of anything; what it means is decided in onEnd.
+      case e: Exception => if (!closing) logDebug("the side process closed its output", e)
+    } finally {
+      allocator.close()
+      writer.interrupt()
+      onEnd(this)
+    }
+  }
+
+  private def readLog(): Unit = {
+    val lines = new BufferedReader(new InputStreamReader(process.getErrorStream, UTF_8))
+    var line = lines.readLine()
+    while (line != null) {
+      lastLines.synchronized {
+        lastLines.addLast(line)
+        if (lastLines.size > KeptLogLines) lastLines.removeFirst()
+      }
+      if (line.startsWith("ERROR")) logError(line)
+      else if (line.startsWith("WARNING")) logWarning(line)
+      else if (line.startsWith("DEBUG")) logDebug(line)
+      else logInfo(line)
+      line = lines.readLine()
+    }
+  }
+}
+
+private[bridge] object BridgeProcess {
+  private val KeptLogLines = 40
+  private val MaxBatchBytes = 64L << 20
+  private val Stop = Numbered(Long.MinValue, Message("stop", "{}"))
+
+  private def field(name: String, kind: ArrowType) = new Field(name, FieldType.notNullable(kind), null)
+
+  /** The columns of docs/protocol.md, section 1.1. */
+  val MessageSchema: Schema = new Schema(util.List.of(
+    field("id", new ArrowType.Int(64, true)),
+    field("kind", ArrowType.Utf8.INSTANCE),
+    field("header", ArrowType.Utf8.INSTANCE),
+    field("index", ArrowType.Binary.INSTANCE),
+    field("payload", ArrowType.Binary.INSTANCE)))
+
+  private def size(n: Numbered): Long =
+    n.message.header.length.toLong + n.message.index.length + n.message.payload.length
+
+  private def fill(root: VectorSchemaRoot, batch: util.List[Numbered]): Unit = {
+    root.clear()
+    root.allocateNew()
+    val id = root.getVector("id").asInstanceOf[BigIntVector]
+    val kind = root.getVector("kind").asInstanceOf[VarCharVector]
+    val header = root.getVector("header").asInstanceOf[VarCharVector]
+    val index = root.getVector("index").asInstanceOf[VarBinaryVector]
+    val payload = root.getVector("payload").asInstanceOf[VarBinaryVector]
+    var i = 0
+    while (i < batch.size) {
+      val n = batch.get(i)
+      id.setSafe(i, n.id)
+      kind.setSafe(i, n.message.kind.getBytes(UTF_8))
+      header.setSafe(i, n.message.header.getBytes(UTF_8))
+      index.setSafe(i, n.message.index)
+      payload.setSafe(i, n.message.payload)
+      i += 1
+    }
+    root.setRowCount(batch.size)
+  }
+
+  private def rows(root: VectorSchemaRoot): Seq[Numbered] = {
+    val id = root.getVector("id").asInstanceOf[BigIntVector]
+    val kind = root.getVector("kind").asInstanceOf[VarCharVector]
+    val header = root.getVector("header").asInstanceOf[VarCharVector]
+    val index = root.getVector("index").asInstanceOf[VarBinaryVector]
+    val payload = root.getVector("payload").asInstanceOf[VarBinaryVector]
+    (0 until root.getRowCount).map { i =>
+      Numbered(id.get(i), Message(new String(kind.get(i), UTF_8), new String(header.get(i), UTF_8),
+        index.get(i), payload.get(i)))
+    }
+  }
+}

@@ -1,0 +1,41 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.bridge
+
+import scala.collection.mutable
+
+/**
+ * What a side process that starts anew must be told again: the last `trigger` of each open job and the acks since, until
+ * their checkpoint is complete (docs/protocol.md, section 1.4). Not thread-safe: [[PythonBridge]] guards it.
+ */
+private[bridge] final class ReplayLog {
+  private final class Job(val trigger: Numbered) {
+    val acks = mutable.ArrayBuffer.empty[Numbered]
+  }
+
+  private val jobs = mutable.HashMap.empty[String, Job]
+
+  /** Takes note of a request that was sent. */
+  def sent(request: Numbered): Unit = request.message.kind match {
+    case "trigger" => jobs(jobOf(request)) = new Job(request)
+    case "ack" | "task_failed" => jobs.get(jobOf(request)).foreach(_.acks += request)
+    case "close" => jobs.remove(jobOf(request))
+    case _ =>
+  }
+
+  /** The checkpoint of a job is complete: its acks need not be told again. */
+  def completed(job: String): Unit = jobs.get(job).foreach(_.acks.clear())
+
+  /** All that must be told again, in the order in which it was sent. */
+  def messages: Seq[Numbered] = jobs.values.flatMap(j => j.trigger +: j.acks.toSeq).toSeq.sortBy(_.id)
+
+  private def jobOf(request: Numbered): String = request.message.json.path("job").asText()
+}

@@ -1,0 +1,46 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.driver
+
+import scala.collection.mutable
+
+/** A store of a subtask of one job. */
+private[driver] final case class StoreKey(operatorId: Long, store: String, partition: Int)
+
+/**
+ * Which state every store of a job has at the newest completed version: a cache of what the coordinator decided, so that
+ * a store that still has that state in memory is told so without a round trip to the side process. Thread-safe.
+ */
+private[driver] final class KnownStates {
+  private var completedVersion = -1L
+  private var completed = Map.empty[StoreKey, String]
+  private var pendingVersion = -1L
+  private val pending = mutable.HashMap.empty[StoreKey, String]
+
+  def acknowledged(version: Long, key: StoreKey, stateId: String): Unit = synchronized {
+    if (version != pendingVersion) {
+      pending.clear()
+      pendingVersion = version
+    }
+    pending(key) = stateId
+  }
+
+  def complete(version: Long): Unit = synchronized {
+    if (version == pendingVersion) {
+      completed = pending.toMap
+      completedVersion = version
+    }
+  }
+
+  def isCurrent(version: Long, key: StoreKey, stateId: String): Boolean = synchronized {
+    version == completedVersion && completed.get(key).contains(stateId)
+  }
+}

@@ -1,0 +1,36 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.driver
+
+import org.apache.spark.Success
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent, SparkListenerStageCompleted, SparkListenerTaskEnd}
+import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
+
+/** Tells the coordinator of task attempts that failed and of queries that ended. */
+private[driver] final class TaskEndListener(endpoint: CheckpointEndpoint) extends SparkListener {
+
+  override def onTaskEnd(event: SparkListenerTaskEnd): Unit =
+    if (event.reason != Success && event.taskInfo != null) {
+      endpoint.taskFailed(event.stageId, event.stageAttemptId, event.taskInfo.partitionId,
+        event.taskInfo.attemptNumber, event.reason.toString)
+    }
+
+  override def onStageCompleted(event: SparkListenerStageCompleted): Unit =
+    if (event.stageInfo.failureReason.isEmpty) endpoint.stageCompleted(event.stageInfo.stageId)
+
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case ended: QueryTerminatedEvent =>
+      endpoint.queryEnded(ended.runId.toString, if (ended.exception.isDefined) "failed" else "finished")
+    case _ =>
+  }
+
+  override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit = CheckpointDriver.stop(endpoint)
+}

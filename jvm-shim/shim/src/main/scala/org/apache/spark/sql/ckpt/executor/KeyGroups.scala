@@ -1,0 +1,97 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatePartitionKeyExtractorFactory
+import org.apache.spark.sql.execution.streaming.state.StatePartitionKeyExtractor
+import org.apache.spark.sql.types.StructType
+
+/**
+ * The numbering of key groups (docs/protocol.md, section 2): Spark's partitioning hash modulo K, its digits reversed along
+ * the chain P0, P0*f1, ..., K, so that the partitions of each of these counts own one range of numbers.
+ *
+ * @param factors `[P0, f1, f2, ...]`; their product is K
+ */
+private[ckpt] final class KeyGroupNumbering(factors: Array[Int]) {
+  val maxParallelism: Int = factors.product
+
+  private val numberOf: Array[Int] = Array.tabulate(maxParallelism) { hash =>
+    var rest = hash
+    var weight = maxParallelism
+    var number = 0
+    factors.foreach { factor =>
+      weight /= factor
+      number += (rest % factor) * weight
+      rest /= factor
+    }
+    number
+  }
+
+  /** @param hashModulo Spark's partition id for `maxParallelism` partitions */
+  def number(hashModulo: Int): Int = numberOf(hashModulo)
+}
+
+/** The key group of a state key. Not thread-safe. */
+private[ckpt] trait KeyGroupOfRow {
+  def keyGroup(key: UnsafeRow): Int
+}
+
+private[ckpt] object KeyGroupOfRow {
+
+  /**
+   * @param operator           Spark's short name of the operator
+   * @param stateFormatVersion of a join, else None
+   * @param partition          the subtask; its own key group serves operators whose partition key is not known to Spark
+   */
+  def of(
+      numbering: KeyGroupNumbering,
+      operator: String,
+      store: String,
+      columnFamily: String,
+      keySchema: StructType,
+      stateFormatVersion: Option[Int],
+      partition: Int): KeyGroupOfRow =
+    extractor(operator, store, columnFamily, keySchema, stateFormatVersion)
+      .filter(_.partitionKeySchema.nonEmpty)
+      .map(new HashedKeyGroup(numbering, _))
+      .getOrElse {
+        val own = numbering.number(partition % numbering.maxParallelism)
+        (_: UnsafeRow) => own
+      }
+
+  /** None for operators that no repartition exists for either, such as a limit: they keep their rows where they are. */
+  private def extractor(
+      operator: String,
+      store: String,
+      columnFamily: String,
+      keySchema: StructType,
+      stateFormatVersion: Option[Int]): Option[StatePartitionKeyExtractor] =
+    try {
+      Some(StatePartitionKeyExtractorFactory.create(operator, keySchema, store, columnFamily, stateFormatVersion))
+    } catch {
+      case _: org.apache.spark.SparkThrowable => None
+    }
+
+  private final class HashedKeyGroup(numbering: KeyGroupNumbering, extractor: StatePartitionKeyExtractor)
+      extends KeyGroupOfRow {
+    // Spark's own expression for the partition of a row, so that collations and every type are hashed as the shuffle does.
+    private val hash: UnsafeProjection = {
+      val columns = extractor.partitionKeySchema.fields.toSeq.zipWithIndex.map { case (field, i) =>
+        BoundReference(i, field.dataType, field.nullable)
+      }
+      UnsafeProjection.create(Seq(HashPartitioning(columns, numbering.maxParallelism).partitionIdExpression))
+    }
+
+    override def keyGroup(key: UnsafeRow): Int = numbering.number(hash(extractor.partitionKey(key)).getInt(0))
+  }
+}
