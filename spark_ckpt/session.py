@@ -161,7 +161,7 @@ def _running_driver_jars(jar: str) -> str:
         if loader.getResource(PROVIDER_CLASS.replace(".", "/") + ".class") is None:
             raise SessionConfigError(
                 "a Spark session is running without spark-ckpt's jar, and a running session cannot take it: "
-                f"call configure() before the first getOrCreate(), stop that session, or start it with {jar} in spark.jars"
+                f"call configure() before the first getOrCreate(), stop that session, or start it with {jar} in {JARS_KEY}"
             )
         return str(context.getConf().get(JARS_KEY, ""))
     if loader.getResource(PROVIDER_CLASS.replace(".", "/") + ".class") is None:
