@@ -1,0 +1,59 @@
+package org.apache.spark.sql.ckpt.backend
+
+import org.apache.spark.unsafe.Platform
+
+/**
+ * Walks the rows of the value of a multi-value family, which is `i32 m`, then m times (`i32` length, row bytes),
+ * big-endian. Points into the value and copies nothing. Rows are not aligned to 8 bytes.
+ *
+ * It is bounded by the length that the value had when the cursor was made, so a row appended to the same list
+ * later is not seen and disturbs nothing.
+ */
+final class ListCursor {
+  private var listBase: AnyRef = _
+  private var position = 0L
+  private var end = 0L
+
+  /** Where the current row is. */
+  def rowBase: AnyRef = listBase
+  var rowOffset: Long = 0L
+
+  /** Length of the current row in bytes. */
+  var rowLength: Int = 0
+
+  /** Points the cursor before the first row of a list. */
+  def reset(base: AnyRef, offset: Long, length: Int): this.type = {
+    listBase = base
+    position = offset + 4
+    end = offset + length
+    this
+  }
+
+  /** Whether [[advance]] will give a row. */
+  def hasNext: Boolean = position < end
+
+  /** Goes to the next row; false at the end. */
+  def advance(): Boolean = {
+    if (position >= end) {
+      false
+    } else {
+      rowLength = ListCursor.getInt(listBase, position)
+      rowOffset = position + 4
+      position = rowOffset + rowLength
+      true
+    }
+  }
+}
+
+object ListCursor {
+  private val swap = java.nio.ByteOrder.nativeOrder() == java.nio.ByteOrder.LITTLE_ENDIAN
+
+  private[backend] def getInt(base: AnyRef, offset: Long): Int = {
+    val x = Platform.getInt(base, offset)
+    if (swap) Integer.reverseBytes(x) else x
+  }
+
+  private[backend] def putInt(base: AnyRef, offset: Long, value: Int): Unit = {
+    Platform.putInt(base, offset, if (swap) Integer.reverseBytes(value) else value)
+  }
+}
