@@ -3,8 +3,8 @@
 A row's partition key has a hash, Spark's own Murmur3 of it. `x = hash mod K` says everything Spark's partitioning asks:
 `x mod P` is the partition for every P that divides K. A subtask's key groups should nevertheless be one range, because
 that is what a state handle holds. So key groups are not numbered by `x` but by the digits of `x` in reverse, in a mixed
-radix: first the digit that decides the partition of the smallest parallelism of the chain, then the one that decides the
-next, and so on. Partitions of every parallelism in the chain then own one range each.
+radix: first the digit that decides the partition of the smallest parallelism of the chain, then the one that decides
+the next, and so on. Partitions of every parallelism in the chain then own one range each.
 """
 
 from __future__ import annotations

@@ -1,1 +1,104 @@
-"""Codec of the `_metadata` file of Flink checkpoints and savepoints."""
+"""Codec of the `_metadata` file of Flink checkpoints and savepoints; it needs neither Spark nor Flink.
+
+    metadata = spark_ckpt.metadata.load("s3://bucket/checkpoints/chk-17")
+    for operator in metadata.operator_states:
+        ...
+    spark_ckpt.metadata.dump(metadata, "copy/_metadata", version=metadata.version)
+
+Reads and writes versions 2, 3 and 4, which are what Flink 1.3 to 1.20 write. The classes bear Flink's names.
+"""
+
+from __future__ import annotations
+
+from spark_ckpt.metadata.errors import (
+    MetadataFormatError,
+    MetadataNotFoundError,
+    MetadataValueError,
+    UnsupportedMetadataVersionError,
+)
+from spark_ckpt.metadata.files import METADATA_FILE_NAME, dump, dumps, load, loads
+from spark_ckpt.metadata.handles import (
+    ByteStreamStateHandle,
+    ChangelogStateBackendHandle,
+    ChangelogStateHandle,
+    ChangelogStateHandleStreamImpl,
+    CheckpointedStateScope,
+    DistributionMode,
+    EmptySegmentFileStateHandle,
+    FileMergingOperatorStreamStateHandle,
+    FileStateHandle,
+    HandleAndLocalPath,
+    HandleAndOffset,
+    IncrementalRemoteKeyedStateHandle,
+    InMemoryChangelogStateHandle,
+    KeyedStateHandle,
+    KeyGroupsSavepointStateHandle,
+    KeyGroupsStateHandle,
+    OperatorStateHandle,
+    OperatorStreamStateHandle,
+    RelativeFileStateHandle,
+    SegmentFileStateHandle,
+    StateChange,
+    StateMetaInfo,
+    StreamStateHandle,
+)
+from spark_ckpt.metadata.keyrange import KeyGroupRange, KeyGroupRangeOffsets
+from spark_ckpt.metadata.model import (
+    CheckpointMetadata,
+    FinishedOperatorSubtaskState,
+    FullyFinishedOperatorState,
+    InputChannelInfo,
+    InputChannelStateHandle,
+    MasterState,
+    OperatorState,
+    OperatorSubtaskState,
+    ResultSubpartitionInfo,
+    ResultSubpartitionStateHandle,
+)
+
+__all__ = [
+    "METADATA_FILE_NAME",
+    "ByteStreamStateHandle",
+    "ChangelogStateBackendHandle",
+    "ChangelogStateHandle",
+    "ChangelogStateHandleStreamImpl",
+    "CheckpointMetadata",
+    "CheckpointedStateScope",
+    "DistributionMode",
+    "EmptySegmentFileStateHandle",
+    "FileMergingOperatorStreamStateHandle",
+    "FileStateHandle",
+    "FinishedOperatorSubtaskState",
+    "FullyFinishedOperatorState",
+    "HandleAndLocalPath",
+    "HandleAndOffset",
+    "InMemoryChangelogStateHandle",
+    "IncrementalRemoteKeyedStateHandle",
+    "InputChannelInfo",
+    "InputChannelStateHandle",
+    "KeyGroupRange",
+    "KeyGroupRangeOffsets",
+    "KeyGroupsSavepointStateHandle",
+    "KeyGroupsStateHandle",
+    "KeyedStateHandle",
+    "MasterState",
+    "MetadataFormatError",
+    "MetadataNotFoundError",
+    "MetadataValueError",
+    "OperatorState",
+    "OperatorStateHandle",
+    "OperatorStreamStateHandle",
+    "OperatorSubtaskState",
+    "RelativeFileStateHandle",
+    "ResultSubpartitionInfo",
+    "ResultSubpartitionStateHandle",
+    "SegmentFileStateHandle",
+    "StateChange",
+    "StateMetaInfo",
+    "StreamStateHandle",
+    "UnsupportedMetadataVersionError",
+    "dump",
+    "dumps",
+    "load",
+    "loads",
+]

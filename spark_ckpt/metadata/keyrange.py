@@ -44,7 +44,7 @@ class KeyGroupRange:
         return self.number_of_key_groups
 
     def __contains__(self, key_group: object) -> bool:
-        return isinstance(key_group, (int, np.integer)) and self.start <= key_group <= self.end
+        return isinstance(key_group, (int, np.integer)) and self.start <= int(key_group) <= self.end
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.start, self.end + 1))

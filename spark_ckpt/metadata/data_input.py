@@ -1,0 +1,160 @@
+"""Reading of the primitives of `java.io.DataInputStream` from bytes, with positions and names for errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from struct import Struct
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from spark_ckpt.metadata import modified_utf8
+from spark_ckpt.metadata.errors import MetadataFormatError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAX_NESTING = 32
+"""Most values within one another; a handle in an ordinary checkpoint is 4 to 6 deep."""
+
+_U16 = Struct(">H")
+_I32 = Struct(">i")
+_I64 = Struct(">q")
+
+
+class DataInput:
+    """A position in bytes that moves on with each value read.
+
+    Every method takes the name of the field it reads; together with the fields around it (`enter`) and the position
+    it tells in a `MetadataFormatError` what was wrong where. Nothing is allocated before it is known to be there.
+
+    Args:
+        data: the whole file.
+        path: name of the file, for errors.
+    """
+
+    __slots__ = ("_data", "_path", "_within", "position")
+
+    def __init__(self, data: bytes, path: str) -> None:
+        self._data = data
+        self._path = path
+        self._within: list[str | tuple[str, int]] = []
+        self.position = 0
+
+    @property
+    def remaining(self) -> int:
+        """Number of bytes not read yet."""
+        return len(self._data) - self.position
+
+    def enter(self, field: str, index: int | None = None) -> None:
+        """What is read until `leave` belongs to `field`, or to its element `index`.
+
+        Raises:
+            MetadataFormatError: more than `MAX_NESTING` values lie within one another.
+        """
+        if len(self._within) >= MAX_NESTING:
+            self.fail(field, f"more than {MAX_NESTING} values within one another")
+        self._within.append(field if index is None else (field, index))
+
+    def leave(self) -> None:
+        """Ends what the last `enter` began. After an error nothing is left: reading is over then."""
+        self._within.pop()
+
+    def fail(self, field: str, reason: str, offset: int | None = None) -> NoReturn:
+        """Raises the error for the value at `offset`, by default at the position."""
+        names = [name if isinstance(name, str) else f"{name[0]}[{name[1]}]" for name in self._within]
+        where = ".".join([*names, field] if field else names)
+        raise MetadataFormatError(self._path, self.position if offset is None else offset, where, reason)
+
+    def i8(self, field: str) -> int:
+        """A signed byte."""
+        value = self.u8(field)
+        return value - 256 if value > 127 else value
+
+    def u8(self, field: str) -> int:
+        """An unsigned byte."""
+        at = self._advance(1, field)
+        return self._data[at]
+
+    def u16(self, field: str) -> int:
+        """An unsigned 16-bit integer, big-endian."""
+        at = self._advance(2, field)
+        return int(_U16.unpack_from(self._data, at)[0])
+
+    def i32(self, field: str) -> int:
+        """A signed 32-bit integer, big-endian."""
+        at = self._advance(4, field)
+        value: int = _I32.unpack_from(self._data, at)[0]
+        return value
+
+    def i64(self, field: str) -> int:
+        """A signed 64-bit integer, big-endian."""
+        at = self._advance(8, field)
+        value: int = _I64.unpack_from(self._data, at)[0]
+        return value
+
+    def boolean(self, field: str) -> bool:
+        """One byte, true unless 0."""
+        return self.u8(field) != 0
+
+    def count(self, field: str, item_size: int, *, negative_is_none: bool = False) -> int:
+        """An `i32` number of things that follow and take at least `item_size` bytes each.
+
+        Raises:
+            MetadataFormatError: the number is negative, unless that means none, or so many cannot follow.
+        """
+        at = self.position
+        count = self.i32(field)
+        if count < 0:
+            if negative_is_none:
+                return 0
+            self.fail(field, f"negative count {count}", at)
+        if count * item_size > self.remaining:
+            self.fail(field, f"count {count}, but only {self.remaining} bytes follow", at)
+        return count
+
+    def raw(self, length: int, field: str) -> bytes:
+        """`length` bytes."""
+        at = self._advance(length, field)
+        return self._data[at : at + length]
+
+    def byte_array(self, field: str) -> bytes:
+        """An `i32` length, then so many bytes."""
+        return self.raw(self.count(field, 1), field)
+
+    def utf(self, field: str) -> str:
+        """A string as `DataOutput.writeUTF` writes it: a `u16` number of bytes, then modified UTF-8."""
+        at = self.position
+        encoded = self.raw(self.u16(field), field)
+        try:
+            return modified_utf8.decode(encoded)
+        except modified_utf8.MalformedUtf8Error as malformed:
+            self.fail(field, "malformed modified UTF-8", at + 2 + malformed.position)
+
+    def i64_array(self, count: int, field: str) -> NDArray[np.int64]:
+        """`count` signed 64-bit integers as an array in the machine's byte order."""
+        at = self._advance(8 * count, field)
+        return np.frombuffer(self._data, ">i8", count, at).astype(np.int64)
+
+    def i64_tuple(self, field: str) -> tuple[int, ...]:
+        """An `i32` count, then so many signed 64-bit integers."""
+        return tuple(self.i64_array(self.count(field, 8), field).tolist())
+
+    @contextmanager
+    def limited(self, length: int, field: str) -> Iterator[None]:
+        """The next `length` bytes are all there is; reading fewer of them is an error."""
+        end = self._advance(length, field) + length
+        self.position = end - length
+        whole, self._data = self._data, self._data[:end]
+        yield
+        if self.remaining:
+            self.fail(field, f"{self.remaining} bytes too many")
+        self._data = whole
+
+    def _advance(self, length: int, field: str) -> int:
+        at = self.position
+        if length > len(self._data) - at:
+            self.fail(field, f"{length} bytes needed, {len(self._data) - at} left")
+        self.position = at + length
+        return at

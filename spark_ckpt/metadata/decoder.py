@@ -1,0 +1,256 @@
+"""Reading of `_metadata` files of version 2, 3 and 4.
+
+    i32             magic number 0x4960672D
+    i32             version
+    i64             checkpoint id
+    i32, then each  master states
+    i32, then each  operator states
+    properties      version 4 only: one serialised Java object
+
+Flink: `Checkpoints.loadCheckpointMetadata`, `MetadataV2V3SerializerBase` and `MetadataV2Serializer` to
+`MetadataV4Serializer`. As there, bytes after the last field are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from spark_ckpt.metadata import properties
+from spark_ckpt.metadata.data_input import DataInput
+from spark_ckpt.metadata.errors import MetadataValueError, UnsupportedMetadataVersionError
+from spark_ckpt.metadata.handle_decoder import (
+    read_keyed_state_handle,
+    read_operator_state_handle,
+    read_optional_stream,
+    read_stream,
+)
+from spark_ckpt.metadata.handles import ByteStreamStateHandle, OperatorStateHandle
+from spark_ckpt.metadata.model import (
+    OPERATOR_ID_BYTES,
+    CheckpointMetadata,
+    FinishedOperatorSubtaskState,
+    FullyFinishedOperatorState,
+    InputChannelInfo,
+    InputChannelStateHandle,
+    MasterState,
+    OperatorState,
+    OperatorSubtaskState,
+    ResultSubpartitionInfo,
+    ResultSubpartitionStateHandle,
+)
+
+MAGIC_NUMBER = 0x4960672D
+"""First four bytes of every file (`Checkpoints.HEADER_MAGIC_NUMBER`)."""
+
+MASTER_STATE_MAGIC_NUMBER = 0xC96B1696
+"""First four bytes of every master state (`MetadataV2V3SerializerBase.MASTER_STATE_MAGIC_NUMBER`)."""
+
+_LEAST_MASTER_STATE = 4 + 4 + 4 + 2 + 4
+_LEAST_CHANNEL = 4 + 8 + 4 + 8 + 1
+
+_Channel = TypeVar("_Channel")
+
+
+class _Layout(NamedTuple):
+    """What differs between the versions of the file."""
+
+    coordinator_and_channels: bool
+    """Version 3 and later: coordinator state, finished operators and subtasks, channel state."""
+    properties: bool
+    """Version 4: a serialised Java object at the end."""
+
+    @property
+    def least_operator(self) -> int:
+        return OPERATOR_ID_BYTES + 4 + 4 + (1 if self.coordinator_and_channels else 4) + 4
+
+    @property
+    def least_subtask(self) -> int:
+        # From version 3 on a finished subtask is an index alone.
+        return 4 if self.coordinator_and_channels else 4 + 8 + 4 + 4 + 4 + 1 + 1
+
+
+_LAYOUTS = {
+    2: _Layout(coordinator_and_channels=False, properties=False),
+    3: _Layout(coordinator_and_channels=True, properties=False),
+    4: _Layout(coordinator_and_channels=True, properties=True),
+}
+
+
+def decode(content: bytes, path: str) -> CheckpointMetadata:
+    """Reads a whole file.
+
+    Args:
+        content: the bytes of the file.
+        path: its name, for errors.
+
+    Raises:
+        UnsupportedMetadataVersionError: the file has a version other than 2, 3 and 4.
+        MetadataFormatError: the bytes are not what a file of their version has.
+    """
+    data = DataInput(content, path)
+    try:
+        return _checkpoint_metadata(data, path)
+    except MetadataValueError as invalid:
+        # The model refuses what Flink's classes refuse in their constructors. Reading stands behind the record then.
+        data.fail(invalid.field, invalid.reason)
+
+
+def _checkpoint_metadata(data: DataInput, path: str) -> CheckpointMetadata:
+    magic_number = data.i32("magic_number") & 0xFFFFFFFF
+    if magic_number != MAGIC_NUMBER:
+        reason = f"this is no checkpoint metadata: it starts with {magic_number:08x} instead of {MAGIC_NUMBER:08x}"
+        data.fail("magic_number", reason, 0)
+    version = data.i32("version")
+    if (layout := _LAYOUTS.get(version)) is None:
+        raise UnsupportedMetadataVersionError(path, version)
+    at = data.position
+    checkpoint_id = data.i64("checkpoint_id")
+    if checkpoint_id < 0:
+        data.fail("checkpoint_id", f"{checkpoint_id} is negative", at)
+    master_states = [_master_state(data, index) for index in range(data.count("master_states", _LEAST_MASTER_STATE))]
+    operator_states = [
+        _operator_state(data, index, layout) for index in range(data.count("operator_states", layout.least_operator))
+    ]
+    return CheckpointMetadata(
+        checkpoint_id,
+        tuple(master_states),
+        tuple(operator_states),
+        version,
+        properties.read(data) if layout.properties else b"",
+    )
+
+
+def _master_state(data: DataInput, index: int) -> MasterState:
+    data.enter("master_states", index)
+    at = data.position
+    magic_number = data.i32("magic_number") & 0xFFFFFFFF
+    if magic_number != MASTER_STATE_MAGIC_NUMBER:
+        data.fail("magic_number", f"{magic_number:08x} instead of {MASTER_STATE_MAGIC_NUMBER:08x}", at)
+    with data.limited(data.count("length", 1), "length"):
+        version = data.i32("version")
+        state = MasterState(data.utf("name"), data.byte_array("payload"), version)
+    data.leave()
+    return state
+
+
+def _operator_state(data: DataInput, index: int, layout: _Layout) -> OperatorState:
+    data.enter("operator_states", index)
+    operator_id = data.raw(OPERATOR_ID_BYTES, "operator_id")
+    parallelism = data.i32("parallelism")
+    max_parallelism = data.i32("max_parallelism")
+    coordinator_state = None
+    if layout.coordinator_and_channels:
+        coordinator_state = _coordinator_state(data)
+    else:
+        data.i32("chain_length")  # written as 1, read by nobody
+    fully_finished = layout.coordinator_and_channels and _is_negative(data)
+    number = data.count("subtask_states", layout.least_subtask, negative_is_none=True)
+    if fully_finished:
+        if coordinator_state is not None:
+            data.fail("coordinator_state", "a fully finished operator has no coordinator state")
+        state: OperatorState = FullyFinishedOperatorState(operator_id, parallelism, max_parallelism)
+    else:
+        subtasks = dict(_subtask_state(data, i, parallelism, layout) for i in range(number))
+        state = OperatorState(operator_id, parallelism, max_parallelism, subtasks, coordinator_state)
+    data.leave()
+    return state
+
+
+def _is_negative(data: DataInput) -> bool:
+    at = data.position
+    number = data.i32("subtask_states")
+    data.position = at
+    return number < 0
+
+
+def _coordinator_state(data: DataInput) -> ByteStreamStateHandle | None:
+    at = data.position
+    handle = read_optional_stream(data, "coordinator_state")
+    if handle is not None and not isinstance(handle, ByteStreamStateHandle):
+        data.fail("coordinator_state", f"a {type(handle).__name__}; only inline bytes can be coordinator state", at)
+    return handle
+
+
+def _subtask_state(
+    data: DataInput, position: int, parallelism: int, layout: _Layout
+) -> tuple[int, OperatorSubtaskState]:
+    data.enter("subtask_states", position)
+    at = data.position
+    stored_index = data.i32("index")
+    finished = stored_index < 0 and layout.coordinator_and_channels
+    index = -(stored_index + 1) if finished else stored_index
+    if not 0 <= index < parallelism:
+        data.fail("index", f"there is no subtask {index} of parallelism {parallelism}", at)
+    if finished:
+        state: OperatorSubtaskState = FinishedOperatorSubtaskState()
+    else:
+        state = _running_subtask_state(data, layout)
+    data.leave()
+    return index, state
+
+
+def _running_subtask_state(data: DataInput, layout: _Layout) -> OperatorSubtaskState:
+    if not layout.coordinator_and_channels:
+        data.i64("duration")  # written as -1, read by nobody
+        at = data.position
+        if data.i32("legacy_states") > 0:
+            data.fail("legacy_states", "state of a release before 1.3 is not supported", at)
+    states = (
+        _optional_operator_state_handle(data, "managed_operator_state"),
+        _optional_operator_state_handle(data, "raw_operator_state"),
+    )
+    data.enter("managed_keyed_state")
+    managed_keyed_state = read_keyed_state_handle(data, "code")
+    data.leave()
+    data.enter("raw_keyed_state")
+    raw_keyed_state = read_keyed_state_handle(data, "code")
+    data.leave()
+    if not layout.coordinator_and_channels:
+        return OperatorSubtaskState(*states, managed_keyed_state, raw_keyed_state)
+    return OperatorSubtaskState(
+        *states,
+        managed_keyed_state,
+        raw_keyed_state,
+        _channels(data, "input_channel_state", _input_channel),
+        _channels(data, "result_subpartition_state", _result_subpartition),
+    )
+
+
+def _optional_operator_state_handle(data: DataInput, field: str) -> OperatorStateHandle | None:
+    # Unlike keyed state this has a flag of its own in front of the code; any value but 0 means that there is a handle.
+    if data.i32(field) == 0:
+        return None
+    data.enter(field)
+    handle = read_operator_state_handle(data, "code")
+    data.leave()
+    return handle
+
+
+def _channels(data: DataInput, field: str, read: Callable[[DataInput], _Channel]) -> tuple[_Channel, ...]:
+    channels = []
+    for index in range(data.count(field, _LEAST_CHANNEL, negative_is_none=True)):
+        data.enter(field, index)
+        channels.append(read(data))
+        data.leave()
+    return tuple(channels)
+
+
+def _input_channel(data: DataInput) -> InputChannelStateHandle:
+    return InputChannelStateHandle(
+        data.i32("subtask_index"),
+        InputChannelInfo(data.i32("gate_idx"), data.i32("input_channel_idx")),
+        data.i64_tuple("offsets"),
+        data.i64("state_size"),
+        read_stream(data, "delegate"),
+    )
+
+
+def _result_subpartition(data: DataInput) -> ResultSubpartitionStateHandle:
+    return ResultSubpartitionStateHandle(
+        data.i32("subtask_index"),
+        ResultSubpartitionInfo(data.i32("partition_idx"), data.i32("sub_partition_idx")),
+        data.i64_tuple("offsets"),
+        data.i64("state_size"),
+        read_stream(data, "delegate"),
+    )

@@ -1,0 +1,325 @@
+"""Reading of state handles: `MetadataV2V3SerializerBase.deserialize*Handle`, one function per layout.
+
+A handle is a type code of one byte and its fields. The codes are one numbering, but each position takes its own kinds
+only; the tables at the end say which. Codes do not depend on the version of the file.
+
+Stricter than Flink where that loses nothing a release ever wrote: an absent handle inside a list of handles is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spark_ckpt.metadata.data_input import DataInput
+from spark_ckpt.metadata.handles import (
+    ByteStreamStateHandle,
+    ChangelogStateBackendHandle,
+    ChangelogStateHandle,
+    ChangelogStateHandleStreamImpl,
+    CheckpointedStateScope,
+    DistributionMode,
+    EmptySegmentFileStateHandle,
+    FileMergingOperatorStreamStateHandle,
+    FileStateHandle,
+    HandleAndLocalPath,
+    HandleAndOffset,
+    IncrementalRemoteKeyedStateHandle,
+    InMemoryChangelogStateHandle,
+    KeyedStateHandle,
+    KeyGroupsSavepointStateHandle,
+    KeyGroupsStateHandle,
+    OperatorStateHandle,
+    OperatorStreamStateHandle,
+    RelativeFileStateHandle,
+    SegmentFileStateHandle,
+    StateChange,
+    StateMetaInfo,
+    StreamStateHandle,
+)
+from spark_ckpt.metadata.keyrange import KeyGroupRange, KeyGroupRangeOffsets
+
+NULL_HANDLE = 0
+"""The code that stands for no handle, in every position."""
+
+# Least bytes that an element of a list takes: what a count can be checked against before anything is read.
+_LEAST_HANDLE = 1
+_LEAST_FILE = 2 + 1
+_LEAST_CHANGE = 4 + 4
+_LEAST_HANDLE_AND_OFFSET = 8 + 1
+_LEAST_STATE = 2 + 1 + 4
+
+
+def read_keyed_state_handle(data: DataInput, field: str) -> KeyedStateHandle | None:
+    """A handle of keyed state, or None (`deserializeKeyedStateHandle`)."""
+    at = data.position
+    code = data.i8(field)
+    if code == NULL_HANDLE:
+        return None
+    if (read := _KEYED_STATE_HANDLES.get(code)) is None:
+        data.fail(field, f"unknown code {code} of a keyed state handle", at)
+    return read(data)
+
+
+def read_operator_state_handle(data: DataInput, field: str) -> OperatorStateHandle:
+    """A handle of operator state (`deserializeOperatorStateHandle`); the caller has read that there is one."""
+    at = data.position
+    code = data.i8(field)
+    if (read := _OPERATOR_STATE_HANDLES.get(code)) is None:
+        data.fail(field, f"unknown code {code} of an operator state handle", at)
+    return read(data)
+
+
+def read_optional_stream(data: DataInput, field: str) -> StreamStateHandle | None:
+    """A handle of a stream, or None (`deserializeStreamStateHandle`)."""
+    at = data.position
+    code = data.u8(field)
+    if code == NULL_HANDLE:
+        return None
+    if (read := _STREAM_STATE_HANDLES.get(code)) is None:
+        data.fail(field, f"unknown code {code} of a stream state handle", at)
+    data.enter(field)
+    handle = read(data)
+    data.leave()
+    return handle
+
+
+def read_stream(data: DataInput, field: str) -> StreamStateHandle:
+    """A handle of a stream, which must be there."""
+    at = data.position
+    handle = read_optional_stream(data, field)
+    if handle is None:
+        data.fail(field, "no stream state handle where one is needed", at)
+    return handle
+
+
+# ---- streams of bytes ------------------------------------------------------------------------------------------------
+
+
+def _byte_stream(data: DataInput) -> ByteStreamStateHandle:
+    return ByteStreamStateHandle(data.utf("handle_name"), data.byte_array("data"))
+
+
+def _file(data: DataInput) -> FileStateHandle:
+    # The size comes first here, and last in the relative handle.
+    state_size = data.i64("state_size")
+    return FileStateHandle(data.utf("file_path"), state_size)
+
+
+def _relative_file(data: DataInput) -> RelativeFileStateHandle:
+    return RelativeFileStateHandle(data.utf("relative_path"), data.i64("state_size"))
+
+
+def _segment_file(data: DataInput) -> SegmentFileStateHandle:
+    start_pos = data.i64("start_pos")
+    state_size = data.i64("state_size")
+    at = data.position
+    ordinal = data.i32("scope")
+    if ordinal not in _SCOPES:
+        data.fail("scope", f"unknown scope {ordinal}", at)
+    return SegmentFileStateHandle(
+        data.utf("file_path"), start_pos, state_size, _SCOPES[ordinal], data.utf("logical_file_id")
+    )
+
+
+def _empty_segment_file(data: DataInput) -> EmptySegmentFileStateHandle:
+    return EmptySegmentFileStateHandle()
+
+
+# ---- keyed state -----------------------------------------------------------------------------------------------------
+
+
+def _key_group_range(data: DataInput) -> KeyGroupRange:
+    start = data.i32("key_group_range")
+    at = data.position
+    number = data.i32("key_group_range")
+    if number < 0:
+        data.fail("key_group_range", f"negative number of key groups {number}", at)
+    return KeyGroupRange(start, start + number - 1)
+
+
+def _group_range_offsets(data: DataInput) -> KeyGroupRangeOffsets:
+    start = data.i32("key_group_range")
+    number = data.count("key_group_range", 8)
+    return KeyGroupRangeOffsets(KeyGroupRange(start, start + number - 1), data.i64_array(number, "offsets"))
+
+
+def _key_groups(data: DataInput) -> KeyGroupsStateHandle:
+    return KeyGroupsStateHandle(_group_range_offsets(data), read_stream(data, "delegate_state_handle"))
+
+
+def _key_groups_with_id(data: DataInput) -> KeyGroupsStateHandle:
+    return KeyGroupsStateHandle(
+        _group_range_offsets(data), read_stream(data, "delegate_state_handle"), data.utf("state_handle_id")
+    )
+
+
+def _key_groups_savepoint(data: DataInput) -> KeyGroupsSavepointStateHandle:
+    return KeyGroupsSavepointStateHandle(_group_range_offsets(data), read_stream(data, "delegate_state_handle"))
+
+
+def _incremental(data: DataInput, *, with_id: bool = False) -> IncrementalRemoteKeyedStateHandle:
+    checkpoint_id = data.i64("checkpoint_id")
+    backend_identifier = data.utf("backend_identifier")
+    key_group_range = _key_group_range(data)
+    checkpointed_size = data.i64("checkpointed_size") if with_id else None
+    return IncrementalRemoteKeyedStateHandle(
+        backend_identifier,
+        key_group_range,
+        checkpoint_id,
+        read_optional_stream(data, "meta_data_state_handle"),
+        _files(data, "shared_state"),
+        _files(data, "private_state"),
+        checkpointed_size,
+        data.utf("state_handle_id") if with_id else None,
+    )
+
+
+def _incremental_with_id(data: DataInput) -> IncrementalRemoteKeyedStateHandle:
+    return _incremental(data, with_id=True)
+
+
+def _files(data: DataInput, field: str) -> tuple[HandleAndLocalPath, ...]:
+    files = []
+    for index in range(data.count(field, _LEAST_FILE)):
+        data.enter(field, index)
+        files.append(HandleAndLocalPath(data.utf("local_path"), read_stream(data, "handle")))
+        data.leave()
+    return tuple(files)
+
+
+def _changelog(data: DataInput, *, with_checkpoint_id: bool = False) -> ChangelogStateBackendHandle:
+    key_group_range = _key_group_range(data)
+    checkpointed_size = data.i64("checkpointed_size")
+    materialized = _keyed_list(data, "materialized_state_handles")
+    at = data.position
+    changes: list[ChangelogStateHandle] = []
+    for handle in _keyed_list(data, "non_materialized_state_handles"):
+        if not isinstance(handle, (InMemoryChangelogStateHandle, ChangelogStateHandleStreamImpl)):
+            data.fail("non_materialized_state_handles", f"a {type(handle).__name__}, which is no changelog handle", at)
+        changes.append(handle)
+    materialization_id = data.i64("materialization_id")
+    checkpoint_id = data.i64("checkpoint_id") if with_checkpoint_id else None
+    return ChangelogStateBackendHandle(
+        materialized,
+        tuple(changes),
+        key_group_range,
+        checkpointed_size,
+        materialization_id,
+        data.utf("state_handle_id"),
+        checkpoint_id,
+    )
+
+
+def _changelog_with_checkpoint_id(data: DataInput) -> ChangelogStateBackendHandle:
+    return _changelog(data, with_checkpoint_id=True)
+
+
+def _keyed_list(data: DataInput, field: str) -> tuple[KeyedStateHandle, ...]:
+    handles = []
+    for index in range(data.count(field, _LEAST_HANDLE)):
+        data.enter(field, index)
+        at = data.position
+        handle = read_keyed_state_handle(data, "code")
+        if handle is None:
+            data.fail("code", "no keyed state handle where one is needed", at)
+        handles.append(handle)
+        data.leave()
+    return tuple(handles)
+
+
+def _in_memory_changes(data: DataInput) -> InMemoryChangelogStateHandle:
+    key_group_range = _key_group_range(data)
+    from_ = data.i64("from_")
+    to = data.i64("to")
+    changes = []
+    for index in range(data.count("changes", _LEAST_CHANGE)):
+        data.enter("changes", index)
+        changes.append(StateChange(data.i32("key_group"), data.byte_array("change")))
+        data.leave()
+    return InMemoryChangelogStateHandle(tuple(changes), from_, to, key_group_range, data.utf("state_handle_id"))
+
+
+def _changes_in_files(data: DataInput, *, with_storage: bool = False) -> ChangelogStateHandleStreamImpl:
+    key_group_range = _key_group_range(data)
+    handles = []
+    for index in range(data.count("handles_and_offsets", _LEAST_HANDLE_AND_OFFSET)):
+        data.enter("handles_and_offsets", index)
+        offset = data.i64("offset")
+        handles.append(HandleAndOffset(read_stream(data, "handle"), offset))
+        data.leave()
+    return ChangelogStateHandleStreamImpl(
+        tuple(handles),
+        key_group_range,
+        data.i64("state_size"),
+        data.i64("checkpointed_size"),
+        data.utf("state_handle_id"),
+        data.utf("storage_identifier") if with_storage else None,
+    )
+
+
+def _changes_in_files_with_storage(data: DataInput) -> ChangelogStateHandleStreamImpl:
+    return _changes_in_files(data, with_storage=True)
+
+
+# ---- operator state --------------------------------------------------------------------------------------------------
+
+
+def _state_name_to_partition_offsets(data: DataInput) -> dict[str, StateMetaInfo]:
+    states = {}
+    for index in range(data.count("state_name_to_partition_offsets", _LEAST_STATE)):
+        data.enter("state_name_to_partition_offsets", index)
+        name = data.utf("name")
+        at = data.position
+        ordinal = data.i8("distribution_mode")
+        if ordinal not in _MODES:
+            data.fail("distribution_mode", f"unknown distribution mode {ordinal}", at)
+        states[name] = StateMetaInfo(data.i64_tuple("offsets"), _MODES[ordinal])
+        data.leave()
+    return states
+
+
+def _operator_stream(data: DataInput) -> OperatorStreamStateHandle:
+    return OperatorStreamStateHandle(_state_name_to_partition_offsets(data), read_stream(data, "delegate_state_handle"))
+
+
+def _file_merging_operator_stream(data: DataInput) -> FileMergingOperatorStreamStateHandle:
+    states = _state_name_to_partition_offsets(data)
+    task_owned_dir = data.utf("task_owned_dir")
+    shared_dir = data.utf("shared_dir")
+    is_empty = data.boolean("is_empty")
+    at = data.position
+    delegate = read_stream(data, "delegate_state_handle")
+    if not isinstance(delegate, (SegmentFileStateHandle, EmptySegmentFileStateHandle)):
+        data.fail("delegate_state_handle", f"a {type(delegate).__name__} instead of a part of a merged file", at)
+    return FileMergingOperatorStreamStateHandle(states, task_owned_dir, shared_dir, delegate, is_empty)
+
+
+_SCOPES = {scope.value: scope for scope in CheckpointedStateScope}
+_MODES = {mode.value: mode for mode in DistributionMode}
+
+_STREAM_STATE_HANDLES: dict[int, Callable[[DataInput], StreamStateHandle]] = {
+    1: _byte_stream,
+    2: _file,
+    3: _key_groups,
+    6: _relative_file,
+    15: _segment_file,
+    16: _empty_segment_file,
+}
+
+_KEYED_STATE_HANDLES: dict[int, Callable[[DataInput], KeyedStateHandle]] = {
+    3: _key_groups,
+    5: _incremental,
+    7: _key_groups_savepoint,
+    8: _changelog,
+    9: _in_memory_changes,
+    10: _changes_in_files,
+    11: _incremental_with_id,
+    12: _key_groups_with_id,
+    13: _changes_in_files_with_storage,
+    14: _changelog_with_checkpoint_id,
+}
+
+_OPERATOR_STATE_HANDLES: dict[int, Callable[[DataInput], OperatorStateHandle]] = {
+    4: _operator_stream,
+    17: _file_merging_operator_stream,
+}

@@ -1,0 +1,265 @@
+"""Writing of state handles: the counterpart of `handle_decoder`, where the layouts are described.
+
+Flink: `MetadataV2V3SerializerBase.serialize*Handle`. Flink always writes the newest code of a class; here the handle
+says which (see `handles`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from spark_ckpt.metadata.data_output import DataOutput
+from spark_ckpt.metadata.handle_decoder import NULL_HANDLE
+from spark_ckpt.metadata.handles import (
+    ByteStreamStateHandle,
+    ChangelogStateBackendHandle,
+    ChangelogStateHandleStreamImpl,
+    EmptySegmentFileStateHandle,
+    FileMergingOperatorStreamStateHandle,
+    FileStateHandle,
+    HandleAndLocalPath,
+    IncrementalRemoteKeyedStateHandle,
+    InMemoryChangelogStateHandle,
+    KeyedStateHandle,
+    KeyGroupsSavepointStateHandle,
+    KeyGroupsStateHandle,
+    OperatorStateHandle,
+    OperatorStreamStateHandle,
+    RelativeFileStateHandle,
+    SegmentFileStateHandle,
+    StateMetaInfo,
+    StreamStateHandle,
+)
+from spark_ckpt.metadata.keyrange import KeyGroupRange, KeyGroupRangeOffsets
+
+
+def write_keyed_state_handle(out: DataOutput, handle: KeyedStateHandle | None, field: str) -> None:
+    """Writes a handle of keyed state, or that there is none."""
+    if handle is None:
+        out.i8(NULL_HANDLE, field)
+        return
+    out.enter(field)
+    _writer(out, _KEYED_STATE_HANDLES, handle)(out, handle)
+    out.leave()
+
+
+def write_operator_state_handle(out: DataOutput, handle: OperatorStateHandle, field: str) -> None:
+    """Writes a handle of operator state."""
+    out.enter(field)
+    _writer(out, _OPERATOR_STATE_HANDLES, handle)(out, handle)
+    out.leave()
+
+
+def write_stream(out: DataOutput, handle: StreamStateHandle | None, field: str) -> None:
+    """Writes a handle of a stream, or that there is none."""
+    if handle is None:
+        out.i8(NULL_HANDLE, field)
+        return
+    out.enter(field)
+    _writer(out, _STREAM_STATE_HANDLES, handle)(out, handle)
+    out.leave()
+
+
+def _writer(out: DataOutput, table: Mapping[type, Callable[[DataOutput, Any], None]], handle: object) -> _Write:
+    if (write := table.get(type(handle))) is None:
+        raise out.error("code", f"a {type(handle).__name__} has no place here")
+    return write
+
+
+_Write = Callable[[DataOutput, Any], None]
+
+# ---- streams of bytes ------------------------------------------------------------------------------------------------
+
+
+def _byte_stream(out: DataOutput, handle: ByteStreamStateHandle) -> None:
+    out.i8(1, "code")
+    out.utf(handle.handle_name, "handle_name")
+    out.byte_array(handle.data, "data")
+
+
+def _file(out: DataOutput, handle: FileStateHandle) -> None:
+    out.i8(2, "code")
+    out.i64(handle.state_size, "state_size")
+    out.utf(handle.file_path, "file_path")
+
+
+def _relative_file(out: DataOutput, handle: RelativeFileStateHandle) -> None:
+    out.i8(6, "code")
+    out.utf(handle.relative_path, "relative_path")
+    out.i64(handle.state_size, "state_size")
+
+
+def _segment_file(out: DataOutput, handle: SegmentFileStateHandle) -> None:
+    out.i8(15, "code")
+    out.i64(handle.start_pos, "start_pos")
+    out.i64(handle.state_size, "state_size")
+    out.i32(handle.scope.value, "scope")
+    out.utf(handle.file_path, "file_path")
+    out.utf(handle.logical_file_id, "logical_file_id")
+
+
+def _empty_segment_file(out: DataOutput, handle: EmptySegmentFileStateHandle) -> None:
+    out.i8(16, "code")
+
+
+def _key_groups_as_stream(out: DataOutput, handle: KeyGroupsStateHandle) -> None:
+    if handle.state_handle_id is not None:
+        raise out.error("state_handle_id", "a key-groups handle that stands for a stream has no id in the file")
+    _key_groups(out, handle)
+
+
+# ---- keyed state -----------------------------------------------------------------------------------------------------
+
+
+def _key_group_range(out: DataOutput, key_group_range: KeyGroupRange) -> None:
+    out.i32(key_group_range.start, "key_group_range")
+    out.i32(key_group_range.number_of_key_groups, "key_group_range")
+
+
+def _group_range_offsets(out: DataOutput, offsets: KeyGroupRangeOffsets) -> None:
+    _key_group_range(out, offsets.key_group_range)
+    out.i64_array(offsets.offsets)
+
+
+def _key_groups(out: DataOutput, handle: KeyGroupsStateHandle) -> None:
+    out.i8(3 if handle.state_handle_id is None else 12, "code")
+    _group_range_offsets(out, handle.group_range_offsets)
+    write_stream(out, handle.delegate_state_handle, "delegate_state_handle")
+    if handle.state_handle_id is not None:
+        out.utf(handle.state_handle_id, "state_handle_id")
+
+
+def _key_groups_savepoint(out: DataOutput, handle: KeyGroupsSavepointStateHandle) -> None:
+    out.i8(7, "code")
+    _group_range_offsets(out, handle.group_range_offsets)
+    write_stream(out, handle.delegate_state_handle, "delegate_state_handle")
+
+
+def _incremental(out: DataOutput, handle: IncrementalRemoteKeyedStateHandle) -> None:
+    out.i8(5 if handle.state_handle_id is None else 11, "code")
+    out.i64(handle.checkpoint_id, "checkpoint_id")
+    out.utf(handle.backend_identifier, "backend_identifier")
+    _key_group_range(out, handle.key_group_range)
+    if handle.checkpointed_size is not None:
+        out.i64(handle.checkpointed_size, "checkpointed_size")
+    write_stream(out, handle.meta_data_state_handle, "meta_data_state_handle")
+    _files(out, handle.shared_state, "shared_state")
+    _files(out, handle.private_state, "private_state")
+    if handle.state_handle_id is not None:
+        out.utf(handle.state_handle_id, "state_handle_id")
+
+
+def _files(out: DataOutput, files: tuple[HandleAndLocalPath, ...], field: str) -> None:
+    out.i32(len(files), field)
+    for index, file in enumerate(files):
+        out.enter(field, index)
+        out.utf(file.local_path, "local_path")
+        write_stream(out, file.handle, "handle")
+        out.leave()
+
+
+def _changelog(out: DataOutput, handle: ChangelogStateBackendHandle) -> None:
+    out.i8(8 if handle.checkpoint_id is None else 14, "code")
+    _key_group_range(out, handle.key_group_range)
+    out.i64(handle.checkpointed_size, "checkpointed_size")
+    _keyed_list(out, handle.materialized_state_handles, "materialized_state_handles", _KEYED_STATE_HANDLES)
+    _keyed_list(out, handle.non_materialized_state_handles, "non_materialized_state_handles", _CHANGELOG_STATE_HANDLES)
+    out.i64(handle.materialization_id, "materialization_id")
+    if handle.checkpoint_id is not None:
+        out.i64(handle.checkpoint_id, "checkpoint_id")
+    out.utf(handle.state_handle_id, "state_handle_id")
+
+
+def _keyed_list(
+    out: DataOutput, handles: tuple[KeyedStateHandle, ...], field: str, table: Mapping[type, _Write]
+) -> None:
+    out.i32(len(handles), field)
+    for index, handle in enumerate(handles):
+        out.enter(field, index)
+        _writer(out, table, handle)(out, handle)
+        out.leave()
+
+
+def _in_memory_changes(out: DataOutput, handle: InMemoryChangelogStateHandle) -> None:
+    out.i8(9, "code")
+    _key_group_range(out, handle.key_group_range)
+    out.i64(handle.from_, "from_")
+    out.i64(handle.to, "to")
+    out.i32(len(handle.changes), "changes")
+    for change in handle.changes:
+        out.i32(change.key_group, "changes")
+        out.byte_array(change.change, "changes")
+    out.utf(handle.state_handle_id, "state_handle_id")
+
+
+def _changes_in_files(out: DataOutput, handle: ChangelogStateHandleStreamImpl) -> None:
+    out.i8(10 if handle.storage_identifier is None else 13, "code")
+    _key_group_range(out, handle.key_group_range)
+    out.i32(len(handle.handles_and_offsets), "handles_and_offsets")
+    for index, part in enumerate(handle.handles_and_offsets):
+        out.enter("handles_and_offsets", index)
+        out.i64(part.offset, "offset")
+        write_stream(out, part.handle, "handle")
+        out.leave()
+    out.i64(handle.state_size, "state_size")
+    out.i64(handle.checkpointed_size, "checkpointed_size")
+    out.utf(handle.state_handle_id, "state_handle_id")
+    if handle.storage_identifier is not None:
+        out.utf(handle.storage_identifier, "storage_identifier")
+
+
+# ---- operator state --------------------------------------------------------------------------------------------------
+
+
+def _state_name_to_partition_offsets(out: DataOutput, states: Mapping[str, StateMetaInfo]) -> None:
+    out.i32(len(states), "state_name_to_partition_offsets")
+    for index, (name, info) in enumerate(states.items()):
+        out.enter("state_name_to_partition_offsets", index)
+        out.utf(name, "name")
+        out.i8(info.distribution_mode.value, "distribution_mode")
+        out.i64_sequence(info.offsets, "offsets")
+        out.leave()
+
+
+def _operator_stream(out: DataOutput, handle: OperatorStreamStateHandle) -> None:
+    out.i8(4, "code")
+    _state_name_to_partition_offsets(out, handle.state_name_to_partition_offsets)
+    write_stream(out, handle.delegate_state_handle, "delegate_state_handle")
+
+
+def _file_merging_operator_stream(out: DataOutput, handle: FileMergingOperatorStreamStateHandle) -> None:
+    out.i8(17, "code")
+    _state_name_to_partition_offsets(out, handle.state_name_to_partition_offsets)
+    out.utf(handle.task_owned_dir, "task_owned_dir")
+    out.utf(handle.shared_dir, "shared_dir")
+    out.i8(int(handle.is_empty), "is_empty")
+    write_stream(out, handle.delegate_state_handle, "delegate_state_handle")
+
+
+_STREAM_STATE_HANDLES: dict[type, _Write] = {
+    ByteStreamStateHandle: _byte_stream,
+    FileStateHandle: _file,
+    RelativeFileStateHandle: _relative_file,
+    SegmentFileStateHandle: _segment_file,
+    EmptySegmentFileStateHandle: _empty_segment_file,
+    KeyGroupsStateHandle: _key_groups_as_stream,
+}
+
+_CHANGELOG_STATE_HANDLES: dict[type, _Write] = {
+    InMemoryChangelogStateHandle: _in_memory_changes,
+    ChangelogStateHandleStreamImpl: _changes_in_files,
+}
+
+_KEYED_STATE_HANDLES: dict[type, _Write] = {
+    KeyGroupsStateHandle: _key_groups,
+    KeyGroupsSavepointStateHandle: _key_groups_savepoint,
+    IncrementalRemoteKeyedStateHandle: _incremental,
+    ChangelogStateBackendHandle: _changelog,
+    **_CHANGELOG_STATE_HANDLES,
+}
+
+_OPERATOR_STATE_HANDLES: dict[type, _Write] = {
+    OperatorStreamStateHandle: _operator_stream,
+    FileMergingOperatorStreamStateHandle: _file_merging_operator_stream,
+}

@@ -1,0 +1,219 @@
+"""What a `_metadata` file says: the checkpoint, its master states, and the state of each operator.
+
+Names and rules are those of `org.apache.flink.runtime.checkpoint`; the handles are in `spark_ckpt.metadata.handles`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_ckpt.metadata.errors import MetadataValueError
+from spark_ckpt.metadata.handles import ByteStreamStateHandle, KeyedStateHandle, OperatorStateHandle, StreamStateHandle
+
+OPERATOR_ID_BYTES = 16
+"""Length of an operator id."""
+
+
+@dataclass(frozen=True, slots=True)
+class MasterState:
+    """State of the coordinating process, opaque to Flink (`MasterState`).
+
+    Args:
+        name: who wrote it; need not be unique.
+        payload: what it wrote.
+        version: version of the payload's format.
+    """
+
+    name: str
+    payload: bytes
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputChannelInfo:
+    """Which input channel of a subtask (`checkpoint.channel.InputChannelInfo`)."""
+
+    gate_idx: int
+    input_channel_idx: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSubpartitionInfo:
+    """Which result subpartition of a subtask (`checkpoint.channel.ResultSubpartitionInfo`)."""
+
+    partition_idx: int
+    sub_partition_idx: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputChannelStateHandle:
+    """Data in flight to a subtask (`state.InputChannelStateHandle`).
+
+    Args:
+        subtask_index: the subtask.
+        info: the channel.
+        offsets: where each buffer starts in the stream.
+        state_size: bytes of the buffers with their lengths.
+        delegate: the stream, which several handles may share.
+    """
+
+    subtask_index: int
+    info: InputChannelInfo
+    offsets: tuple[int, ...]
+    state_size: int
+    delegate: StreamStateHandle
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSubpartitionStateHandle:
+    """Data in flight from a subtask (`state.ResultSubpartitionStateHandle`); fields as in `InputChannelStateHandle`."""
+
+    subtask_index: int
+    info: ResultSubpartitionInfo
+    offsets: tuple[int, ...]
+    state_size: int
+    delegate: StreamStateHandle
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSubtaskState:
+    """State of one subtask of an operator (`OperatorSubtaskState`); each kind of state is one handle at most."""
+
+    managed_operator_state: OperatorStateHandle | None = None
+    raw_operator_state: OperatorStateHandle | None = None
+    managed_keyed_state: KeyedStateHandle | None = None
+    raw_keyed_state: KeyedStateHandle | None = None
+    input_channel_state: tuple[InputChannelStateHandle, ...] = ()
+    result_subpartition_state: tuple[ResultSubpartitionStateHandle, ...] = ()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the subtask had finished when the checkpoint was taken."""
+        return False
+
+    @property
+    def state_size(self) -> int:
+        """Number of bytes of all state of the subtask."""
+        operator = (self.managed_operator_state, self.raw_operator_state)
+        keyed = (self.managed_keyed_state, self.raw_keyed_state)
+        return (
+            sum(handle.state_size for handle in operator if handle is not None)
+            + sum(handle.state_size for handle in keyed if handle is not None)
+            + sum(handle.state_size for handle in self.input_channel_state)
+            + sum(handle.state_size for handle in self.result_subpartition_state)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedOperatorSubtaskState(OperatorSubtaskState):
+    """A subtask that had finished: it has no state (`FinishedOperatorSubtaskState`).
+
+    Raises:
+        MetadataValueError: it has state.
+    """
+
+    def __post_init__(self) -> None:
+        states = (self.managed_operator_state, self.raw_operator_state, self.managed_keyed_state, self.raw_keyed_state)
+        if any(states) or self.input_channel_state or self.result_subpartition_state:
+            raise MetadataValueError("subtask_states", "a finished subtask has no state")
+
+    @property
+    def is_finished(self) -> bool:
+        """Always true."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorState:
+    """State of one operator: of all its subtasks, and of its coordinator (`OperatorState`).
+
+    Args:
+        operator_id: 16 bytes, in the order in which the id is printed.
+        parallelism: number of subtasks.
+        max_parallelism: number of key groups. Flink's own bound of 32768 does not apply to what it loads.
+        subtask_states: by index of the subtask; subtasks without state may be missing.
+        coordinator_state: state of the operator's coordinator, always inline; None if there is none.
+
+    Raises:
+        MetadataValueError: the id has not 16 bytes, the parallelism is negative or above the max parallelism, or there
+            is no subtask of such an index.
+    """
+
+    operator_id: bytes
+    parallelism: int
+    max_parallelism: int
+    subtask_states: Mapping[int, OperatorSubtaskState] = field(default_factory=dict)
+    coordinator_state: ByteStreamStateHandle | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.operator_id) != OPERATOR_ID_BYTES:
+            raise MetadataValueError("operator_id", f"{len(self.operator_id)} bytes instead of {OPERATOR_ID_BYTES}")
+        if not 0 <= self.parallelism <= self.max_parallelism:
+            reason = f"{self.parallelism} is not in 0 to the max parallelism {self.max_parallelism}"
+            raise MetadataValueError("parallelism", reason)
+        for index in self.subtask_states:
+            if not 0 <= index < self.parallelism:
+                reason = f"there is no subtask {index} of parallelism {self.parallelism}"
+                raise MetadataValueError("subtask_states", reason)
+
+    @property
+    def is_fully_finished(self) -> bool:
+        """Whether all subtasks had finished when the checkpoint was taken."""
+        return False
+
+    @property
+    def state_size(self) -> int:
+        """Number of bytes of all state of the operator."""
+        coordinator = self.coordinator_state.state_size if self.coordinator_state else 0
+        return coordinator + sum(subtask.state_size for subtask in self.subtask_states.values())
+
+
+@dataclass(frozen=True, slots=True)
+class FullyFinishedOperatorState(OperatorState):
+    """An operator of which every subtask had finished: it has no state (`FullyFinishedOperatorState`).
+
+    Raises:
+        MetadataValueError: it has state, or as in `OperatorState`.
+    """
+
+    def __post_init__(self) -> None:
+        OperatorState.__post_init__(self)
+        if self.subtask_states or self.coordinator_state:
+            raise MetadataValueError("subtask_states", "a fully finished operator has no state")
+
+    @property
+    def is_fully_finished(self) -> bool:
+        """Always true."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointMetadata:
+    """Everything in one `_metadata` file (`checkpoint.metadata.CheckpointMetadata`).
+
+    Args:
+        checkpoint_id: number of the checkpoint, not negative.
+        master_states: state of the coordinating process.
+        operator_states: state of the operators; Flink restores the last of several with one id.
+        version: version of the file it was read from: 2, 3 or 4. Writing takes its own argument.
+        properties: of version 4, one serialised Java object (`spark_ckpt.metadata.properties.decode`); else empty.
+
+    Raises:
+        MetadataValueError: the checkpoint id is negative.
+    """
+
+    checkpoint_id: int
+    master_states: tuple[MasterState, ...] = ()
+    operator_states: tuple[OperatorState, ...] = ()
+    version: int = 3
+    properties: bytes = b""
+
+    def __post_init__(self) -> None:
+        if self.checkpoint_id < 0:
+            raise MetadataValueError("checkpoint_id", f"{self.checkpoint_id} is negative")
+
+    @property
+    def state_size(self) -> int:
+        """Number of bytes of all state; a stream that several handles refer to counts for each of them."""
+        return sum(operator.state_size for operator in self.operator_states)
