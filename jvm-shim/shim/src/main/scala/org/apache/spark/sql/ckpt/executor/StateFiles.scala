@@ -60,7 +60,12 @@ private[ckpt] final class StateFiles(directory: Path, hadoopConf: Configuration)
 
   def open(name: String): FSDataInputStream = fs.open(path(name))
 
+  /** Length of a file in bytes. */
+  def length(name: String): Long = fs.getFileStatus(path(name)).getLen
+
   def path(name: String): Path = new Path(directory, name)
+
+  def makeDirectory(path: Path): Unit = fs.mkdirs(path)
 
   /** Forgets a file that no checkpoint refers to. */
   def delete(name: String): Unit =

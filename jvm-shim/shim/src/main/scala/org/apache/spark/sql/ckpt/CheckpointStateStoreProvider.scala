@@ -1,0 +1,355 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import java.util.UUID
+
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.TaskContext
+import org.apache.spark.executor.CommitDeniedException
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.ckpt.backend.{FamilyReader, HashMapStateBackend, KeyedFamily, RestoreFilter, StateStreamCorruptException}
+import org.apache.spark.sql.ckpt.driver.CheckpointDriver
+import org.apache.spark.sql.ckpt.executor._
+import org.apache.spark.sql.errors.QueryExecutionErrors
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.types.StructType
+
+/**
+ * Spark's entry to spark-ckpt: the class to name in `spark.sql.streaming.stateStore.providerClass`.
+ *
+ * It owns the keyed state backend of one store of one subtask, brings it to the version that Spark asks for, and sends
+ * what a batch changed to the checkpoint coordinator on the driver. It decides nothing about checkpoints.
+ *
+ * Threads: Spark opens and commits stores from task threads, one batch at a time, but an attempt that was given up may
+ * still be running. Opening, committing and discarding hold this object's lock; reads and writes of rows hold none, and
+ * are fenced by `epoch`.
+ */
+class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
+  import CheckpointStateStoreProvider._
+
+  CheckpointDriver.onProviderConstructed()
+
+  private var storeId: StateStoreId = _
+  private var storeConf: StateStoreConf = _
+  private var hadoopConf: Configuration = _
+  private var schemas = Map.empty[String, FamilySchema]
+  private var job: StoreJob = _
+  private var files: StateFiles = _
+  private var bases: BaseSnapshots = _
+  private var ackThreshold = 0L
+  private var timeoutSeconds = 0L
+
+  private var backend: HashMapStateBackend = _
+  private var location: StateLocation = _
+
+  /** Ids of the states in the backend: of its folded version, and of the committed version that is not folded yet. */
+  private var foldedId = ""
+  private var committedId: Option[String] = None
+
+  /** Moves on whenever a store that was handed out before must not be used any more. */
+  @volatile private[ckpt] var epoch = 0L
+
+  override def init(
+      stateStoreId: StateStoreId,
+      keySchema: StructType,
+      valueSchema: StructType,
+      keyStateEncoderSpec: KeyStateEncoderSpec,
+      useColumnFamilies: Boolean,
+      storeConfs: StateStoreConf,
+      hadoopConf: Configuration,
+      useMultipleValuesPerKey: Boolean,
+      stateSchemaProvider: Option[StateSchemaProvider]): Unit = {
+    if (useColumnFamilies) throw StateStoreErrors.multipleColumnFamiliesNotSupported(Name)
+    this.storeId = stateStoreId
+    this.storeConf = storeConfs
+    this.hadoopConf = hadoopConf
+    val settings = storeConfs.sqlConfs.filter(_._1.startsWith(Settings.Prefix))
+    ackThreshold = Settings.long(settings, Settings.AckThreshold, Settings.DefaultAckThreshold)
+    timeoutSeconds = Settings.long(settings, Settings.BridgeTimeout, Settings.DefaultBridgeTimeoutSeconds)
+    schemas = Map(StateStore.DEFAULT_COL_FAMILY_NAME -> new FamilySchema(
+      StateStore.DEFAULT_COL_FAMILY_NAME, keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey))
+    job = StoreJob.of(stateStoreId, hadoopConf.get(StreamExecution.RUN_ID_KEY), settings)
+    if (job.isInstanceOf[StandaloneJob]) CheckpointDriver.ensureStartedForStore(settings)
+    files = new StateFiles(job.ckptDirectory, hadoopConf)
+    bases = new BaseSnapshots(files, ackThreshold)
+    // The `statestore` data source finds the partitions of a query by the folders that its stores have.
+    files.makeDirectory(stateStoreId.storeCheckpointLocation())
+  }
+
+  override def stateStoreId: StateStoreId = storeId
+
+  // ---- opening ----
+
+  override def getStore(
+      version: Long,
+      stateStoreCkptId: Option[String],
+      forceSnapshotOnCommit: Boolean,
+      loadEmpty: Boolean): StateStore = synchronized {
+    if (loadEmpty) throw StateStoreErrors.unsupportedOperationException("getStore(loadEmpty)", Name)
+    bringTo(version, stateStoreCkptId)
+    openForWrite(version, forceSnapshotOnCommit)
+  }
+
+  override def getReadStore(version: Long, uniqueId: Option[String]): ReadStateStore = synchronized {
+    bringTo(version, uniqueId)
+    new CheckpointReadStore(this, version)
+  }
+
+  override def upgradeReadStoreToWriteStore(
+      readStore: ReadStateStore,
+      version: Long,
+      uniqueId: Option[String],
+      forceSnapshotOnCommit: Boolean): StateStore = synchronized {
+    // Same task, same version: what the read store was told is still true unless another attempt came in between.
+    if (readStore.version != version || backend == null || backend.foldedVersion != version) {
+      bringTo(version, uniqueId)
+    }
+    openForWrite(version, forceSnapshotOnCommit)
+  }
+
+  private def openForWrite(version: Long, forceSnapshot: Boolean): StateStore = {
+    backend.openForWrite(version)
+    committedId = None
+    epoch += 1
+    new CheckpointStateStore(this, version, epoch, forceSnapshot)
+  }
+
+  /** Makes the backend hold this version, folded, with the state that the coordinator says it has. */
+  private def bringTo(version: Long, stateId: Option[String]): Unit = {
+    if (version < 0) throw QueryExecutionErrors.unexpectedStateStoreVersion(version)
+    val held = heldId(version)
+    locate(version, stateId, held) match {
+      case None =>
+      case Some(found) if held.contains(found.stateId) && sameLayout(found) =>
+      case Some(found) => reload(version, found)
+    }
+    if (backend.foldedVersion != version) {
+      backend.fold()
+      foldedId = committedId.getOrElse("")
+      committedId = None
+      epoch += 1
+    }
+  }
+
+  private def heldId(version: Long): Option[String] =
+    if (backend == null) None
+    else if (version == backend.foldedVersion) Some(foldedId)
+    else if (version == backend.foldedVersion + 1) committedId
+    else None
+
+  private def sameLayout(found: StateLocation): Boolean =
+    location != null && java.util.Arrays.equals(location.factors, found.factors)
+
+  /** None if the state that is held is the one that counts. */
+  private def locate(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] = {
+    val header = job.header(version, job.batchOf(version))
+    header.put("ckpt_id", stateId.orNull)
+    held.filter(_.nonEmpty).foreach(header.put("have", _))
+    val reply = CoordinatorClient.ask(Message("locate", header.toString), timeoutSeconds)
+    if (reply.json.path("current").asBoolean(false)) None else Some(StateLocation.of(reply))
+  }
+
+  private def reload(version: Long, found: StateLocation): Unit = {
+    val start = System.nanoTime()
+    bases.forget()
+    epoch += 1
+    location = found
+    committedId = None
+    val numbering = new KeyGroupNumbering(found.factors)
+    backend = new HashMapStateBackend(numbering.maxParallelism)
+    val segments = scala.collection.mutable.ArrayBuffer.empty[org.apache.spark.sql.ckpt.backend.StateSegment]
+    try {
+      found.segments.foreach(segment => segments += segment.open(files))
+      backend.restore(version, found.rows, segments.toSeq, RestoreFilter.range(0, numbering.maxParallelism - 1))
+    } catch {
+      case e: OutOfMemoryError => throw QueryExecutionErrors.notEnoughMemoryToLoadStore(storeId.toString, Name, e)
+      case e: StateStreamCorruptException => throw unreadable(version, e)
+      case e: java.io.IOException => throw unreadable(version, e)
+    } finally {
+      segments.foreach(_.source.close())
+    }
+    schemas.values.foreach { schema =>
+      backend.declareFamily(schema.spec(KeyGroupOfRow.of(numbering, found.operator, storeId.storeName, schema.name,
+        schema.keySchema, found.stateFormatVersion, storeId.partitionId)))
+    }
+    foldedId = found.stateId
+    if (version > 0) {
+      logInfo(s"loaded version $version of $storeId: ${found.segments.size} segments, ${backend.rowCount} rows, " +
+        s"${(System.nanoTime() - start) / 1000000} ms")
+    }
+  }
+
+  /** Leaves nothing half-loaded behind, so that the next attempt starts from the files again. */
+  private def unreadable(version: Long, cause: Exception): CheckpointFailure = {
+    backend = null
+    new CheckpointFailure("StateFileError",
+      s"version $version of $storeId cannot be read from ${job.ckptDirectory}: ${cause.getMessage}. " +
+        "Restore the file, or go back to an older checkpoint ('spark-ckpt list' shows which there are)", cause)
+  }
+
+  // ---- what stores ask of their provider ----
+
+  private[ckpt] def familySchema(name: String): FamilySchema =
+    schemas.getOrElse(name, throw StateStoreErrors.unsupportedOperationOnMissingColumnFamily("access", name))
+
+  private[ckpt] def familyNames: Set[String] = schemas.keySet
+
+  private[ckpt] def readerAt(name: String, version: Long): FamilyReader = synchronized {
+    if (backend == null || backend.foldedVersion != version) throw superseded(version)
+    familySchema(name)
+    backend.reader(name, version)
+  }
+
+  private[ckpt] def familyForWrite(name: String): KeyedFamily = {
+    familySchema(name)
+    backend.family(name)
+  }
+
+  private[ckpt] def superseded(version: Long) = new StoreUsageFailure(
+    s"version $version of $storeId was opened again by another attempt; this one was given up")
+
+  private[ckpt] def discard(): Unit = synchronized {
+    backend.discard()
+    epoch += 1
+  }
+
+  // ---- committing ----
+
+  /** Sends the changes of the open batch to the coordinator and keeps them if they count. */
+  private[ckpt] def commit(store: CheckpointStateStore, forceSnapshot: Boolean): CommittedBatch = synchronized {
+    val version = store.version + 1
+    val start = System.nanoTime()
+    backend.commit()
+    val stateId = UUID.randomUUID().toString.replace("-", "")
+    val batch = try {
+      val delta = shipDelta()
+      if (forceSnapshot) bases.writeNow(backend.snapshotBase(), foldedId)
+      val base = bases.take()
+      val snapshotNanos = System.nanoTime() - start
+      val reply = CoordinatorClient.ask(ack(version, stateId, delta, base, snapshotNanos), timeoutSeconds).json
+      val counted = reply.path("ckpt_id").asText(stateId)
+      settle(reply.path("outcome").asText(), version, stateId, counted)
+      if (reply.path("base_due").asBoolean(false)) startBase()
+      CommittedBatch(version, counted, foldedId, backend.rowCount, delta.info.bytes, snapshotNanos / 1000000,
+        (System.nanoTime() - start - snapshotNanos) / 1000000)
+    } catch {
+      case e: Throwable =>
+        forgetCommit()
+        throw e
+    }
+    if (storeConf.commitValidationEnabled) StateStore.reportCommitToCoordinator(version, storeId, hadoopConf)
+    batch
+  }
+
+  private def shipDelta(): ShippedSegment =
+    if (backend.deltaSize <= ackThreshold) ShippedSegment.inline(backend.deltaBytes())
+    else {
+      var info: org.apache.spark.sql.ckpt.backend.SegmentInfo = null
+      val name = files.write("delta")(out => info = backend.writeDelta(out))
+      ShippedSegment.inFile(info, name)
+    }
+
+  private def ack(
+      version: Long,
+      stateId: String,
+      delta: ShippedSegment,
+      base: Option[ReadyBase],
+      snapshotNanos: Long): Message = {
+    val header = job.header(version, job.batchOf(version - 1))
+    header
+      .put("ckpt_id", stateId)
+      .put("base_ckpt_id", if (foldedId.isEmpty) null else foldedId)
+      .put("rows", backend.rowCount)
+      .put("rows_updated", backend.rowsUpdated)
+      .put("rows_removed", backend.rowsRemoved)
+    StoreJob.putTask(header)
+    delta.describe(header.putObject("delta"), delta.info.entries)
+    base match {
+      case Some(ready) =>
+        ready.segment.describe(header.putObject("base"), ready.rows)
+          .put("version", ready.version)
+          .put("ckpt_id", ready.stateId)
+      case None => header.putNull("base")
+    }
+    header.putObject("timings_us").put("snapshot", snapshotNanos / 1000)
+    val segments = delta +: base.map(_.segment).toSeq
+    Message("ack", header.toString, ShippedSegment.index(segments), ShippedSegment.payload(segments))
+  }
+
+  /** What an ack's outcome means for the version in memory (docs/protocol.md, section 1.3). */
+  private def settle(outcome: String, version: Long, stateId: String, counted: String): Unit = outcome match {
+    case "success" => committedId = Some(stateId)
+    case "duplicate" if counted == stateId => committedId = Some(stateId)
+    case "duplicate" => forgetCommit()
+    case "denied" =>
+      val context = TaskContext.get()
+      throw new CommitDeniedException(
+        s"another attempt of this task commits version $version of $storeId",
+        if (context == null) -1 else context.stageId(),
+        storeId.partitionId,
+        if (context == null) 0 else context.attemptNumber())
+    case other =>
+      throw new CheckpointFailure("CheckpointDiscardedError",
+        s"the checkpoint for version $version of $storeId was given up ($other)")
+  }
+
+  /** The version before the commit is what the backend still has folded. */
+  private def forgetCommit(): Unit = {
+    committedId = None
+    backend.discard()
+    backend.undoCommit()
+    epoch += 1
+  }
+
+  private def startBase(): Unit =
+    if (bases.isIdle) bases.start(backend.snapshotBase(), foldedId)
+
+  override def close(): Unit = synchronized {
+    if (bases != null) bases.forget()
+    backend = null
+    epoch += 1
+  }
+
+  // ---- metrics ----
+
+  override def supportedCustomMetrics: Seq[StateStoreCustomMetric] = Metrics.all
+
+  private[ckpt] def metrics(batch: Option[CommittedBatch], forced: Boolean): StateStoreMetrics = synchronized {
+    val rows = batch.map(_.rows).getOrElse(if (backend == null) 0L else backend.rowCount)
+    StateStoreMetrics(rows, if (backend == null) 0L else backend.memoryBytes, Map(
+      Metrics.DeltaBytes -> batch.fold(0L)(_.deltaBytes),
+      Metrics.SnapshotTime -> batch.fold(0L)(_.snapshotMillis),
+      Metrics.AcknowledgeTime -> batch.fold(0L)(_.acknowledgeMillis),
+      Metrics.ForcedSnapshots -> (if (forced) 1L else 0L)))
+  }
+
+  override def toString: String = s"CheckpointStateStoreProvider[$storeId]"
+}
+
+private[ckpt] object CheckpointStateStoreProvider {
+  val Name = "CheckpointStateStoreProvider"
+
+  private[ckpt] object Metrics {
+    val DeltaBytes: StateStoreCustomMetric =
+      StateStoreCustomSizeMetric("ckptDeltaBytes", "checkpoint: bytes of the changes of the batch")
+    val SnapshotTime: StateStoreCustomMetric =
+      StateStoreCustomTimingMetric("ckptSnapshotTimeMs", "checkpoint: time to write the changes as a delta")
+    val AcknowledgeTime: StateStoreCustomMetric =
+      StateStoreCustomTimingMetric("ckptAcknowledgeTimeMs", "checkpoint: time until the coordinator answered")
+    val ForcedSnapshots: StateStoreCustomMetric =
+      StateStoreCustomSumMetric("forceSnapshotCount", "number of stores that had forced snapshot")
+
+    val all: Seq[StateStoreCustomMetric] = Seq(DeltaBytes, SnapshotTime, AcknowledgeTime, ForcedSnapshots)
+  }
+}

@@ -1,0 +1,58 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import java.nio.{ByteBuffer, ByteOrder}
+
+import com.fasterxml.jackson.databind.node.ObjectNode
+
+import org.apache.spark.sql.ckpt.Message
+import org.apache.spark.sql.ckpt.backend.{SegmentBytes, SegmentInfo}
+
+/**
+ * A segment on its way to the coordinator: its bytes if they travel with the ack, else the file that holds them.
+ *
+ * @param path  name relative to the `ckpt` directory, or None
+ * @param bytes the segment, empty if it is in a file
+ */
+private[ckpt] final case class ShippedSegment(info: SegmentInfo, path: Option[String], bytes: Array[Byte]) {
+
+  /** The segment's description in an ack's header. */
+  def describe(target: ObjectNode, rows: Long): ObjectNode =
+    target
+      .put("groups", info.keyGroups.length)
+      .put("bytes", info.bytes)
+      .put("rows", rows)
+      .put("path", path.orNull)
+}
+
+private[ckpt] object ShippedSegment {
+  def inline(segment: SegmentBytes): ShippedSegment = ShippedSegment(segment.info, None, segment.bytes)
+
+  def inFile(info: SegmentInfo, path: String): ShippedSegment = ShippedSegment(info, Some(path), Message.NoBytes)
+
+  /** Key groups (uint32) then offsets (int64) of every segment, little-endian (docs/protocol.md, section 1.2). */
+  def index(segments: Seq[ShippedSegment]): Array[Byte] = {
+    val size = segments.map(_.info.keyGroups.length * 12).sum
+    val buffer = ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN)
+    segments.foreach { segment =>
+      segment.info.keyGroups.foreach(buffer.putInt)
+      segment.info.offsets.foreach(buffer.putLong)
+    }
+    buffer.array()
+  }
+
+  def payload(segments: Seq[ShippedSegment]): Array[Byte] = segments.map(_.bytes).filter(_.nonEmpty) match {
+    case Seq() => Message.NoBytes
+    case Seq(one) => one
+    case many => Array.concat(many: _*)
+  }
+}
