@@ -61,10 +61,12 @@ def build_jars() -> list[Path]:
     jars = []
     for minor, name in JAR_NAMES.items():
         jar = JARS / name
+        built = SHIM / "shim" / "target" / name
         if not is_current(jar):
-            print(f"building {name} with Maven", file=sys.stderr, flush=True)
-            compile_shim(minor, SUPPORTED_SPARK[minor])
-            publish(SHIM / "shim" / "target" / name, jar)
+            if not is_current(built):
+                print(f"building {name} with Maven", file=sys.stderr, flush=True)
+                compile_shim(minor, SUPPORTED_SPARK[minor])
+            publish(built, jar)
         jars.append(jar)
     return jars
 

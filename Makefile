@@ -1,0 +1,62 @@
+# Everything here runs from a fresh clone with a JDK 17, Maven 3.8, Python 3.10 or newer and make.
+
+PYTHON ?= python3
+MAVEN ?= mvn -q -B -f jvm-shim/pom.xml
+
+VENV := $(CURDIR)/.venv
+RUN := $(VENV)/bin/python
+INSTALLED := .venv/.installed
+DELTA_JARS := jvm-shim/delta-jars/target/jars
+
+# Spark has to use the Python and the PySpark of the virtual environment, whatever the caller's shell has set.
+export PYSPARK_PYTHON := $(RUN)
+export PYSPARK_DRIVER_PYTHON := $(RUN)
+unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
+
+.DEFAULT_GOAL := help
+.PHONY: help venv jar prepare demo test test-scala test-python lint format wheel clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+$(INSTALLED): pyproject.toml jvm-shim/hatch_build.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=...")'
+	$(PYTHON) -m venv .venv
+	$(RUN) -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+venv: $(INSTALLED)  ## the virtual environment .venv, with the project and its tools
+
+jar: $(INSTALLED)  ## the shim's jar in spark_ckpt/jars, rebuilt when a source is newer
+	@$(RUN) jvm-shim/hatch_build.py
+
+$(DELTA_JARS): jvm-shim/delta-jars/pom.xml
+	$(MAVEN) -pl delta-jars package
+	@touch $@
+
+prepare: jar $(DELTA_JARS)  ## all that the demo and the tests need
+
+demo: prepare  ## the main job: three queries, a driver killed on the way, every result checked
+	$(RUN) -m benchmarks.demo $(DEMO_ARGS)
+
+test: test-scala test-python  ## all tests
+
+test-scala: $(INSTALLED)  ## unit tests of the shim
+	$(MAVEN) verify
+
+test-python: prepare  ## unit tests of the library, queries through PySpark, restores, conformance
+	$(RUN) -m pytest $(PYTEST_ARGS)
+
+lint: $(INSTALLED)  ## style and types
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+format: $(INSTALLED)  ## let ruff format the Python code
+	$(RUN) -m ruff format .
+
+wheel: $(INSTALLED)  ## dist/spark_ckpt-*.whl with the jar inside
+	$(RUN) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
+
+clean:  ## remove what was built, keep .venv
+	rm -rf build dist spark_ckpt/jars/*.jar jvm-shim/target jvm-shim/*/target
