@@ -1,0 +1,43 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.bridge
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.ckpt.Message
+
+class ReplayLogSuite extends AnyFunSuite {
+  private def message(id: Long, kind: String, job: String) = Numbered(id, Message(kind, s"""{"job":"$job"}"""))
+
+  private def logOf(messages: Numbered*): ReplayLog = {
+    val log = new ReplayLog
+    messages.foreach(log.sent)
+    log
+  }
+
+  test("the last trigger and the acks since are told again, in order, across jobs") {
+    val log = logOf(
+      message(1, "trigger", "a"), message(2, "ack", "a"), message(3, "trigger", "b"), message(4, "locate", "a"),
+      message(5, "trigger", "a"), message(6, "ack", "a"), message(7, "ack", "b"), message(8, "task_failed", "a"))
+    assert(log.messages.map(_.id) == Seq(3, 5, 6, 7, 8))
+  }
+
+  test("acks of a complete checkpoint are not told again, its trigger is") {
+    val log = logOf(message(1, "trigger", "a"), message(2, "ack", "a"))
+    log.completed("a")
+    assert(log.messages.map(_.id) == Seq(1))
+  }
+
+  test("a closed job is forgotten") {
+    val log = logOf(message(1, "trigger", "a"), message(2, "ack", "a"), message(3, "close", "a"))
+    assert(log.messages.isEmpty)
+  }
+}

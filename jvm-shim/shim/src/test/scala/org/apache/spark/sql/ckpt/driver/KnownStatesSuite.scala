@@ -1,0 +1,44 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.driver
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class KnownStatesSuite extends AnyFunSuite {
+  private val key = StoreKey(0, "default", 3)
+
+  test("an acknowledged state is current only once its checkpoint is complete") {
+    val known = new KnownStates
+    known.acknowledged(5, key, "x")
+    assert(!known.isCurrent(5, key, "x"))
+    known.complete(5)
+    assert(known.isCurrent(5, key, "x"))
+    assert(!known.isCurrent(5, key, "y"))
+    assert(!known.isCurrent(4, key, "x"))
+    assert(!known.isCurrent(5, key.copy(partition = 4), "x"))
+  }
+
+  test("of several acks of a subtask the last one that counts is known") {
+    val known = new KnownStates
+    known.acknowledged(5, key, "x")
+    known.acknowledged(5, key, "y")
+    known.complete(5)
+    assert(known.isCurrent(5, key, "y") && !known.isCurrent(5, key, "x"))
+  }
+
+  test("what a batch left that was given up is not taken for the next") {
+    val known = new KnownStates
+    known.acknowledged(5, key, "x")
+    known.acknowledged(6, key.copy(partition = 1), "z")
+    known.complete(6)
+    assert(!known.isCurrent(6, key, "x") && !known.isCurrent(5, key, "x"))
+  }
+}

@@ -1,0 +1,64 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils._
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+class KeyGroupsSuite extends AnyFunSuite {
+  private val keySchema = StructType(Seq(StructField("name", StringType), StructField("day", LongType)))
+
+  private def key(name: String, day: Long): UnsafeRow =
+    UnsafeProjection.create(keySchema)(InternalRow(UTF8String.fromString(name), day)).copy()
+
+  test("the numbers are a permutation, and every partition of every count in the chain owns one range") {
+    Seq(Array(4, 2, 2, 2), Array(5, 3), Array(7), Array(1, 2, 2), Array(200, 2, 2, 2)).foreach { factors =>
+      val numbering = new KeyGroupNumbering(factors)
+      val k = factors.product
+      val numbers = (0 until k).map(numbering.number)
+      assert(numbers.sorted == (0 until k))
+      factors.scanLeft(1)(_ * _).tail.foreach { partitions =>
+        (0 until partitions).foreach { partition =>
+          val owned = (partition until k by partitions).map(numbering.number).sorted
+          assert(owned == (owned.head until owned.head + k / partitions), s"$partition of $partitions")
+        }
+      }
+    }
+  }
+
+  test("the key group of a row agrees with the partition that Spark's shuffle sends it to") {
+    val numbering = new KeyGroupNumbering(Array(8, 2, 2, 2))
+    val keyGroups = KeyGroupOfRow.of(numbering, STATE_STORE_SAVE_EXEC_OP_NAME, "default", "default", keySchema, None, 0)
+    val columns = keySchema.fields.toSeq.zipWithIndex.map { case (f, i) => BoundReference(i, f.dataType, f.nullable) }
+    val partitionOf = UnsafeProjection.create(Seq(HashPartitioning(columns, 8).partitionIdExpression))
+    val seen = (0 until 500).map { i =>
+      val row = key(if (i % 7 == 0) null else s"key $i", i)
+      val partition = partitionOf(row).getInt(0)
+      assert(keyGroups.keyGroup(row) / 8 == partition)
+      partition
+    }
+    assert(seen.distinct.size == 8)
+  }
+
+  test("an operator that Spark has no partition key for keeps its rows in its own partition's range") {
+    val numbering = new KeyGroupNumbering(Array(4, 2))
+    (0 until 4).foreach { partition =>
+      val keyGroups = KeyGroupOfRow.of(numbering, "globalLimit", "default", "default", keySchema, None, partition)
+      assert(keyGroups.keyGroup(key("a", 1)) / 2 == partition)
+    }
+  }
+}
