@@ -44,3 +44,259 @@ class JarNotFoundError(SparkCkptError, FileNotFoundError):
 
 class SessionConfigError(SparkCkptError, ValueError):
     """`configure` cannot set up this Spark session. The message says which setting is in the way."""
+
+
+# ---- settings and messages -------------------------------------------------------------------------------------------
+
+
+class SettingError(SparkCkptError, ValueError):
+    """A setting has a value it cannot have, or there is no such setting.
+
+    Attributes:
+        key: the whole key of the setting.
+    """
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"{key}: {reason}")
+        self.key = key
+
+
+class ProtocolError(SparkCkptError, ValueError):
+    """A message that docs/protocol.md does not allow: the jar and the Python package are of different releases."""
+
+
+# ---- storage ---------------------------------------------------------------------------------------------------------
+
+
+class StorageError(SparkCkptError, OSError):
+    """A storage did not do what it was asked.
+
+    Attributes:
+        path: the file or directory, as a whole URL or path.
+        operation: what was asked: read, write, create, list, delete.
+    """
+
+    def __init__(self, path: str, operation: str, reason: object) -> None:
+        super().__init__(f"cannot {operation} {path}: {reason}")
+        self.path = path
+        self.operation = operation
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class StateFileNotFoundError(StorageError, FileNotFoundError):
+    """A file that should be there is not."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "read", "there is no such file")
+
+
+class UnsupportedSchemeError(SparkCkptError, ValueError):
+    """A location on a file system that the coordinator has no storage for."""
+
+    def __init__(self, location: str, scheme: str, supported: tuple[str, ...]) -> None:
+        self.location = location
+        self.scheme = scheme
+        self.supported = supported
+        super().__init__(
+            f"{location}: the coordinator has no storage for the scheme '{scheme}'; it has one for "
+            f"{', '.join(supported)}. Set the query's checkpointLocation to one of them"
+        )
+
+
+class PathEscapeError(SparkCkptError, ValueError):
+    """A path that leads out of the checkpoint it stands in."""
+
+    def __init__(self, path: str, within: str) -> None:
+        self.path = path
+        self.within = within
+        super().__init__(f"the path '{path}' leads out of {within}: the file that names it is not one of ours")
+
+
+class ExclusiveCreateUnsupportedError(SparkCkptError):
+    """A storage that cannot create a file exclusively, which is what keeps two drivers apart."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path}: this storage cannot create a file only where there is none ({reason}), so two drivers could both "
+            "complete a checkpoint. Put the checkpoint location on a storage that can (a local disk, S3)"
+        )
+
+
+# ---- completed checkpoints -------------------------------------------------------------------------------------------
+
+
+class CorruptRecordError(SparkCkptError, ValueError):
+    """A record of the completed-checkpoint log that cannot be what was written.
+
+    Attributes:
+        path: the record's file.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path}: {reason}. The record was damaged after it was written. Move the file aside and start the query "
+            "again: the checkpoint it names is then left out, and the others remain"
+        )
+
+
+class FencedError(SparkCkptError):
+    """Another driver owns the checkpoint location now; this one can complete nothing more.
+
+    Attributes:
+        path: the record that this driver wanted to write.
+        generation: generation of this driver.
+        owner_generation: generation of the one that has taken over.
+        owner: who that is, for a person.
+    """
+
+    fatal = True
+
+    def __init__(self, path: str, generation: int, owner_generation: int, owner: str) -> None:
+        self.path = path
+        self.generation = generation
+        self.owner_generation = owner_generation
+        self.owner = owner
+        super().__init__(
+            f"{owner} has taken over this checkpoint location with generation {owner_generation}; this driver has "
+            f"generation {generation} and can complete no checkpoint any more ({path}). Nothing is lost: stop this query, "
+            "and let only one driver use a checkpoint location"
+        )
+
+
+class UnknownOutcomeError(SparkCkptError):
+    """A record may or may not have been written, and the storage does not say.
+
+    Flink's `PossibleInconsistentStateException`: what the record refers to must be kept until the outcome is known.
+
+    Attributes:
+        path: the record's file.
+    """
+
+    def __init__(self, path: str, cause: BaseException | None) -> None:
+        self.path = path
+        super().__init__(
+            f"{path}: it is unknown whether this record was written ({cause!r}). Its files are kept; the next "
+            "attempt settles it first. Look at the storage, then start the query again"
+        )
+
+
+# ---- checkpoints -----------------------------------------------------------------------------------------------------
+
+
+class CheckpointError(SparkCkptError):
+    """Something about a checkpoint that keeps it from being taken or restored."""
+
+
+class JobNotOpenError(CheckpointError):
+    """A message for a job that no `trigger` has opened, or that is closed."""
+
+    def __init__(self, job: str) -> None:
+        self.job = job
+        super().__init__(f"job {job} is not open: no trigger came before, or the query has ended")
+
+
+class ForeignStateError(CheckpointError):
+    """The location holds state that another state-store provider wrote.
+
+    Attributes:
+        path: one of the files found.
+    """
+
+    fatal = True
+
+    def __init__(self, location: str, path: str, version: int) -> None:
+        self.location = location
+        self.path = path
+        super().__init__(
+            f"{location} has state of another state-store provider ({path}) and no checkpoint of ours, so version "
+            f"{version} cannot be restored from it. Start the query with the provider it was started with, or with a new "
+            "checkpoint location"
+        )
+
+
+class ParallelismChangedError(CheckpointError):
+    """The query runs with other numbers of partitions or key groups than its checkpoint has."""
+
+    fatal = True
+
+
+class VersionNotFoundError(CheckpointError):
+    """No retained checkpoint has the version that Spark asks for.
+
+    Attributes:
+        version: the version asked for.
+        available: the versions there are.
+    """
+
+    fatal = True
+
+    def __init__(self, location: str, version: int, available: tuple[int, ...], hint: str = "") -> None:
+        self.location = location
+        self.version = version
+        self.available = available
+        there = f"there are {', '.join(map(str, available))}" if available else "there are none"
+        super().__init__(
+            f"{location}: no completed checkpoint has version {version} (the state before batch {version}); {there}. "
+            f"{hint or 'Go back to a batch whose checkpoint is retained, or raise spark.sql.streaming.stateStore.ckpt.retained'}"
+        )
+
+
+class DamagedCheckpointError(CheckpointError):
+    """A completed checkpoint lacks a file, or has one that is not what was written.
+
+    Attributes:
+        path: the file.
+        checkpoint_id: the checkpoint.
+        newest_good: id of the newest retained checkpoint that is whole, or None.
+    """
+
+    fatal = True
+
+    def __init__(self, path: str, checkpoint_id: int, reason: str, newest_good: int | None, way_out: str) -> None:
+        self.path = path
+        self.checkpoint_id = checkpoint_id
+        self.reason = reason
+        self.newest_good = newest_good
+        super().__init__(f"checkpoint {checkpoint_id} is damaged: {path}: {reason}. {way_out}")
+
+
+class StateIdMismatchError(CheckpointError):
+    """The state that Spark or a task names is not the state that the checkpoint holds."""
+
+
+class IncompleteCheckpointError(CheckpointError):
+    """The batch before did not complete its checkpoint, because subtasks of it did not run.
+
+    Attributes:
+        version: the version that was not completed.
+        missing: the subtasks that did not acknowledge, for a person.
+    """
+
+    fatal = True
+
+    def __init__(self, version: int, missing: str) -> None:
+        self.version = version
+        self.missing = missing
+        super().__init__(
+            f"version {version} of the state is not complete: {missing} did not acknowledge. A batch must consume all "
+            "partitions of its DataFrame (foreachBatch functions too); start the query again, and the batch is repeated"
+        )
+
+
+class SegmentError(SparkCkptError, ValueError):
+    """A state file whose bytes are not a sequence of blocks (docs/protocol.md, section 2).
+
+    Attributes:
+        path: the file.
+        offset: byte position, counted from the start of the file.
+    """
+
+    def __init__(self, path: str, offset: int, reason: str) -> None:
+        super().__init__(f"{path}: {reason} (byte {offset})")
+        self.path = path
+        self.offset = offset
+        self.reason = reason

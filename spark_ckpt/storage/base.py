@@ -1,0 +1,184 @@
+"""What the coordinator asks of a storage, and what it may rely on."""
+
+from __future__ import annotations
+
+import posixpath
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from spark_ckpt.errors import PathEscapeError
+
+
+class CreateOutcome(Enum):
+    """How an exclusive create ended."""
+
+    WON = "won"
+    """The file did not exist and has exactly the given bytes now."""
+    LOST = "lost"
+    """The file exists. An earlier try of the same call may have made it, if a layer below repeats requests."""
+    UNKNOWN = "unknown"
+    """The request may have been carried out, now or later. Read the file, or create it again with the same bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateResult:
+    """Outcome of an exclusive create.
+
+    Args:
+        outcome: how it ended.
+        cause: of an unknown outcome, what went wrong.
+    """
+
+    outcome: CreateOutcome
+    cause: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file of a listing.
+
+    Args:
+        name: its name, without the directory.
+        size: its bytes; 0 for a directory.
+        is_directory: whether it is one. An object store has a directory where it has names below it.
+    """
+
+    name: str
+    size: int
+    is_directory: bool = False
+
+
+class Storage(ABC):
+    """Files below one location. Names are relative to it, with `/` between their parts. Thread-safe.
+
+    The guarantees are those that Delta's `LogStore` asks for, and the coordinator relies on no others:
+
+    1. *Atomic visibility.* `write_atomic` and `create_exclusive` show a reader the whole file or none.
+    2. *Mutual exclusion.* Of all `create_exclusive` of one name, in any process on any machine, one at most wins.
+    3. *Consistent listing.* Once a create or write has returned, every later `list`, `read` and `exists` sees it.
+
+    A file is never changed after it is there, so nothing here appends, renames or locks. What fails raises
+    `StorageError` with the file in it, after the retries that the implementation finds right.
+    """
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        """The location for a person: a path or URL without credentials."""
+
+    @abstractmethod
+    def read(self, name: str) -> bytes:
+        """All bytes of a file.
+
+        Raises:
+            StateFileNotFoundError: there is no such file.
+            StorageError: it cannot be read.
+        """
+
+    @abstractmethod
+    def write_atomic(self, name: str, data: bytes) -> None:
+        """Writes a file, in place of one that may be there; makes directories as needed. Durable on return.
+
+        Raises:
+            StorageError: it cannot be written, or it is unknown whether it was.
+        """
+
+    @abstractmethod
+    def create_exclusive(self, name: str, data: bytes) -> CreateResult:
+        """Creates a file if there is none of that name; makes directories as needed. If won, durable on return.
+
+        Returns:
+            How it ended. Whoever must know what a lost or unknown outcome means reads the file and compares it.
+
+        Raises:
+            StorageError: the file was certainly not created: no permission, no space, no connection at all.
+            ExclusiveCreateUnsupportedError: this storage cannot do it.
+        """
+
+    @abstractmethod
+    def list(self, directory: str) -> Sequence[FileInfo]:
+        """The files and directories directly below a directory, in no particular order; none if there is none.
+
+        Raises:
+            StorageError: the directory cannot be listed.
+        """
+
+    @abstractmethod
+    def delete(self, name: str) -> bool:
+        """Deletes a file, and on a file system its directory if that is empty then.
+
+        Returns:
+            Whether there was one. Deleting what is not there is no error: a deletion may be repeated.
+
+        Raises:
+            StorageError: it cannot be deleted, or it is unknown whether it was.
+        """
+
+    @abstractmethod
+    def size(self, name: str) -> int:
+        """Number of bytes of a file.
+
+        Raises:
+            StateFileNotFoundError: there is no such file.
+            StorageError: the storage does not say.
+        """
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file.
+
+        Raises:
+            StorageError: the storage does not say.
+        """
+        try:
+            self.size(name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def read_range(self, name: str, offset: int, length: int) -> bytes:
+        """A part of a file; fewer bytes if it ends before.
+
+        Raises:
+            StateFileNotFoundError: there is no such file.
+            StorageError: it cannot be read.
+        """
+        return self.read(name)[offset : offset + length]
+
+    def describe(self, name: str) -> str:
+        """Path or URL of a file, for messages."""
+        return f"{self.location.rstrip('/')}/{name}" if name else self.location
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.location!r})"
+
+
+def checked_name(name: str, within: str) -> str:
+    """A name as it was given, if it stays below the location.
+
+    Raises:
+        PathEscapeError: it is absolute, has an empty part, `.` or `..`, or a NUL.
+    """
+    if not name or "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        raise PathEscapeError(name, within)
+    return name
+
+
+def resolve_relative(directory: str, path: str, root: str = "") -> str:
+    """The name that a path inside a file of `directory` stands for, such as `../shared/x` in `ckpt/chk-7`.
+
+    Args:
+        directory: name of the directory that holds the file that has the path.
+        path: the path as it stands there.
+        root: name of the directory that the result must lie below.
+
+    Raises:
+        PathEscapeError: the path is absolute, has a scheme, or leads out of `root`.
+    """
+    if not path or path.startswith("/") or "://" in path or "\0" in path or "\\" in path:
+        raise PathEscapeError(path, root or directory)
+    name = posixpath.normpath(posixpath.join(directory, path))
+    inside = name.startswith(f"{root}/") if root else not name.startswith(("../", "/")) and name not in ("..", ".")
+    if not inside:
+        raise PathEscapeError(path, root or directory)
+    return name

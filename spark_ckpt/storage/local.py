@@ -1,0 +1,182 @@
+"""Storage in a directory of this machine, or of a mount that has hard links."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StateFileNotFoundError, StorageError
+from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
+
+TEMPORARY_PREFIX = ".tmp-"
+"""How the names of files begin that are being written. They are no files of the storage: `list` leaves them out."""
+
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
+
+
+class LocalStorage(Storage):
+    """Files of a directory.
+
+    A file is written under a temporary name, made durable, and then shown: by `os.replace`, or by `os.link` where it must
+    not exist. Linking is the only exclusive create of a whole file that POSIX has: opening with `O_EXCL` shows a part of it,
+    and asking before writing excludes nobody.
+
+    Args:
+        root: the directory; made when the first file is written.
+        durable: whether a file must survive a crash of the machine, not only of the process.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], durable: bool = True) -> None:
+        self._root = Path(os.path.abspath(root))
+        self._durable = durable
+        super().__init__(str(self._root))
+
+    def read(self, name: str) -> bytes:
+        """All bytes of a file."""
+        path = self._path(name)
+        try:
+            return path.read_bytes()
+        except OSError as e:
+            raise self._error(path, "read", e) from e
+
+    def read_range(self, name: str, offset: int, length: int) -> bytes:
+        """A part of a file."""
+        path = self._path(name)
+        try:
+            with path.open("rb") as file:
+                file.seek(offset)
+                return file.read(length)
+        except OSError as e:
+            raise self._error(path, "read", e) from e
+
+    def write_atomic(self, name: str, data: bytes) -> None:
+        """Writes a file, in place of one that may be there."""
+        path = self._path(name)
+        temporary = self._write_temporary(path, data)
+        try:
+            os.replace(temporary, path)
+            self._sync_directory(path.parent)
+        except OSError as e:
+            raise self._error(path, "write", e) from e
+        finally:
+            _remove_quietly(temporary)
+
+    def create_exclusive(self, name: str, data: bytes) -> CreateResult:
+        """Creates a file if there is none of that name."""
+        path = self._path(name)
+        temporary = self._write_temporary(path, data)
+        try:
+            return self._link(temporary, path)
+        finally:
+            _remove_quietly(temporary)
+
+    def list(self, directory: str) -> Sequence[FileInfo]:
+        """The files and directories directly below a directory."""
+        path = self._path(directory) if directory else self._root
+        found = []
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.name.startswith(TEMPORARY_PREFIX):
+                        continue
+                    is_directory = entry.is_dir()
+                    try:
+                        size = 0 if is_directory else entry.stat().st_size
+                    except FileNotFoundError:
+                        continue  # deleted since the directory was read
+                    found.append(FileInfo(entry.name, size, is_directory))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as e:
+            raise self._error(path, "list", e) from e
+        return found
+
+    def delete(self, name: str) -> bool:
+        """Deletes a file, the checksum file that Hadoop may have put beside it, and the directory if empty then."""
+        path = self._path(name)
+        try:
+            path.unlink()
+            found = True
+        except (FileNotFoundError, NotADirectoryError):
+            found = False
+        except OSError as e:
+            raise self._error(path, "delete", e) from e
+        _remove_quietly(path.with_name(f".{path.name}.crc"))
+        if path.parent != self._root:
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
+        return found
+
+    def size(self, name: str) -> int:
+        """Number of bytes of a file."""
+        path = self._path(name)
+        try:
+            return path.stat().st_size
+        except OSError as e:
+            raise self._error(path, "read", e) from e
+
+    def _path(self, name: str) -> Path:
+        return self._root / checked_name(name, self.location)
+
+    def _write_temporary(self, path: Path, data: bytes) -> Path:
+        temporary = path.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+        try:
+            file = self._open(temporary)
+            with file:
+                file.write(data)
+                file.flush()
+                if self._durable:
+                    os.fsync(file.fileno())
+        except OSError as e:
+            _remove_quietly(temporary)
+            raise self._error(path, "write", e) from e
+        return temporary
+
+    def _open(self, path: Path):  # type: ignore[no-untyped-def]  # noqa: ANN202
+        try:
+            return path.open("xb")
+        except FileNotFoundError:
+            # Also when a deletion removed the directory as empty between our making it and using it.
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return path.open("xb")
+
+    def _link(self, temporary: Path, path: Path) -> CreateResult:
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            # Over NFS a repeated request is told "exists" of its own link; the number of links tells the truth.
+            if os.stat(temporary).st_nlink < 2:
+                return CreateResult(CreateOutcome.LOST)
+        except OSError as e:
+            if e.errno in _NO_HARD_LINKS:
+                raise ExclusiveCreateUnsupportedError(str(path), f"no hard links: {e}") from e
+            if e.errno in (errno.EIO, errno.ETIMEDOUT, errno.ESTALE, errno.EINTR):
+                return CreateResult(CreateOutcome.UNKNOWN, e)
+            raise self._error(path, "create", e) from e
+        try:
+            self._sync_directory(path.parent)
+        except OSError as e:
+            return CreateResult(CreateOutcome.UNKNOWN, e)
+        return CreateResult(CreateOutcome.WON)
+
+    def _sync_directory(self, path: Path) -> None:
+        if self._durable:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _error(self, path: Path, operation: str, cause: OSError) -> StorageError:
+        if isinstance(cause, FileNotFoundError) and operation == "read":
+            return StateFileNotFoundError(str(path))
+        return StorageError(str(path), operation, cause.strerror or cause)
+
+
+def _remove_quietly(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()

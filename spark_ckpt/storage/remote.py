@@ -1,0 +1,157 @@
+"""Storage on an fsspec file system: S3 through s3fs, and memory for tests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from spark_ckpt.clock import Clock, SystemClock
+from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StateFileNotFoundError, StorageError
+from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
+
+_T = TypeVar("_T")
+
+_RETRIES = 3
+_FIRST_PAUSE_SECONDS = 0.2
+
+# Exclusive only among the threads of this process, which is where a memory file system lives.
+_MEMORY_LOCK = threading.Lock()
+
+
+class FsspecStorage(Storage):
+    """Files below a path of an fsspec file system on which a file appears whole when it is put.
+
+    The file system's own `mode="create"` creates exclusively; on S3 that is a conditional put. Some servers ignore the
+    condition without a word, so `probe` must be called once before an exclusive create is relied upon.
+
+    Args:
+        fs: an fsspec file system.
+        root: path on it.
+        location: the location for messages; without credentials.
+        clock: for the pauses between retries.
+    """
+
+    def __init__(self, fs: Any, root: str, location: str, clock: Clock | None = None) -> None:  # noqa: ANN401
+        super().__init__(location)
+        self._fs = fs
+        self._root = root.rstrip("/")
+        self._clock = clock or SystemClock()
+        self._is_memory = "memory" in _protocols(fs)
+
+    def read(self, name: str) -> bytes:
+        """All bytes of a file."""
+        path = self._path(name)
+        return bytes(self._retry(name, "read", lambda: self._fs.cat_file(path)))
+
+    def read_range(self, name: str, offset: int, length: int) -> bytes:
+        """A part of a file."""
+        path = self._path(name)
+        return bytes(self._retry(name, "read", lambda: self._fs.cat_file(path, start=offset, end=offset + length)))
+
+    def write_atomic(self, name: str, data: bytes) -> None:
+        """Writes a file, in place of one that may be there."""
+        path = self._path(name)
+        self._retry(name, "write", lambda: self._fs.pipe_file(path, data))
+
+    def create_exclusive(self, name: str, data: bytes) -> CreateResult:
+        """Creates a file if there is none of that name."""
+        path = self._path(name)
+        try:
+            if self._is_memory:
+                with _MEMORY_LOCK:
+                    self._fs.pipe_file(path, data, mode="create")
+            else:
+                self._fs.pipe_file(path, data, mode="create")
+        except FileExistsError:
+            return CreateResult(CreateOutcome.LOST)
+        except (PermissionError, FileNotFoundError) as e:
+            raise StorageError(self.describe(name), "create", e) from e
+        except (NotImplementedError, TypeError) as e:
+            raise ExclusiveCreateUnsupportedError(self.describe(name), str(e)) from e
+        except Exception as e:  # whatever the client raises, the request may have left
+            return CreateResult(CreateOutcome.UNKNOWN, e)
+        return CreateResult(CreateOutcome.WON)
+
+    def list(self, directory: str) -> Sequence[FileInfo]:
+        """The files and directories directly below a directory."""
+        path = self._path(directory) if directory else self._root
+        try:
+            entries = self._retry(directory, "list", lambda: self._fresh_listing(path))
+        except FileNotFoundError:
+            return []
+        return [
+            FileInfo(name, int(entry.get("size") or 0), entry["type"] == "directory")
+            for entry in entries
+            if (name := str(entry["name"]).rstrip("/").rpartition("/")[2]) and str(entry["name"]).rstrip("/") != path
+        ]
+
+    def delete(self, name: str) -> bool:
+        """Deletes a file. An object store does not say whether there was one: then it counts as there."""
+        path = self._path(name)
+        try:
+            self._retry(name, "delete", lambda: self._fs.rm_file(path))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def size(self, name: str) -> int:
+        """Number of bytes of a file."""
+        path = self._path(name)
+
+        def ask() -> int:
+            self._fs.invalidate_cache(path)
+            info = self._fs.info(path)
+            if info["type"] == "directory":
+                raise FileNotFoundError(path)
+            return int(info["size"])
+
+        return self._retry(name, "read", ask)
+
+    def probe(self, name: str) -> None:
+        """Finds out whether the storage keeps to `create_exclusive`, by creating one file twice.
+
+        Args:
+            name: of a file that does not exist; deleted again.
+
+        Raises:
+            ExclusiveCreateUnsupportedError: the second create did not lose.
+            StorageError: the file cannot be written at all.
+        """
+        first = self.create_exclusive(name, b"1")
+        second = self.create_exclusive(name, b"2")
+        self.delete(name)
+        if second.outcome is CreateOutcome.LOST:
+            return
+        if second.outcome is CreateOutcome.UNKNOWN:
+            raise StorageError(self.describe(name), "create", second.cause or first.cause) from second.cause
+        raise ExclusiveCreateUnsupportedError(self.location, "a second create of one name succeeded")
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{checked_name(name, self.location)}"
+
+    def _fresh_listing(self, path: str) -> list[dict[str, Any]]:
+        self._fs.invalidate_cache(path)
+        found: list[dict[str, Any]] = self._fs.ls(path, detail=True)
+        return found
+
+    def _retry(self, name: str, operation: str, call: Callable[[], _T]) -> _T:
+        pause = _FIRST_PAUSE_SECONDS
+        for attempt in range(_RETRIES + 1):
+            try:
+                return call()
+            except FileNotFoundError as e:
+                raise StateFileNotFoundError(self.describe(name)) from e
+            except PermissionError as e:
+                raise StorageError(self.describe(name), operation, e) from e
+            except Exception as e:  # clients raise their libraries' errors as well as OSError
+                if attempt == _RETRIES:
+                    raise StorageError(self.describe(name), operation, f"{e} ({attempt + 1} tries)") from e
+                self._clock.sleep(pause)
+                pause *= 2
+        raise AssertionError("unreachable")
+
+
+def _protocols(fs: Any) -> tuple[str, ...]:  # noqa: ANN401
+    protocol = fs.protocol
+    return (protocol,) if isinstance(protocol, str) else tuple(protocol)

@@ -1,0 +1,132 @@
+"""From a location as Hadoop writes it to a storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spark_ckpt.errors import SettingError, SparkCkptError, UnsupportedSchemeError
+from spark_ckpt.storage.base import Storage
+from spark_ckpt.storage.local import LocalStorage
+from spark_ckpt.storage.remote import FsspecStorage
+
+SUPPORTED_SCHEMES = ("file", "s3a", "s3", "s3n", "memory")
+"""Schemes of a location that have a storage. No scheme means the default file system of the Hadoop settings."""
+
+_S3_SCHEMES = ("s3a", "s3", "s3n")
+
+
+class S3fsNotFoundError(SparkCkptError, ImportError):
+    """A location on S3, and no s3fs in this Python environment."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(f"{location} is on S3, and s3fs is not installed here: pip install 'spark-ckpt[s3]'")
+
+
+def resolve(location: str, hadoop_settings: Mapping[str, str] | None = None) -> Storage:
+    """The storage of a location.
+
+    Args:
+        location: as Hadoop's `Path.toString` gives it: `file:/x`, `file:///x`, `/x`, `s3a://bucket/x`. Nothing in it is
+            percent-encoded. The forms that fsspec takes (`s3://bucket/x`) work as well.
+        hadoop_settings: settings of the file system by their Hadoop names (`fs.s3a.endpoint` ...), with or without
+            `spark.hadoop.` before them.
+
+    Raises:
+        UnsupportedSchemeError: there is no storage for this scheme.
+        S3fsNotFoundError: the scheme needs s3fs.
+        SettingError: a setting has an impossible value.
+    """
+    settings = {key.removeprefix("spark.hadoop."): value for key, value in (hadoop_settings or {}).items()}
+    scheme, rest = _split(location)
+    if not scheme:
+        default_scheme, default_rest = _split(settings.get("fs.defaultFS", "file:///"))
+        if default_scheme != "file" and not location.startswith("/"):
+            raise UnsupportedSchemeError(location, default_scheme, SUPPORTED_SCHEMES)
+        scheme = default_scheme or "file"
+        if scheme != "file":
+            rest = "//" + default_rest.strip("/") + rest
+    if scheme == "file":
+        return LocalStorage(_local_path(location, rest))
+    if scheme == "memory":
+        return _memory(location, rest)
+    if scheme in _S3_SCHEMES:
+        return _s3(f"{scheme}:{rest}", scheme, rest, settings)
+    raise UnsupportedSchemeError(location, scheme, SUPPORTED_SCHEMES)
+
+
+def _split(location: str) -> tuple[str, str]:
+    """The scheme, or '' if there is none, and what follows its colon. A colon in a file's name is no scheme."""
+    scheme, colon, rest = location.partition(":")
+    if colon and scheme and scheme[0].isalpha() and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum():
+        return scheme.lower(), rest
+    return "", location
+
+
+def _local_path(location: str, rest: str) -> str:
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise UnsupportedSchemeError(location, f"file://{host}", SUPPORTED_SCHEMES)
+        rest = slash + path
+    return rest or "/"
+
+
+def _memory(location: str, rest: str) -> Storage:
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    return FsspecStorage(MemoryFileSystem(), "/" + rest.strip("/"), location)
+
+
+def _s3(location: str, scheme: str, rest: str, settings: Mapping[str, str]) -> Storage:
+    try:
+        import s3fs
+    except ImportError as e:
+        raise S3fsNotFoundError(location) from e
+    root = rest.strip("/")
+    bucket = root.partition("/")[0]
+    if not bucket:
+        raise UnsupportedSchemeError(location, f"{scheme} without a bucket", SUPPORTED_SCHEMES)
+    # A cached listing would break consistent listing, and a shared instance the caches of others.
+    fs = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True, **s3_options(bucket, settings))
+    return FsspecStorage(fs, root, location)
+
+
+def s3_options(bucket: str, settings: Mapping[str, str]) -> dict[str, Any]:
+    """Arguments of `s3fs.S3FileSystem` for Hadoop's S3A settings. What is not set is left to the usual AWS chain.
+
+    Args:
+        bucket: settings `fs.s3a.bucket.<bucket>.x` come before `fs.s3a.x`, as in S3A.
+        settings: by their Hadoop names.
+
+    Raises:
+        SettingError: a setting that is true or false has another value.
+    """
+
+    def get(name: str) -> str | None:
+        value = settings.get(f"fs.s3a.bucket.{bucket}.{name}", settings.get(f"fs.s3a.{name}"))
+        return value.strip() if value and value.strip() else None
+
+    def flag(name: str, default: bool) -> bool:
+        value = get(name)
+        if value is None:
+            return default
+        if value.lower() not in ("true", "false"):
+            raise SettingError(f"fs.s3a.{name}", f"'{value}' is neither true nor false")
+        return value.lower() == "true"
+
+    options: dict[str, Any] = {}
+    for option, name in (("key", "access.key"), ("secret", "secret.key"), ("token", "session.token")):
+        if (value := get(name)) is not None:
+            options[option] = value
+    client: dict[str, Any] = {}
+    if (endpoint := get("endpoint")) is not None:
+        secure = flag("connection.ssl.enabled", True)
+        options["endpoint_url"] = endpoint if "://" in endpoint else f"{'https' if secure else 'http'}://{endpoint}"
+    if (region := get("endpoint.region")) is not None:
+        client["region_name"] = region
+    if client:
+        options["client_kwargs"] = client
+    if flag("path.style.access", False):
+        options["config_kwargs"] = {"s3": {"addressing_style": "path"}}
+    return options
