@@ -8,40 +8,112 @@ package org.apache.spark.sql.ckpt.backend
  */
 abstract class FamilyReader {
 
+  /** The folded state. */
+  private[backend] def table: StateTable
+
+  /** What lies on top of it, null if nothing does. */
+  private[backend] def buffer: WriteBuffer
+
+  /** The family, which knows when iterators have become invalid. */
+  private[backend] def owner: KeyedFamily
+
+  private val cursor = new EntryCursor
+  private[backend] var foundBase: AnyRef = _
+  private[backend] var foundOffset = 0L
+  private[backend] var foundLength = 0
+
   /** Name of the column family. */
-  def name: String
-
-  /** Looks a key up. If it is there, the `value` fields point at its value. */
-  def get(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean
-
-  /** Whether a key is there. Leaves the `value` fields alone. */
-  def contains(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean
-
-  def valueBase: AnyRef
-  def valueOffset: Long
-
-  /** Length of the value in bytes. The value of a multi-value family is read with [[ListCursor]]. */
-  def valueLength: Int
+  def name: String = owner.spec.name
 
   /** Number of keys. */
-  def rowCount: Long
+  def rowCount: Long = table.count + (if (buffer == null) 0L else buffer.growth)
+
+  def valueBase: AnyRef = foundBase
+
+  def valueOffset: Long = foundOffset
+
+  /** Length of the value in bytes. The value of a multi-value family is read with [[ListCursor]]. */
+  def valueLength: Int = foundLength
+
+  /** Looks a key up. If it is there, the `value` fields point at its value. */
+  def get(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
+    KeyedFamily.checkKeyLength(keyLength)
+    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+    val b = buffer
+    val entry = if (b == null || b.count == 0) -1 else b.find(hash, keyBase, keyOffset, keyLength)
+    if (entry >= 0) {
+      b.isLive(entry) && {
+        b.pointValue(entry, cursor)
+        keepFound(b, entry)
+        found()
+      }
+    } else {
+      val address = table.find(hash, keyBase, keyOffset, keyLength)
+      address != 0 && {
+        table.point(address, cursor)
+        found()
+      }
+    }
+  }
+
+  /** Sees to it that the value that `get` returns is not overwritten too early. */
+  private[backend] def keepFound(b: WriteBuffer, entry: Int): Unit = b.keep(entry)
+
+  private def found(): Boolean = {
+    foundBase = cursor.valueBase
+    foundOffset = cursor.valueOffset
+    foundLength = cursor.valueLength
+    true
+  }
+
+  /** Whether a key is there. Leaves the `value` fields alone. */
+  def contains(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
+    KeyedFamily.checkKeyLength(keyLength)
+    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+    val b = buffer
+    val entry = if (b == null || b.count == 0) -1 else b.find(hash, keyBase, keyOffset, keyLength)
+    if (entry >= 0) b.isLive(entry) else table.find(hash, keyBase, keyOffset, keyLength) != 0
+  }
 
   /** All entries. */
-  def iterator(): EntryIterator
+  def iterator(): EntryIterator = new FullIterator(this)
 
   /**
    * The entries whose prefix has these bytes.
    *
    * In a `KeyAccess.Prefix` family the bytes are those of a prefix row; in a `KeyAccess.Ordered` family the first
-   * bytes of the encoded key, and the entries come in order.
+   * bytes of the encoded key, and the entries come in order. The bytes are copied.
+   *
+   * @throws UnsupportedOperationException if the family's access is `Point`
    */
-  def prefixScan(prefixBase: AnyRef, prefixOffset: Long, prefixLength: Int): EntryIterator
+  def prefixScan(prefixBase: AnyRef, prefixOffset: Long, prefixLength: Int): EntryIterator = {
+    if (table.prefixChains != null) {
+      new PrefixIterator(this, prefixBase, prefixOffset, prefixLength)
+    } else if (table.orderedIndex != null) {
+      val start = new Array[Byte](prefixLength)
+      Bytes.copy(prefixBase, prefixOffset, start, org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET, prefixLength)
+      new OrderedIterator(this, start, OrderedIterator.afterPrefix(start))
+    } else {
+      throw new UnsupportedOperationException(s"Column family $name has no prefix scan.")
+    }
+  }
 
   /**
    * The entries of a `KeyAccess.Ordered` family from `start` (included) until `end` (excluded), in order.
    *
    * @param start encoded key, null for the first
    * @param end encoded key, null for no end
+   * @throws UnsupportedOperationException if the family's access is another
    */
-  def rangeScan(start: Array[Byte], end: Array[Byte]): EntryIterator
+  def rangeScan(start: Array[Byte], end: Array[Byte]): EntryIterator = {
+    if (table.orderedIndex == null) throw new UnsupportedOperationException(s"Column family $name has no range scan.")
+    new OrderedIterator(this, start, end)
+  }
 }
+
+/** A family at one version, apart from the one that writes. Its reads are kept until the end of the batch. */
+private[backend] final class FamilyView(
+    override private[backend] val owner: KeyedFamily,
+    override private[backend] val table: StateTable,
+    override private[backend] val buffer: WriteBuffer)
+  extends FamilyReader

@@ -1,6 +1,9 @@
 package org.apache.spark.sql.ckpt.backend
 
-import java.io.{Closeable, OutputStream}
+import java.io.OutputStream
+
+import scala.collection.immutable.ListMap
+import scala.util.control.NonFatal
 
 /**
  * The keyed state of one store of one subtask, in memory, with versions.
@@ -17,25 +20,40 @@ import java.io.{Closeable, OutputStream}
  * ==Threads==
  * One thread at a time, the caller orders them (happens-before included). With one exception: `snapshotBase` may
  * run in another thread while a batch is being written, because a batch does not touch the table, but not at the
- * same time as `openForWrite`, `fold`, `restore`, `applyDeltas`, `clear` or `declareFamily`. A [[BaseSnapshot]] is
- * then written and closed by any one thread, at any time. A task that has been given up but still runs must not
- * touch the families once another batch is opened: rows point into pages, nothing checks each access.
+ * same time as `openForWrite`, `commit`, `fold`, `restore`, `applyDeltas`, `clear`, `declareFamily` or
+ * `dropFamily`. A [[BaseSnapshot]] is then written and closed by any one thread, at any time. A task that has been
+ * given up but still runs must not touch the families once another batch is opened: rows point into pages, nothing
+ * checks each access.
  *
  * @param maxParallelism number of key groups, 1 to 32768
  */
 final class HashMapStateBackend(val maxParallelism: Int) {
+  require(
+    maxParallelism >= 1 && maxParallelism <= TableRecord.MaxKeyGroups,
+    s"The number of key groups is $maxParallelism, possible are 1 to ${TableRecord.MaxKeyGroups}.")
 
-  /** Version that the tables hold; -1 if there is none, after a failed restore or `clear`. New backends hold 0. */
-  def foldedVersion: Long = unsupported
+  // Families of the folded version, of the open or committed batch, and those that this batch has dropped: they hold
+  // nothing but removals for the delta. A family of the batch that has a namesake in the folded version may be
+  // another one, where it was dropped and made again.
+  private var foldedFamilies = ListMap.empty[String, KeyedFamily]
+  private var currentFamilies = ListMap.empty[String, KeyedFamily]
+  private var droppedFamilies = ListMap.empty[String, KeyedFamily]
+  private var folded = 0L
+  private var open = false
+  private var pending = false
+  private lazy val writer = new SegmentWriter(maxParallelism)
+
+  /** Version that the tables hold; -1 if there is none, after a failed restore or fold. New backends hold 0. */
+  def foldedVersion: Long = folded
 
   /** The newest version that can be opened: the committed one if it is not folded yet, else the folded one. */
-  def version: Long = unsupported
+  def version: Long = if (pending) folded + 1 else folded
 
   /** Whether a batch is open (between `openForWrite` and `commit` or `discard`). */
-  def isOpen: Boolean = unsupported
+  def isOpen: Boolean = open
 
   /** Whether `openForWrite(v)` and `reader(_, v)` are possible without a restore. */
-  def canServe(v: Long): Boolean = unsupported
+  def canServe(v: Long): Boolean = folded >= 0 && (v == folded || (pending && v == folded + 1))
 
   /**
    * Opens a batch on version `v`. An open batch is discarded first. Folds if `v` is committed but not folded; drops
@@ -43,19 +61,60 @@ final class HashMapStateBackend(val maxParallelism: Int) {
    *
    * @throws IllegalStateException if this backend does not have version `v`, see [[canServe]]
    */
-  def openForWrite(v: Long): Unit = unsupported
+  def openForWrite(v: Long): Unit = {
+    if (open) discard()
+    checkServes(v)
+    if (pending) {
+      if (v == folded) undoCommit() else fold()
+    }
+    open = true
+    setWritable(true)
+  }
 
   /** Ends the open batch as the next version and returns that. Its changes can still be read and written as delta. */
-  def commit(): Long = unsupported
+  def commit(): Long = {
+    if (!open) throw new IllegalStateException("No batch is open.")
+    setWritable(false)
+    open = false
+    pending = true
+    folded + 1
+  }
 
   /** Ends the open batch without a trace; does nothing if none is open. */
-  def discard(): Unit = unsupported
+  def discard(): Unit = {
+    if (open) {
+      setWritable(false)
+      open = false
+      dropChanges()
+    }
+  }
 
   /** Forgets the committed version that is not folded yet; false if there is none. */
-  def undoCommit(): Boolean = unsupported
+  def undoCommit(): Boolean = {
+    val was = pending
+    if (pending) {
+      pending = false
+      dropChanges()
+    }
+    was
+  }
 
-  /** Applies the committed changes to the tables, O(changes). Does nothing if there are none. */
-  def fold(): Unit = unsupported
+  /**
+   * Applies the committed changes to the tables, O(changes). Does nothing if there are none. If it fails (out of
+   * memory) the backend is empty at version -1.
+   */
+  def fold(): Unit = {
+    if (pending) {
+      pending = false
+      orClear {
+        currentFamilies.valuesIterator.foreach(_.fold())
+        foldedFamilies.foreach { case (name, f) => if (!currentFamilies.get(name).exists(_ eq f)) f.dropChanges() }
+      }
+      droppedFamilies = ListMap.empty
+      foldedFamilies = currentFamilies
+      folded += 1
+    }
+  }
 
   /**
    * The family of this name, made if absent, in the open batch or between batches. A family that a restore brought
@@ -65,96 +124,233 @@ final class HashMapStateBackend(val maxParallelism: Int) {
    * @throws IllegalArgumentException if the rows that are there have the other setting of `multiValue`
    * @throws IllegalStateException if the access changes after the open batch has written to the family
    */
-  def declareFamily(spec: FamilySpec): KeyedFamily = unsupported
+  def declareFamily(spec: FamilySpec): KeyedFamily = {
+    val family = currentFamilies.getOrElse(spec.name, null)
+    if (family != null) {
+      family.declare(spec)
+      family
+    } else {
+      val made = new KeyedFamily(spec, maxParallelism)
+      made.writable = open
+      droppedFamilies.get(spec.name).foreach(made.markDropped)
+      droppedFamilies -= spec.name
+      currentFamilies += spec.name -> made
+      if (!open && !pending) foldedFamilies = currentFamilies
+      made
+    }
+  }
 
-  /** Drops a family in the open batch; undone if the batch is. False if there is none of this name. */
-  def dropFamily(name: String): Boolean = unsupported
+  /**
+   * Drops a family in the open batch; undone if the batch is. False if there is none of this name. O(rows): the delta
+   * names each removed key.
+   *
+   * @throws IllegalStateException if no batch is open
+   */
+  def dropFamily(name: String): Boolean = {
+    if (!open) throw new IllegalStateException(s"No batch is open to drop column family $name.")
+    val family = currentFamilies.getOrElse(name, null)
+    if (family != null) {
+      val removals = new KeyedFamily(family.spec.copy(access = KeyAccess.Point), maxParallelism)
+      removals.markDropped(family)
+      if (removals.buffer.count > 0) droppedFamilies += name -> removals
+      currentFamilies -= name
+      family.writable = false
+      family.epoch += 1
+    }
+    family != null
+  }
 
   /** The family of this name in the open or last committed batch, null if there is none. */
-  def family(name: String): KeyedFamily = unsupported
+  def family(name: String): KeyedFamily = currentFamilies.getOrElse(name, null)
 
   /** Names of the families in the open or last committed batch. */
-  def familyNames: Set[String] = unsupported
+  def familyNames: Set[String] = currentFamilies.keySet
 
   /**
    * A reader of a family at the folded or the last committed version, null if that version has no such family.
    *
    * @throws IllegalStateException if this backend does not have version `v`
    */
-  def reader(name: String, v: Long): FamilyReader = unsupported
+  def reader(name: String, v: Long): FamilyReader = {
+    checkServes(v)
+    if (v == folded) {
+      foldedFamilies.get(name).map(f => new FamilyView(f, f.table, null)).orNull
+    } else {
+      currentFamilies.get(name).map(f => new FamilyView(f, f.table, f.buffer)).orNull
+    }
+  }
 
   /** Rows in all families, with the changes of the open or committed batch. */
-  def rowCount: Long = unsupported
+  def rowCount: Long = currentFamilies.valuesIterator.map(_.rowCount).sum
 
   /** Keys of the open or committed batch that are new or have a new value. */
-  def rowsUpdated: Long = unsupported
+  def rowsUpdated: Long = changed.map(f => f.buffer.inserted + f.buffer.updated).sum
 
   /** Keys of the folded version that the open or committed batch removed. */
-  def rowsRemoved: Long = unsupported
+  def rowsRemoved: Long = changed.map(_.buffer.removed).sum
 
   /** Bytes of memory that tables, indexes and buffers use. */
-  def memoryBytes: Long = unsupported
+  def memoryBytes: Long = {
+    val all = foldedFamilies.valuesIterator ++ changed
+    all.distinct.map(f => f.table.memoryBytes + f.buffer.memoryBytes).sum
+  }
 
-  /** Bytes that [[writeDelta]] would write, exactly. O(changes). */
-  def deltaSize: Long = unsupported
+  /** About how many bytes [[writeDelta]] will write, not less. O(changes). */
+  def deltaSize: Long = {
+    var size = 0L
+    val cursor = new EntryCursor
+    changed.foreach { f =>
+      val b = f.buffer
+      var entry = 0
+      while (entry < b.count) {
+        b.pointKey(entry, cursor)
+        b.pointValue(entry, cursor)
+        size += 8L + cursor.keyLength + math.max(0, cursor.valueLength)
+        entry += 1
+      }
+      size += math.min(maxParallelism, b.count) * (SegmentFormat.HeaderBytes + 15L + 3L * f.name.length)
+    }
+    size
+  }
 
-  /** Writes the changes of the open or last committed batch. Only before the next `openForWrite` or `fold`. */
-  def writeDelta(out: OutputStream): SegmentInfo = unsupported
+  /**
+   * Writes the changes of the open or last committed batch. Only before the next `openForWrite` or `fold`. The stream
+   * is not closed.
+   */
+  def writeDelta(out: OutputStream): SegmentInfo = {
+    if (!open && !pending) throw new IllegalStateException("There are no changes: no batch is open or just committed.")
+    val sources = changed
+      .filter(_.buffer.count > 0)
+      .map(f => new BufferSource(f.name, f.spec.multiValue, f.buffer): SegmentSource)
+      .toArray
+    writer.write(sources, isBase = false, folded + 1, out)
+  }
 
   /**
    * The changes of the open or last committed batch in memory.
    *
    * @throws StateTooLargeException if they are more than 1 GiB: use [[writeDelta]]
    */
-  def deltaBytes(): SegmentBytes = unsupported
+  def deltaBytes(): SegmentBytes = {
+    val buffer = new SegmentBuffer(deltaSize)
+    val info = writeDelta(buffer)
+    SegmentBytes(info, buffer.toArray)
+  }
 
   /**
    * A consistent view of the tables at [[foldedVersion]], taken in O(pages), to be written by another thread while
    * batches go on. It must be closed.
    */
-  def snapshotBase(): BaseSnapshot = unsupported
+  def snapshotBase(): BaseSnapshot = {
+    if (folded < 0) throw new IllegalStateException("There is no state.")
+    val views = foldedFamilies.valuesIterator.map(f => (f.name, f.spec.multiValue, f.table.snapshot())).toArray
+    new BaseSnapshot(folded, maxParallelism, views)
+  }
 
   /**
    * Replaces everything by what the segments hold: bases first, then deltas, oldest first. Declared families stay
    * declared. If it fails the backend is empty at version -1.
    *
    * @param version the version that this state is
-   * @param expectedRows about how many rows there will be, 0 if not known; sizes the default family's index
+   * @param expectedRows about how many rows there will be, 0 if not known; sizes the index if there is one family
    * @throws StateStreamCorruptException if a block is not what was written
    */
-  def restore(version: Long, expectedRows: Long, segments: Seq[StateSegment], filter: RestoreFilter): Unit =
-    unsupported
+  def restore(version: Long, expectedRows: Long, segments: Seq[StateSegment], filter: RestoreFilter): Unit = {
+    clear(-1, expectedRows)
+    load(version, segments, filter)
+  }
 
   /** Brings the folded version (committed changes are dropped) to `version` by deltas. Fails as [[restore]] does. */
-  def applyDeltas(version: Long, segments: Seq[StateSegment], filter: RestoreFilter): Unit = unsupported
+  def applyDeltas(version: Long, segments: Seq[StateSegment], filter: RestoreFilter): Unit = {
+    if (folded < 0) throw new IllegalStateException("There is no state.")
+    discard()
+    undoCommit()
+    foldedFamilies.valuesIterator.foreach(_.dropChanges())
+    load(version, segments, filter)
+  }
 
-  /** Forgets everything; version `v` with no rows. */
-  def clear(v: Long): Unit = unsupported
+  /** Forgets everything; version `v` with no rows. Declared families stay declared. */
+  def clear(v: Long): Unit = clear(v, 0)
 
-  private def unsupported: Nothing = throw new UnsupportedOperationException
+  private def clear(v: Long, expectedRows: Long): Unit = {
+    open = false
+    pending = false
+    setWritable(false)
+    droppedFamilies = ListMap.empty
+    // What a restore brought and nobody declared goes.
+    currentFamilies = currentFamilies.filter(!_._2.spec.keyGroups.isInstanceOf[UndeclaredKeyGroups])
+    foldedFamilies = currentFamilies
+    val expected = if (foldedFamilies.size == 1) math.min(expectedRows, HashMapStateBackend.LargestPresize) else 0L
+    foldedFamilies.valuesIterator.foreach(_.clear(expected))
+    folded = v
+  }
+
+  private def load(version: Long, segments: Seq[StateSegment], filter: RestoreFilter): Unit = orClear {
+    val sink = new SegmentSink {
+      private var last: KeyedFamily = _
+
+      override def table(name: String, multiValue: Boolean): StateTable = {
+        if (last == null || last.name != name) last = restoredFamily(name, multiValue)
+        if (last.spec.multiValue == multiValue) last.table else null
+      }
+    }
+    val reader = new SegmentReader(sink, filter)
+    segments.foreach(s => reader.load(s, version))
+    foldedFamilies.valuesIterator.foreach(_.table.compact(true))
+    folded = version
+  }
+
+  private def restoredFamily(name: String, multiValue: Boolean): KeyedFamily = {
+    val family = foldedFamilies.getOrElse(name, null)
+    if (family == null || (family.spec.multiValue != multiValue && family.table.count == 0)) {
+      val access = if (family == null) KeyAccess.Point else family.spec.access
+      val keyGroups = if (family == null) new UndeclaredKeyGroups(name) else family.spec.keyGroups
+      declareFamily(FamilySpec(name, keyGroups, access, multiValue))
+    } else {
+      family
+    }
+  }
+
+  /** Families with changes of the open or committed batch, those that only remove among them. */
+  private def changed: Iterator[KeyedFamily] = currentFamilies.valuesIterator ++ droppedFamilies.valuesIterator
+
+  private def dropChanges(): Unit = {
+    changed.foreach(_.dropChanges())
+    droppedFamilies = ListMap.empty
+    currentFamilies = foldedFamilies
+    // Also those that the batch had dropped.
+    currentFamilies.valuesIterator.foreach(_.dropChanges())
+  }
+
+  private def setWritable(on: Boolean): Unit = currentFamilies.valuesIterator.foreach(_.writable = on)
+
+  private def checkServes(v: Long): Unit = {
+    if (!canServe(v)) {
+      val has = if (folded < 0) "none" else if (pending) s"$folded and ${folded + 1}" else s"$folded"
+      throw new IllegalStateException(s"Version $v of the state is not in memory, there is $has: it must be restored.")
+    }
+  }
+
+  private def orClear(body: => Unit): Unit = {
+    try {
+      body
+    } catch {
+      case e: Throwable =>
+        // Half of the changes may be in. Also for fatal errors: what is left must not be taken for a version.
+        folded = -1
+        try clear(-1, 0)
+        catch { case NonFatal(other) => e.addSuppressed(other) }
+        throw e
+    }
+  }
 }
 
-/** More state than the formats can address. */
-final class StateTooLargeException(message: String) extends RuntimeException(message)
+private[backend] object HashMapStateBackend {
+  final val LargestPresize = 1L << 27
+}
 
-/** A consistent view of all tables at one version. Written by any one thread, and closed once. */
-abstract class BaseSnapshot extends Closeable {
-
-  /** The version of the state. */
-  def version: Long
-
-  /** Rows in it. */
-  def rows: Long
-
-  /** Bytes of the keys and values in it: about the size of the base segment. */
-  def rawBytes: Long
-
-  /** Writes a base segment, block by block. */
-  def write(out: OutputStream): SegmentInfo
-
-  /** The base segment in memory; [[StateTooLargeException]] above 1 GiB. */
-  def toBytes(): SegmentBytes
-
-  /** Ends the sharing of pages; after that it cannot be written. Idempotent, from any thread. */
-  override def close(): Unit
+/** In place of the key group function of a family that was restored but not declared yet. */
+private[backend] final class UndeclaredKeyGroups(family: String) extends KeyGroupFunction {
+  override def keyGroup(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int =
+    throw new IllegalStateException(s"Column family $family was restored but not declared yet.")
 }

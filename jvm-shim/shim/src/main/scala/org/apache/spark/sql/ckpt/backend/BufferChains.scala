@@ -1,0 +1,67 @@
+package org.apache.spark.sql.ckpt.backend
+
+import java.util.Arrays
+
+/**
+ * The new keys of a write buffer by prefix. Entries are only added, so that iterators can follow a chain while the
+ * batch goes on.
+ */
+private[backend] final class BufferChains(buffer: WriteBuffer, initial: KeyAccess.Prefix) {
+  private var heads = new HashIndex(0)
+  private var following = new Array[Int](8)
+  private val cursor = new EntryCursor
+  private var access = initial
+  private var scratch = new Array[Byte](64)
+
+  def bytes: Long = heads.bytes + following.length * 4L
+
+  def adopt(other: KeyAccess.Prefix): Unit = access = other
+
+  def reset(): Unit = {
+    heads = new HashIndex(0)
+    following = new Array[Int](8)
+  }
+
+  /** Adds a new entry. */
+  def link(entry: Int): Unit = {
+    if (entry >= following.length) following = Arrays.copyOf(following, math.max(entry + 1, following.length * 2))
+    buffer.pointKey(entry, cursor)
+    val prefix = access.prefixOf(cursor.keyBase, cursor.keyOffset, cursor.keyLength)
+    val size = prefix.getSizeInBytes
+    if (size > scratch.length) scratch = new Array[Byte](size * 2)
+    val start = org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET
+    Bytes.copy(prefix.getBaseObject, prefix.getBaseOffset, scratch, start, size)
+    val hash = Bytes.hash(scratch, start, size)
+    val first = head(hash, scratch, start, size)
+    if (first < 0) {
+      following(entry) = 0
+      heads.insert(hash, entry + 1)
+    } else {
+      following(entry) = following(first)
+      following(first) = entry + 1
+    }
+  }
+
+  /** The first entry with this prefix, -1 if there is none. */
+  def head(hash: Int, prefixBase: AnyRef, prefixOffset: Long, prefixLength: Int): Int = {
+    val slots = heads.part(hash)
+    val mask = slots.length - 2
+    var i = hash & mask
+    var found = 0
+    while (found == 0 && slots(i) != 0L) {
+      if ((slots(i) >>> 32).toInt == hash) {
+        buffer.pointKey(slots(i).toInt - 1, cursor)
+        val prefix = access.prefixOf(cursor.keyBase, cursor.keyOffset, cursor.keyLength)
+        if (prefix.getSizeInBytes == prefixLength &&
+          Bytes.equalWords(prefix.getBaseObject, prefix.getBaseOffset, prefixBase, prefixOffset, prefixLength)) {
+          found = slots(i).toInt
+        }
+      }
+      i = (i + 1) & mask
+    }
+    found - 1
+  }
+
+  /** The entry after one in its chain, -1 at the end. */
+  def next(entry: Int): Int = following(entry) - 1
+}

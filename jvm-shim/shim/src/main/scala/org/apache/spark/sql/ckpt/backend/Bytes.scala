@@ -1,0 +1,38 @@
+package org.apache.spark.sql.ckpt.backend
+
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.hash.Murmur3_x86_32
+
+/** Primitive operations on the bytes of rows. */
+private[backend] object Bytes {
+  private final val LongestInlineCopy = 96
+
+  /** The hash of a key: that of `UnsafeRow.hashCode`. The length is a multiple of 8. */
+  def hash(base: AnyRef, offset: Long, length: Int): Int =
+    Murmur3_x86_32.hashUnsafeWords(base, offset, length, 42)
+
+  /** Whether two keys of one length, a multiple of 8, are equal. */
+  def equalWords(a: AnyRef, aOffset: Long, b: AnyRef, bOffset: Long, length: Int): Boolean = {
+    var i = 0
+    while (i < length && Platform.getLong(a, aOffset + i) == Platform.getLong(b, bOffset + i)) {
+      i += 8
+    }
+    i >= length
+  }
+
+  /** Copies bytes. Short rows are copied word by word, which saves the call into the JVM's copy routine. */
+  def copy(from: AnyRef, fromOffset: Long, to: AnyRef, toOffset: Long, length: Int): Unit = {
+    if (length <= LongestInlineCopy && (length & 7) == 0) {
+      var i = 0
+      while (i < length) {
+        Platform.putLong(to, toOffset + i, Platform.getLong(from, fromOffset + i))
+        i += 8
+      }
+    } else {
+      Platform.copyMemory(from, fromOffset, to, toOffset, length)
+    }
+  }
+
+  /** Words of 8 bytes that hold this many bytes. */
+  def words(length: Int): Int = ((length.toLong + 7) >>> 3).toInt
+}

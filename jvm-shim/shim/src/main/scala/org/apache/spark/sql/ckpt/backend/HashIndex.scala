@@ -1,0 +1,198 @@
+package org.apache.spark.sql.ckpt.backend
+
+/**
+ * Maps 32-bit hashes to 32-bit values other than 0; a hash can have several. Who uses it compares the keys.
+ *
+ * Open addressing with linear probing. A slot is a long, the hash above the value, so a lookup touches one cache
+ * line of the index and compares a key only if all 32 bits of the hash agree; growing never reads a key.
+ *
+ * The slots are cut into parts of at most 128 KiB by the upper bits of the hash (extendible hashing): a part that
+ * is full splits on its own, so no insert ever waits for the whole index to be copied.
+ *
+ * Probing is left to the caller, to keep the comparison of keys inline:
+ * {{{
+ *   val slots = index.part(hash)
+ *   val mask = slots.length - 2
+ *   var i = hash & mask
+ *   while (slots(i) != 0L) {
+ *     if ((slots(i) >>> 32).toInt == hash && isIt(slots(i).toInt)) ...
+ *     i = (i + 1) & mask
+ *   }
+ * }}}
+ *
+ * @param expected number of entries to make room for
+ */
+private[backend] final class HashIndex(expected: Long) {
+  import HashIndex._
+
+  private var bits = 0
+  // A part has a power of two of slots and, as its last element, its depth (upper half) and count (lower half).
+  private var directory: Array[Array[Long]] = _
+  private var slotCount = 0L
+
+  init()
+
+  private def init(): Unit = {
+    val perPart = MaxSlots * 5L / 8
+    while (bits < MaxDepth && (expected >>> bits) > perPart) bits += 1
+    var slots = MinSlots
+    val each = expected >>> bits
+    while (slots < MaxSlots && slots * 5L / 8 < each) slots *= 2
+    directory = new Array[Array[Long]](1 << bits)
+    var i = 0
+    while (i < directory.length) {
+      directory(i) = newPart(slots, bits)
+      i += 1
+    }
+  }
+
+  /** Bytes that the index takes. */
+  def bytes: Long = slotCount * 8 + directory.length * 4L
+
+  /** The part that holds the entries of a hash. */
+  def part(hash: Int): Array[Long] = directory((hash >>> 1) >>> (31 - bits))
+
+  /** Adds an entry; it may have the hash of others. */
+  def insert(hash: Int, value: Int): Unit = {
+    var slots = part(hash)
+    while (count(slots) + 1 > (slots.length - 1) / 4 * 3) {
+      grow(hash, slots)
+      slots = part(hash)
+    }
+    place(slots, (hash.toLong << 32) | (value & 0xFFFFFFFFL))
+    slots(slots.length - 1) += 1
+  }
+
+  /** Gives an entry that is there another value. */
+  def replace(hash: Int, old: Int, value: Int): Unit = {
+    val slots = part(hash)
+    slots(find(slots, hash, old)) = (hash.toLong << 32) | (value & 0xFFFFFFFFL)
+  }
+
+  /** Removes an entry that is there. */
+  def delete(hash: Int, value: Int): Unit = {
+    val slots = part(hash)
+    val mask = slots.length - 2
+    var hole = find(slots, hash, value)
+    // Later entries of the run move up, so that no markers of removed entries are needed.
+    var i = (hole + 1) & mask
+    while (slots(i) != 0L) {
+      val home = (slots(i) >>> 32).toInt & mask
+      if (((i - home) & mask) >= ((i - hole) & mask)) {
+        slots(hole) = slots(i)
+        hole = i
+      }
+      i = (i + 1) & mask
+    }
+    slots(hole) = 0L
+    slots(slots.length - 1) -= 1
+    if (mask >= MinSlots && count(slots) < (mask + 1) / 8) {
+      replacePart(hash, rehash(slots, (mask + 1) / 2, depth(slots)))
+    }
+  }
+
+  private def find(slots: Array[Long], hash: Int, value: Int): Int = {
+    val mask = slots.length - 2
+    val wanted = (hash.toLong << 32) | (value & 0xFFFFFFFFL)
+    var i = hash & mask
+    while (slots(i) != wanted) {
+      if (slots(i) == 0L) throw new IllegalStateException("The index lacks an entry that it must have.")
+      i = (i + 1) & mask
+    }
+    i
+  }
+
+  private def grow(hash: Int, slots: Array[Long]): Unit = {
+    val capacity = slots.length - 1
+    val d = depth(slots)
+    if (capacity < MaxSlots || d == MaxDepth) {
+      replacePart(hash, rehash(slots, capacity * 2, d))
+    } else {
+      if (d == bits) doubleDirectory()
+      split(hash, slots, d)
+    }
+  }
+
+  private def doubleDirectory(): Unit = {
+    val doubled = new Array[Array[Long]](directory.length * 2)
+    var i = 0
+    while (i < doubled.length) {
+      doubled(i) = directory(i >>> 1)
+      i += 1
+    }
+    directory = doubled
+    bits += 1
+  }
+
+  private def split(hash: Int, slots: Array[Long], d: Int): Unit = {
+    val capacity = slots.length - 1
+    val zero = newPart(capacity, d + 1)
+    val one = newPart(capacity, d + 1)
+    var i = 0
+    while (i < capacity) {
+      val slot = slots(i)
+      if (slot != 0L) {
+        val to = if (((slot >>> (63 - d)) & 1) == 0) zero else one
+        place(to, slot)
+        to(capacity) += 1
+      }
+      i += 1
+    }
+    slotCount -= slots.length
+    val span = 1 << (bits - d)
+    val first = ((hash >>> 1) >>> (31 - bits)) & ~(span - 1)
+    i = 0
+    while (i < span) {
+      directory(first + i) = if (i < span / 2) zero else one
+      i += 1
+    }
+  }
+
+  private def replacePart(hash: Int, part: Array[Long]): Unit = {
+    val span = 1 << (bits - depth(part))
+    val first = ((hash >>> 1) >>> (31 - bits)) & ~(span - 1)
+    var i = 0
+    while (i < span) {
+      directory(first + i) = part
+      i += 1
+    }
+  }
+
+  private def rehash(slots: Array[Long], capacity: Int, d: Int): Array[Long] = {
+    val part = newPart(capacity, d)
+    var i = 0
+    while (i < slots.length - 1) {
+      if (slots(i) != 0L) place(part, slots(i))
+      i += 1
+    }
+    part(capacity) = slots(slots.length - 1)
+    slotCount -= slots.length
+    part
+  }
+
+  private def newPart(capacity: Int, d: Int): Array[Long] = {
+    val part = new Array[Long](capacity + 1)
+    part(capacity) = d.toLong << 32
+    slotCount += part.length
+    part
+  }
+
+  private def place(slots: Array[Long], slot: Long): Unit = {
+    val mask = slots.length - 2
+    var i = (slot >>> 32).toInt & mask
+    while (slots(i) != 0L) i = (i + 1) & mask
+    slots(i) = slot
+  }
+
+  private def count(slots: Array[Long]): Int = slots(slots.length - 1).toInt
+
+  private def depth(slots: Array[Long]): Int = (slots(slots.length - 1) >>> 32).toInt
+}
+
+private[backend] object HashIndex {
+  final val MinSlots = 8
+  final val MaxSlots = 16384
+
+  /** Beyond this many bits parts grow instead of splitting, for keys whose hashes are all alike. */
+  final val MaxDepth = 14
+}

@@ -1,0 +1,154 @@
+package org.apache.spark.sql.ckpt.backend
+
+import java.util.Arrays
+
+import org.apache.spark.unsafe.Platform
+
+/** What iterators over a table and the buffer on top of it share. */
+private[backend] abstract class LayeredIterator(reader: FamilyReader) extends EntryIterator {
+  protected val table: StateTable = reader.table
+  protected val buffer: WriteBuffer = reader.buffer
+  private val owner = reader.owner
+  private val epoch = owner.epoch
+  private val cursor = new EntryCursor
+
+  /** Entries from here on are newer than this iterator. */
+  protected val entryLimit: Int = if (buffer == null) 0 else buffer.count
+
+  override def keyBase: AnyRef = cursor.keyBase
+  override def keyOffset: Long = cursor.keyOffset
+  override def keyLength: Int = cursor.keyLength
+  override def valueBase: AnyRef = cursor.valueBase
+  override def valueOffset: Long = cursor.valueOffset
+  override def valueLength: Int = cursor.valueLength
+
+  protected def checkValid(): Unit = {
+    if (owner.epoch != epoch) throw new IllegalStateException("The batch of this iterator has ended.")
+  }
+
+  /** Points at a record of the table as the batch left it; false if the batch removed it. */
+  protected def takeRecord(address: Int): Boolean = {
+    table.point(address, cursor)
+    if (buffer == null || buffer.count == 0) {
+      true
+    } else {
+      val hash = Bytes.hash(cursor.keyBase, cursor.keyOffset, cursor.keyLength)
+      val entry = buffer.findExisting(hash, address)
+      entry < 0 || (buffer.isLive(entry) && {
+        buffer.pointValue(entry, cursor)
+        buffer.keep(entry)
+        true
+      })
+    }
+  }
+
+  /** Points at a new key of the buffer; false if it has gone again, or came after this iterator. */
+  protected def takeEntry(entry: Int): Boolean = {
+    entry < entryLimit && !WriteBuffer.isExisting(buffer.tableAddress(entry)) && buffer.isLive(entry) && {
+      buffer.pointKey(entry, cursor)
+      buffer.pointValue(entry, cursor)
+      buffer.keep(entry)
+      true
+    }
+  }
+}
+
+/** All entries: the table's in the order of memory, then the new ones. */
+private[backend] final class FullIterator(reader: FamilyReader) extends LayeredIterator(reader) {
+  private val walk = table.pages.walk(table.linkWords)
+  private var inTable = true
+  private var entry = 0
+
+  override def advance(): Boolean = {
+    checkValid()
+    var taken = false
+    while (!taken && inTable) {
+      val address = walk.next()
+      if (address == 0) inTable = false else taken = takeRecord(address)
+    }
+    while (!taken && entry < entryLimit) {
+      taken = takeEntry(entry)
+      entry += 1
+    }
+    taken
+  }
+}
+
+/** The entries of one prefix: the table's chain, then the new ones. */
+private[backend] final class PrefixIterator(
+    reader: FamilyReader,
+    prefixBase: AnyRef,
+    prefixOffset: Long,
+    prefixLength: Int)
+  extends LayeredIterator(reader) {
+
+  // Copied, because the prefix may be the reused row that the family's own function returned.
+  private val prefix = new Array[Byte](prefixLength)
+  private val prefixAt = Platform.BYTE_ARRAY_OFFSET
+  Bytes.copy(prefixBase, prefixOffset, prefix, prefixAt, prefixLength)
+
+  private val hash = Bytes.hash(prefix, prefixAt, prefixLength)
+  private var record = table.prefixChains.head(hash, prefix, prefixAt, prefixLength)
+  private var entry = if (entryLimit == 0) -1 else buffer.prefixChains.head(hash, prefix, prefixAt, prefixLength)
+
+  override def advance(): Boolean = {
+    checkValid()
+    var taken = false
+    while (!taken && record != 0) {
+      taken = takeRecord(record)
+      record = table.prefixChains.next(record)
+    }
+    while (!taken && entry >= 0) {
+      taken = takeEntry(entry)
+      entry = buffer.prefixChains.next(entry)
+    }
+    taken
+  }
+}
+
+/** The entries of a range in order: the table's order and that of the new ones, merged. */
+private[backend] final class OrderedIterator(reader: FamilyReader, start: Array[Byte], end: Array[Byte])
+  extends LayeredIterator(reader) {
+
+  private val records = table.orderedIndex.cursor(start)
+  private val entries = if (entryLimit == 0) null else buffer.orderedIndex.cursor(start)
+
+  override def advance(): Boolean = {
+    checkValid()
+    var taken = false
+    var more = true
+    while (!taken && more) {
+      val record = inRange(records.peek)
+      val entry = if (entries == null) null else inRange(entries.peek)
+      if (record != null && (entry == null || Arrays.compareUnsigned(record, entry) < 0)) {
+        taken = takeRecord(records.value)
+        records.take()
+      } else if (entry != null) {
+        taken = takeEntry(entries.value - 1)
+        entries.take()
+      } else {
+        more = false
+      }
+    }
+    taken
+  }
+
+  private def inRange(key: Array[Byte]): Array[Byte] =
+    if (key == null || end == null || Arrays.compareUnsigned(key, end) < 0) key else null
+}
+
+private[backend] object OrderedIterator {
+
+  /** The first key above all that begin with a prefix, null if there is none. */
+  def afterPrefix(prefix: Array[Byte]): Array[Byte] = {
+    var last = prefix.length - 1
+    while (last >= 0 && prefix(last) == -1) last -= 1
+    if (last < 0) {
+      null
+    } else {
+      val next = Arrays.copyOf(prefix, last + 1)
+      next(last) = (next(last) + 1).toByte
+      next
+    }
+  }
+}

@@ -1,0 +1,200 @@
+package org.apache.spark.sql.ckpt.backend
+
+import java.util.Arrays
+
+/**
+ * A sorted map from encoded keys, compared as unsigned bytes, to ints other than 0: sorted leaves of up to 128 keys
+ * in a sorted array of leaves. One array per key and no nodes, so it is half the size of a `TreeMap` and scans run
+ * through memory. Keys are not copied.
+ */
+private[backend] final class OrderedIndex {
+  import OrderedIndex._
+
+  private var leaves = new Array[Leaf](4)
+  private var leafCount = 0
+  private var changes = 0
+  private var keyBytes = 0L
+  private var keyCount = 0
+
+  /** Bytes that keys and leaves take, about. */
+  def bytes: Long = keyBytes + keyCount * 16L + leafCount * (LeafSize * 8L + 64) + leaves.length * 4L
+
+  def size: Int = keyCount
+
+  /** Changes whenever keys come or go. */
+  private[backend] def modifications: Int = changes
+
+  /** Value of a key, 0 if it is not there. */
+  def get(key: Array[Byte]): Int = {
+    val l = leafOf(key)
+    if (l < 0) {
+      0
+    } else {
+      val at = leaves(l).find(key)
+      if (at >= 0) leaves(l).values(at) else 0
+    }
+  }
+
+  /** Adds a key or gives it another value. */
+  def insert(key: Array[Byte], value: Int): Unit = {
+    var l = math.max(leafOf(key), 0)
+    if (leafCount == 0) insertLeaf(0, new Leaf)
+    val at = leaves(l).find(key)
+    if (at >= 0) {
+      leaves(l).values(at) = value
+    } else {
+      changes += 1
+      keyCount += 1
+      keyBytes += key.length
+      var position = -at - 1
+      if (leaves(l).count == LeafSize) {
+        // Keys that come in ascending order fill their leaves: only what is above the new key moves.
+        val from = if (l == leafCount - 1 && position == LeafSize) LeafSize else LeafSize / 2
+        insertLeaf(l + 1, leaves(l).cut(from))
+        if (position > from || from == LeafSize) {
+          l += 1
+          position -= from
+        }
+      }
+      leaves(l).insert(position, key, value)
+    }
+  }
+
+  /** Gives a key that is there another value. */
+  def replace(key: Array[Byte], value: Int): Unit = {
+    val leaf = leaves(leafOf(key))
+    leaf.values(leaf.find(key)) = value
+  }
+
+  /** Removes a key if it is there. */
+  def delete(key: Array[Byte]): Unit = {
+    val l = leafOf(key)
+    val at = if (l < 0) -1 else leaves(l).find(key)
+    if (at >= 0) {
+      changes += 1
+      keyCount -= 1
+      keyBytes -= key.length
+      leaves(l).delete(at)
+      if (leaves(l).count == 0) {
+        System.arraycopy(leaves, l + 1, leaves, l, leafCount - l - 1)
+        leafCount -= 1
+        leaves(leafCount) = null
+      }
+    }
+  }
+
+  /** The last leaf whose first key is not above the key; -1 if there is none. */
+  private def leafOf(key: Array[Byte]): Int = {
+    var low = 0
+    var high = leafCount - 1
+    while (low <= high) {
+      val middle = (low + high) >>> 1
+      if (Arrays.compareUnsigned(leaves(middle).keys(0), key) <= 0) low = middle + 1 else high = middle - 1
+    }
+    high
+  }
+
+  private def insertLeaf(at: Int, leaf: Leaf): Unit = {
+    if (leafCount == leaves.length) leaves = Arrays.copyOf(leaves, leafCount * 2)
+    System.arraycopy(leaves, at, leaves, at + 1, leafCount - at)
+    leaves(at) = leaf
+    leafCount += 1
+  }
+
+  /** A cursor before the first key that is not below `start` (null: before all). */
+  def cursor(start: Array[Byte]): Cursor = new Cursor(start)
+
+  /** Walks the keys in order. Keys may come and go meanwhile: it goes on after the key that it gave last. */
+  final class Cursor(start: Array[Byte]) {
+    private var leaf = 0
+    private var position = 0
+    private var seen = -1
+    private var last: Array[Byte] = start
+    private var lastIsTaken = false
+
+    /** The next key, without taking it; null at the end. */
+    def peek: Array[Byte] = {
+      if (seen != changes) seek()
+      if (leaf < leafCount) leaves(leaf).keys(position) else null
+    }
+
+    /** Value of the key that [[peek]] has just given. */
+    def value: Int = leaves(leaf).values(position)
+
+    /** Takes the key that [[peek]] has just given. */
+    def take(): Unit = {
+      last = leaves(leaf).keys(position)
+      lastIsTaken = true
+      position += 1
+      settle()
+    }
+
+    private def seek(): Unit = {
+      seen = changes
+      leaf = 0
+      position = 0
+      if (last != null && leafCount > 0) {
+        leaf = math.max(leafOf(last), 0)
+        val at = leaves(leaf).find(last)
+        position = if (at < 0) -at - 1 else if (lastIsTaken) at + 1 else at
+        settle()
+      }
+    }
+
+    private def settle(): Unit = {
+      if (leaf < leafCount && position >= leaves(leaf).count) {
+        leaf += 1
+        position = 0
+      }
+    }
+  }
+}
+
+private[backend] object OrderedIndex {
+  final val LeafSize = 128
+
+  private final class Leaf {
+    val keys = new Array[Array[Byte]](LeafSize)
+    val values = new Array[Int](LeafSize)
+    var count = 0
+
+    /** Position of a key, or -1 minus the position where it belongs. */
+    def find(key: Array[Byte]): Int = {
+      var low = 0
+      var high = count - 1
+      var found = -1
+      while (found < 0 && low <= high) {
+        val middle = (low + high) >>> 1
+        val c = Arrays.compareUnsigned(keys(middle), key)
+        if (c == 0) found = middle else if (c < 0) low = middle + 1 else high = middle - 1
+      }
+      if (found >= 0) found else -low - 1
+    }
+
+    def insert(at: Int, key: Array[Byte], value: Int): Unit = {
+      System.arraycopy(keys, at, keys, at + 1, count - at)
+      System.arraycopy(values, at, values, at + 1, count - at)
+      keys(at) = key
+      values(at) = value
+      count += 1
+    }
+
+    def delete(at: Int): Unit = {
+      System.arraycopy(keys, at + 1, keys, at, count - at - 1)
+      System.arraycopy(values, at + 1, values, at, count - at - 1)
+      count -= 1
+      keys(count) = null
+    }
+
+    /** A leaf with the entries from a position on, which leave this one. */
+    def cut(from: Int): Leaf = {
+      val upper = new Leaf
+      upper.count = count - from
+      System.arraycopy(keys, from, upper.keys, 0, upper.count)
+      System.arraycopy(values, from, upper.values, 0, upper.count)
+      Arrays.fill(keys.asInstanceOf[Array[AnyRef]], from, count, null)
+      count = from
+      upper
+    }
+  }
+}

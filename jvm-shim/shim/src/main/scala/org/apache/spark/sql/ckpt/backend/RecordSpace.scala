@@ -1,0 +1,135 @@
+package org.apache.spark.sql.ckpt.backend
+
+import java.util.Arrays
+
+import org.apache.spark.unsafe.Platform
+
+/**
+ * Gives out and takes back the memory of a table's records.
+ *
+ * The place of a dead record is given to the next record of the same size. Where sizes differ or the table shrinks,
+ * dead places add up; [[compact]] then moves the live records out of the pages with many dead ones.
+ */
+private[backend] final class RecordSpace(table: StateTable) {
+  import RecordSpace._
+
+  val pages = new RecordPages
+
+  private val freePlaces = new Array[IntStack](LargestReuse + 1)
+  private var deadWords = new Array[Int](4)
+  private var totalDead = 0L
+  private var killedSinceCompaction = 0L
+  private var hand = 0
+
+  /** Bytes of bookkeeping. */
+  def bytes: Long = {
+    var sum = 0L
+    var i = 0
+    while (i <= LargestReuse) {
+      if (freePlaces(i) != null) sum += freePlaces(i).bytes
+      i += 1
+    }
+    sum
+  }
+
+  /** Memory for a record; a snapshot may share its page. */
+  def allocate(words: Int): Int = {
+    val places = if (words <= LargestReuse) freePlaces(words) else null
+    if (places != null && places.nonEmpty) {
+      val address = places.pop()
+      deadWords(address >>> RecordPages.PageShift) -= words
+      totalDead -= words
+      address
+    } else {
+      pages.allocate(words)
+    }
+  }
+
+  /** Takes a record back that nothing refers to any more. */
+  def kill(address: Int): Unit = {
+    val number = address >>> RecordPages.PageShift
+    val offset = RecordPages.offset(address)
+    val header = Platform.getLong(pages.page(address), offset)
+    val words = TableRecord.words(header, pages.page(address), offset, table.linkWords)
+    if (words > RecordPages.OwnPageWords) {
+      pages.free(number)
+    } else {
+      Platform.putLong(pages.writable(address), offset, header | TableRecord.Dead)
+      if (number >= deadWords.length) deadWords = Arrays.copyOf(deadWords, math.max(number + 1, number * 2))
+      deadWords(number) += words
+      totalDead += words
+      killedSinceCompaction += words
+      if (words <= LargestReuse) {
+        if (freePlaces(words) == null) freePlaces(words) = new IntStack
+        freePlaces(words).push(address)
+      }
+    }
+  }
+
+  /**
+   * Frees pages of which at least a fifth is dead, if a fifth of everything is. Moves at most a few words for each
+   * one that has died since, so that a batch never pays for more than it and its predecessors have removed.
+   */
+  def compact(all: Boolean): Unit = {
+    if (totalDead > SmallestDead && totalDead * 5 > (pages.bytes >>> 3)) {
+      val budget = if (all) Long.MaxValue else MinBudget + killedSinceCompaction * 8
+      killedSinceCompaction = 0
+      val chosen = choose(budget)
+      var i = 0
+      while (i <= LargestReuse) {
+        if (freePlaces(i) != null) freePlaces(i).removePages(chosen)
+        i += 1
+      }
+      i = 0
+      while (i < chosen.length) {
+        if (chosen(i)) empty(i)
+        i += 1
+      }
+    }
+  }
+
+  private def choose(budget: Long): Array[Boolean] = {
+    val n = pages.numbers
+    val chosen = new Array[Boolean](n)
+    var left = budget
+    var seen = 0
+    while (seen < n && left > 0) {
+      hand = if (hand + 1 >= n) 0 else hand + 1
+      val used = pages.usedAt(hand)
+      val dead = if (hand < deadWords.length) deadWords(hand) else 0
+      if (dead > 0 && dead.toLong * 5 >= used && hand != pages.openNumber) {
+        chosen(hand) = true
+        left -= used - dead
+      }
+      seen += 1
+    }
+    chosen
+  }
+
+  private def empty(number: Int): Unit = {
+    val page = pages.pageAt(number)
+    val used = pages.usedAt(number)
+    var word = if (number == 0) 1 else 0
+    while (word < used) {
+      val address = (number << RecordPages.PageShift) | word
+      val offset = RecordPages.offset(address)
+      val header = Platform.getLong(page, offset)
+      val words = TableRecord.words(header, page, offset, table.linkWords)
+      if (!TableRecord.isDead(header)) table.relocate(address, words)
+      word += words
+    }
+    totalDead -= deadWords(number)
+    deadWords(number) = 0
+    pages.free(number)
+  }
+}
+
+private[backend] object RecordSpace {
+
+  /** Words of the largest records whose places are used again. */
+  final val LargestReuse = 256
+
+  /** Below this many dead words (16 KiB) compaction is not worth while. */
+  final val SmallestDead = 2048L
+  final val MinBudget = 8192L
+}

@@ -1,0 +1,37 @@
+package org.apache.spark.sql.ckpt.backend
+
+/** Constants of the segment format, docs/protocol.md section 2. */
+private[backend] object SegmentFormat {
+
+  /** "CKBG". */
+  final val Magic = 0x434B4247
+  final val Version = 1
+  final val KindBase = 1
+  final val KindDelta = 2
+  final val CodecNone = 0
+
+  final val HeaderBytes = 32
+  final val KeyGroupAt = 8
+  final val StateVersionAt = 12
+  final val SectionsAt = 20
+  final val BodyLengthAt = 24
+  final val ChecksumAt = 28
+
+  final val Lists = 1
+  final val UniformKeys = 2
+  final val UniformValues = 4
+  final val AllFlags = 7
+
+  /** Largest block: what one array can hold with some room. */
+  final val MaxBlockBytes = 1 << 30
+
+  /** Largest segment that is given as one array. */
+  final val MaxInMemoryBytes = 1 << 30
+
+  /** Name of Spark's default column family; it is the empty string in segments. */
+  final val DefaultFamily = "default"
+
+  def writtenName(family: String): String = if (family == DefaultFamily) "" else family
+
+  def familyName(written: String): String = if (written.isEmpty) DefaultFamily else written
+}

@@ -1,0 +1,223 @@
+package org.apache.spark.sql.ckpt.backend
+
+import java.io.{ByteArrayInputStream, DataInputStream, IOException}
+import java.util.zip.CRC32C
+
+import org.apache.spark.unsafe.Platform
+
+/** Takes what a [[SegmentReader]] reads. */
+private[backend] trait SegmentSink {
+
+  /** The table of a family, made if absent; null if its rows are single values where lists come, or the reverse. */
+  def table(family: String, multiValue: Boolean): StateTable
+}
+
+/**
+ * Loads blocks of segments into tables. Every byte is checked before it is used: by the block's CRC32C, and where a
+ * length could lead astray by its bounds.
+ *
+ * Reads ahead in windows, because blocks of one subtask lie one after another and are small. Not thread-safe.
+ *
+ * @param filter which key groups are expected, which keys are taken
+ * @param window bytes to read at once
+ */
+private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFilter, window: Int = 1 << 22) {
+  import SegmentFormat._
+
+  private val checksum = new CRC32C
+  private var buffer = new Array[Byte](0)
+  private var bufferStart = 0L
+  private var bufferCount = 0
+
+  // The block that is being read.
+  private var source: ByteSource = _
+  private var blockOffset = 0L
+  private var position = 0
+  private var end = 0
+
+  private var lastName: String = _
+
+  /**
+   * Loads the blocks of a segment.
+   *
+   * @param newest highest version that a block may have
+   * @throws StateStreamCorruptException if something is not what was written
+   */
+  def load(segment: StateSegment, newest: Long): Unit = {
+    source = segment.source
+    bufferStart = 0
+    bufferCount = 0
+    val last = if (segment.offsets.isEmpty) 0L else segment.offsets.max
+    var i = 0
+    while (i < segment.offsets.length) {
+      blockOffset = segment.offsets(i)
+      loadBlock(segment.isBase, newest, last)
+      i += 1
+    }
+  }
+
+  private def loadBlock(isBase: Boolean, newest: Long, lastOffset: Long): Unit = {
+    if (blockOffset < 0) fail(0, s"a block is said to begin at $blockOffset")
+    val start = fetch(HeaderBytes, lastOffset)
+    val magic = int(start)
+    if (magic != Magic) fail(0, f"a block begins with 0x$magic%08x and not with 0x$Magic%08x")
+    val length = int(start + BodyLengthAt)
+    if (length < 0 || length > MaxBlockBytes || length > source.length - blockOffset - HeaderBytes) {
+      fail(BodyLengthAt, s"the block is said to have $length bytes, the stream has ${source.length} in all")
+    }
+    position = fetch(HeaderBytes + length, lastOffset)
+    end = position + HeaderBytes + length
+    checksum.reset()
+    checksum.update(buffer, position, ChecksumAt)
+    checksum.update(buffer, position + HeaderBytes, length)
+    if (checksum.getValue.toInt != int(position + ChecksumAt)) fail(ChecksumAt, "the checksum of the block is wrong")
+    checkHeader(isBase, newest)
+    val group = int(position + KeyGroupAt)
+    val sections = int(position + SectionsAt)
+    position += HeaderBytes
+    var s = 0
+    while (s < sections) {
+      loadSection(group, isBase)
+      s += 1
+    }
+    if (position != end) fail(end - position, s"${end - position} bytes follow the last section")
+  }
+
+  private def checkHeader(isBase: Boolean, newest: Long): Unit = {
+    val format = buffer(position + 4)
+    if (format != Version) fail(4, s"the format version is $format, this version reads $Version")
+    val kind = buffer(position + 5)
+    val wanted = if (isBase) KindBase else KindDelta
+    if (kind != wanted) fail(5, s"the kind of the block is $kind, expected $wanted")
+    val codec = buffer(position + 6)
+    if (codec != CodecNone) fail(6, s"the codec $codec is not known")
+    if (buffer(position + 7) != 0) fail(7, "a reserved byte is not 0")
+    val group = int(position + KeyGroupAt)
+    if (group < 0 || !filter.acceptsKeyGroup(group)) fail(KeyGroupAt, s"key group $group does not belong here")
+    val version = (int(position + StateVersionAt).toLong << 32) | (int(position + StateVersionAt + 4) & 0xFFFFFFFFL)
+    if (version > newest) fail(StateVersionAt, s"the block is of version $version, expected at most $newest")
+  }
+
+  private def loadSection(group: Int, isBase: Boolean): Unit = {
+    val name = readName()
+    need(5)
+    val flags = buffer(position)
+    if ((flags & ~AllFlags) != 0) fail("unknown flags")
+    position += 1
+    val n = int(position)
+    position += 4
+    val lists = (flags & Lists) != 0
+    val sameKeys = (flags & UniformKeys) != 0
+    val sameValues = (flags & UniformValues) != 0
+    if (n < 0) fail(s"a section has $n entries")
+    val keyLengths = position
+    need(if (sameKeys) 4L else 4L * n)
+    position += (if (sameKeys) 4 else 4 * n)
+    val valueLengths = position
+    need(if (sameValues) 4L else 4L * n)
+    position += (if (sameValues) 4 else 4 * n)
+
+    val table = sink.table(familyName(name), lists)
+    if (table == null) fail(s"column family '$name' holds lists in one place and single values in another")
+    var keyBytes = 0L
+    var i = 0
+    if (sameKeys) {
+      keyBytes = n.toLong * checkedKeyLength(int(keyLengths))
+    } else {
+      while (i < n) {
+        keyBytes += checkedKeyLength(int(keyLengths + 4 * i))
+        i += 1
+      }
+    }
+    need(keyBytes)
+    var keyAt = Platform.BYTE_ARRAY_OFFSET.toLong + position
+    position += keyBytes.toInt
+    i = 0
+    while (i < n) {
+      val keyLength = int(if (sameKeys) keyLengths else keyLengths + 4 * i)
+      val valueLength = int(if (sameValues) valueLengths else valueLengths + 4 * i)
+      if (valueLength < -1 || (valueLength == -1 && isBase) || (lists && valueLength >= 0 && valueLength < 4)) {
+        fail(s"a value has length $valueLength")
+      }
+      if (valueLength > 0) need(valueLength)
+      if (!filter.filtersKeys || filter.acceptsKey(familyName(name), buffer, keyAt, keyLength)) {
+        if (valueLength < 0) {
+          table.remove(buffer, keyAt, keyLength)
+        } else {
+          val valueAt = Platform.BYTE_ARRAY_OFFSET.toLong + position
+          table.put(group, buffer, keyAt, keyLength, buffer, valueAt, valueLength)
+        }
+      }
+      if (valueLength > 0) position += valueLength
+      keyAt += keyLength
+      i += 1
+    }
+  }
+
+  private def checkedKeyLength(length: Int): Int = {
+    if (length < 0 || (length & 7) != 0) fail(s"a key has length $length")
+    length
+  }
+
+  private def readName(): String = {
+    need(2)
+    val length = ((buffer(position) & 0xFF) << 8) | (buffer(position + 1) & 0xFF)
+    need(2L + length)
+    val name =
+      if (length == 0) {
+        ""
+      } else {
+        try {
+          new DataInputStream(new ByteArrayInputStream(buffer, position, 2 + length)).readUTF()
+        } catch {
+          case e: IOException => throw corrupt(0, "the name of a column family is no text", e)
+        }
+      }
+    position += 2 + length
+    // One instance per name, so that the sink's look-up is short.
+    if (name != lastName) lastName = name
+    lastName
+  }
+
+  private def need(bytes: Long): Unit = {
+    if (bytes > end - position) fail("a section is longer than its block")
+  }
+
+  /** Sees to it that the buffer holds this many bytes from the start of the block; gives where they begin. */
+  private def fetch(count: Int, lastOffset: Long): Int = {
+    val at = blockOffset - bufferStart
+    if (at < 0 || at + count > bufferCount) {
+      if (blockOffset + count > source.length) {
+        fail(0, s"the block needs $count bytes, the stream has ${source.length} in all")
+      }
+      // Read no further ahead than a little beyond the start of the last block.
+      val ahead = math.min(window.toLong, lastOffset - blockOffset + SegmentReader.TailBytes)
+      val n = math.min(math.max(count.toLong, ahead), source.length - blockOffset).toInt
+      if (n > buffer.length) buffer = new Array[Byte](n)
+      bufferCount = 0
+      try {
+        source.readFully(blockOffset, buffer, 0, n)
+      } catch {
+        case e: java.io.EOFException => throw corrupt(0, "the stream ends early", e)
+      }
+      bufferStart = blockOffset
+      bufferCount = n
+    }
+    (blockOffset - bufferStart).toInt
+  }
+
+  private def int(at: Int): Int = ListCursor.getInt(buffer, Platform.BYTE_ARRAY_OFFSET.toLong + at)
+
+  private def fail(what: String): Nothing = fail((position + bufferStart - blockOffset).toInt, what)
+
+  private def fail(inBlock: Int, what: String): Nothing = throw corrupt(inBlock, what, null)
+
+  private def corrupt(inBlock: Int, what: String, cause: Throwable): StateStreamCorruptException =
+    new StateStreamCorruptException(source.name, blockOffset + inBlock, what, cause)
+}
+
+private[backend] object SegmentReader {
+
+  /** How far to read beyond the start of the last block, whose length is not known beforehand. */
+  final val TailBytes = 1 << 16
+}

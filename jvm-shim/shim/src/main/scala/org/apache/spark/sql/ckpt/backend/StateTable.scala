@@ -1,0 +1,251 @@
+package org.apache.spark.sql.ckpt.backend
+
+import org.apache.spark.unsafe.Platform
+
+/**
+ * A hash table from key bytes to value bytes, for the folded state of one column family.
+ *
+ * Records lie in pages (see [[TableRecord]], [[RecordPages]]), a [[HashIndex]] finds them. A record's address stays
+ * the same until the table is changed. The memory of removed records is used again for records of the same size;
+ * what is not is won back by [[RecordSpace.compact]].
+ *
+ * Not thread-safe; only [[snapshot]]s may be read by another thread while the table changes.
+ *
+ * @param access what else than the whole key leads to a record
+ * @param expected number of keys to make room for in the index
+ */
+private[backend] final class StateTable(val access: KeyAccess, expected: Long) {
+  private val chains = access match {
+    case prefix: KeyAccess.Prefix => new PrefixChains(this, prefix)
+    case _ => null
+  }
+  private val order = access match {
+    case _: KeyAccess.Ordered => new OrderedIndex
+    case _ => null
+  }
+
+  /** Words of each record that hold its place in a prefix chain. */
+  val linkWords: Int = if (chains == null) 0 else 1
+
+  private val index = new HashIndex(expected)
+  private val space = new RecordSpace(this)
+  private[backend] val pages: RecordPages = space.pages
+  private val cursor = new EntryCursor
+  private var keys = 0L
+  private var rawSize = 0L
+
+  // The functions of the access may be replaced by equal ones of a later batch.
+  private var encoder: KeyAccess.Ordered = access match {
+    case ordered: KeyAccess.Ordered => ordered
+    case _ => null
+  }
+
+  /** Number of keys. */
+  def count: Long = keys
+
+  /** Bytes of all keys and values. */
+  def rawBytes: Long = rawSize
+
+  /** Bytes of memory. */
+  def memoryBytes: Long = pages.bytes + index.bytes + space.bytes +
+    (if (chains == null) 0L else chains.bytes) + (if (order == null) 0L else order.bytes)
+
+  private[backend] def prefixChains: PrefixChains = chains
+
+  private[backend] def orderedIndex: OrderedIndex = order
+
+  /** Takes the functions of an access that maps keys in the same way. */
+  def adopt(other: KeyAccess): Unit = other match {
+    case prefix: KeyAccess.Prefix => chains.adopt(prefix)
+    case ordered: KeyAccess.Ordered => encoder = ordered
+    case KeyAccess.Point =>
+  }
+
+  /** Address of the record of a key, 0 if there is none. */
+  def find(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
+    val slots = index.part(hash)
+    val mask = slots.length - 2
+    var i = hash & mask
+    var found = 0
+    while (found == 0 && slots(i) != 0L) {
+      if ((slots(i) >>> 32).toInt == hash && isKey(slots(i).toInt, keyBase, keyOffset, keyLength)) {
+        found = slots(i).toInt
+      }
+      i = (i + 1) & mask
+    }
+    found
+  }
+
+  private def isKey(address: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
+    val page = pages.page(address)
+    val offset = RecordPages.offset(address)
+    val header = Platform.getLong(page, offset)
+    TableRecord.keyWords(header, page, offset) == (keyLength >>> 3) &&
+      Bytes.equalWords(
+        page, offset + ((TableRecord.headWords(header) + linkWords) << 3), keyBase, keyOffset, keyLength)
+  }
+
+  /** Key group of a record. */
+  def keyGroup(address: Int): Int =
+    TableRecord.keyGroup(Platform.getLong(pages.page(address), RecordPages.offset(address)))
+
+  /** Points a cursor at a record. */
+  def point(address: Int, cursor: EntryCursor): Unit =
+    TableRecord.point(pages.page(address), RecordPages.offset(address), linkWords, cursor)
+
+  /** Adds a key that is not in the table. */
+  def insert(
+      hash: Int,
+      keyGroup: Int,
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      valueBase: AnyRef,
+      valueOffset: Long,
+      valueLength: Int): Unit = {
+    val address = write(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
+    index.insert(hash, address)
+    keys += 1
+    rawSize += keyLength.toLong + valueLength
+    if (chains != null) {
+      chains.link(address)
+    } else if (order != null) {
+      order.insert(encoder.encode(keyBase, keyOffset, keyLength), address)
+    }
+  }
+
+  /** Gives a key that is in the table another value: in place if it takes the same number of words. */
+  def update(hash: Int, address: Int, valueBase: AnyRef, valueOffset: Long, valueLength: Int): Unit = {
+    val header = Platform.getLong(pages.page(address), RecordPages.offset(address))
+    val oldLength = TableRecord.valueLength(header)
+    rawSize += valueLength.toLong - oldLength
+    if (Bytes.words(oldLength) == Bytes.words(valueLength)) {
+      val page = pages.writable(address)
+      val offset = RecordPages.offset(address)
+      if (oldLength != valueLength) {
+        Platform.putInt(page, offset + TableRecord.ValueLengthByte, valueLength)
+      }
+      val body = (TableRecord.headWords(header) + linkWords + TableRecord.keyWords(header, page, offset)).toLong << 3
+      Bytes.copy(valueBase, valueOffset, page, offset + body, valueLength)
+    } else {
+      point(address, cursor)
+      val moved = write(
+        cursor.keyGroup, cursor.keyBase, cursor.keyOffset, cursor.keyLength, valueBase, valueOffset, valueLength)
+      replaceAddress(hash, address, moved)
+      space.kill(address)
+    }
+  }
+
+  /** Removes a key that is in the table. */
+  def delete(hash: Int, address: Int): Unit = {
+    point(address, cursor)
+    index.delete(hash, address)
+    keys -= 1
+    rawSize -= cursor.keyLength.toLong + cursor.valueLength
+    if (chains != null) {
+      chains.unlink(address)
+    } else if (order != null) {
+      order.delete(encoder.encode(cursor.keyBase, cursor.keyOffset, cursor.keyLength))
+    }
+    space.kill(address)
+  }
+
+  /** Puts a value whether or not the key is in the table. */
+  def put(
+      keyGroup: Int,
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      valueBase: AnyRef,
+      valueOffset: Long,
+      valueLength: Int): Unit = {
+    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+    val address = find(hash, keyBase, keyOffset, keyLength)
+    if (address == 0) {
+      insert(hash, keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
+    } else {
+      update(hash, address, valueBase, valueOffset, valueLength)
+    }
+  }
+
+  /** Removes a key if it is in the table. */
+  def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+    val address = find(hash, keyBase, keyOffset, keyLength)
+    if (address != 0) delete(hash, address)
+  }
+
+  /** Wins back memory where many records are dead; a bounded amount of work unless `all`. */
+  def compact(all: Boolean): Unit = space.compact(all)
+
+  /** A consistent view of all records. */
+  def snapshot(): TableSnapshot = new TableSnapshot(pages.share(), linkWords, keys, rawSize)
+
+  /** A table with the same records and another access. */
+  def rebuilt(other: KeyAccess): StateTable = {
+    val table = new StateTable(other, keys)
+    val walk = pages.walk(linkWords)
+    var address = walk.next()
+    while (address != 0) {
+      point(address, cursor)
+      table.insert(
+        Bytes.hash(cursor.keyBase, cursor.keyOffset, cursor.keyLength),
+        cursor.keyGroup,
+        cursor.keyBase,
+        cursor.keyOffset,
+        cursor.keyLength,
+        cursor.valueBase,
+        cursor.valueOffset,
+        cursor.valueLength)
+      address = walk.next()
+    }
+    table
+  }
+
+  /** Moves a live record so that its page can be freed. */
+  private[backend] def relocate(address: Int, words: Int): Unit = {
+    val from = pages.page(address)
+    val fromOffset = RecordPages.offset(address)
+    point(address, cursor)
+    val hash = Bytes.hash(cursor.keyBase, cursor.keyOffset, cursor.keyLength)
+    val moved = space.allocate(words)
+    val to = pages.writable(moved)
+    Platform.copyMemory(from, fromOffset, to, RecordPages.offset(moved), words.toLong << 3)
+    replaceAddress(hash, address, moved)
+  }
+
+  private def replaceAddress(hash: Int, address: Int, moved: Int): Unit = {
+    index.replace(hash, address, moved)
+    if (chains != null) {
+      chains.moved(address, moved)
+    } else if (order != null) {
+      point(moved, cursor)
+      order.replace(encoder.encode(cursor.keyBase, cursor.keyOffset, cursor.keyLength), moved)
+    }
+  }
+
+  private def write(
+      keyGroup: Int,
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      valueBase: AnyRef,
+      valueOffset: Long,
+      valueLength: Int): Int = {
+    RecordPages.checkRecordBytes(keyLength.toLong + valueLength)
+    val keyWords = keyLength >>> 3
+    val header = TableRecord.header(valueLength, keyWords, keyGroup)
+    val head = TableRecord.headWords(header) + linkWords
+    val address = space.allocate(head + keyWords + Bytes.words(valueLength))
+    // A reused place may lie in a page that a snapshot shares.
+    val page = pages.writable(address)
+    val offset = RecordPages.offset(address)
+    Platform.putLong(page, offset, header)
+    if (keyWords >= TableRecord.LongKey) Platform.putLong(page, offset + 8, keyWords)
+    val keyAt = offset + (head << 3)
+    if (linkWords == 1) Platform.putLong(page, keyAt - 8, 0L)
+    Bytes.copy(keyBase, keyOffset, page, keyAt, keyLength)
+    Bytes.copy(valueBase, valueOffset, page, keyAt + keyLength, valueLength)
+    address
+  }
+}

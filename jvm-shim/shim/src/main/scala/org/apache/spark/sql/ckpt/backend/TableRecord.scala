@@ -1,0 +1,69 @@
+package org.apache.spark.sql.ckpt.backend
+
+import org.apache.spark.unsafe.Platform
+
+/**
+ * Layout of a record of a [[StateTable]], in 8-byte words:
+ *
+ *  - header: value length in bytes (upper 32 bits), key length in words (16 bits), dead (1 bit), key group (15 bits);
+ *  - the length of the key in words if it does not fit into its 16 bits, which are then all ones;
+ *  - links, in tables with prefix chains: previous (upper half) and next address;
+ *  - key;
+ *  - value, padded to words.
+ *
+ * The key group is in the record so that snapshots need no hashing.
+ */
+private[backend] object TableRecord {
+  final val Dead = 1L << 15
+  final val LongKey = 0xFFFF
+  final val MaxKeyGroups = 1 << 15
+
+  /** Where in the header the value length is, in bytes: headers are in native byte order. */
+  val ValueLengthByte: Int = if (java.nio.ByteOrder.nativeOrder() == java.nio.ByteOrder.LITTLE_ENDIAN) 4 else 0
+
+  def header(valueLength: Int, keyWords: Int, keyGroup: Int): Long =
+    (valueLength.toLong << 32) | (math.min(keyWords, LongKey).toLong << 16) | keyGroup
+
+  def valueLength(header: Long): Int = (header >>> 32).toInt
+
+  def isDead(header: Long): Boolean = (header & Dead) != 0
+
+  def keyGroup(header: Long): Int = (header & (Dead - 1)).toInt
+
+  /** Words before the links: the header, and the key length if it is long. */
+  def headWords(header: Long): Int = if (((header >>> 16) & LongKey) == LongKey) 2 else 1
+
+  def keyWords(header: Long, page: AnyRef, offset: Long): Int = {
+    val words = ((header >>> 16) & LongKey).toInt
+    if (words == LongKey) Platform.getLong(page, offset + 8).toInt else words
+  }
+
+  /** Words of the whole record. */
+  def words(header: Long, page: AnyRef, offset: Long, linkWords: Int): Int =
+    headWords(header) + linkWords + keyWords(header, page, offset) + Bytes.words(valueLength(header))
+
+  /** Points a cursor at key and value of a record. */
+  def point(page: AnyRef, offset: Long, linkWords: Int, cursor: EntryCursor): Unit = {
+    val header = Platform.getLong(page, offset)
+    val keyLength = keyWords(header, page, offset) << 3
+    val keyOffset = offset + ((headWords(header) + linkWords) << 3)
+    cursor.keyGroup = keyGroup(header)
+    cursor.keyBase = page
+    cursor.keyOffset = keyOffset
+    cursor.keyLength = keyLength
+    cursor.valueBase = page
+    cursor.valueOffset = keyOffset + keyLength
+    cursor.valueLength = valueLength(header)
+  }
+}
+
+/** Points at a key and its value. A value length of -1 stands for a removed key. */
+private[backend] final class EntryCursor {
+  var keyGroup: Int = 0
+  var keyBase: AnyRef = _
+  var keyOffset: Long = 0L
+  var keyLength: Int = 0
+  var valueBase: AnyRef = _
+  var valueOffset: Long = 0L
+  var valueLength: Int = 0
+}

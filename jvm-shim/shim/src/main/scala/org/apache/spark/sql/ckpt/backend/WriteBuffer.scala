@@ -1,0 +1,385 @@
+package org.apache.spark.sql.ckpt.backend
+
+import java.util.Arrays
+
+import org.apache.spark.unsafe.Platform
+
+/**
+ * What one batch changed in one column family.
+ *
+ * Each changed key has one entry, numbered from 0 in the order of its first change, until the end of the batch:
+ * iterators and the fold go by these numbers. An entry knows the address of the table's record for its key (so that
+ * the fold need not look for it), the key's record and the current value's record in the buffer's own pages.
+ *
+ * A value is overwritten in place only if nobody can be looking at it: not if the last `get` returned it, and never
+ * once an iterator has. Otherwise the entry gets a second place, and after that alternates between the two as far
+ * as they are free, so a key that is read and put a million times in a batch takes two places and not a million.
+ *
+ * @param access the access of the family: new keys are kept in its prefix chains or order
+ */
+private[backend] final class WriteBuffer(access: KeyAccess) {
+  import WriteBuffer._
+
+  private var pages = new RecordPages
+  private var index = new HashIndex(0)
+  private var entries = 0
+  private var hint = 0
+
+  private var hashes = new Array[Int](8)
+  private var tableAddresses = new Array[Int](8)
+  private var keyAddresses = new Array[Int](8)
+  private var valueAddresses = new Array[Int](8)
+  private var spares: Array[Int] = _
+  private var lastGet = 0
+
+  private var newKeys = 0L
+  private var updatedKeys = 0L
+  private var removedKeys = 0L
+  private var droppedKeys = 0L
+
+  /** New keys by prefix, or in order. */
+  private var newByPrefix: BufferChains = _
+  private var newInOrder: OrderedIndex = _
+  private var encoder: KeyAccess.Ordered = _
+  newAccess(access)
+
+  private def newAccess(a: KeyAccess): Unit = a match {
+    case prefix: KeyAccess.Prefix => newByPrefix = new BufferChains(this, prefix)
+    case ordered: KeyAccess.Ordered =>
+      newInOrder = new OrderedIndex
+      encoder = ordered
+    case KeyAccess.Point =>
+  }
+
+  /** Takes the functions of an access that maps keys in the same way. */
+  def adopt(other: KeyAccess): Unit = other match {
+    case prefix: KeyAccess.Prefix => newByPrefix.adopt(prefix)
+    case ordered: KeyAccess.Ordered => encoder = ordered
+    case KeyAccess.Point =>
+  }
+
+  /** Number of entries: changed keys, and keys that came and went in the batch. */
+  def count: Int = entries
+
+  /** Keys that the table has not and that have a value. */
+  def inserted: Long = newKeys
+
+  /** Keys of the table that have a new value. */
+  def updated: Long = updatedKeys
+
+  /** Keys of the table that are removed, and those of a dropped family that nothing replaces. */
+  def removed: Long = removedKeys + droppedKeys
+
+  /** By how much the number of keys changes. */
+  def growth: Long = newKeys - removedKeys
+
+  /** Bytes of memory. */
+  def memoryBytes: Long = pages.bytes + index.bytes + hashes.length * (if (spares == null) 16L else 20L) +
+    (if (newByPrefix == null) 0L else newByPrefix.bytes) + (if (newInOrder == null) 0L else newInOrder.bytes)
+
+  def hash(entry: Int): Int = hashes(entry)
+
+  /** Address in the table; 0 if the key is new; see [[WriteBuffer.isExisting]] for others that are none. */
+  def tableAddress(entry: Int): Int = tableAddresses(entry)
+
+  /** Whether the entry has a value. */
+  def isLive(entry: Int): Boolean = valueAddresses(entry) != 0
+
+  /** Whether the entry belongs into the delta: not if the key came and went in the batch. */
+  def isChange(entry: Int): Boolean = valueAddresses(entry) != 0 || tableAddresses(entry) != 0
+
+  def keyGroup(entry: Int): Int =
+    (Platform.getLong(pages.page(keyAddresses(entry)), RecordPages.offset(keyAddresses(entry))) >>> 32).toInt
+
+  private[backend] def prefixChains: BufferChains = newByPrefix
+
+  private[backend] def orderedIndex: OrderedIndex = newInOrder
+
+  /** The entry of a key, -1 if there is none. */
+  def find(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
+    val slots = index.part(hash)
+    val mask = slots.length - 2
+    var i = hash & mask
+    var found = 0
+    while (found == 0 && slots(i) != 0L) {
+      if ((slots(i) >>> 32).toInt == hash && isKey(slots(i).toInt - 1, keyBase, keyOffset, keyLength)) {
+        found = slots(i).toInt
+      }
+      i = (i + 1) & mask
+    }
+    found - 1
+  }
+
+  /** The entry of the key that has this address in the table, -1 if there is none. */
+  def findExisting(hash: Int, tableAddress: Int): Int = {
+    val slots = index.part(hash)
+    val mask = slots.length - 2
+    var i = hash & mask
+    var found = 0
+    while (found == 0 && slots(i) != 0L) {
+      if ((slots(i) >>> 32).toInt == hash && tableAddresses(slots(i).toInt - 1) == tableAddress) {
+        found = slots(i).toInt
+      }
+      i = (i + 1) & mask
+    }
+    found - 1
+  }
+
+  private def isKey(entry: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
+    val page = pages.page(keyAddresses(entry))
+    val offset = RecordPages.offset(keyAddresses(entry))
+    Platform.getLong(page, offset).toInt == keyLength &&
+      Bytes.equalWords(page, offset + 8, keyBase, keyOffset, keyLength)
+  }
+
+  /** Adds an entry for a key that has none; it stands for a removed key until it gets a value. */
+  def add(
+      hash: Int,
+      tableAddress: Int,
+      keyGroup: Int,
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int): Int = {
+    RecordPages.checkRecordBytes(keyLength)
+    if (entries == hashes.length) growEntries()
+    if (entries == 0 && hint > 0) index = new HashIndex(hint)
+    val address = pages.allocate(1 + (keyLength >>> 3))
+    val page = pages.page(address)
+    val offset = RecordPages.offset(address)
+    Platform.putLong(page, offset, (keyGroup.toLong << 32) | keyLength)
+    Bytes.copy(keyBase, keyOffset, page, offset + 8, keyLength)
+    val entry = entries
+    hashes(entry) = hash
+    tableAddresses(entry) = tableAddress
+    keyAddresses(entry) = address
+    valueAddresses(entry) = 0
+    if (spares != null) spares(entry) = 0
+    index.insert(hash, entry + 1)
+    entries += 1
+    if (tableAddress == 0) {
+      link(entry, keyBase, keyOffset, keyLength)
+    } else if (tableAddress == Dropped) {
+      droppedKeys += 1
+    } else {
+      removedKeys += 1
+    }
+    entry
+  }
+
+  private def link(entry: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+    if (newByPrefix != null) {
+      newByPrefix.link(entry)
+    } else if (newInOrder != null) {
+      newInOrder.insert(encoder.encode(keyBase, keyOffset, keyLength), entry + 1)
+    }
+  }
+
+  /** Gives an entry a value. */
+  def put(entry: Int, valueBase: AnyRef, valueOffset: Long, valueLength: Int): Unit = {
+    val words = Bytes.words(valueLength)
+    val old = valueAddresses(entry)
+    val address =
+      if (canOverwrite(old, words)) {
+        old
+      } else {
+        val spare = if (spares == null) 0 else spares(entry)
+        val place = if (canOverwrite(spare, words)) spare else allocateValue(words)
+        if (old != 0) setSpare(entry, old)
+        place
+      }
+    val page = pages.page(address)
+    val offset = RecordPages.offset(address)
+    Platform.putInt(page, offset + LengthByte, valueLength)
+    Bytes.copy(valueBase, valueOffset, page, offset + 8, valueLength)
+    setLive(entry, address)
+  }
+
+  /** Removes the value of an entry. */
+  def remove(entry: Int): Unit = {
+    val old = valueAddresses(entry)
+    if (old != 0) {
+      setSpare(entry, old)
+      valueAddresses(entry) = 0
+      val table = tableAddresses(entry)
+      if (table == 0) {
+        newKeys -= 1
+      } else if (table == DroppedAndPut) {
+        newKeys -= 1
+        droppedKeys += 1
+      } else {
+        updatedKeys -= 1
+        removedKeys += 1
+      }
+    }
+  }
+
+  /**
+   * Gives an entry the list `old` with rows appended, where `old` is a list or has length 0.
+   *
+   * @param rows how many rows are appended
+   */
+  def putAppended(
+      entry: Int,
+      oldBase: AnyRef,
+      oldOffset: Long,
+      oldLength: Int,
+      rows: Int,
+      rowsBase: AnyRef,
+      rowsOffset: Long,
+      rowsLength: Int): Unit = {
+    val start = if (oldLength == 0) 4 else oldLength
+    RecordPages.checkRecordBytes(start.toLong + rowsLength)
+    val address = allocateValue(Bytes.words(start + rowsLength) + (if (oldLength == 0) 0 else start >>> 4))
+    val page = pages.page(address)
+    val offset = RecordPages.offset(address)
+    Platform.putInt(page, offset + LengthByte, start + rowsLength)
+    if (oldLength != 0) Platform.copyMemory(oldBase, oldOffset, page, offset + 8, oldLength)
+    val had = if (oldLength == 0) 0 else ListCursor.getInt(page, offset + 8)
+    ListCursor.putInt(page, offset + 8, had + rows)
+    Platform.copyMemory(rowsBase, rowsOffset, page, offset + 8 + start, rowsLength)
+    setLive(entry, address)
+  }
+
+  /**
+   * Appends rows to the list of an entry that has one. Done in place where there is room, also if someone looks at
+   * the list: only the count and what lies behind its end change, and [[ListCursor]] goes by the length.
+   */
+  def append(entry: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit = {
+    val address = valueAddresses(entry)
+    val page = pages.page(address)
+    val offset = RecordPages.offset(address)
+    val length = Platform.getInt(page, offset + LengthByte)
+    if (Bytes.words(length + rowsLength) <= (Platform.getLong(page, offset) >>> 32).toInt && length >= 4) {
+      ListCursor.putInt(page, offset + 8, ListCursor.getInt(page, offset + 8) + rows)
+      Platform.copyMemory(rowsBase, rowsOffset, page, offset + 8 + length, rowsLength)
+      Platform.putInt(page, offset + LengthByte, length + rowsLength)
+    } else {
+      putAppended(entry, page, offset + 8, length, rows, rowsBase, rowsOffset, rowsLength)
+    }
+  }
+
+  /** Points a cursor at the key of an entry. */
+  def pointKey(entry: Int, cursor: EntryCursor): Unit = {
+    val page = pages.page(keyAddresses(entry))
+    val offset = RecordPages.offset(keyAddresses(entry))
+    cursor.keyBase = page
+    cursor.keyOffset = offset + 8
+    cursor.keyLength = Platform.getLong(page, offset).toInt
+  }
+
+  /** Points a cursor at the value of an entry; length -1 if it has none. */
+  def pointValue(entry: Int, cursor: EntryCursor): Unit = {
+    val address = valueAddresses(entry)
+    if (address == 0) {
+      cursor.valueLength = -1
+    } else {
+      val page = pages.page(address)
+      val offset = RecordPages.offset(address)
+      cursor.valueBase = page
+      cursor.valueOffset = offset + 8
+      cursor.valueLength = Platform.getInt(page, offset + LengthByte)
+    }
+  }
+
+  /** The value of an entry must stay as it is until the next call of this. */
+  def keepUntilNextGet(entry: Int): Unit = lastGet = valueAddresses(entry)
+
+  /** The present value of an entry must stay as it is until the end of the batch. */
+  def keep(entry: Int): Unit = {
+    val address = valueAddresses(entry)
+    val page = pages.page(address)
+    val at = RecordPages.offset(address)
+    Platform.putLong(page, at, Platform.getLong(page, at) | Kept)
+  }
+
+  /** Forgets everything. */
+  def reset(): Unit = {
+    if (entries > 0) {
+      pages = new RecordPages
+      index = new HashIndex(0)
+      hint = entries
+      val length = math.max(8, Integer.highestOneBit(entries))
+      hashes = new Array[Int](length)
+      tableAddresses = new Array[Int](length)
+      keyAddresses = new Array[Int](length)
+      valueAddresses = new Array[Int](length)
+      spares = null
+      entries = 0
+      if (newByPrefix != null) newByPrefix.reset()
+      if (newInOrder != null) newInOrder = new OrderedIndex
+    }
+    lastGet = 0
+    newKeys = 0
+    updatedKeys = 0
+    removedKeys = 0
+    droppedKeys = 0
+  }
+
+  private def setLive(entry: Int, address: Int): Unit = {
+    if (valueAddresses(entry) == 0) {
+      if (tableAddresses(entry) == Dropped) {
+        // Only now: the keys of the dropped family may have had another schema.
+        val page = pages.page(keyAddresses(entry))
+        val offset = RecordPages.offset(keyAddresses(entry))
+        link(entry, page, offset + 8, Platform.getLong(page, offset).toInt)
+        tableAddresses(entry) = DroppedAndPut
+      }
+      val table = tableAddresses(entry)
+      if (table == 0) {
+        newKeys += 1
+      } else if (table == DroppedAndPut) {
+        newKeys += 1
+        droppedKeys -= 1
+      } else {
+        updatedKeys += 1
+        removedKeys -= 1
+      }
+    }
+    valueAddresses(entry) = address
+  }
+
+  private def canOverwrite(address: Int, words: Int): Boolean = address != 0 && address != lastGet && {
+    val header = Platform.getLong(pages.page(address), RecordPages.offset(address))
+    (header & Kept) == 0 && (header >>> 32).toInt == words
+  }
+
+  /** A place for a value: header with its capacity in words (upper half) and, later, length in bytes. */
+  private def allocateValue(words: Int): Int = {
+    RecordPages.checkRecordBytes(words.toLong << 3)
+    val address = pages.allocate(1 + words)
+    Platform.putLong(pages.page(address), RecordPages.offset(address), words.toLong << 32)
+    address
+  }
+
+  private def setSpare(entry: Int, address: Int): Unit = {
+    if (spares == null) spares = new Array[Int](hashes.length)
+    spares(entry) = address
+  }
+
+  private def growEntries(): Unit = {
+    val length = entries * 2
+    hashes = Arrays.copyOf(hashes, length)
+    tableAddresses = Arrays.copyOf(tableAddresses, length)
+    keyAddresses = Arrays.copyOf(keyAddresses, length)
+    valueAddresses = Arrays.copyOf(valueAddresses, length)
+    if (spares != null) spares = Arrays.copyOf(spares, length)
+  }
+}
+
+private[backend] object WriteBuffer {
+
+  /** Stands in place of a table address: the key was in a family that this batch dropped. Never a real address. */
+  final val Dropped = -1
+
+  /** The same, after the batch has put the key again. */
+  final val DroppedAndPut = -2
+
+  /** Whether an address in the table is one: the table holds the key. */
+  def isExisting(tableAddress: Int): Boolean =
+    tableAddress != 0 && tableAddress != Dropped && tableAddress != DroppedAndPut
+
+  private final val Kept = 1L << 63
+
+  /** Where in a value's header its length is: the lower half, in native byte order. */
+  private val LengthByte = if (java.nio.ByteOrder.nativeOrder() == java.nio.ByteOrder.LITTLE_ENDIAN) 0 else 4
+}

@@ -1,0 +1,103 @@
+package org.apache.spark.sql.ckpt.backend
+
+import java.nio.ByteBuffer
+import java.util.{HashMap => JHashMap}
+
+import scala.util.Random
+
+import org.scalatest.Assertions
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.unsafe.Platform
+
+/** Byte arrays in place of rows, and maps of them to compare with. */
+trait BackendTesting extends Assertions {
+  type Model = JHashMap[ByteBuffer, ByteBuffer]
+
+  protected val Start: Long = Platform.BYTE_ARRAY_OFFSET
+
+  /** The key group as the hash of the whole key. */
+  protected def groupsByHash(k: Int): KeyGroupFunction = (base: AnyRef, offset: Long, length: Int) =>
+    Math.floorMod(Bytes.hash(base, offset, length), k)
+
+  protected def everything: RestoreFilter = (_: Int) => true
+
+  protected def longs(xs: Long*): Array[Byte] = {
+    val b = ByteBuffer.allocate(xs.length * 8)
+    xs.foreach(b.putLong)
+    b.array
+  }
+
+  protected def put(f: KeyedFamily, key: Array[Byte], value: Array[Byte]): Unit =
+    f.put(key, Start, key.length, value, Start, value.length)
+
+  protected def get(f: FamilyReader, key: Array[Byte]): Array[Byte] =
+    if (f.get(key, Start, key.length)) bytes(f.valueBase, f.valueOffset, f.valueLength) else null
+
+  protected def remove(f: KeyedFamily, key: Array[Byte]): Boolean = f.remove(key, Start, key.length)
+
+  protected def bytes(base: AnyRef, offset: Long, length: Int): Array[Byte] = {
+    val b = new Array[Byte](length)
+    Platform.copyMemory(base, offset, b, Start, length)
+    b
+  }
+
+  protected def key(i: EntryIterator): ByteBuffer = ByteBuffer.wrap(bytes(i.keyBase, i.keyOffset, i.keyLength))
+
+  protected def value(i: EntryIterator): ByteBuffer = ByteBuffer.wrap(bytes(i.valueBase, i.valueOffset, i.valueLength))
+
+  /** Everything that an iterator gives; fails if it gives a key twice. */
+  protected def drain(i: EntryIterator): Model = {
+    val all = new Model
+    while (i.advance()) assert(all.put(key(i), value(i)) == null, "a key came twice")
+    assert(!i.advance())
+    all
+  }
+
+  protected def contents(f: FamilyReader): Model = if (f == null) new Model else drain(f.iterator())
+
+  protected def copyOf(m: Model): Model = new Model(m)
+
+  /** A source that gives bytes and counts reads. */
+  protected def source(b: Array[Byte]): ArrayByteSource = new ArrayByteSource("test", b)
+
+  protected def segment(isBase: Boolean, s: SegmentBytes): StateSegment =
+    StateSegment(isBase, source(s.bytes), s.info.offsets)
+
+  protected def base(b: HashMapStateBackend): SegmentBytes = {
+    val s = b.snapshotBase()
+    try s.toBytes()
+    finally s.close()
+  }
+
+  protected def randomBytes(r: Random, length: Int): Array[Byte] = {
+    val b = new Array[Byte](length)
+    r.nextBytes(b)
+    b
+  }
+}
+
+/** Keys are at least one word: its big-endian upper half is the prefix. */
+class FirstWordPrefix extends KeyAccess.Prefix {
+  private val row = new UnsafeRow(1)
+  private val bytes = new Array[Byte](8)
+
+  override def id: String = "first"
+
+  override def prefixOf(keyBase: AnyRef, keyOffset: Long, keyLength: Int): UnsafeRow = {
+    Platform.putLong(bytes, Platform.BYTE_ARRAY_OFFSET, Platform.getLong(keyBase, keyOffset))
+    row.pointTo(bytes, 8)
+    row
+  }
+}
+
+/** Keys are in the order of their bytes. */
+class ByteOrder extends KeyAccess.Ordered {
+  override def id: String = "bytes"
+
+  override def encode(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Array[Byte] = {
+    val b = new Array[Byte](keyLength)
+    Platform.copyMemory(keyBase, keyOffset, b, Platform.BYTE_ARRAY_OFFSET, keyLength)
+    b
+  }
+}
