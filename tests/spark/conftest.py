@@ -1,0 +1,77 @@
+"""One Spark for all of these tests; each test has a session, a folder and a checkpoint location of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.checkpoints import CheckpointJudge
+from tests.support.provider import ProviderUnderTest, provider_under_test
+from tests.support.runner import QueryRunner
+from tests.support.session import open_session
+
+HERE = Path(__file__).parent
+LAST = "test_flink_reads_all.py"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The judgement of real Flink comes last: it reads what all other tests have written."""
+    items.sort(key=lambda item: item.path.name == LAST)
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker("spark")
+
+
+@pytest.fixture(scope="session")
+def provider() -> ProviderUnderTest:
+    """The provider that all tests here use."""
+    return provider_under_test()
+
+
+@pytest.fixture(scope="session")
+def judge(provider: ProviderUnderTest) -> CheckpointJudge:
+    """Judges every checkpoint location of this run."""
+    return CheckpointJudge(provider)
+
+
+@pytest.fixture(scope="session")
+def shared_spark(provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one Spark driver of this process."""
+    spark = open_session(provider, tmp_path_factory.mktemp("spark"), delta=True)
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def spark(shared_spark: SparkSession, provider: ProviderUnderTest) -> Iterator[SparkSession]:
+    """A session with settings of its own; its queries are stopped at the end."""
+    session = shared_spark.newSession()
+    for key, value in provider.conf().items():
+        session.conf.set(key, value)
+    yield session
+    for query in session.streams.active:
+        query.stop()
+
+
+@pytest.fixture
+def runner(spark: SparkSession, tmp_path: Path, judge: CheckpointJudge) -> QueryRunner:
+    """Runs this test's query."""
+    return QueryRunner(spark, tmp_path, judge)
+
+
+@pytest.fixture
+def checkpoint_ids(spark: SparkSession, provider: ProviderUnderTest) -> None:
+    """Turns Spark's unique ids of state-store checkpoints on."""
+    if provider.name == "hdfs":
+        pytest.skip("Spark's HDFS-backed provider has no state-store checkpoint ids")
+    spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", "2")
+
+
+@pytest.fixture(params=["ids-off", "ids-on"])
+def checkpoint_format(request: pytest.FixtureRequest) -> None:
+    """Both formats of Spark's state-store checkpoints: without and with unique ids of attempts."""
+    if request.param == "ids-on":
+        request.getfixturevalue("checkpoint_ids")

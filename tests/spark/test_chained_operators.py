@@ -1,0 +1,55 @@
+"""Several stateful operators in one query, each with stores of its own, restarted in the middle."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tests.support.events import SCHEMA, end, events, without_end
+from tests.support.runner import QueryRunner
+from tests.support.sinks import BatchLog, assert_same_rows
+
+
+def test_aggregation_after_join(
+    runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
+) -> None:
+    """A join with five seconds of reach, then a count of its matches by window."""
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    left, right = runner.feed("left", SCHEMA), runner.feed("right", SCHEMA)
+
+    def plan(one: DataFrame, other: DataFrame) -> DataFrame:
+        one = one.withWatermark("ts", "10 seconds").alias("one")
+        other = other.withWatermark("ts", "10 seconds").alias("other")
+        matches = one.join(
+            other,
+            F.expr("one.key = other.key AND other.ts BETWEEN one.ts AND one.ts + INTERVAL 5 SECONDS"),
+        ).select(F.col("one.ts").alias("ts"), F.col("one.key").alias("key"), F.col("other.value").alias("value"))
+        counted = matches.groupBy(F.window("ts", "20 seconds"), "key").agg(F.count("*"), F.sum("value"))
+        return counted.select("window.start", "key", "count(1)", "sum(value)")
+
+    rows = runner.run(
+        lambda: plan(left.stream(spark), right.stream(spark)),
+        BatchLog(tmp_path / "out", "append"),
+        {left: [*events(rng, 5), end()], right: [*events(rng, 5), end()]},
+        cuts=(1, 3),
+    )
+    assert_same_rows(rows, without_end([tuple(row) for row in plan(left.table(spark), right.table(spark)).collect()]))
+
+
+def test_aggregation_after_deduplication(
+    runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path
+) -> None:
+    """Duplicates are dropped before they are counted by window."""
+    feed = runner.feed("events", SCHEMA)
+    batches = [batch + rng.choices(batch, k=15) for batch in events(rng, per_batch=30)]
+
+    def plan(frame: DataFrame) -> DataFrame:
+        single = frame.withWatermark("ts", "10 seconds").dropDuplicates(["ts", "key", "value"])
+        counted = single.groupBy(F.window("ts", "10 seconds"), "key").agg(F.count("*"), F.sum("value"))
+        return counted.select("window.start", "key", "count(1)", "sum(value)")
+
+    rows = runner.run(lambda: plan(feed.stream(spark)), BatchLog(tmp_path / "out", "append"), {feed: [*batches, end()]})
+    assert_same_rows(rows, without_end([tuple(row) for row in plan(feed.table(spark)).collect()]))

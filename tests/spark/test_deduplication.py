@@ -1,0 +1,79 @@
+"""De-duplication, restarted in the middle, lets each row through once."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.support.events import SCHEMA, end, events, moment, without_end
+from tests.support.feeds import at
+from tests.support.runner import QueryRunner
+from tests.support.sinks import BatchLog, ParquetSink, Rows, assert_same_rows
+
+RETURNS_AFTER = 6
+"""Batches after which a key is new again: its 30 seconds are over and it has left the state."""
+
+
+def distinct(rows: Rows) -> Rows:
+    """Each row once, without the row that only moves the watermark."""
+    return without_end(list(dict.fromkeys(rows)))
+
+
+def test_drop_duplicates_for_ever(
+    runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
+) -> None:
+    """Without a watermark a key is let through once in the life of the query."""
+    feed = runner.feed("events", SCHEMA)
+    sink = BatchLog(tmp_path / "out", "append")
+    batches = events(rng, keys=60)
+    rows = runner.run(lambda: feed.stream(spark).select("key").dropDuplicates(["key"]), sink, {feed: batches})
+    assert_same_rows(rows, distinct([(row[1],) for row in feed.rows()]))
+
+
+def test_drop_duplicates_under_a_watermark(
+    runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path
+) -> None:
+    """With the event time among the keys, old keys leave the state and no duplicate gets through."""
+    feed = runner.feed("events", SCHEMA)
+    batches = events(rng, keys=60)
+    for earlier, later in zip(batches, batches[1:], strict=False):
+        later += [max(earlier), *rng.choices(later, k=5)]
+
+    def plan() -> DataFrame:
+        frame = feed.stream(spark).withWatermark("ts", "10 seconds")
+        return frame.dropDuplicates(["ts", "key"]).select("ts", "key")
+
+    rows = runner.run(plan, ParquetSink(tmp_path / "out"), {feed: [*batches, end()]})
+    assert_same_rows(without_end(rows), distinct([row[:2] for row in feed.rows()]))
+
+
+def test_drop_duplicates_within_watermark(
+    runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
+) -> None:
+    """A key is let through again once the watermark has passed its first row by the delay; until then it is not.
+
+    A key shows itself in two batches, the second time a duplicate, and again five batches later, long expired.
+    """
+    feed = runner.feed("events", SCHEMA)
+    batches: list[Rows] = []
+    expected: Rows = []
+    for batch in range(8):
+        rows: Rows = [(at(moment(rng, batch)), f"only-{batch}-{number}", batch) for number in range(20)]
+        expected += rows
+        for phase in range(RETURNS_AFTER):
+            since = (batch - phase) % RETURNS_AFTER
+            returning: Rows = [(at(moment(rng, batch)), f"again-{phase}-{number}", batch) for number in range(4)]
+            if since in (0, 1) and batch >= phase:
+                rows = rows + returning
+            if since == 0 and batch >= phase:
+                expected += returning
+        batches.append(rng.sample(rows, len(rows)))
+
+    def plan() -> DataFrame:
+        frame = feed.stream(spark).withWatermark("ts", "30 seconds")
+        return frame.dropDuplicatesWithinWatermark(["key"]).select("ts", "key", "value")
+
+    rows = runner.run(plan, BatchLog(tmp_path / "out", "append"), {feed: batches})
+    assert_same_rows(rows, expected)

@@ -1,0 +1,118 @@
+"""Stream-stream joins of every type, restarted in the middle, give the batch answer."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tests.support.checkpoints import committed_batches, completed_checkpoints
+from tests.support.events import moment
+from tests.support.feeds import FAR_AHEAD, at
+from tests.support.runner import Batches, QueryRunner
+from tests.support.sinks import BatchLog, Rows, assert_same_rows
+
+LEFT = "left_ts timestamp, left_id long, a string"
+RIGHT = "right_ts timestamp, right_id long, b string"
+TYPES = ["inner", "left_outer", "right_outer", "full_outer", "left_semi"]
+
+
+def side(rng: random.Random, name: str, batches: int = 5) -> Batches:
+    """Rows of one side: some ids several times, some on this side only; the last batch makes all of them expire."""
+    rows = [
+        [(at(moment(rng, batch)), rng.randrange(25), f"{name}{batch}-{number}") for number in range(12)]
+        for batch in range(batches)
+    ]
+    return [*rows, [(at(FAR_AHEAD), -1 if name == "left" else -2, "end")]]
+
+
+def joined(left: DataFrame, right: DataFrame, how: str) -> DataFrame:
+    """The join with the bounds on both event times that let Spark forget rows, without the rows of the last batch."""
+    condition = F.expr(
+        "left_id = right_id AND right_ts BETWEEN left_ts - INTERVAL 10 SECONDS AND left_ts + INTERVAL 25 SECONDS"
+    )
+    both = left.withWatermark("left_ts", "10 seconds").join(
+        right.withWatermark("right_ts", "10 seconds"), condition, how
+    )
+    ids = ["left_id"] if how == "left_semi" else ["left_id", "right_id"]
+    return both.where(F.coalesce(*ids) >= 0)
+
+
+@pytest.fixture
+def two_partitions(spark: SparkSession) -> None:
+    """A join has four stores a partition: two partitions are enough of them."""
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+
+
+@pytest.mark.parametrize("how", TYPES)
+def test_join(
+    how: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, two_partitions: None
+) -> None:
+    """Matches and unmatched rows come out once each; the row that has found its match survives a restart."""
+    check_join(how, runner, spark, rng, tmp_path)
+
+
+@pytest.mark.parametrize("how", ["inner", "left_semi"])
+def test_join_in_old_state_format(
+    how: str,
+    runner: QueryRunner,
+    spark: SparkSession,
+    rng: random.Random,
+    tmp_path: Path,
+    two_partitions: None,
+) -> None:
+    """Joins begun by an old Spark keep state format 1, which today's Spark starts anew in its own tests only."""
+    spark.conf.set("spark.sql.streaming.join.stateFormatVersion", "1")
+    system = spark.sparkContext._jvm.java.lang.System  # type: ignore[union-attr]
+    system.setProperty("spark.testing", "true")
+    try:
+        check_join(how, runner, spark, rng, tmp_path)
+    finally:
+        system.clearProperty("spark.testing")
+
+
+def test_outer_join_in_old_state_format_is_refused_by_spark(
+    runner: QueryRunner, spark: SparkSession, tmp_path: Path, rng: random.Random
+) -> None:
+    """Format 1 gives wrong outer joins (SPARK-26154): the refusal gets through to the user, and nothing is completed."""
+    spark.conf.set("spark.sql.streaming.join.stateFormatVersion", "1")
+    left, right = runner.feed("left", LEFT), runner.feed("right", RIGHT)
+    left.drop(side(rng, "left")[0])
+    right.drop(side(rng, "right")[0])
+    with pytest.raises(StreamingQueryException, match="SPARK-26154"):
+        runner.drain(
+            joined(left.stream(spark), right.stream(spark), "left_outer"), BatchLog(tmp_path / "out", "append")
+        )
+    assert not committed_batches(runner.location)
+    assert not completed_checkpoints(runner.location)
+
+
+@pytest.mark.parametrize("how", ["inner", "full_outer"])
+def test_join_with_state_store_checkpoint_ids(
+    how: str,
+    runner: QueryRunner,
+    spark: SparkSession,
+    rng: random.Random,
+    tmp_path: Path,
+    two_partitions: None,
+    checkpoint_ids: None,
+) -> None:
+    """With unique ids on, each of the four stores of a partition is loaded by the id that Spark committed."""
+    check_join(how, runner, spark, rng, tmp_path)
+
+
+def check_join(how: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path) -> None:
+    """Runs one join over random rows and compares it with the plain join of the same rows."""
+    left, right = runner.feed("left", LEFT), runner.feed("right", RIGHT)
+    rows = runner.run(
+        lambda: joined(left.stream(spark), right.stream(spark), how),
+        BatchLog(tmp_path / "out", "append"),
+        {left: side(rng, "left"), right: side(rng, "right")},
+        cuts=(1, 3),
+    )
+    expected: Rows = [tuple(row) for row in joined(left.table(spark), right.table(spark), how).collect()]
+    assert_same_rows(rows, expected)

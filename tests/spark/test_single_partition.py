@@ -1,0 +1,40 @@
+"""Operators that run as one task whatever the shuffle setting says: global aggregate and limit."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tests.support.events import SCHEMA, events
+from tests.support.runner import QueryRunner
+from tests.support.sinks import BatchLog, ParquetSink, assert_same_rows
+
+
+@pytest.mark.parametrize("mode", ["update", "complete"])
+def test_global_aggregate(
+    mode: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
+) -> None:
+    """One row of state for everything, in one subtask."""
+    feed = runner.feed("events", SCHEMA)
+
+    def plan(frame: DataFrame) -> DataFrame:
+        return frame.agg(F.lit("all"), F.count("*"), F.sum("value"), F.max("key"))
+
+    rows = runner.run(
+        lambda: plan(feed.stream(spark)), BatchLog(tmp_path / "out", mode), {feed: events(rng, 5)}, (1, 3)
+    )
+    assert_same_rows(rows, [tuple(row) for row in plan(feed.table(spark)).collect()])
+
+
+def test_limit(
+    runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
+) -> None:
+    """The number of rows let through is state: the first rows come out, and no more after a restart."""
+    feed = runner.feed("events", SCHEMA)
+    batches = events(rng, 6, per_batch=10)
+    rows = runner.run(lambda: feed.stream(spark).limit(35), ParquetSink(tmp_path / "out"), {feed: batches}, (2, 4))
+    assert_same_rows(rows, feed.rows()[:35])

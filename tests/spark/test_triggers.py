@@ -1,0 +1,91 @@
+"""Triggers, and several queries in one driver."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
+
+from tests.support.checkpoints import CheckpointJudge, committed_batches
+from tests.support.events import SCHEMA, end, events, without_end
+from tests.support.runner import PATIENCE, QueryRunner
+from tests.support.sinks import BatchLog, assert_same_rows
+
+
+def by_key(frame: DataFrame) -> DataFrame:
+    """A running count and sum for each key."""
+    return frame.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+
+
+def by_window(frame: DataFrame) -> DataFrame:
+    """Closed windows."""
+    counted = frame.withWatermark("ts", "10 seconds").groupBy(F.window("ts", "10 seconds"), "key").agg(F.sum("value"))
+    return counted.select("window.start", "key", "sum(value)")
+
+
+def test_available_now(
+    runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
+) -> None:
+    """Each run takes what is there in several batches and ends by itself; the next goes on from its state."""
+    feed = runner.feed("events", SCHEMA)
+    sink = BatchLog(tmp_path / "out", "append")
+    batches = [*events(rng), end()]
+    for begin in (0, 3, 6):
+        for batch in batches[begin : begin + 3]:
+            feed.drop(batch)
+        query = runner.start(by_window(feed.stream(spark)), sink, trigger={"availableNow": True})
+        assert query.awaitTermination(int(PATIENCE)), "the query did not end by itself"
+        assert query.exception() is None
+    expected = [tuple(row) for row in by_window(feed.table(spark)).collect()]
+    assert_same_rows(runner.finish(sink), without_end(expected))
+
+
+def test_processing_time(runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path) -> None:
+    """Input that arrives while the query runs, at intervals."""
+    feed = runner.feed("events", SCHEMA)
+    sink = BatchLog(tmp_path / "out", "update")
+    batches = events(rng, 6)
+    for half in (batches[:3], batches[3:]):
+        query = runner.start(by_key(feed.stream(spark)), sink, trigger={"processingTime": "200 milliseconds"})
+        for batch in half:
+            feed.drop(batch)
+            wanted = len(feed.batches)
+            runner.await_(lambda: len(committed_batches(runner.location)) >= wanted, query=query)
+        query.stop()
+    assert_same_rows(runner.finish(sink), [tuple(row) for row in by_key(feed.table(spark)).collect()])
+
+
+def test_several_queries_in_one_driver(
+    spark: SparkSession, rng: random.Random, tmp_path: Path, judge: CheckpointJudge
+) -> None:
+    """Three queries at once, one of them stopped and started again while the others go on: no state is mixed up."""
+    plans: dict[str, tuple[Callable[[DataFrame], DataFrame], str, int]] = {
+        "running": (by_key, "update", 1),
+        "windows": (by_window, "append", 2),
+        "distinct": (lambda frame: frame.select("key", "value").dropDuplicates(), "append", 2),
+    }
+    batches = [*events(rng, 6), end()]
+    runners = {name: QueryRunner(spark, tmp_path / name, judge) for name in plans}
+    feeds = {name: runner.feed("events", SCHEMA) for name, runner in runners.items()}
+    sinks = {name: BatchLog(tmp_path / name / "out", mode, keys) for name, (_, mode, keys) in plans.items()}
+
+    def start(name: str) -> StreamingQuery:
+        return runners[name].start(plans[name][0](feeds[name].stream(spark)), sinks[name])
+
+    queries = {name: start(name) for name in plans}
+    for number, batch in enumerate(batches):
+        for feed in feeds.values():
+            feed.drop(batch)
+        if number % 2:
+            queries["running"].stop()
+            queries["running"] = start("running")
+    for query in queries.values():
+        query.processAllAvailable()
+        query.stop()
+    for name, (plan, _, _) in plans.items():
+        expected = [tuple(row) for row in plan(feeds[name].table(spark)).collect()]
+        assert_same_rows(without_end(runners[name].finish(sinks[name])), without_end(expected))

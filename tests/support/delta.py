@@ -1,0 +1,24 @@
+"""Delta's jars, copied by Maven when they are not there yet, and the settings that go with them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from tests.support.provider import REPOSITORY
+
+SHIM = REPOSITORY / "jvm-shim"
+JAR_FOLDER = SHIM / "delta-jars" / "target" / "jars"
+
+DELTA_CONF = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+
+
+def delta_jars() -> list[Path]:
+    """The jars that Delta needs beside Spark's own."""
+    if not list(JAR_FOLDER.glob("delta-spark_*.jar")):
+        subprocess.run(["mvn", "-q", "-B", "-pl", "delta-jars", "package"], check=True, cwd=SHIM, timeout=300)
+    return sorted(JAR_FOLDER.glob("*.jar"))

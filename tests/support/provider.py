@@ -1,0 +1,57 @@
+"""The state-store provider under test.
+
+The environment variable SPARK_CKPT_TEST_PROVIDER names it: `ckpt` (default), or `rocksdb`, `rocksdb-changelog` or `hdfs`, Spark's
+own. A test of an operator must pass with every one of them; with a built-in provider the checks of our checkpoints are left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROVIDER_VARIABLE = "SPARK_CKPT_TEST_PROVIDER"
+PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
+CKPT_PREFIX = "spark.sql.streaming.stateStore.ckpt."
+
+_BUILT_IN = "org.apache.spark.sql.execution.streaming.state."
+
+
+@dataclass(frozen=True)
+class ProviderUnderTest:
+    """A provider class with the settings that go with it."""
+
+    name: str
+    class_name: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it leaves checkpoints that can be checked."""
+        return self.name == "ckpt"
+
+    def conf(self) -> dict[str, str]:
+        """All SQL settings that choose this provider."""
+        return {PROVIDER_KEY: self.class_name, **self.settings}
+
+
+CKPT = ProviderUnderTest("ckpt", "org.apache.spark.sql.ckpt.CheckpointStateStoreProvider")
+ROCKSDB = ProviderUnderTest("rocksdb", _BUILT_IN + "RocksDBStateStoreProvider")
+ROCKSDB_CHANGELOG = ProviderUnderTest(
+    "rocksdb-changelog",
+    ROCKSDB.class_name,
+    {"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"},
+)
+HDFS = ProviderUnderTest("hdfs", _BUILT_IN + "HDFSBackedStateStoreProvider")
+
+PROVIDERS = {provider.name: provider for provider in (CKPT, ROCKSDB, ROCKSDB_CHANGELOG, HDFS)}
+
+
+def provider_under_test() -> ProviderUnderTest:
+    """The provider that the environment asks for."""
+    name = os.environ.get(PROVIDER_VARIABLE, CKPT.name)
+    if name not in PROVIDERS:
+        raise ValueError(f"{PROVIDER_VARIABLE} is {name!r}; it must be one of {', '.join(PROVIDERS)}")
+    return PROVIDERS[name]

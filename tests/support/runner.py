@@ -1,0 +1,104 @@
+"""Runs a streaming query over feeds with stops in between, and judges what it leaves behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from tests.support.checkpoints import CheckpointJudge, committed_batches, numbers
+from tests.support.feeds import Feed, Row
+from tests.support.sinks import Rows, Sink
+
+PATIENCE = 120.0
+"""Seconds after which a query that makes no headway fails its test."""
+
+Batches = Sequence[Sequence[Row]]
+
+
+class QueryRunner:
+    """One streaming query on one checkpoint location, started as often as a test likes.
+
+    After each `finish` the checkpoint location is judged: the invariants hold, and there is one completed checkpoint per
+    committed batch.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path, judge: CheckpointJudge) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.judge = judge
+        self.location = folder / "checkpoint"
+
+    def feed(self, name: str, schema: str) -> Feed:
+        """A new feed in this test's folder."""
+        return Feed(self.folder / "feeds" / name, schema)
+
+    def start(
+        self, frame: DataFrame, sink: Sink, *, trigger: dict[str, object] | None = None, location: Path | None = None
+    ) -> StreamingQuery:
+        """Starts the query; the caller stops it."""
+        writer = sink.attach(frame.writeStream).option("checkpointLocation", str(location or self.location))
+        return writer.trigger(**trigger).start() if trigger else writer.start()  # type: ignore[arg-type]
+
+    def drain(self, frame: DataFrame, sink: Sink) -> None:
+        """Runs until all input has been processed and nothing is left to evict, then stops."""
+        query = self.start(frame, sink)
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+
+    def interrupt(self, frame: DataFrame, sink: Sink) -> None:
+        """Stops the query while a batch is under way, if it can be caught in the act."""
+        query = self.start(frame, sink)
+        try:
+            self.await_(lambda: self._batch_under_way() or not query.isActive)
+        finally:
+            query.stop()
+
+    def run(
+        self,
+        plan: Callable[[], DataFrame],
+        sink: Sink,
+        inputs: dict[Feed, Batches],
+        cuts: Sequence[int] = (2, 5),
+    ) -> Rows:
+        """Feeds all inputs and returns the final content of the sink.
+
+        The query is stopped when the batches before each cut are done; after each cut it is first interrupted in the middle
+        of a batch. Each start makes a new plan, as a new driver would.
+        """
+        total = max(len(batches) for batches in inputs.values())
+        assert any(0 < cut < total for cut in cuts), "no restart in the middle"
+        edges = [0, *(cut for cut in cuts if cut < total), total]
+        for begin, end in zip(edges, edges[1:], strict=False):
+            for feed, batches in inputs.items():
+                for batch in batches[begin:end]:
+                    feed.drop(batch)
+            if begin:
+                self.interrupt(plan(), sink)
+            self.drain(plan(), sink)
+        return self.finish(sink)
+
+    def finish(self, sink: Sink) -> Rows:
+        """Judges the location and returns what the sink holds."""
+        self.judge.check(self.location)
+        return sink.rows(self.spark)
+
+    def await_(self, condition: Callable[[], bool], *, query: StreamingQuery | None = None) -> None:
+        """Waits for `condition`; fails with the query's own error if the query ends before."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if query is not None and not query.isActive:
+                error = query.exception()
+                raise error if error is not None else AssertionError("the query has ended by itself")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"nothing happened in {PATIENCE} s; committed {committed_batches(self.location)}")
+            time.sleep(0.01)
+
+    def _batch_under_way(self) -> bool:
+        started = numbers(self.location / "offsets")
+        return bool(started) and started[-1] not in committed_batches(self.location)

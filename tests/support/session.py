@@ -1,0 +1,63 @@
+"""Spark sessions for tests: small, quick to start, with the provider under test."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tests.support.delta import DELTA_CONF, delta_jars
+from tests.support.provider import REPOSITORY, ProviderUnderTest
+
+KEEP_ALL = 10_000
+
+SMALL_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dderby.system.durability=test",
+    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stateStore.maintenanceInterval": "2s",
+    "spark.sql.streaming.stopTimeout": "60s",
+}
+
+
+def use_this_python() -> None:
+    """Lets Spark's Python workers, the side process and started drivers run this interpreter with this repository."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(REPOSITORY) not in path:
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), *filter(None, path)])
+
+
+def open_session(
+    provider: ProviderUnderTest,
+    folder: Path,
+    *,
+    master: str = "local[2]",
+    conf: Mapping[str, str] | None = None,
+    delta: bool = False,
+) -> SparkSession:
+    """Starts Spark with `provider`; with ours every checkpoint is kept unless `conf` says otherwise."""
+    use_this_python()
+    settings = {**SMALL_CONF, "spark.sql.warehouse.dir": str(folder / "warehouse"), **provider.conf()}
+    if delta:
+        settings |= DELTA_CONF | {"spark.jars": ",".join(str(jar) for jar in delta_jars())}
+    settings |= conf or {}
+    builder = SparkSession.builder.master(master).appName("spark-ckpt tests")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    if provider.is_ours:
+        from spark_ckpt import configure
+
+        builder = configure(builder, retained=KEEP_ALL)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel(os.environ.get("SPARK_CKPT_TEST_LOG_LEVEL", "ERROR"))
+    return spark

@@ -1,0 +1,87 @@
+"""Sinks whose final content can be compared with a batch answer."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter
+
+Rows = list[tuple[object, ...]]
+
+
+class Sink(Protocol):
+    """Where a query writes, and what stands there at the end."""
+
+    def attach(self, writer: DataStreamWriter) -> DataStreamWriter:
+        """Makes the query write here."""
+
+    def rows(self, spark: SparkSession) -> Rows:
+        """What the query has produced: the content after the last batch."""
+
+
+class ParquetSink:
+    """Spark's own file sink, exactly once, append only."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def attach(self, writer: DataStreamWriter) -> DataStreamWriter:
+        return writer.outputMode("append").format("parquet").option("path", str(self.folder))
+
+    def rows(self, spark: SparkSession) -> Rows:
+        return [tuple(row) for row in spark.read.parquet(str(self.folder)).collect()]
+
+
+class BatchLog:
+    """Keeps the rows of each batch by its id; a batch that runs again replaces what it wrote before.
+
+    `keys` is the number of leading columns that identify a row in update mode.
+    """
+
+    def __init__(self, folder: Path, mode: str, keys: int = 1) -> None:
+        self.folder = folder
+        self.mode = mode
+        self.keys = keys
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def attach(self, writer: DataStreamWriter) -> DataStreamWriter:
+        return writer.outputMode(self.mode).foreachBatch(self.write)
+
+    def write(self, frame: DataFrame, batch_id: int) -> None:
+        """Stores one batch, whole or not at all."""
+        rows = [tuple(row) for row in frame.collect()]
+        hidden = self.folder / f".{batch_id}"
+        hidden.write_bytes(pickle.dumps(rows))
+        hidden.rename(self.folder / f"{batch_id:010}")
+
+    def batches(self) -> dict[int, Rows]:
+        """Rows by batch id, in order."""
+        files = sorted(self.folder.glob("[0-9]*"))
+        return {int(file.name): pickle.loads(file.read_bytes()) for file in files}
+
+    def rows(self, spark: SparkSession | None = None) -> Rows:
+        batches = list(self.batches().values())
+        if self.mode == "complete":
+            return batches[-1] if batches else []
+        if self.mode == "append":
+            return [row for batch in batches for row in batch]
+        latest = {row[: self.keys]: row for batch in batches for row in batch}
+        return list(latest.values())
+
+
+def assert_same_rows(actual: Rows, expected: Rows) -> None:
+    """Equal as multisets, to the row; a difference is shown by its rows and not by the whole."""
+    missing = _minus(expected, actual)
+    surplus = _minus(actual, expected)
+    assert not missing and not surplus, (
+        f"{len(actual)} rows instead of {len(expected)}; missing {missing[:10]}, surplus {surplus[:10]}"
+    )
+    assert expected, "an empty answer proves nothing"
+
+
+def _minus(left: Rows, right: Rows) -> Rows:
+    return list((Counter(left) - Counter(right)).elements())
