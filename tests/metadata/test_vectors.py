@@ -1,0 +1,122 @@
+"""Files that Flink wrote, and handmade edge cases: we read what Flink reads, and refuse what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spark_ckpt.metadata import (
+    CheckpointMetadata,
+    MetadataFormatError,
+    UnsupportedMetadataVersionError,
+    dumps,
+    load,
+    loads,
+)
+from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType, decode
+from tests.metadata.corpus import FLINK, MUTANTS, NEWER_FLINK, Vector
+from tests.support.metadata_report import report
+
+LOADING_MUTANTS = [vector for vector in MUTANTS if vector.loads]
+REFUSED_MUTANTS = [vector for vector in MUTANTS if not vector.loads]
+
+# A field that Flink ignores, or an entry that a later one replaces, is not written again.
+NOT_REPRODUCED = {
+    "operator-flag-2",
+    "subtask-twice",
+    "trailing-bytes-v2",
+    "v2-duration-and-chain-any",
+    "v2-legacy-negative",
+}
+
+
+def comparable(dump: Any) -> Any:
+    """A dump without what it says of state files, and without ids that the metadata file does not hold."""
+    if isinstance(dump, list):
+        return [comparable(item) for item in dump]
+    if not isinstance(dump, dict):
+        return dump
+    kept = {key: comparable(value) for key, value in dump.items() if key not in ("contentSha256", "fileBytes")}
+    if kept.get("stateHandleId", "") is None:
+        del kept["stateHandleId"]
+    if kept.get("type") == "ByteStreamStateHandle":
+        assert kept.pop("size") == kept["bytes"]["length"]
+    return kept
+
+
+def assert_reads_what_flink_reads(vector: Vector) -> CheckpointMetadata:
+    metadata = load(vector.path)
+    dump = comparable(vector.dump)
+    assert metadata.version == dump["version"]
+    assert report(metadata) == {key: dump[key] for key in ("checkpointId", "masterStates", "operatorStates")}
+    assert described(decode(metadata.properties)) == dump["properties"]
+    return metadata
+
+
+def described(properties: CheckpointProperties | None) -> dict[str, Any] | None:
+    if properties is None:
+        return None
+    kind = properties.checkpoint_type
+    assert isinstance(kind, SnapshotType)
+    details: dict[str, Any] = {"class": kind.class_name, "name": kind.name}
+    if kind.class_name == "SavepointType":
+        details |= {"formatType": kind.format_type, "postCheckpointAction": kind.post_checkpoint_action}
+    else:
+        details["sharingFilesStrategy"] = kind.sharing_files_strategy
+    return {
+        "class": "CheckpointProperties",
+        "checkpointType": details,
+        "discardCancelled": properties.discard_cancelled,
+        "discardFailed": properties.discard_failed,
+        "discardFinished": properties.discard_finished,
+        "discardSubsumed": properties.discard_subsumed,
+        "discardSuspended": properties.discard_suspended,
+        "forced": properties.forced,
+        "unclaimed": properties.unclaimed,
+    }
+
+
+def test_the_corpus_is_complete() -> None:
+    assert (len(FLINK), len(NEWER_FLINK), len(MUTANTS)) == (32, 2, 81)
+    assert {vector.version for vector in FLINK} == {2, 3, 4}
+
+
+@pytest.mark.parametrize("vector", FLINK, ids=str)
+def test_files_that_flink_wrote(vector: Vector) -> None:
+    metadata = assert_reads_what_flink_reads(vector)
+    assert dumps(metadata, metadata.version) == vector.content
+    assert len(vector.content) == vector.dump["bytesConsumed"]
+
+
+@pytest.mark.parametrize("vector", [vector for vector in FLINK if vector.version == 4], ids=str)
+def test_version_3_is_version_4_without_properties(vector: Vector) -> None:
+    metadata = loads(vector.content)
+    version_3 = dumps(metadata, 3)
+    assert version_3[8:] + metadata.properties == vector.content[8:]
+    assert loads(version_3).operator_states == metadata.operator_states
+
+
+@pytest.mark.parametrize("vector", NEWER_FLINK, ids=str)
+def test_newer_versions_are_refused_by_name(vector: Vector) -> None:
+    with pytest.raises(UnsupportedMetadataVersionError, match=r"version 5 \(Flink 2.0\)") as refused:
+        load(vector.path)
+    assert refused.value.version == 5
+
+
+@pytest.mark.parametrize("vector", LOADING_MUTANTS, ids=str)
+def test_mutants_that_flink_loads(vector: Vector) -> None:
+    metadata = assert_reads_what_flink_reads(vector)
+    again = dumps(metadata, metadata.version)
+    assert loads(again) == metadata
+    assert (again == vector.content) == (vector.directory.name not in NOT_REPRODUCED)
+
+
+@pytest.mark.parametrize("vector", REFUSED_MUTANTS, ids=str)
+def test_mutants_that_flink_refuses(vector: Vector) -> None:
+    with pytest.raises(MetadataFormatError) as refused:
+        load(vector.path)
+    assert refused.value.path == str(vector.path)
+    assert 0 <= refused.value.offset <= len(vector.content)
+    assert refused.value.field
+    assert refused.value.reason in str(refused.value)
