@@ -79,7 +79,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
     timeoutSeconds = Settings.long(settings, Settings.BridgeTimeout, Settings.DefaultBridgeTimeoutSeconds)
     schemas = Map(StateStore.DEFAULT_COL_FAMILY_NAME -> new FamilySchema(
       StateStore.DEFAULT_COL_FAMILY_NAME, keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey))
-    job = StoreJob.of(stateStoreId, hadoopConf.get(StreamExecution.RUN_ID_KEY), settings)
+    job = StoreJob.of(stateStoreId, hadoopConf.get(StreamExecution.RUN_ID_KEY), settings, hadoopConf)
     if (job.isInstanceOf[StandaloneJob]) CheckpointDriver.ensureStartedForStore(settings)
     files = new StateFiles(job.ckptDirectory, hadoopConf)
     bases = new BaseSnapshots(files, ackThreshold)
@@ -152,7 +152,12 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
     location != null && java.util.Arrays.equals(location.factors, found.factors)
 
   /** None if the state that is held is the one that counts. */
-  private def locate(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] = {
+  private def locate(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] = job match {
+    case _: ReaderJob => Some(new DirectoryLocator(files).locate(storeId, version))
+    case _ => askWhere(version, stateId, held)
+  }
+
+  private def askWhere(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] = {
     val header = job.header(version, job.batchOf(version))
     header.put("ckpt_id", stateId.orNull)
     held.filter(_.nonEmpty).foreach(header.put("have", _))

@@ -60,6 +60,16 @@ private[ckpt] final class StateFiles(directory: Path, hadoopConf: Configuration)
 
   def open(name: String): FSDataInputStream = fs.open(path(name))
 
+  def exists(name: String): Boolean = fs.exists(path(name))
+
+  /** Names of the files in a directory. */
+  def list(directory: String): Seq[String] = fs.listStatus(path(directory)).toSeq.map(_.getPath.getName)
+
+  def readFully(name: String): Array[Byte] = {
+    val in = open(name)
+    try in.readAllBytes() finally in.close()
+  }
+
   /** Length of a file in bytes. */
   def length(name: String): Long = fs.getFileStatus(path(name)).getLen
 

@@ -11,10 +11,11 @@
 package org.apache.spark.sql.ckpt.executor
 
 import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.{SparkEnv, TaskContext}
-import org.apache.spark.sql.ckpt.Message
+import org.apache.spark.sql.ckpt.{Message, StoreUsageFailure}
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
@@ -42,7 +43,7 @@ private[ckpt] sealed abstract class StoreJob(val id: StateStoreId, val ckptDirec
 
 /** The stores of a streaming query: one job is one run of it. */
 private[ckpt] final class QueryJob(id: StateStoreId, runId: String, queryId: String)
-    extends StoreJob(id, new Path(new Path(id.checkpointRootLocation).getParent, "ckpt")) {
+    extends StoreJob(id, StoreJob.directoryOfQuery(id)) {
 
   override def header(version: Long, batchId: Long): ObjectNode =
     common(runId, id.operatorId, id.storeName, id.partitionId, version)
@@ -54,6 +55,16 @@ private[ckpt] final class QueryJob(id: StateStoreId, runId: String, queryId: Str
       .flatMap(context => Option(context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY)))
       .map(_.toLong)
       .getOrElse(baseVersion)
+}
+
+/** A store of a query that does not run here: it can only be read, from the checkpoint directory alone. */
+private[ckpt] final class ReaderJob(id: StateStoreId)
+    extends StoreJob(id, StoreJob.directoryOfQuery(id)) {
+
+  override def header(version: Long, batchId: Long): ObjectNode =
+    throw new StoreUsageFailure(s"$id is opened by no running query: its state can be read, and not be changed")
+
+  override def batchOf(baseVersion: Long): Long = baseVersion
 }
 
 /** A store that no query stands behind is a job of one subtask with a directory of its own. */
@@ -99,13 +110,26 @@ private[ckpt] object StandaloneJob {
 
 private[ckpt] object StoreJob {
 
-  /** @param runId of the provider, which for a store without a query is any */
-  def of(id: StateStoreId, runId: String, settings: Map[String, String]): StoreJob =
-    Option(TaskContext.get())
-      .filter(_.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY) != null)
-      .flatMap(context => Option(context.getLocalProperty(StreamExecution.QUERY_ID_KEY)))
-      .map(queryId => new QueryJob(id, runId, queryId))
-      .getOrElse(new StandaloneJob(id, settings))
+  /**
+   * @param runId    of the provider; that of no query, if a reader of state made it
+   * @param settings ours
+   */
+  def of(id: StateStoreId, runId: String, settings: Map[String, String], hadoopConf: Configuration): StoreJob =
+    queryOfTask match {
+      case Some(queryId) => new QueryJob(id, runId, queryId)
+      case None if DirectoryLocator.hasCheckpoints(new StateFiles(directoryOfQuery(id), hadoopConf)) => new ReaderJob(id)
+      case None => new StandaloneJob(id, settings)
+    }
+
+  private def queryOfTask: Option[String] =
+    for {
+      context <- Option(TaskContext.get())
+      _ <- Option(context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY))
+      queryId <- Option(context.getLocalProperty(StreamExecution.QUERY_ID_KEY))
+    } yield queryId
+
+  /** `<location>/ckpt`, beside `<location>/state`. */
+  def directoryOfQuery(id: StateStoreId): Path = new Path(new Path(id.checkpointRootLocation).getParent, "ckpt")
 
   /** The attempt that asks, as the coordinator's authorisation knows it. */
   def putTask(header: ObjectNode): Unit = {

@@ -1,0 +1,99 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+
+package org.apache.spark.sql.ckpt.executor
+
+import java.io.DataInputStream
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.ckpt.{CheckpointFailure, Message}
+import org.apache.spark.sql.execution.streaming.state.StateStoreId
+
+/**
+ * Finds the state of a version in the checkpoint directory alone, for readers with no query on the driver behind them
+ * (the `statestore` data source). Where a query runs, its coordinator is asked instead.
+ *
+ * @param files of the checkpoint directory
+ */
+private[ckpt] final class DirectoryLocator(files: StateFiles) {
+  import DirectoryLocator._
+
+  /** @throws CheckpointFailure if no checkpoint of this version is retained, or one cannot be read */
+  def locate(id: StateStoreId, version: Long): StateLocation = {
+    val checkpoints = records()
+    val record = checkpoints.find(_.path("version").asLong() == version).getOrElse(throw notRetained(version, checkpoints))
+    val path = record.path("metadata").path("path").asText()
+    var batch: JsonNode = null
+    val segments = MetadataReader.using(files.path(path).toString, new DataInputStream(files.open(path))) { reader =>
+      reader.read(
+        operatorId => batch != null && java.util.Arrays.equals(operatorId, operatorIdOf(batch, id)),
+        id.partitionId,
+        (name, payload) => if (name == SparkBatch) batch = Message.mapper.readTree(payload))
+    }
+    if (batch == null) throw new CheckpointFailure("MetadataFormatError", s"$path has no master state $SparkBatch")
+    val store = batch.path("stores").elements().asScala
+      .find(s => s.path("operator_id").asLong() == id.operatorId && s.path("store").asText() == id.storeName)
+      .getOrElse(throw new CheckpointFailure("StoreNotFoundError",
+        s"checkpoint ${record.path("id").asText()} has no store '${id.storeName}' of operator ${id.operatorId}"))
+    StateLocation(
+      store.path("ckpt_ids").path(id.partitionId).asText(s"checkpoint-${record.path("id").asText()}"),
+      batch.path("key_group_factors").elements().asScala.map(_.asInt()).toArray,
+      store.path("name").asText(),
+      Option(store.get("state_format_version")).filter(_.isInt).map(_.asInt()),
+      store.path("rows").path(id.partitionId).asLong(0),
+      segments.filter(_.offsets.nonEmpty).map(s => s.copy(isBase = startsWithBase(s))))
+  }
+
+  /** The records of checkpoints, newest first by number. */
+  private def records(): Seq[JsonNode] =
+    files.list(Completed)
+      .filter(_.matches("\\d+\\.json"))
+      .sortBy(_.stripSuffix(".json").toLong)
+      .reverse
+      .map(name => Message.mapper.readTree(files.readFully(s"$Completed/$name")))
+      .filter(_.path("kind").asText() == "checkpoint")
+
+  private def startsWithBase(segment: StateLocation.Segment): Boolean = {
+    val opened = segment.open(files)
+    try {
+      val header = new Array[Byte](KindAt + 1)
+      opened.source.readFully(segment.offsets.head, header, 0, header.length)
+      header(KindAt) == Base
+    } finally opened.source.close()
+  }
+
+  private def notRetained(version: Long, checkpoints: Seq[JsonNode]): CheckpointFailure =
+    new CheckpointFailure("CheckpointNotFoundError",
+      s"no checkpoint of state version $version (batch ${version - 1}) is retained in ${files.path(Completed)}; there are " +
+        s"versions ${checkpoints.map(_.path("version").asLong()).sorted.mkString(", ")}. " +
+        "More are kept with spark.sql.streaming.stateStore.ckpt.retained")
+}
+
+private[ckpt] object DirectoryLocator {
+  private val Completed = "completed"
+  private val SparkBatch = "spark-batch"
+  private val KindAt = 5
+  private val Base: Byte = 1
+
+  /** Whether a query keeps its checkpoints here. */
+  def hasCheckpoints(files: StateFiles): Boolean = files.exists(Completed)
+
+  /** As `spark_ckpt.coordinator.compose.operator_id_of`. */
+  private def operatorIdOf(batch: JsonNode, id: StateStoreId): Array[Byte] =
+    MessageDigest.getInstance("SHA-256")
+      .digest(s"${batch.path("query_id").asText()}/${id.operatorId}/${id.storeName}".getBytes(UTF_8))
+      .take(16)
+}

@@ -1,0 +1,157 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+
+package org.apache.spark.sql.ckpt.executor
+
+import java.io.{DataInputStream, IOException}
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.ckpt.CheckpointFailure
+
+/**
+ * Reads from a `_metadata` file of ours where the state of one subtask is. Executors need it only where no coordinator
+ * runs: for the `statestore` data source. Everything else about these files is Python's (`spark_ckpt.metadata`).
+ *
+ * Layout: `org.apache.flink.runtime.checkpoint.metadata.MetadataV3Serializer`. Only what we write is understood; anything
+ * else is refused by name.
+ *
+ * @param name of the file, for errors
+ */
+private[executor] final class MetadataReader(name: String, in: DataInputStream) {
+  import MetadataReader._
+
+  /** The payloads of the master states by identifier, and the keyed segments of the subtask that is asked for. */
+  def read(operatorId: Array[Byte] => Boolean, subtask: Int, onMaster: (String, Array[Byte]) => Unit)
+      : Seq[StateLocation.Segment] = {
+    expect("magic number", in.readInt(), Magic)
+    expect("version", in.readInt(), 3)
+    in.readLong() // checkpoint id
+    repeat(in.readInt(), "master states")(master(onMaster))
+    val found = mutable.ArrayBuffer.empty[StateLocation.Segment]
+    repeat(in.readInt(), "operators") {
+      val id = new Array[Byte](16)
+      in.readFully(id)
+      val wanted = operatorId(id)
+      in.readInt() // parallelism
+      in.readInt() // max parallelism
+      stream() // coordinator state
+      repeat(in.readInt(), "subtasks") {
+        val index = in.readInt()
+        if (in.readInt() != 0) operatorHandle()
+        if (in.readInt() != 0) operatorHandle()
+        val managed = keyed()
+        keyed()
+        expect("input channel states", in.readInt(), 0)
+        expect("result subpartition states", in.readInt(), 0)
+        if (wanted && index == subtask) found ++= managed
+      }
+    }
+    found.toSeq
+  }
+
+  private def master(onMaster: (String, Array[Byte]) => Unit): Unit = {
+    expect("magic number of a master state", in.readInt(), MasterMagic)
+    in.readInt() // length
+    in.readInt() // version
+    val identifier = in.readUTF()
+    onMaster(identifier, bytes())
+  }
+
+  private def keyed(): Seq[StateLocation.Segment] = in.readByte().toInt match {
+    case 0 => Nil
+    case 3 => Seq(keyGroups())
+    case 8 =>
+      in.readInt() // first key group
+      in.readInt() // number of key groups
+      in.readLong() // checkpointed size
+      val segments = Seq.fill(count("materialised handles"))(keyed()).flatten
+      expect("non-materialised handles", in.readInt(), 0)
+      val materialisation = in.readLong()
+      in.readUTF() // state handle id
+      // Base first, unless there has been none yet.
+      segments.zipWithIndex.map { case (s, i) => s.copy(isBase = i == 0 && materialisation > 0) }
+    case other => throw refuse(s"keyed state handle of type $other")
+  }
+
+  private def keyGroups(): StateLocation.Segment = {
+    in.readInt() // first key group
+    val offsets = Array.fill(count("key groups"))(in.readLong()).filter(_ >= 0)
+    stream() match {
+      case Some((path, inline)) => StateLocation.Segment(isBase = true, path, offsets.sorted, inline)
+      case None => throw refuse("a key-group handle without a stream")
+    }
+  }
+
+  /** A file's path relative to the `ckpt` directory, or the bytes themselves. */
+  private def stream(): Option[(Option[String], Array[Byte])] = in.readUnsignedByte() match {
+    case 0 => None
+    case 1 =>
+      in.readUTF() // handle name
+      Some((None, bytes()))
+    case 6 =>
+      val path = in.readUTF()
+      in.readLong() // size
+      if (!path.startsWith("../") || path.indexOf("..", 1) > 0) throw refuse(s"state file '$path' outside the checkpoint")
+      Some((Some(path.stripPrefix("../")), Array.emptyByteArray))
+    case other => throw refuse(s"stream handle of type $other")
+  }
+
+  private def operatorHandle(): Unit = {
+    expect("operator state handle", in.readByte().toInt, 4)
+    repeat(in.readInt(), "operator states") {
+      in.readUTF()
+      in.readByte()
+      repeat(in.readInt(), "partitions")(in.readLong())
+    }
+    stream()
+  }
+
+  private def bytes(): Array[Byte] = {
+    val length = count("bytes")
+    val read = in.readNBytes(length)
+    if (read.length != length) throw refuse(s"$length bytes where only ${read.length} are left")
+    read
+  }
+
+  private def count(what: String): Int = {
+    val n = in.readInt()
+    if (n < 0) throw refuse(s"$n $what")
+    n
+  }
+
+  private def repeat(n: Int, what: String)(body: => Unit): Unit = {
+    if (n < 0) throw refuse(s"$n $what")
+    var i = 0
+    while (i < n) {
+      body
+      i += 1
+    }
+  }
+
+  private def expect(what: String, found: Int, wanted: Int): Unit =
+    if (found != wanted) throw refuse(s"$what $found where $wanted is expected")
+
+  private def refuse(what: String) = new CheckpointFailure("MetadataFormatError",
+    s"$name holds $what: it is damaged, or was not written by spark-ckpt")
+}
+
+private[executor] object MetadataReader {
+  private val Magic = 0x4960672D
+  private val MasterMagic = 0xC96B1696
+
+  /** Reads a `_metadata` file and closes it; an early end is told by name. */
+  def using[A](name: String, in: DataInputStream)(body: MetadataReader => A): A =
+    try body(new MetadataReader(name, in)) catch {
+      case e: IOException =>
+        throw new CheckpointFailure("MetadataFormatError", s"$name cannot be read to its end: ${e.getMessage}", e)
+    } finally in.close()
+}
