@@ -106,7 +106,7 @@ class Storage(ABC):
 
     @abstractmethod
     def delete(self, name: str) -> bool:
-        """Deletes a file, and on a file system its directory if that is empty then.
+        """Deletes a file.
 
         Returns:
             Whether there was one. Deleting what is not there is no error: a deletion may be repeated.
@@ -135,6 +135,9 @@ class Storage(ABC):
         except FileNotFoundError:
             return False
         return True
+
+    def remove_empty(self, directory: str) -> None:
+        """Removes a directory that has nothing in it, where there are directories. Never fails."""
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:
         """A part of a file; fewer bytes if it ends before.

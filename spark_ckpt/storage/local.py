@@ -8,6 +8,7 @@ import os
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StateFileNotFoundError, StorageError
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
@@ -96,7 +97,7 @@ class LocalStorage(Storage):
         return found
 
     def delete(self, name: str) -> bool:
-        """Deletes a file, the checksum file that Hadoop may have put beside it, and the directory if empty then."""
+        """Deletes a file, and the checksum file that Hadoop may have put beside it."""
         path = self._path(name)
         try:
             path.unlink()
@@ -106,10 +107,12 @@ class LocalStorage(Storage):
         except OSError as e:
             raise self._error(path, "delete", e) from e
         _remove_quietly(path.with_name(f".{path.name}.crc"))
-        if path.parent != self._root:
-            with contextlib.suppress(OSError):
-                path.parent.rmdir()
         return found
+
+    def remove_empty(self, directory: str) -> None:
+        """Removes a directory that has nothing in it."""
+        with contextlib.suppress(OSError):
+            self._path(directory).rmdir()
 
     def size(self, name: str) -> int:
         """Number of bytes of a file."""
@@ -136,11 +139,10 @@ class LocalStorage(Storage):
             raise self._error(path, "write", e) from e
         return temporary
 
-    def _open(self, path: Path):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    def _open(self, path: Path) -> BinaryIO:
         try:
             return path.open("xb")
         except FileNotFoundError:
-            # Also when a deletion removed the directory as empty between our making it and using it.
             path.parent.mkdir(parents=True, exist_ok=True)
             return path.open("xb")
 

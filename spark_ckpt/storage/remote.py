@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from spark_ckpt.clock import Clock, SystemClock
@@ -130,9 +130,9 @@ class FsspecStorage(Storage):
     def _path(self, name: str) -> str:
         return f"{self._root}/{checked_name(name, self.location)}"
 
-    def _fresh_listing(self, path: str) -> list[dict[str, Any]]:
+    def _fresh_listing(self, path: str) -> Sequence[Mapping[str, Any]]:
         self._fs.invalidate_cache(path)
-        found: list[dict[str, Any]] = self._fs.ls(path, detail=True)
+        found: Sequence[Mapping[str, Any]] = self._fs.ls(path, detail=True)
         return found
 
     def _retry(self, name: str, operation: str, call: Callable[[], _T]) -> _T:

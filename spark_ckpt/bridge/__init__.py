@@ -1,0 +1,1 @@
+"""The side process that the driver JVM starts: messages in on standard input, replies out on standard output."""

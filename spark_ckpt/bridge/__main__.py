@@ -1,0 +1,50 @@
+"""`python -m spark_ckpt.bridge`: started by the jar on the driver, not by people."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+
+from spark_ckpt.bridge.server import Server
+from spark_ckpt.errors import ProtocolError
+
+
+class LineFormatter(logging.Formatter):
+    """`LEVEL logger message`, on every line of a message: the jar logs line by line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The lines of a record."""
+        start = f"{record.levelname} {record.name} "
+        return "\n".join(start + line for line in super().format(record).splitlines() or [""])
+
+
+def main() -> int:
+    """Serves the driver until standard input ends.
+
+    Returns:
+        The exit code: 0, or 2 if standard input is no stream of messages.
+    """
+    # Whatever prints or reads in this process must not touch the two streams.
+    source = os.fdopen(os.dup(0), "rb")
+    sink = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    # Ctrl+C in a shell goes to the whole process group; the driver decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    try:
+        Server(source, sink).run()
+    except ProtocolError as e:
+        logging.getLogger("spark_ckpt.bridge").error("%s", e)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,331 @@
+"""The messages on the wire (docs/protocol.md, section 1): Arrow columns, JSON headers, and indexes of fixed width."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spark_ckpt.coordinator.messages import (
+    Ack,
+    AckReply,
+    BaseSnapshot,
+    Close,
+    Locate,
+    LocateReply,
+    Operator,
+    Segment,
+    Source,
+    SubtaskKey,
+    Task,
+    TaskFailed,
+    Trigger,
+    TriggerReply,
+)
+from spark_ckpt.errors import ProtocolError
+
+PROTOCOL_VERSION = 1
+"""Version of the messages."""
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("kind", pa.utf8(), nullable=False),
+        pa.field("header", pa.utf8(), nullable=False),
+        pa.field("index", pa.binary(), nullable=False),
+        pa.field("payload", pa.binary(), nullable=False),
+    ]
+)
+"""Columns of both directions."""
+
+_GROUP_BYTES = 4
+_OFFSET_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A request or a reply.
+
+    Args:
+        id: number of the request.
+        kind: what is asked; of replies `ok` or `error`.
+        header: JSON object.
+        index: key groups and offsets.
+        payload: state.
+    """
+
+    id: int
+    kind: str
+    header: str
+    index: bytes = b""
+    payload: bytes | memoryview = b""
+
+    @property
+    def size(self) -> int:
+        """Bytes of its variable parts."""
+        return len(self.header) + len(self.index) + len(self.payload)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The JVM greets a new side process."""
+
+    protocol: int
+    spark_version: str
+    pid: int
+
+
+# ---- Arrow -----------------------------------------------------------------------------------------------------------
+
+
+def check_schema(schema: pa.Schema) -> None:
+    """Makes sure that a stream has our columns.
+
+    Raises:
+        ProtocolError: it has others.
+    """
+    if [(field.name, field.type) for field in schema] != [(field.name, field.type) for field in SCHEMA]:
+        raise ProtocolError(f"a stream with the columns {schema.names}, not those of docs/protocol.md")
+
+
+def to_batch(messages: Sequence[Message]) -> pa.RecordBatch:
+    """A record batch of messages, one a row."""
+    columns = (
+        [message.id for message in messages],
+        [message.kind for message in messages],
+        [message.header for message in messages],
+        [message.index for message in messages],
+        [message.payload for message in messages],
+    )
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
+    return pa.record_batch(arrays, schema=SCHEMA)
+
+
+def from_batch(batch: pa.RecordBatch) -> Iterator[Message]:
+    """The messages of a record batch. Payloads are views of its memory, so that nothing large is copied."""
+    ids, kinds, headers = (batch.column(i).to_pylist() for i in range(3))
+    indexes = _views(batch.column(3))
+    payloads = _views(batch.column(4))
+    for i, (request_id, kind, header) in enumerate(zip(ids, kinds, headers, strict=True)):
+        yield Message(request_id, kind, header, bytes(indexes[i]), payloads[i])
+
+
+def _views(column: pa.Array) -> list[memoryview]:
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int32, len(column) + 1, 4 * column.offset).tolist()
+    memory = memoryview(data) if data is not None else memoryview(b"")
+    return [memory[start:end] for start, end in zip(ends, ends[1:])]  # noqa: B905  (one is longer)
+
+
+# ---- requests --------------------------------------------------------------------------------------------------------
+
+
+def parse_header(message: Message) -> dict[str, Any]:
+    """The header of a request.
+
+    Raises:
+        ProtocolError: it is no JSON object.
+    """
+    try:
+        header = json.loads(message.header)
+    except ValueError as e:
+        raise ProtocolError(f"the header of a '{message.kind}' message is no JSON: {e}") from None
+    if not isinstance(header, dict):
+        raise ProtocolError(f"the header of a '{message.kind}' message is no JSON object")
+    return header
+
+
+def parse_start(header: Mapping[str, Any]) -> Start:
+    """A `start` message."""
+    return Start(int(header["protocol"]), str(header["spark_version"]), int(header["pid"]))
+
+
+def parse_trigger(header: Mapping[str, Any]) -> Trigger:
+    """A `trigger` message."""
+    operators = tuple(
+        Operator(
+            int(o["operator_id"]), str(o["name"]), tuple(o["stores"]), int(o["parallelism"]), o.get("state_format_version")
+        )
+        for o in header["operators"]
+    )
+    return Trigger(
+        job=header["job"],
+        location=header["location"],
+        query_id=header["query_id"],
+        query_name=header.get("query_name"),
+        batch_id=int(header["batch_id"]),
+        version=int(header["version"]),
+        checkpoint_format=int(header.get("checkpoint_format", 1)),
+        operators=operators,
+        sources=tuple(Source(str(s["name"]), s.get("offset")) for s in header.get("sources", ())),
+        settings=header.get("settings") or {},
+        hadoop=header.get("hadoop") or {},
+        spark_version=str(header.get("spark_version", "")),
+    )
+
+
+def parse_locate(header: Mapping[str, Any]) -> Locate:
+    """A `locate` message."""
+    return Locate(header["job"], _subtask(header), int(header["version"]), header.get("ckpt_id"))
+
+
+def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryview) -> Ack:
+    """An `ack` message.
+
+    Raises:
+        ProtocolError: index and payload are not as long as the header says.
+    """
+    task = header["task"]
+    cursor = _Cursor(index, memoryview(payload))
+    delta = cursor.segment(header["delta"])
+    base = None
+    if (fields := header.get("base")) is not None:
+        base = BaseSnapshot(cursor.segment(fields), int(fields["version"]), fields["ckpt_id"])
+    cursor.finish()
+    return Ack(
+        job=header["job"],
+        subtask=_subtask(header),
+        batch_id=int(header["batch_id"]),
+        version=int(header["version"]),
+        ckpt_id=_ckpt_id(header["ckpt_id"]),
+        base_ckpt_id=header.get("base_ckpt_id"),
+        task=Task(
+            task["stage_id"],
+            task["stage_attempt"],
+            task["partition"],
+            task["attempt_number"],
+            task.get("task_attempt_id", 0),
+            task.get("executor", ""),
+        ),
+        rows=int(header["rows"]),
+        rows_updated=header.get("rows_updated", 0),
+        rows_removed=header.get("rows_removed", 0),
+        delta=delta,
+        base=base,
+        timings_us=header.get("timings_us") or {},
+    )
+
+
+def parse_task_failed(header: Mapping[str, Any]) -> TaskFailed:
+    """A `task_failed` message."""
+    return TaskFailed(
+        header["job"],
+        int(header["stage_id"]),
+        int(header["stage_attempt"]),
+        int(header["partition"]),
+        int(header["attempt_number"]),
+        str(header.get("reason", "")),
+    )
+
+
+def parse_close(header: Mapping[str, Any]) -> Close:
+    """A `close` message."""
+    return Close(header["job"], str(header.get("status", "finished")))
+
+
+def _subtask(header: Mapping[str, Any]) -> SubtaskKey:
+    return SubtaskKey(int(header["operator_id"]), header["store"], int(header["partition"]))
+
+
+def _ckpt_id(text: Any) -> str:  # noqa: ANN401
+    if not isinstance(text, str) or len(text) != 32 or set(text) - set("0123456789abcdef"):
+        raise ProtocolError(f"a ckpt_id is 32 hexadecimal digits in lower case, not {text!r}")
+    return text
+
+
+class _Cursor:
+    """Cuts index and payload into the parts of the segments that the header names."""
+
+    def __init__(self, index: bytes, payload: memoryview) -> None:
+        self._index, self._payload = index, payload
+        self._at, self._taken = 0, 0
+
+    def segment(self, fields: Mapping[str, Any]) -> Segment:
+        groups, size, path = int(fields["groups"]), int(fields["bytes"]), fields.get("path")
+        end = self._at + (_GROUP_BYTES + _OFFSET_BYTES) * groups
+        if groups < 0 or size < 0 or end > len(self._index):
+            raise ProtocolError(f"a segment of {groups} key groups and {size} bytes, and an index of {len(self._index)}")
+        key_groups = np.frombuffer(self._index, "<u4", groups, self._at)
+        offsets = np.frombuffer(self._index, "<i8", groups, self._at + _GROUP_BYTES * groups)
+        self._at = end
+        data = self._payload[:0]
+        if path is None:
+            data = self._payload[self._taken : self._taken + size]
+            self._taken += size
+            if len(data) != size:
+                raise ProtocolError(f"a segment of {size} bytes, and {len(data)} of them are in the payload")
+        return Segment(key_groups, offsets, size, int(fields.get("rows", 0)), path, data)
+
+    def finish(self) -> None:
+        if self._at != len(self._index) or self._taken != len(self._payload):
+            raise ProtocolError("index or payload of an ack is longer than its header says")
+
+
+# ---- replies ---------------------------------------------------------------------------------------------------------
+
+
+def ok(request_id: int, header: Mapping[str, Any], index: bytes = b"", payload: bytes = b"") -> Message:
+    """A reply that is no error."""
+    return Message(request_id, "ok", json.dumps(header), index, payload)
+
+
+def error(request_id: int, name: str, message: str, fatal: bool) -> Message:
+    """An `error` reply."""
+    return Message(request_id, "error", json.dumps({"error": name, "message": message, "fatal": fatal}))
+
+
+def start_reply(request_id: int, version: str) -> Message:
+    """The reply to `start`."""
+    return ok(request_id, {"protocol": PROTOCOL_VERSION, "version": version})
+
+
+def trigger_reply(request_id: int, reply: TriggerReply) -> Message:
+    """The reply to `trigger`."""
+    header = {
+        "generation": reply.generation,
+        "max_parallelism": reply.max_parallelism,
+        "key_group_factors": reply.key_group_factors,
+    }
+    return ok(request_id, header)
+
+
+def locate_reply(request_id: int, reply: LocateReply) -> Message:
+    """The reply to `locate`."""
+    segments = [
+        {
+            "kind": "base" if segment.is_base else "delta",
+            "path": segment.path,
+            "count": int(segment.offsets.size),
+            "bytes": segment.size,
+        }
+        for segment in reply.segments
+    ]
+    header = {
+        "ckpt_id": reply.ckpt_id,
+        "checkpoint_id": reply.checkpoint_id,
+        "max_parallelism": reply.max_parallelism,
+        "key_group_factors": reply.key_group_factors,
+        "operator": reply.operator,
+        "state_format_version": reply.state_format_version,
+        "rows": reply.rows,
+        "segments": segments,
+    }
+    index = b"".join(np.sort(segment.offsets).astype("<i8").tobytes() for segment in reply.segments)
+    payload = b"".join(segment.data for segment in reply.segments if segment.path is None)
+    return ok(request_id, header, index, payload)
+
+
+def ack_reply(request_id: int, reply: AckReply) -> Message:
+    """The reply to `ack`."""
+    header = {
+        "outcome": reply.outcome.value,
+        "ckpt_id": reply.ckpt_id,
+        "base_due": reply.base_due,
+        "completed": reply.completed,
+        "completed_version": reply.completed_version,
+    }
+    return ok(request_id, header)

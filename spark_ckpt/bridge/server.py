@@ -1,0 +1,256 @@
+"""The loop of the side process: reads messages, hands each to its job's thread, and writes the replies."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+import spark_ckpt
+from spark_ckpt.bridge import protocol
+from spark_ckpt.bridge.protocol import Message
+from spark_ckpt.completed import JobStatus
+from spark_ckpt.coordinator.job import Job
+from spark_ckpt.coordinator.opening import Environment
+from spark_ckpt.errors import JobNotOpenError, ProtocolError, SparkCkptError
+
+_log = logging.getLogger(__name__)
+
+_MOST_BYTES_IN_A_BATCH = 32 << 20
+_SHUTDOWN_SECONDS = 4.0
+
+
+class Server:
+    """Serves one driver JVM until its input ends.
+
+    Each job has a thread, so that a query whose storage is slow does not hold up another; messages of one job are
+    handled in their order. Another thread writes whatever replies are waiting as one record batch.
+
+    Args:
+        source: where messages come from, one Arrow IPC stream.
+        sink: where replies go.
+        environment: what jobs share.
+    """
+
+    def __init__(self, source: BinaryIO, sink: BinaryIO, environment: Environment | None = None) -> None:
+        self._source = source
+        self._environment = environment or Environment()
+        self._writer = _ReplyWriter(sink)
+        self._workers: dict[str, _JobWorker] = {}
+
+    def run(self) -> None:
+        """Serves until the input ends, then lets the jobs finish what they were told.
+
+        Raises:
+            ProtocolError: the input is no stream of messages.
+        """
+        try:
+            reader = pa.ipc.open_stream(self._source)
+        except pa.ArrowInvalid as e:
+            if self._source.read(1):
+                raise ProtocolError(f"standard input is no Arrow stream: {e}") from e
+            return  # it ended before it began
+        protocol.check_schema(reader.schema)
+        try:
+            for batch in reader:
+                for message in protocol.from_batch(batch):
+                    self._dispatch(message)
+        except (pa.ArrowInvalid, OSError) as e:
+            _log.warning("standard input ended in the middle of a message: %s", e)
+        finally:
+            self._stop()
+
+    def _dispatch(self, message: Message) -> None:
+        reply = _guarded(message, lambda: self._route(message))
+        if reply is not None:
+            self._writer.put(reply)
+
+    def _route(self, message: Message) -> Message | None:
+        """Hands a message on, or answers it at once."""
+        header = protocol.parse_header(message)
+        if message.kind == "start":
+            return self._start(message, header)
+        job = str(header["job"])
+        worker = self._workers.get(job)
+        if message.kind == "trigger" and (worker is None or worker.is_closed):
+            worker = self._workers[job] = _JobWorker(job, self._environment, self._writer)
+        if worker is None or worker.is_closed:
+            if message.kind in ("task_failed", "close"):
+                return protocol.ok(message.id, {})
+            raise JobNotOpenError(job)
+        worker.put(message, header)
+        if message.kind == "close":
+            worker.is_closed = True
+        return None
+
+    def _start(self, message: Message, header: Mapping[str, Any]) -> Message:
+        start = protocol.parse_start(header)
+        if start.protocol != protocol.PROTOCOL_VERSION:
+            raise ProtocolError(
+                f"the jar speaks version {start.protocol} of the protocol, the Python package {spark_ckpt.__version__} "
+                f"version {protocol.PROTOCOL_VERSION}: install both from one release"
+            )
+        self._environment = self._environment.with_pid(start.pid)
+        return protocol.start_reply(message.id, spark_ckpt.__version__)
+
+    def _stop(self) -> None:
+        for worker in self._workers.values():
+            worker.stop()
+        for worker in self._workers.values():
+            worker.join(_SHUTDOWN_SECONDS)
+        self._writer.close(_SHUTDOWN_SECONDS)
+
+
+class _JobWorker:
+    """The thread of one job."""
+
+    def __init__(self, name: str, environment: Environment, writer: _ReplyWriter) -> None:
+        self.is_closed = False
+        self._environment = environment
+        self._writer = writer
+        self._job: Job | None = None
+        self._name = name
+        self._queue: queue.SimpleQueue[tuple[Message, Mapping[str, Any]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=f"spark-ckpt-job-{name}", daemon=True)
+        self._thread.start()
+
+    def put(self, message: Message, header: Mapping[str, Any]) -> None:
+        self._queue.put((message, header))
+
+    def stop(self) -> None:
+        self._queue.put(None)
+
+    def join(self, seconds: float) -> None:
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            message, header = item
+            reply = _guarded(message, lambda m=message, h=header: self._handle(m, h))  # type: ignore[misc]
+            assert reply is not None
+            self._writer.put(reply)
+            if message.kind == "ack" and self._job is not None:
+                try:
+                    self._job.housekeeping()
+                except Exception:
+                    _log.exception("unexpected error in housekeeping of job %s", self._name)
+            if message.kind == "close":
+                return
+
+    def _handle(self, message: Message, header: Mapping[str, Any]) -> Message:
+        handler = _HANDLERS.get(message.kind)
+        if handler is None:
+            raise ProtocolError(f"there is no message '{message.kind}' in version {protocol.PROTOCOL_VERSION}")
+        return handler(self, message, header)
+
+    def _trigger(self, message: Message, header: Mapping[str, Any]) -> Message:
+        trigger = protocol.parse_trigger(header)
+        if self._job is None:
+            self._job = Job(trigger, self._environment)
+        return protocol.trigger_reply(message.id, self._job.trigger(trigger))
+
+    def _locate(self, message: Message, header: Mapping[str, Any]) -> Message:
+        return protocol.locate_reply(message.id, self._opened().locate(protocol.parse_locate(header)))
+
+    def _ack(self, message: Message, header: Mapping[str, Any]) -> Message:
+        ack = protocol.parse_ack(header, message.index, message.payload)
+        return protocol.ack_reply(message.id, self._opened().acknowledge(ack))
+
+    def _task_failed(self, message: Message, header: Mapping[str, Any]) -> Message:
+        if self._job is not None:
+            self._job.task_failed(protocol.parse_task_failed(header))
+        return protocol.ok(message.id, {})
+
+    def _close(self, message: Message, header: Mapping[str, Any]) -> Message:
+        job, self._job = self._job, None
+        if job is not None:
+            job.close(_status(protocol.parse_close(header).status))
+        return protocol.ok(message.id, {})
+
+    def _opened(self) -> Job:
+        if self._job is None:
+            raise JobNotOpenError(self._name)
+        return self._job
+
+
+_HANDLERS: dict[str, Callable[[_JobWorker, Message, Mapping[str, Any]], Message]] = {
+    "trigger": _JobWorker._trigger,
+    "locate": _JobWorker._locate,
+    "ack": _JobWorker._ack,
+    "task_failed": _JobWorker._task_failed,
+    "close": _JobWorker._close,
+}
+
+
+class _ReplyWriter:
+    """The thread that writes replies."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self._queue: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="spark-ckpt-replies", daemon=True)
+        self._thread.start()
+
+    def put(self, reply: Message) -> None:
+        self._queue.put(reply)
+
+    def close(self, seconds: float) -> None:
+        self._queue.put(None)
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        try:
+            with pa.ipc.new_stream(self._sink, protocol.SCHEMA) as stream:
+                while replies := self._waiting():
+                    stream.write_batch(protocol.to_batch(replies))
+                    self._sink.flush()
+            self._sink.flush()
+        except OSError as e:
+            _log.warning("the driver does not take replies any more: %s", e)
+
+    def _waiting(self) -> list[Message]:
+        """The next reply and those that wait behind it; none at the end."""
+        replies: list[Message] = []
+        size = 0
+        reply = self._queue.get()
+        while reply is not None:
+            replies.append(reply)
+            size += reply.size
+            if size > _MOST_BYTES_IN_A_BATCH:
+                break
+            try:
+                reply = self._queue.get_nowait()
+            except queue.Empty:
+                break
+        else:
+            if replies:
+                self._queue.put(None)  # the end comes again after what was waiting
+        return replies
+
+
+def _guarded(message: Message, handle: Callable[[], Message | None]) -> Message | None:
+    """What `handle` returns, or an `error` reply for what it raises."""
+    try:
+        return handle()
+    except SparkCkptError as e:
+        _log.info("%s is answered with %s: %s", message.kind, type(e).__name__, e)
+        return protocol.error(message.id, type(e).__name__, str(e), bool(getattr(e, "fatal", False)))
+    except (KeyError, TypeError, ValueError) as e:
+        _log.exception("a malformed %s message, or an error in handling it", message.kind)
+        text = f"a '{message.kind}' message could not be handled ({e!r}); the driver's log has the details"
+        return protocol.error(message.id, ProtocolError.__name__, text, False)
+    except Exception as e:
+        _log.exception("unexpected error in handling a %s message", message.kind)
+        text = f"unexpected error in the checkpoint coordinator ({e!r}); the driver's log has the details"
+        return protocol.error(message.id, "UnexpectedError", text, False)
+
+
+def _status(text: str) -> JobStatus:
+    try:
+        return JobStatus(text)
+    except ValueError:
+        raise ProtocolError(f"'{text}' is no status of a query") from None

@@ -1,0 +1,34 @@
+"""The log of completed checkpoints: which there are, who owns them, and the fence between drivers."""
+
+from __future__ import annotations
+
+from spark_ckpt.completed.filesystem import FilesystemCheckpointIDCounter, FilesystemCompletedCheckpointStore
+from spark_ckpt.completed.records import (
+    CheckpointRecord,
+    ClaimRecord,
+    MetadataReference,
+    OperatorSummary,
+    Owner,
+    Record,
+    decode_record,
+    encode_record,
+)
+from spark_ckpt.completed.retention import select_subsumed
+from spark_ckpt.completed.store import CheckpointIDCounter, CompletedCheckpointStore, JobStatus
+
+__all__ = [
+    "CheckpointIDCounter",
+    "CheckpointRecord",
+    "ClaimRecord",
+    "CompletedCheckpointStore",
+    "FilesystemCheckpointIDCounter",
+    "FilesystemCompletedCheckpointStore",
+    "JobStatus",
+    "MetadataReference",
+    "OperatorSummary",
+    "Owner",
+    "Record",
+    "decode_record",
+    "encode_record",
+    "select_subsumed",
+]

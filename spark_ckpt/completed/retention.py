@@ -1,0 +1,32 @@
+"""Which completed checkpoints a newer one subsumes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_ckpt.completed.records import CheckpointRecord
+
+
+def select_subsumed(checkpoints: Sequence[CheckpointRecord], retained: int) -> list[CheckpointRecord]:
+    """The checkpoints to drop so that `retained` are left.
+
+    The newest is kept, and of the version before it the newest as well: Spark writes `commits/N` after checkpoint N + 1
+    is complete, so a restart may ask for that one. Checkpoints of a version that a later run repeated go first, since
+    nothing asks for them any more; then the oldest.
+
+    Args:
+        checkpoints: ascending by id.
+        retained: how many to keep, at least 1.
+
+    Returns:
+        Those to drop, in the order in which to drop them. Flink: `CheckpointSubsumeHelper.subsume`.
+    """
+    surplus = len(checkpoints) - retained
+    if surplus <= 0:
+        return []
+    newest_of = {checkpoint.version: checkpoint.id for checkpoint in checkpoints}
+    newest = checkpoints[-1]
+    needed = {newest.id, newest_of.get(newest.version - 1)}
+    droppable = [checkpoint for checkpoint in checkpoints if checkpoint.id not in needed]
+    droppable.sort(key=lambda checkpoint: (newest_of[checkpoint.version] == checkpoint.id, checkpoint.id))
+    return droppable[:surplus]

@@ -1,0 +1,230 @@
+"""The settings of spark-ckpt, below `spark.sql.streaming.stateStore.ckpt.`: one table of them, and their values, typed."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from spark_ckpt.errors import SettingError
+from spark_ckpt.keygroups import MAX_PARALLELISM_LIMIT
+
+PREFIX = "spark.sql.streaming.stateStore.ckpt."
+"""What the key of every setting begins with. Only settings below `stateStore.` reach Spark's executors."""
+
+MIN_RETAINED = 2
+"""Fewest checkpoints kept, whatever `retained` says: `commits/N` may not exist yet when checkpoint N + 1 completes."""
+
+MAX_INLINE_BYTES = 1 << 20
+"""Most state bytes inside one `_metadata` (Flink: `FsCheckpointStreamFactory.MAX_FILE_STATE_THRESHOLD`, per handle)."""
+
+_STORES = ("filesystem",)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Setting(Generic[T]):
+    """One setting.
+
+    Args:
+        suffix: its key without `PREFIX`.
+        kind: what its values are, for a person.
+        default: its value where it is not set; None where that depends on the query.
+        doc: what it does, with units.
+        parse: from text to value; raises `ValueError` naming the values that are allowed.
+    """
+
+    suffix: str
+    kind: str
+    default: T | None
+    doc: str
+    parse: Callable[[str], T]
+
+    @property
+    def key(self) -> str:
+        """The whole key."""
+        return PREFIX + self.suffix
+
+    def value(self, settings: Mapping[str, str]) -> T | None:
+        """The value in `settings`, or the default.
+
+        Raises:
+            SettingError: the text is no value of this setting.
+        """
+        text = settings.get(self.key)
+        if text is None:
+            return self.default
+        try:
+            return self.parse(text.strip())
+        except ValueError as e:
+            raise SettingError(self.key, str(e)) from None
+
+
+def _whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    allowed = f"a whole number from {least} to {most}" if most is not None else f"a whole number of {least} or more"
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise ValueError(f"'{text}' is not {allowed}") from None
+        if value < least or (most is not None and value > most):
+            raise ValueError(f"{value} is not {allowed}")
+        return value
+
+    return parse
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise ValueError(f"'{text}' is not a number above 0")
+    return value
+
+
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in allowed:
+            raise ValueError(f"'{text}' is not one of: {', '.join(allowed)}")
+        return text.lower()
+
+    return parse
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise ValueError("an empty value; leave the setting out for its default")
+    return text
+
+
+MAX_PARALLELISM = Setting[int](
+    "maxParallelism",
+    "whole number",
+    None,
+    f"Number of key groups of a query that starts new: a multiple of its partitions, at most {MAX_PARALLELISM_LIMIT}. "
+    "Fixed from then on. Default: the smallest partitions x 2^j of at least 1024.",
+    _whole(1, MAX_PARALLELISM_LIMIT),
+)
+RETAINED = Setting[int](
+    "retained",
+    "whole number",
+    2,
+    f"How many completed checkpoints are kept. Never fewer than {MIN_RETAINED} are: Spark may still need the one before.",
+    _whole(1),
+)
+INLINE_THRESHOLD = Setting[int](
+    "inlineThreshold",
+    "bytes",
+    20 * 1024,
+    "A checkpoint whose new state has at most this many bytes leaves it inside `_metadata` and writes no state file. All "
+    f"state inside one `_metadata` together stays below {MAX_INLINE_BYTES} bytes. 0: always a file.",
+    _whole(0, MAX_INLINE_BYTES),
+)
+STORE = Setting[str](
+    "store", "name", "filesystem", f"The completed-checkpoint store: {', '.join(_STORES)}.", _one_of(*_STORES)
+)
+ACK_THRESHOLD = Setting[int](
+    "ackThreshold",
+    "bytes",
+    1 << 20,
+    "State of a task up to this many bytes travels to the driver with the acknowledgement; more goes to a file.",
+    _whole(0),
+)
+MAX_DELTAS = Setting[int](
+    "chain.maxDeltas", "whole number", 16, "A new base is due after at most this many deltas.", _whole(1, 1000)
+)
+MAX_DELTA_RATIO = Setting[float](
+    "chain.maxDeltaRatio",
+    "number",
+    1.0,
+    "A new base is due when the deltas since the last one have more than this share of its bytes.",
+    _positive,
+)
+PYTHON = Setting[str](
+    "python",
+    "path",
+    None,
+    "Python of the side process on the driver. Default: PySpark's driver Python, else python3.",
+    _text,
+)
+BRIDGE_TIMEOUT = Setting[float](
+    "bridge.timeout", "seconds", 300.0, "How long a task waits for an answer of the coordinator.", _positive
+)
+
+SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
+    MAX_PARALLELISM,
+    RETAINED,
+    INLINE_THRESHOLD,
+    STORE,
+    ACK_THRESHOLD,
+    MAX_DELTAS,
+    MAX_DELTA_RATIO,
+    PYTHON,
+    BRIDGE_TIMEOUT,
+)
+"""All settings there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointConfig:
+    """The settings of one query. Fields are named after the settings; None where a default depends on the query."""
+
+    max_parallelism: int | None = None
+    retained: int = 2
+    inline_threshold: int = 20 * 1024
+    store: str = "filesystem"
+    ack_threshold: int = 1 << 20
+    max_deltas: int = 16
+    max_delta_ratio: float = 1.0
+    python: str | None = None
+    bridge_timeout: float = 300.0
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, str]) -> CheckpointConfig:
+        """The values of these settings; keys that do not begin with `PREFIX` are not ours and are left alone.
+
+        Raises:
+            SettingError: an unknown key, with the nearest known one, or a value that the setting cannot have.
+        """
+        known = {setting.key.lower(): setting.key for setting in SETTINGS}
+        ours: dict[str, str] = {}
+        for key, text in settings.items():
+            if not key.lower().startswith(PREFIX.lower()):
+                continue
+            # Spark's SQLConf keeps the case that the user wrote.
+            name = known.get(key.lower())
+            if name is None:
+                raise SettingError(key, _unknown(key))
+            ours[name] = text
+        return cls(
+            max_parallelism=MAX_PARALLELISM.value(ours),
+            retained=_set(RETAINED, ours),
+            inline_threshold=_set(INLINE_THRESHOLD, ours),
+            store=_set(STORE, ours),
+            ack_threshold=_set(ACK_THRESHOLD, ours),
+            max_deltas=_set(MAX_DELTAS, ours),
+            max_delta_ratio=_set(MAX_DELTA_RATIO, ours),
+            python=PYTHON.value(ours),
+            bridge_timeout=_set(BRIDGE_TIMEOUT, ours),
+        )
+
+
+def _set(setting: Setting[T], settings: Mapping[str, str]) -> T:
+    value = setting.value(settings)
+    assert value is not None, setting.key
+    return value
+
+
+def _unknown(key: str) -> str:
+    suffix = key[len(PREFIX) :]
+    names = {setting.suffix.lower(): setting.suffix for setting in SETTINGS}
+    near = difflib.get_close_matches(suffix.lower(), names, n=1, cutoff=0.5)
+    if near:
+        return f"there is no such setting; did you mean {PREFIX}{names[near[0]]}?"
+    return f"there is no such setting; there are {', '.join(sorted(names.values()))}"

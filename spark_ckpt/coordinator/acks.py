@@ -1,0 +1,112 @@
+"""What an ack must be like before it can count."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_ckpt.coordinator.chains import chain_of
+from spark_ckpt.coordinator.compose import key_group_span
+from spark_ckpt.coordinator.layout import in_location, is_state_path
+from spark_ckpt.coordinator.loading import CheckpointState
+from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, Segment, StoreKey
+from spark_ckpt.coordinator.opening import OpenJob
+from spark_ckpt.errors import CheckpointError, PathEscapeError, ProtocolError, StateIdMismatchError
+from spark_ckpt.keygroups import overlapping_ranges
+
+_log = logging.getLogger(__name__)
+
+
+def check_ack(
+    ack: Ack,
+    parallelism: int,
+    job: OpenJob,
+    base: CheckpointState,
+    ids_of: Callable[[int], dict[StoreKey, list[str]] | None],
+) -> Ack:
+    """An ack that may count, without its base if that belongs to a state that did not.
+
+    Args:
+        ack: as it came.
+        parallelism: number of subtasks of its operator.
+        job: the open job.
+        base: the checkpoint that the batch started from.
+        ids_of: the ids of the states of a completed version, by store and partition; None if they are not known.
+
+    Raises:
+        StateIdMismatchError: its delta was made from another state than the one before it.
+        ProtocolError, PathEscapeError: its segments are not what docs/protocol.md says.
+    """
+    chain = chain_of(base.table, ack.subtask)
+    if ack.base_ckpt_id is not None and chain is not None and ack.base_ckpt_id != chain.ckpt_id:
+        raise StateIdMismatchError(
+            f"{ack.subtask}: the changes of batch {ack.batch_id} were made to state {ack.base_ckpt_id}, but the state of "
+            f"version {ack.version - 1} that counts is {chain.ckpt_id}. The store must load that one; run the task again"
+        )
+    _check_segment(ack, ack.delta, parallelism, job)
+    if ack.base is None:
+        return ack
+    _check_segment(ack, ack.base.segment, parallelism, job)
+    if (reason := _useless(ack, ack.base, chain.base_version if chain else 0, ids_of)) is None:
+        path = ack.base.segment.path
+        if path is None or not job.cleaner.was_submitted(in_location(path)):
+            return ack
+        reason = "its file is deleted"
+    _log.info("%s: the base of version %d is not used: %s", ack.subtask, ack.base.version, reason)
+    if ack.base.segment.path is not None and ack.base.segment.path not in job.registry:
+        job.cleaner.submit([in_location(ack.base.segment.path)])
+    return replace(ack, base=None)
+
+
+def _useless(
+    ack: Ack, base: BaseSnapshot, base_version: int, ids_of: Callable[[int], dict[StoreKey, list[str]] | None]
+) -> str | None:
+    """Why a base cannot take the place of the segments up to its version, or None if it can."""
+    if not base_version < base.version <= ack.version:
+        return f"the chain has a base of version {base_version}"
+    if base.version == ack.version:
+        return None if base.ckpt_id == ack.ckpt_id else f"it is of state {base.ckpt_id}, not of the one acknowledged"
+    ids = (ids_of(base.version) or {}).get(ack.subtask.of_operator)
+    if ids is None:
+        return "the state that counts for its version is not known any more"
+    counts = ids[ack.subtask.partition]
+    return None if base.ckpt_id == counts else f"it is of state {base.ckpt_id}, and {counts} counts for its version"
+
+
+def _check_segment(ack: Ack, segment: Segment, parallelism: int, job: OpenJob) -> None:
+    if segment.path is not None:
+        if not is_state_path(segment.path):
+            raise PathEscapeError(segment.path, job.storage.describe(in_location("shared")))
+        if job.cleaner.was_submitted(in_location(segment.path)):
+            raise CheckpointError(f"{ack.subtask}: the file {segment.path} was given up with an earlier attempt")
+    groups, offsets = segment.key_groups, segment.offsets
+    if not groups.size:
+        return
+    if groups.size > 1 and not ((groups[1:] > groups[:-1]).all() and (offsets[1:] > offsets[:-1]).all()):
+        raise ProtocolError(f"{ack.subtask}: key groups and offsets of a segment must ascend")
+    if offsets[0] < 0 or offsets[-1] >= segment.size:
+        raise ProtocolError(f"{ack.subtask}: offsets of a segment lie outside its {segment.size} bytes")
+    _check_range(ack, groups, parallelism, job.key_group_factors)
+
+
+def _check_range(ack: Ack, groups: NDArray[np.uint32], parallelism: int, factors: tuple[int, ...]) -> None:
+    span = key_group_span(ack.subtask.partition, parallelism, factors)
+    inside = bool(groups[0] >= span.start and groups[-1] <= span.end)
+    if inside and len(overlapping_ranges(ack.subtask.partition, parallelism, factors)) > 1:
+        inside = bool(np.isin(groups, _owned(ack.subtask.partition, parallelism, factors)).all())
+    if not inside:
+        raise ProtocolError(
+            f"{ack.subtask}: the segment has key groups {groups[0]} to {groups[-1]}, which are not all the subtask's own "
+            f"(it owns {span}): the operator's partitioning is not the one its state is distributed by"
+        )
+
+
+@lru_cache(maxsize=4096)
+def _owned(partition: int, parallelism: int, factors: tuple[int, ...]) -> NDArray[np.uint32]:
+    ranges = overlapping_ranges(partition, parallelism, factors)
+    return np.concatenate([np.arange(r.start, r.end + 1, dtype=np.uint32) for r in ranges])

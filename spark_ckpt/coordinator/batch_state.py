@@ -1,0 +1,219 @@
+"""The master states of our `_metadata`: what of a batch is no operator's state."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_ckpt.coordinator.chains import Chain, ChainEntry
+from spark_ckpt.coordinator.messages import StoreKey
+from spark_ckpt.errors import CheckpointError
+
+SPARK_BATCH = "spark-batch"
+"""Name of the master state that `SparkBatch` describes."""
+
+SPARK_BATCH_VERSION = 1
+"""Version of its format."""
+
+SPARK_OFFSETS = "spark-offsets"
+"""Name of the master state with the text of Spark's `offsets/<batch>`."""
+
+SPARK_OFFSETS_VERSION = 1
+"""Version of its format."""
+
+_ID_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentTable:
+    """What state handles do not say of the segments of a store: for each, in the order of subtasks and of chains.
+
+    Args:
+        counts: int64, number of segments per subtask.
+        versions: int64, version of the state per segment.
+        is_base: bool per segment.
+        sizes: int64, bytes per segment.
+    """
+
+    counts: NDArray[np.int64]
+    versions: NDArray[np.int64]
+    is_base: NDArray[np.bool_]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, chains: Sequence[Chain]) -> SegmentTable:
+        """The table of a store's chains."""
+        entries: list[ChainEntry] = [entry for chain in chains for entry in chain.entries]
+        count = len(entries)
+        return cls(
+            np.fromiter((len(chain.entries) for chain in chains), np.int64, len(chains)),
+            np.fromiter((entry.version for entry in entries), np.int64, count),
+            np.fromiter((entry.is_base for entry in entries), np.bool_, count),
+            np.fromiter((entry.size for entry in entries), np.int64, count),
+        )
+
+    def encode(self, version: int) -> str:
+        """Its text: base64 of the zlib-compressed columns, whose versions are counted back from the checkpoint's."""
+        ages = (version - self.versions) * 2 + self.is_base
+        columns = (self.counts.astype("<i4"), ages.astype("<i4"), self.sizes.astype("<i8"))
+        return base64.b64encode(zlib.compress(b"".join(column.tobytes() for column in columns), 1)).decode()
+
+    @classmethod
+    def decode(cls, text: str, subtasks: int, version: int) -> SegmentTable:
+        """The table of a text.
+
+        Raises:
+            ValueError: it is not one of so many subtasks.
+        """
+        data = zlib.decompress(base64.b64decode(text, validate=True))
+        counts = np.frombuffer(data, "<i4", subtasks).astype(np.int64)
+        total = int(counts.sum())
+        if (counts < 0).any() or len(data) != 4 * subtasks + 12 * total:
+            raise ValueError("the table of segments has the wrong length")
+        ages = np.frombuffer(data, "<i4", total, 4 * subtasks).astype(np.int64)
+        sizes = np.frombuffer(data, "<i8", total, 4 * (subtasks + total)).astype(np.int64)
+        return cls(counts, version - ages // 2, (ages % 2).astype(np.bool_), sizes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoreState:
+    """One store of one operator.
+
+    Args:
+        operator_id: Spark's number of the operator.
+        store: name of the store.
+        name: Spark's short name of the operator.
+        state_format_version: of the operator's state, where it has one.
+        rows: per subtask.
+        ckpt_ids: ids of the states, per subtask.
+        segments: what the handles do not say.
+    """
+
+    operator_id: int
+    store: str
+    name: str
+    state_format_version: int | None
+    rows: tuple[int, ...]
+    ckpt_ids: tuple[str, ...]
+    segments: SegmentTable
+
+    @property
+    def key(self) -> StoreKey:
+        """Which store it is."""
+        return StoreKey(self.operator_id, self.store)
+
+    @property
+    def parallelism(self) -> int:
+        """Number of subtasks."""
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkBatch:
+    """What Spark knows of the batch, and we of its state.
+
+    Args:
+        batch_id: the micro-batch.
+        version: version of the state that it leaves.
+        query_id: of the query; the operator ids in `_metadata` are derived from it.
+        run_id: of this run of the query.
+        query_name: name of the query, if it has one.
+        spark_version: version of Spark.
+        checkpoint_format: of Spark's state stores, 1 or 2: 2 means that Spark's commit log names the ckpt ids.
+        max_parallelism: number of key groups.
+        key_group_factors: their numbering.
+        sources: names of the sources.
+        stores: of all operators.
+    """
+
+    batch_id: int
+    version: int
+    query_id: str
+    run_id: str
+    spark_version: str
+    checkpoint_format: int
+    max_parallelism: int
+    key_group_factors: tuple[int, ...]
+    query_name: str | None = None
+    sources: tuple[str, ...] = ()
+    stores: tuple[StoreState, ...] = field(default=())
+
+    def encode(self) -> bytes:
+        """The payload of the master state: JSON."""
+        fields = {
+            "batch_id": self.batch_id,
+            "version": self.version,
+            "query_id": self.query_id,
+            "run_id": self.run_id,
+            "query_name": self.query_name,
+            "spark_version": self.spark_version,
+            "checkpoint_format": self.checkpoint_format,
+            "max_parallelism": self.max_parallelism,
+            "key_group_factors": self.key_group_factors,
+            "sources": self.sources,
+            "stores": [_encode_store(store, self.version) for store in self.stores],
+        }
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, payload: bytes) -> SparkBatch:
+        """What a payload says.
+
+        Raises:
+            CheckpointError: it is not what `encode` writes.
+        """
+        try:
+            fields = json.loads(payload)
+            version = int(fields["version"])
+            return cls(
+                batch_id=int(fields["batch_id"]),
+                version=version,
+                query_id=str(fields["query_id"]),
+                run_id=str(fields["run_id"]),
+                query_name=fields.get("query_name"),
+                spark_version=str(fields["spark_version"]),
+                checkpoint_format=int(fields["checkpoint_format"]),
+                max_parallelism=int(fields["max_parallelism"]),
+                key_group_factors=tuple(int(factor) for factor in fields["key_group_factors"]),
+                sources=tuple(str(name) for name in fields["sources"]),
+                stores=tuple(_decode_store(store, version) for store in fields["stores"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, zlib.error, binascii.Error) as e:
+            raise CheckpointError(f"the master state {SPARK_BATCH} is not what spark-ckpt writes: {e!r}") from e
+
+
+def _encode_store(store: StoreState, version: int) -> Mapping[str, Any]:
+    return {
+        "operator_id": store.operator_id,
+        "store": store.store,
+        "name": store.name,
+        "parallelism": store.parallelism,
+        "state_format_version": store.state_format_version,
+        "rows": store.rows,
+        "ckpt_ids": base64.b64encode(bytes.fromhex("".join(store.ckpt_ids))).decode(),
+        "segments": store.segments.encode(version),
+    }
+
+
+def _decode_store(fields: Mapping[str, Any], version: int) -> StoreState:
+    rows = tuple(int(n) for n in fields["rows"])
+    ids = base64.b64decode(fields["ckpt_ids"], validate=True)
+    if len(ids) != _ID_BYTES * len(rows) or len(rows) != fields["parallelism"]:
+        raise ValueError("as many rows and ckpt ids as subtasks are needed")
+    return StoreState(
+        operator_id=int(fields["operator_id"]),
+        store=str(fields["store"]),
+        name=str(fields["name"]),
+        state_format_version=fields["state_format_version"],
+        rows=rows,
+        ckpt_ids=tuple(ids[i : i + _ID_BYTES].hex() for i in range(0, len(ids), _ID_BYTES)),
+        segments=SegmentTable.decode(fields["segments"], len(rows), version),
+    )

@@ -1,0 +1,118 @@
+"""The state of a subtask as a base and the deltas since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_ckpt.coordinator.messages import StoreKey, SubtaskKey
+
+
+@dataclass(slots=True, eq=False)
+class ChainEntry:
+    """One segment of a chain. Not changed once made; only the encoded handle is added to it, once.
+
+    Args:
+        is_base: base or delta.
+        version: version of the state that it is or leads to.
+        key_groups: uint32, ascending.
+        offsets: int64, start of each key group's block in the file or in `data`.
+        size: bytes of the segment.
+        path: file relative to the `ckpt` directory; None if `data` holds the bytes.
+        file_size: bytes of that file, which may hold other segments too.
+        data: the bytes of an inline segment.
+    """
+
+    is_base: bool
+    version: int
+    key_groups: NDArray[np.uint32]
+    offsets: NDArray[np.int64]
+    size: int
+    path: str | None
+    file_size: int
+    data: bytes = b""
+    encoded: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """State of one store of one subtask at one version.
+
+    Args:
+        ckpt_id: id of the state, 32 hexadecimal digits.
+        rows: rows of the store.
+        entries: bases first (after a rescale there can be several), then deltas, oldest first. Empty: no rows.
+    """
+
+    ckpt_id: str
+    rows: int
+    entries: tuple[ChainEntry, ...] = ()
+
+    @property
+    def base_version(self) -> int:
+        """Version of the newest base; 0 if the chain begins with the first delta."""
+        return max((entry.version for entry in self.entries if entry.is_base), default=0)
+
+    @property
+    def base_bytes(self) -> int:
+        """Bytes of the bases; without one, of the first delta, which stands for it."""
+        if self.entries and not self.entries[0].is_base:
+            return self.entries[0].size
+        return sum(entry.size for entry in self.entries if entry.is_base)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return sum(entry.size for entry in self.entries)
+
+    @property
+    def inline_bytes(self) -> int:
+        """Bytes of the segments that `_metadata` itself holds."""
+        return sum(len(entry.data) for entry in self.entries if entry.path is None)
+
+    def next(
+        self, ckpt_id: str, rows: int, delta: ChainEntry | None, base: ChainEntry | None = None, base_version: int = 0
+    ) -> Chain:
+        """The chain one version later.
+
+        Args:
+            ckpt_id: id of the new state.
+            rows: its rows.
+            delta: comes last; None if nothing changed.
+            base: takes the place of all segments up to `base_version`; None if there was no row then.
+            base_version: version of the base; 0 if there is none.
+        """
+        entries = self.entries
+        if base_version:
+            entries = tuple(entry for entry in entries if entry.version > base_version)
+        if base is not None:
+            entries = (base, *entries)
+        if delta is not None and delta.version > base_version:
+            entries = (*entries, delta)
+        return Chain(ckpt_id, rows, entries)
+
+
+ChainTable: TypeAlias = dict[StoreKey, list[Chain]]
+"""The chains of all subtasks of each store, by partition. A table is not changed once its checkpoint is complete."""
+
+
+def all_entries(table: ChainTable) -> Iterator[ChainEntry]:
+    """Every segment of every chain."""
+    for chains in table.values():
+        for chain in chains:
+            yield from chain.entries
+
+
+def files_of(table: ChainTable) -> set[str]:
+    """The files that the chains refer to, relative to the `ckpt` directory."""
+    return {entry.path for entry in all_entries(table) if entry.path is not None}
+
+
+def chain_of(table: ChainTable, key: SubtaskKey) -> Chain | None:
+    """The chain of a subtask, or None if the table does not have it."""
+    chains = table.get(key.of_operator)
+    return chains[key.partition] if chains is not None and 0 <= key.partition < len(chains) else None

@@ -1,0 +1,103 @@
+"""Deletion of files in the background (Flink: `CheckpointsCleaner`)."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from spark_ckpt.clock import Clock, SystemClock
+from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+_TRIES = 3
+_FIRST_PAUSE_SECONDS = 0.5
+
+
+class Cleaner(ABC):
+    """Deletes files that nothing refers to any more.
+
+    A file is handed over once; what cannot be deleted in a few tries is left behind for the next claim to find.
+    """
+
+    def __init__(self, storage: Storage, clock: Clock | None = None) -> None:
+        self._storage = storage
+        self._clock = clock or SystemClock()
+        self._taken: set[str] = set()
+
+    @abstractmethod
+    def submit(self, names: Iterable[str]) -> None:
+        """Deletes these files, now or later."""
+
+    @abstractmethod
+    def close(self, timeout: float) -> None:
+        """Waits until what was submitted is deleted, for at most `timeout` seconds."""
+
+    def was_submitted(self, name: str) -> bool:
+        """Whether this file was handed over: nothing may refer to it from then on."""
+        return name in self._taken
+
+    def _new(self, names: Iterable[str]) -> list[str]:
+        new = [name for name in names if name not in self._taken]
+        self._taken.update(new)
+        return new
+
+    def _delete(self, name: str) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        for attempt in range(1, _TRIES + 1):
+            try:
+                self._storage.delete(name)
+                directory = name.rpartition("/")[0]
+                if directory.rpartition("/")[2].startswith("chk-"):
+                    self._storage.remove_empty(directory)
+                return
+            except SparkCkptError as e:
+                if attempt == _TRIES:
+                    _log.warning("%s is left behind: %s", name, e)
+                else:
+                    self._clock.sleep(pause)
+                    pause *= 2
+
+
+class ImmediateCleaner(Cleaner):
+    """Deletes on the caller's thread: for simulations and tests."""
+
+    def submit(self, names: Iterable[str]) -> None:
+        """Deletes these files now."""
+        for name in self._new(names):
+            self._delete(name)
+
+    def close(self, timeout: float) -> None:
+        """Nothing is left to do."""
+
+
+class ThreadCleaner(Cleaner):
+    """Deletes on a thread of its own, which lives from the first file on."""
+
+    def __init__(self, storage: Storage, clock: Clock | None = None) -> None:
+        super().__init__(storage, clock)
+        self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, names: Iterable[str]) -> None:
+        """Deletes these files soon."""
+        for name in self._new(names):
+            self._queue.put(name)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="spark-ckpt-cleaner", daemon=True)
+                self._thread.start()
+
+    def close(self, timeout: float) -> None:
+        """Waits until the queue is empty."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join(timeout)
+            self._thread = None
+
+    def _run(self) -> None:
+        while (name := self._queue.get()) is not None:
+            self._delete(name)

@@ -1,0 +1,111 @@
+"""The bytes of `_metadata`, made from chains without building the model of each handle.
+
+A batch changes one segment of a subtask and keeps a dozen. Building and encoding handles for all of them is most of what
+a checkpoint would cost on the driver, so the bytes of a segment's handle are made once and kept with it. The layout is
+that of `spark_ckpt.metadata`; a test compares both, byte by byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from spark_ckpt.coordinator.batch_state import SparkBatch, StoreState
+from spark_ckpt.coordinator.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.coordinator.compose import (
+    METADATA_VERSION,
+    changelog_id,
+    changelog_size,
+    full_offsets,
+    handle_name,
+    key_group_span,
+    master_states,
+    operator_id_of,
+    relative_path,
+    source_operator,
+)
+from spark_ckpt.coordinator.messages import Source
+from spark_ckpt.metadata import CheckpointMetadata, KeyGroupRange, dumps
+
+_I32 = struct.Struct(">i")
+_I64 = struct.Struct(">q")
+
+_KEY_GROUPS_HANDLE, _CHANGELOG_HANDLE = b"\x03", b"\x08"
+_BYTE_STREAM, _RELATIVE_FILE = b"\x01", b"\x06"
+
+# Subtask: no managed and no raw operator state before the keyed state; no raw keyed state and no channels after it.
+_BEFORE_KEYED_STATE = _I32.pack(0) + _I32.pack(0)
+_AFTER_KEYED_STATE = b"\x00" + _I32.pack(0) + _I32.pack(0)
+_NO_COORDINATOR_STATE = b"\x00"
+
+
+def encode_metadata(
+    checkpoint_id: int,
+    batch: SparkBatch,
+    table: ChainTable,
+    sources: Sequence[Source] = (),
+    spark_offsets: bytes | None = None,
+) -> bytes:
+    """The bytes of `compose` with the same arguments."""
+    rest = CheckpointMetadata(
+        checkpoint_id,
+        tuple(master_states(batch, spark_offsets)),
+        tuple(
+            source_operator(batch.query_id, index, source.offset, batch.max_parallelism)
+            for index, source in enumerate(sources)
+            if source.offset is not None
+        ),
+    )
+    # The operators are the last part of a file of this version: ours go in between their count and the sources.
+    start = dumps(CheckpointMetadata(checkpoint_id, rest.master_states), version=METADATA_VERSION)
+    encoded_sources = dumps(rest, version=METADATA_VERSION)[len(start) :]
+    parts = [start[: -_I32.size], _I32.pack(len(batch.stores) + len(rest.operator_states))]
+    for store in batch.stores:
+        _append_operator(parts, batch, store, table[store.key])
+    parts.append(encoded_sources)
+    return b"".join(parts)
+
+
+def _append_operator(parts: list[bytes], batch: SparkBatch, store: StoreState, chains: Sequence[Chain]) -> None:
+    parts.append(operator_id_of(batch.query_id, f"{store.operator_id}/{store.store}"))
+    parts.append(_I32.pack(store.parallelism) + _I32.pack(batch.max_parallelism) + _NO_COORDINATOR_STATE)
+    parts.append(_I32.pack(sum(1 for chain in chains if chain.entries)))
+    for partition, chain in enumerate(chains):
+        if not chain.entries:
+            continue
+        parts.append(_I32.pack(partition) + _BEFORE_KEYED_STATE)
+        if len(chain.entries) == 1:
+            parts.append(chain.entries[0].encoded or encode_entry(chain.entries[0]))
+        else:
+            span = key_group_span(partition, store.parallelism, batch.key_group_factors)
+            _append_changelog(parts, chain, batch.version, span)
+        parts.append(_AFTER_KEYED_STATE)
+
+
+def _append_changelog(parts: list[bytes], chain: Chain, version: int, span: KeyGroupRange) -> None:
+    parts.append(_CHANGELOG_HANDLE + _key_group_range(span.start, len(span)) + _I64.pack(changelog_size(chain, version)))
+    parts.append(_I32.pack(len(chain.entries)))
+    parts.extend(entry.encoded or encode_entry(entry) for entry in chain.entries)
+    parts.append(_I32.pack(0) + _I64.pack(chain.base_version) + _utf(changelog_id(chain)))
+
+
+def encode_entry(entry: ChainEntry) -> bytes:
+    """The bytes of a segment's handle; kept in the entry."""
+    first, offsets = full_offsets(entry)
+    if entry.path is None:
+        stream = _BYTE_STREAM + _utf(handle_name(entry)) + _I32.pack(len(entry.data)) + entry.data
+    else:
+        stream = _RELATIVE_FILE + _utf(relative_path(entry.path)) + _I64.pack(entry.file_size)
+    handle = _KEY_GROUPS_HANDLE + _key_group_range(first, offsets.size) + offsets.astype(">i8").tobytes() + stream
+    if entry.path is not None:
+        entry.encoded = handle  # inline bytes would be held twice
+    return handle
+
+
+def _key_group_range(first: int, count: int) -> bytes:
+    return _I32.pack(first) + _I32.pack(count)
+
+
+def _utf(text: str) -> bytes:
+    data = text.encode("ascii")
+    return len(data).to_bytes(2, "big") + data

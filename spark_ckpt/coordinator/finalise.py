@@ -1,0 +1,285 @@
+"""From a pending checkpoint that is complete to a completed one: files, `_metadata`, record, in this order."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from spark_ckpt.completed import CheckpointRecord, MetadataReference, OperatorSummary
+from spark_ckpt.coordinator.batch_state import SegmentTable, SparkBatch, StoreState
+from spark_ckpt.coordinator.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.coordinator.encode import encode_metadata
+from spark_ckpt.coordinator.layout import in_location, metadata_path, new_state_path
+from spark_ckpt.coordinator.loading import CheckpointState
+from spark_ckpt.coordinator.messages import Ack, Segment, StoreKey, SubtaskKey, Trigger
+from spark_ckpt.coordinator.opening import OpenJob
+from spark_ckpt.coordinator.policy import Placement, place
+from spark_ckpt.errors import CheckpointError, StateFileNotFoundError, StorageError, UnknownOutcomeError
+from spark_ckpt.storage import CreateOutcome, Storage
+
+_CREATE_TRIES = 3
+
+
+@dataclass(slots=True)
+class Draft:
+    """A checkpoint in the making.
+
+    Args:
+        trigger: of its batch.
+        acks: of all its subtasks.
+        started_ms: when it was triggered, in milliseconds since 1970 UTC.
+        table: the chains of all subtasks, with the new segments.
+        written: files that it has written, relative to `ckpt`.
+        new_bytes: bytes of all its new files.
+        state: the completed checkpoint, once there is only the record to create.
+    """
+
+    trigger: Trigger
+    acks: Mapping[SubtaskKey, Ack]
+    started_ms: int
+    table: ChainTable = field(default_factory=dict)
+    written: list[str] = field(default_factory=list)
+    new_bytes: int = 0
+    batch: SparkBatch | None = None
+
+    def completed(self, record: CheckpointRecord) -> CheckpointState:
+        """The checkpoint, now that its record is durable."""
+        return CheckpointState(record.version, record, self.batch, self.table)
+
+
+def finalise(job: OpenJob, draft: Draft, base: CheckpointState, now_ms: int) -> CheckpointState:
+    """Completes a checkpoint. When this returns, it is durable.
+
+    What a failed try has written is handed to the cleaner; if the outcome is unknown it stays, since the checkpoint may
+    be complete.
+
+    Args:
+        job: the open job.
+        draft: the checkpoint; only its trigger and acks are set.
+        base: the checkpoint that the batch started from.
+        now_ms: the time, in milliseconds since 1970 UTC.
+
+    Raises:
+        StorageError: something could not be written; it can be tried again.
+        UnknownOutcomeError: the record may have been written.
+        FencedError: another driver has taken over.
+        CheckpointError: a state file that a task named is not there.
+    """
+    try:
+        _add_segments(job, draft, base)
+        draft.batch = _spark_batch(job, draft)
+        metadata = _write_metadata(job, draft)
+        record = job.store.add(lambda record_id, attempt: _record(job, draft, metadata, record_id, attempt, now_ms))
+    except UnknownOutcomeError:
+        raise
+    except BaseException:
+        job.cleaner.submit(in_location(path) for path in draft.written)
+        raise
+    return draft.completed(record)
+
+
+# ---- state -----------------------------------------------------------------------------------------------------------
+
+
+def _add_segments(job: OpenJob, draft: Draft, base: CheckpointState) -> None:
+    """Puts the new segments into the chains, and their bytes into one file for the deltas and one for the bases."""
+    version = draft.trigger.version
+    deltas: list[tuple[Segment, ChainEntry]] = []
+    bases: list[tuple[Segment, ChainEntry]] = []
+    for key, parallelism in _stores(draft.trigger):
+        before = base.table.get(key) or [_NO_STATE] * parallelism
+        chains = []
+        for partition, chain in enumerate(before):
+            ack = draft.acks[SubtaskKey(key.operator_id, key.store, partition)]
+            delta = _new_entry(False, version, ack.delta, deltas)
+            snapshot = ack.base
+            if snapshot is None:
+                chains.append(chain.next(ack.ckpt_id, ack.rows, delta))
+            else:
+                entry = _new_entry(True, snapshot.version, snapshot.segment, bases)
+                chains.append(chain.next(ack.ckpt_id, ack.rows, delta, entry, snapshot.version))
+        draft.table[key] = chains
+    _check_files(job.storage, deltas + bases)
+    _place(job, draft, deltas, bases)
+
+
+def _new_entry(
+    is_base: bool, version: int, segment: Segment, new: list[tuple[Segment, ChainEntry]]
+) -> ChainEntry | None:
+    if not segment.key_groups.size:
+        return None
+    entry = ChainEntry(
+        is_base, version, segment.key_groups, segment.offsets, segment.size, segment.path, segment.size
+    )
+    new.append((segment, entry))
+    return entry
+
+
+def _place(
+    job: OpenJob, draft: Draft, deltas: list[tuple[Segment, ChainEntry]], bases: list[tuple[Segment, ChainEntry]]
+) -> None:
+    arrived = sum(segment.size for segment, _ in deltas + bases if segment.path is None)
+    draft.new_bytes += sum(segment.size for segment, _ in deltas + bases if segment.path is not None)
+    kept = sum(chain.inline_bytes for chains in draft.table.values() for chain in chains)
+    if place(arrived, kept, job.config) is Placement.INLINE:
+        for segment, entry in deltas + bases:
+            if segment.path is None:
+                entry.data = bytes(segment.data)
+        return
+    for kind, new in (("deltas", deltas), ("bases", bases)):
+        inside = [(segment, entry) for segment, entry in new if segment.path is None]
+        if inside:
+            _write_merged(job.storage, draft, kind, inside)
+
+
+def _write_merged(storage: Storage, draft: Draft, kind: str, segments: list[tuple[Segment, ChainEntry]]) -> None:
+    """Writes segments of many subtasks into one file: objects follow the bytes, not the partitions."""
+    path = new_state_path(kind)
+    size = sum(segment.size for segment, _ in segments)
+    position = 0
+    for segment, entry in segments:
+        entry.path, entry.file_size = path, size
+        entry.offsets = entry.offsets + position
+        position += segment.size
+    draft.written.append(path)
+    draft.new_bytes += size
+    storage.write_atomic(in_location(path), b"".join(segment.data for segment, _ in segments))
+
+
+def _check_files(storage: Storage, new: list[tuple[Segment, ChainEntry]]) -> None:
+    """Makes sure that the files are whole that tasks have written themselves."""
+    for segment, _ in new:
+        if segment.path is None:
+            continue
+        path = storage.describe(in_location(segment.path))
+        try:
+            size = storage.size(in_location(segment.path))
+        except StateFileNotFoundError:
+            raise CheckpointError(f"{path}: a task has written this state file, and it is not there") from None
+        if size != segment.size:
+            raise CheckpointError(f"{path}: a task has written this state file with {segment.size} bytes; it has {size}")
+
+
+# ---- metadata --------------------------------------------------------------------------------------------------------
+
+
+def _spark_batch(job: OpenJob, draft: Draft) -> SparkBatch:
+    trigger = draft.trigger
+    stores = []
+    for operator in trigger.operators:
+        for name in operator.stores:
+            chains = draft.table[StoreKey(operator.operator_id, name)]
+            stores.append(
+                StoreState(
+                    operator.operator_id,
+                    name,
+                    operator.name,
+                    operator.state_format_version,
+                    tuple(chain.rows for chain in chains),
+                    tuple(chain.ckpt_id for chain in chains),
+                    SegmentTable.of(chains),
+                )
+            )
+    return SparkBatch(
+        batch_id=trigger.batch_id,
+        version=trigger.version,
+        query_id=trigger.query_id,
+        run_id=trigger.job,
+        query_name=trigger.query_name,
+        spark_version=trigger.spark_version,
+        checkpoint_format=trigger.checkpoint_format,
+        max_parallelism=job.max_parallelism,
+        key_group_factors=job.key_group_factors,
+        sources=tuple(source.name for source in trigger.sources),
+        stores=tuple(stores),
+    )
+
+
+def _write_metadata(job: OpenJob, draft: Draft) -> MetadataReference:
+    assert draft.batch is not None
+    checkpoint_id = job.store.counter.get()
+    offsets = _spark_offsets(job.storage, draft.trigger)
+    data = encode_metadata(checkpoint_id, draft.batch, draft.table, draft.trigger.sources, offsets)
+    path = metadata_path(checkpoint_id)
+    draft.new_bytes += len(data)
+    _create_metadata(job, draft, path, data)
+    return MetadataReference(path, len(data), hashlib.sha256(data).hexdigest())
+
+
+def _create_metadata(job: OpenJob, draft: Draft, path: str, data: bytes) -> None:
+    """Creates `_metadata` exclusively.
+
+    If it exists already, then another driver has claimed this id, or an earlier try of this one left it behind: nobody
+    else ever writes `_metadata` of an id that lies between this driver's claim and the next.
+    """
+    name = in_location(path)
+    cause: BaseException | str = "it exists already"
+    for _ in range(_CREATE_TRIES):
+        result = job.storage.create_exclusive(name, data)
+        draft.written.append(path)
+        if result.outcome is CreateOutcome.WON:
+            return
+        cause = result.cause or cause
+        try:
+            there = job.storage.read(name)
+        except StateFileNotFoundError:
+            continue
+        if there == data:
+            return
+        job.store.check_owner()
+        job.storage.delete(name)
+    raise StorageError(job.storage.describe(name), "create", cause)
+
+
+def _spark_offsets(storage: Storage, trigger: Trigger) -> bytes | None:
+    """Spark's `offsets/<batch>`, which it writes before the batch runs; a store without a query has none."""
+    if trigger.is_standalone:
+        return None
+    try:
+        return storage.read(f"offsets/{trigger.batch_id}")
+    except StateFileNotFoundError:
+        return None
+
+
+def _record(
+    job: OpenJob, draft: Draft, metadata: MetadataReference, record_id: int, attempt: str, now_ms: int
+) -> CheckpointRecord:
+    assert draft.batch is not None
+    trigger = draft.trigger
+    operators = tuple(
+        OperatorSummary(
+            store.operator_id,
+            store.name,
+            store.store,
+            store.parallelism,
+            sum(store.rows),
+            int(store.segments.sizes.sum()),
+        )
+        for store in draft.batch.stores
+    )
+    return CheckpointRecord(
+        id=record_id,
+        generation=job.store.generation,
+        owner=job.owner,
+        attempt=attempt,
+        batch_id=trigger.batch_id,
+        version=trigger.version,
+        timestamp_ms=now_ms,
+        duration_ms=max(0, now_ms - draft.started_ms),
+        state_bytes=sum(operator.state_bytes for operator in operators),
+        new_bytes=draft.new_bytes,
+        rows=sum(operator.rows for operator in operators),
+        operators=operators,
+        metadata=metadata,
+    )
+
+
+def _stores(trigger: Trigger) -> Iterator[tuple[StoreKey, int]]:
+    for operator in trigger.operators:
+        for name in operator.stores:
+            yield StoreKey(operator.operator_id, name), operator.parallelism
+
+
+_NO_STATE = Chain(uuid.UUID(int=0).hex, 0)

@@ -1,0 +1,127 @@
+"""Completed checkpoints, read back from storage and checked against their records."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spark_ckpt.completed import CheckpointRecord
+from spark_ckpt.coordinator.batch_state import SparkBatch
+from spark_ckpt.coordinator.chains import ChainTable, all_entries, files_of
+from spark_ckpt.coordinator.compose import decompose
+from spark_ckpt.coordinator.layout import SHARED, in_location
+from spark_ckpt.coordinator.messages import StoreKey
+from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError, StateFileNotFoundError, StorageError
+from spark_ckpt.metadata import loads
+from spark_ckpt.storage import Storage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckpointState:
+    """A completed checkpoint in memory; version 0 has neither record nor chains.
+
+    Args:
+        version: version of the state.
+        record: its record.
+        batch: what Spark knows of it.
+        table: the chains of all subtasks.
+    """
+
+    version: int = 0
+    record: CheckpointRecord | None = None
+    batch: SparkBatch | None = None
+    table: ChainTable = field(default_factory=dict)
+
+    def files(self) -> set[str]:
+        """State files that it refers to, relative to `ckpt`."""
+        return files_of(self.table)
+
+    def ckpt_ids(self) -> dict[StoreKey, list[str]]:
+        """The ids of the states, by store and partition."""
+        return {key: [chain.ckpt_id for chain in chains] for key, chains in self.table.items()}
+
+
+def load_checkpoint(storage: Storage, record: CheckpointRecord, retained: Sequence[CheckpointRecord]) -> CheckpointState:
+    """Reads a checkpoint and makes sure that its files are there.
+
+    Args:
+        storage: of the checkpoint location.
+        record: of the checkpoint.
+        retained: all checkpoints, to tell which one is good if this one is not.
+
+    Raises:
+        DamagedCheckpointError: a file is missing, too short, or not what was written.
+        StorageError: the storage does not answer; the checkpoint may well be whole.
+    """
+    try:
+        return read_checkpoint(storage, record)
+    except DamagedCheckpointError as damaged:
+        good = _newest_good(storage, record, retained)
+        raise DamagedCheckpointError(
+            damaged.path, record.id, damaged.reason, good.id if good else None, _way_out(storage, good)
+        ) from damaged
+
+
+def read_checkpoint(storage: Storage, record: CheckpointRecord) -> CheckpointState:
+    """As `load_checkpoint`, without looking for another one."""
+    name = in_location(record.metadata.path)
+    path = storage.describe(name)
+    try:
+        data = storage.read(name)
+    except StateFileNotFoundError:
+        raise _damaged(record, path, "the file is missing") from None
+    if len(data) != record.metadata.size:
+        raise _damaged(record, path, f"{len(data)} bytes instead of {record.metadata.size}")
+    if hashlib.sha256(data).hexdigest() != record.metadata.sha256:
+        raise _damaged(record, path, "its digest is not the one that was recorded")
+    try:
+        batch, table = decompose(loads(data, path))
+    except StorageError:
+        raise
+    except SparkCkptError as e:
+        raise _damaged(record, path, str(e)) from e
+    _check_files(storage, record, table)
+    return CheckpointState(batch.version, record, batch, table)
+
+
+def _check_files(storage: Storage, record: CheckpointRecord, table: ChainTable) -> None:
+    needed = {entry.path: entry.file_size for entry in all_entries(table) if entry.path is not None}
+    if not needed:
+        return
+    there: Mapping[str, int] = {f"{SHARED}/{file.name}": file.size for file in storage.list(in_location(SHARED))}
+    for path, size in needed.items():
+        if path not in there:
+            raise _damaged(record, storage.describe(in_location(path)), "the state file is missing")
+        if there[path] != size:
+            reason = f"the state file has {there[path]} bytes instead of {size}"
+            raise _damaged(record, storage.describe(in_location(path)), reason)
+
+
+def _newest_good(
+    storage: Storage, record: CheckpointRecord, retained: Sequence[CheckpointRecord]
+) -> CheckpointRecord | None:
+    for other in reversed(retained):
+        if other.id != record.id:
+            try:
+                read_checkpoint(storage, other)
+            except SparkCkptError:
+                continue
+            return other
+    return None
+
+
+def _way_out(storage: Storage, good: CheckpointRecord | None) -> str:
+    if good is None:
+        return (
+            "No other retained checkpoint is whole: restore the file from a backup, or start the query with a new "
+            "checkpoint location"
+        )
+    return (
+        f"The newest whole checkpoint is {good.id}, of batch {good.batch_id}: restore the file from a backup, or go back "
+        f"with 'spark-ckpt rollback {storage.location} --id {good.id}'"
+    )
+
+
+def _damaged(record: CheckpointRecord, path: str, reason: str) -> DamagedCheckpointError:
+    return DamagedCheckpointError(path, record.id, reason, None, "")

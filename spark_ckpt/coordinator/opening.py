@@ -1,0 +1,253 @@
+"""What happens when a job's first batch runs: checks, the claim, and the recovery of what earlier runs left."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from spark_ckpt.clock import Clock, SystemClock
+from spark_ckpt.completed import CheckpointRecord, ClaimRecord, FilesystemCompletedCheckpointStore, Owner
+from spark_ckpt.config import MAX_PARALLELISM, CheckpointConfig
+from spark_ckpt.coordinator.cleaner import Cleaner, ThreadCleaner
+from spark_ckpt.coordinator.layout import (
+    CKPT,
+    SHARED,
+    checkpoint_of_directory,
+    in_location,
+    metadata_path,
+    without_checksum_suffix,
+)
+from spark_ckpt.coordinator.loading import CheckpointState, load_checkpoint, read_checkpoint
+from spark_ckpt.coordinator.messages import StoreKey, Trigger
+from spark_ckpt.coordinator.registry import SharedStateRegistry
+from spark_ckpt.errors import ForeignStateError, ParallelismChangedError, SparkCkptError, VersionNotFoundError
+from spark_ckpt.keygroups import default_max_parallelism, factors
+from spark_ckpt.storage import FileInfo, Storage, resolve
+
+_log = logging.getLogger(__name__)
+
+# What the state stores of Spark leave in a partition's directory, or in a store's directory below it.
+_FOREIGN_SUFFIXES = (".delta", ".snapshot", ".changelog", ".zip")
+_MOST_DIRECTORIES_LOOKED_AT = 8
+
+StorageFactory: TypeAlias = Callable[[Trigger], Storage]
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What jobs share, and what a simulation puts its own in place of.
+
+    Args:
+        host: name of the machine.
+        pid: process id of the driver's JVM.
+        process_token: unique for each life of the coordinator's process.
+        clock: where time comes from.
+        open_storage: the storage of a trigger's location.
+        make_cleaner: who deletes files of it.
+    """
+
+    host: str = field(default_factory=socket.gethostname)
+    pid: int = field(default_factory=os.getpid)
+    process_token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    clock: Clock = field(default_factory=SystemClock)
+    open_storage: StorageFactory = field(default=lambda trigger: resolve(trigger.location, trigger.hadoop))
+    make_cleaner: Callable[[Storage, Clock], Cleaner] = ThreadCleaner
+
+    def owner(self, query_id: str, run_id: str) -> Owner:
+        """The owner of what a job writes."""
+        return Owner(self.host, self.pid, self.process_token, query_id, run_id)
+
+    def with_pid(self, pid: int) -> Environment:
+        """The same with the process id of the JVM, once it is known."""
+        return replace(self, pid=pid)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenJob:
+    """What an open job works with.
+
+    Args:
+        owner: what its records name as their owner.
+        storage: of the checkpoint location.
+        store: the completed-checkpoint log, claimed.
+        registry: of the files of all retained checkpoints.
+        cleaner: deletes files.
+        config: the query's settings.
+        max_parallelism: number of key groups.
+        key_group_factors: their numbering.
+        base: the newest checkpoint of the version that the batch starts from, or of the one it leads to if this very run
+            has completed that already.
+    """
+
+    owner: Owner
+    storage: Storage
+    store: FilesystemCompletedCheckpointStore
+    registry: SharedStateRegistry
+    cleaner: Cleaner
+    config: CheckpointConfig
+    max_parallelism: int
+    key_group_factors: tuple[int, ...]
+    base: CheckpointState
+
+
+def open_job(trigger: Trigger, environment: Environment) -> OpenJob:
+    """Opens a job: everything is checked before the claim, so that a query that cannot run shuts nobody out.
+
+    Raises:
+        SettingError, UnsupportedSchemeError: a setting or the location cannot be used.
+        ForeignStateError: the state there is another provider's.
+        VersionNotFoundError: no retained checkpoint has the version that the batch starts from.
+        DamagedCheckpointError: the one that has it is damaged.
+        ParallelismChangedError: partitions or key groups are not those of that checkpoint.
+        StorageError, CorruptRecordError: as they say.
+    """
+    config = CheckpointConfig.parse(trigger.settings)
+    storage = environment.open_storage(trigger)
+    owner = environment.owner(trigger.query_id, trigger.job)
+    store = FilesystemCompletedCheckpointStore(storage, owner, clock=environment.clock)
+    store.recover()
+    base = starting_point(trigger, storage, store)
+    check_parallelism(trigger, base, config)
+    max_parallelism, chain = _key_groups(trigger, base, config)
+    claims = store.claims()
+    store.claim()
+    # The owner before may have completed a checkpoint between our reading and our claim.
+    if (record := _record_to_start_from(trigger, store)) != base.record and record is not None:
+        base = load_checkpoint(storage, record, store.all())
+    registry, whole = _register(storage, store.all(), base)
+    cleaner = environment.make_cleaner(storage, environment.clock)
+    if not whole:
+        _log.warning("%s: orphans stay, since a retained checkpoint cannot be read", storage.location)
+    elif _same_run(claims, owner):
+        # The process before this one died; tasks of the run may have written files that they will yet acknowledge.
+        _log.info("%s: the run goes on after a restart of the coordinator; orphans stay", storage.location)
+    else:
+        _delete_orphans(storage, store.all(), registry, cleaner)
+    return OpenJob(owner, storage, store, registry, cleaner, config, max_parallelism, chain, base)
+
+
+def starting_point(trigger: Trigger, storage: Storage, store: FilesystemCompletedCheckpointStore) -> CheckpointState:
+    """The checkpoint that a batch starts from: of the version before its own, or its own if this run has completed it.
+
+    Raises:
+        ForeignStateError, VersionNotFoundError, DamagedCheckpointError: see `open_job`.
+    """
+    record = _record_to_start_from(trigger, store)
+    if record is not None:
+        return load_checkpoint(storage, record, store.all())
+    version = trigger.version - 1
+    if version <= 0:
+        return CheckpointState()
+    retained = store.all()
+    if not retained and (found := _foreign_state(storage)) is not None:
+        raise ForeignStateError(storage.location, found, version)
+    raise VersionNotFoundError(storage.location, version, tuple(sorted({record.version for record in retained})))
+
+
+def check_parallelism(trigger: Trigger, base: CheckpointState, config: CheckpointConfig) -> None:
+    """Makes sure that a batch has the partitions and key groups of the checkpoint it starts from.
+
+    Raises:
+        ParallelismChangedError: it has not; the message says which and what to do.
+    """
+    if base.batch is None:
+        return
+    had = {store.key: store.parallelism for store in base.batch.stores}
+    for operator in trigger.operators:
+        for name in operator.stores:
+            before = had.get(StoreKey(operator.operator_id, name))
+            if before is not None and before != operator.parallelism:
+                raise ParallelismChangedError(
+                    f"operator {operator.operator_id} ({operator.name}) runs with {operator.parallelism} partitions, its "
+                    f"state in {trigger.location} has {before}. Set spark.sql.shuffle.partitions to {before}, or rescale "
+                    "the checkpoint while the query is stopped"
+                )
+    fixed, wanted = base.batch.max_parallelism, config.max_parallelism
+    if wanted is not None and wanted != fixed:
+        raise ParallelismChangedError(
+            f"{MAX_PARALLELISM.key} is {wanted}, but the query was started with {fixed} key groups, which stay as they are: "
+            f"set it to {fixed} or leave it out"
+        )
+
+
+def _record_to_start_from(trigger: Trigger, store: FilesystemCompletedCheckpointStore) -> CheckpointRecord | None:
+    own = store.latest_of_version(trigger.version)
+    if own is not None and own.owner.run_id == trigger.job:
+        return own
+    return store.latest_of_version(trigger.version - 1)
+
+
+def _key_groups(trigger: Trigger, base: CheckpointState, config: CheckpointConfig) -> tuple[int, tuple[int, ...]]:
+    if base.batch is not None:
+        return base.batch.max_parallelism, base.batch.key_group_factors
+    parallelism = max((operator.parallelism for operator in trigger.operators), default=1)
+    max_parallelism = config.max_parallelism or default_max_parallelism(parallelism)
+    return max_parallelism, tuple(factors(parallelism, max_parallelism))
+
+
+def _register(
+    storage: Storage, retained: Iterable[CheckpointRecord], base: CheckpointState
+) -> tuple[SharedStateRegistry, bool]:
+    """The registry of all retained checkpoints, and whether all of them could be read."""
+    registry, whole = SharedStateRegistry(), True
+    for record in retained:
+        if base.record is not None and record.id == base.record.id:
+            registry.register(record.id, base.files())
+            continue
+        try:
+            registry.register(record.id, read_checkpoint(storage, record).files())
+        except SparkCkptError as e:
+            _log.warning("a retained checkpoint cannot be read: %s", e)
+            whole = False
+    return registry, whole
+
+
+def _same_run(claims: list[ClaimRecord], owner: Owner) -> bool:
+    last = claims[-1].owner if claims else None
+    return last is not None and (last.run_id, last.host, last.pid) == (owner.run_id, owner.host, owner.pid)
+
+
+def _delete_orphans(
+    storage: Storage, retained: list[CheckpointRecord], registry: SharedStateRegistry, cleaner: Cleaner
+) -> None:
+    """Deletes what crashed drivers left: state files and `_metadata` that no record refers to.
+
+    Only right after the claim, when no task of this run has written anything, and no other run can complete anything.
+    """
+    used = registry.files() | {record.metadata.path for record in retained}
+    orphans = []
+    for file in _files(storage, in_location(SHARED)):
+        if f"{SHARED}/{without_checksum_suffix(file.name)}" not in used:
+            orphans.append(in_location(f"{SHARED}/{file.name}"))
+    for entry in storage.list(CKPT):
+        checkpoint_id = checkpoint_of_directory(entry.name) if entry.is_directory else None
+        if checkpoint_id is not None and metadata_path(checkpoint_id) not in used:
+            orphans += [in_location(f"{entry.name}/{file.name}") for file in _files(storage, in_location(entry.name))]
+    if orphans:
+        _log.info("%s: %d files that no checkpoint refers to are deleted", storage.location, len(orphans))
+    cleaner.submit(orphans)
+
+
+def _files(storage: Storage, directory: str) -> list[FileInfo]:
+    return [entry for entry in storage.list(directory) if not entry.is_directory]
+
+
+def _foreign_state(storage: Storage) -> str | None:
+    """A state file of another provider, or None if a look at the first few partitions shows none."""
+    for operator in _directories(storage, "state"):
+        for partition in _directories(storage, operator):
+            for directory in [partition, *_directories(storage, partition)]:
+                for file in _files(storage, directory):
+                    if file.name[:1].isdigit() and file.name.endswith(_FOREIGN_SUFFIXES):
+                        return storage.describe(f"{directory}/{file.name}")
+    return None
+
+
+def _directories(storage: Storage, directory: str) -> list[str]:
+    names = sorted(entry.name for entry in storage.list(directory) if entry.is_directory)
+    return [f"{directory}/{name}" for name in names[:_MOST_DIRECTORIES_LOOKED_AT]]

@@ -1,0 +1,285 @@
+"""Segments: the blocks that hold keyed state, one per key group (docs/protocol.md, section 2)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import google_crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_ckpt.errors import SegmentError
+from spark_ckpt.metadata import modified_utf8
+from spark_ckpt.metadata.data_input import DataInput
+
+MAGIC = 0x434B4247
+"""First four bytes of a block: "CKBG"."""
+
+FORMAT = 1
+"""Version of the block format, the only one there is."""
+
+HEADER_BYTES = 32
+"""Bytes of a block before its body."""
+
+_HEADER = struct.Struct(">iBBBBiqii")
+_CRC = struct.Struct(">I")
+_I32 = struct.Struct(">i")
+
+_LISTS, _KEYS_OF_ONE_LENGTH, _VALUES_OF_ONE_LENGTH = 1, 2, 4
+_REMOVED = -1
+
+
+class SegmentKind(IntEnum):
+    """What a segment holds."""
+
+    BASE = 1
+    DELTA = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The entries of one column family in one key group.
+
+    Args:
+        entries: key and value, None for a removed key; with `lists` the value is the tuple of its rows.
+        column_family: its name; "" is the default one.
+        lists: whether values are lists.
+    """
+
+    entries: tuple[tuple[bytes, bytes | tuple[bytes, ...] | None], ...]
+    column_family: str = ""
+    lists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The entries of one key group.
+
+    Args:
+        kind: of the segment it belongs to.
+        key_group: the key group.
+        version: of the state; of a delta the version it leads to.
+        sections: one per column family that has entries.
+    """
+
+    kind: SegmentKind
+    key_group: int
+    version: int
+    sections: tuple[Section, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHeader:
+    """The fixed part of a block, whose checksum has been verified together with the body."""
+
+    kind: SegmentKind
+    key_group: int
+    version: int
+    sections: int
+    body_length: int
+
+    @property
+    def length(self) -> int:
+        """Bytes of the whole block."""
+        return HEADER_BYTES + self.body_length
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """A segment in memory, with its index.
+
+    Args:
+        data: the blocks.
+        key_groups: uint32, ascending.
+        offsets: int64, where each key group's block starts in `data`.
+        rows: number of entries.
+    """
+
+    data: bytes
+    key_groups: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
+    offsets: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    rows: int = 0
+
+
+def encode_segment(
+    kind: SegmentKind, version: int, groups: Mapping[int, Sequence[Section]]
+) -> Segment:
+    """A segment of the given entries.
+
+    Args:
+        kind: base or delta.
+        version: version of the state.
+        groups: sections by key group; a key group without sections is left out.
+    """
+    data = bytearray()
+    key_groups, offsets, rows = [], [], 0
+    for key_group in sorted(groups):
+        sections = tuple(groups[key_group])
+        if sections:
+            key_groups.append(key_group)
+            offsets.append(len(data))
+            data += encode_block(Block(kind, key_group, version, sections))
+            rows += sum(len(section.entries) for section in sections)
+    return Segment(bytes(data), np.array(key_groups, np.uint32), np.array(offsets, np.int64), rows)
+
+
+def encode_block(block: Block) -> bytes:
+    """The bytes of a block."""
+    body = b"".join(_encode_section(section) for section in block.sections)
+    start = _HEADER.pack(
+        MAGIC, FORMAT, block.kind, 0, 0, block.key_group, block.version, len(block.sections), len(body)
+    )
+    return start + _CRC.pack(_checksum(start, body)) + body
+
+
+def check_block(data: bytes, position: int, path: str, start: int = 0) -> BlockHeader:
+    """Verifies a block without looking into it.
+
+    Args:
+        data: bytes that hold the block.
+        position: where in `data` it begins.
+        path: name of the file, for errors.
+        start: where `data` begins in that file.
+
+    Raises:
+        SegmentError: it is no block, or one that was damaged.
+    """
+    at = start + position
+    if len(data) < position + HEADER_BYTES:
+        raise SegmentError(path, at, f"{max(0, len(data) - position)} bytes where a block of at least 32 should be")
+    magic, fmt, kind, codec, _, key_group, version, sections, length = _HEADER.unpack_from(data, position)
+    if magic != MAGIC:
+        raise SegmentError(path, at, f"no block: it begins with {magic & 0xFFFFFFFF:#010x}, not {MAGIC:#010x}")
+    if fmt != FORMAT:
+        raise SegmentError(path, at + 4, f"format version {fmt} of the block is unknown, {FORMAT} is known")
+    if length < 0 or len(data) < position + HEADER_BYTES + length:
+        raise SegmentError(path, at + 24, f"a body of {length} bytes, and {len(data) - position - HEADER_BYTES} are there")
+    (stored,) = _CRC.unpack_from(data, position + 28)
+    view = memoryview(data)
+    body = bytes(view[position + HEADER_BYTES : position + HEADER_BYTES + length])
+    found = _checksum(bytes(view[position : position + 28]), body)
+    if stored != found:
+        raise SegmentError(path, at + 28, f"the block is damaged: checksum {found:#010x}, {stored:#010x} was written")
+    if codec != 0:
+        raise SegmentError(path, at + 6, f"codec {codec} of the block is unknown")
+    if kind not in (SegmentKind.BASE, SegmentKind.DELTA):
+        raise SegmentError(path, at + 5, f"a block of kind {kind}; 1 (base) and 2 (delta) are known")
+    return BlockHeader(SegmentKind(kind), key_group, version, sections, length)
+
+
+def decode_block(data: bytes, position: int, path: str, start: int = 0) -> Block:
+    """Reads a block; arguments as of `check_block`.
+
+    Raises:
+        SegmentError: it is no block, one that was damaged, or its sections do not fill its body.
+    """
+    header = check_block(data, position, path, start)
+    body_start = position + HEADER_BYTES
+    body = DataInput(data[body_start : body_start + header.body_length], path)
+    sections = []
+    try:
+        for _ in range(header.sections):
+            sections.append(_decode_section(body, header.kind))
+    except (ValueError, struct.error) as e:
+        reason = getattr(e, "reason", str(e))
+        raise SegmentError(path, start + body_start + body.position, f"a section is cut off or malformed: {reason}") from e
+    if body.position != header.body_length:
+        left = header.body_length - body.position
+        raise SegmentError(path, start + body_start + body.position, f"{left} bytes after the last section of the block")
+    return Block(header.kind, header.key_group, header.version, tuple(sections))
+
+
+def read_blocks(data: bytes, path: str, start: int = 0) -> Iterator[tuple[int, Block]]:
+    """All blocks of a segment with their positions in `data`; arguments as of `check_block`.
+
+    Raises:
+        SegmentError: as in `decode_block`.
+    """
+    position = 0
+    while position < len(data):
+        block = decode_block(data, position, path, start)
+        yield position, block
+        position += check_block(data, position, path, start).length
+
+
+def _checksum(start: bytes, body: bytes) -> int:
+    return int(google_crc32c.extend(google_crc32c.value(start), body))
+
+
+def _encode_section(section: Section) -> bytes:
+    keys = [key for key, _ in section.entries]
+    values = [_encode_value(value) for _, value in section.entries]
+    key_lengths = [len(key) for key in keys]
+    value_lengths = [_REMOVED if value is None else len(value) for value in values]
+    flags = _LISTS if section.lists else 0
+    flags |= _KEYS_OF_ONE_LENGTH if len(set(key_lengths)) == 1 else 0
+    flags |= _VALUES_OF_ONE_LENGTH if len(set(value_lengths)) == 1 else 0
+    name = modified_utf8.encode(section.column_family)
+    return b"".join(
+        (
+            struct.pack(">H", len(name)),
+            name,
+            bytes((flags,)),
+            _I32.pack(len(keys)),
+            _encode_lengths(key_lengths, bool(flags & _KEYS_OF_ONE_LENGTH)),
+            _encode_lengths(value_lengths, bool(flags & _VALUES_OF_ONE_LENGTH)),
+            *keys,
+            *(value for value in values if value is not None),
+        )
+    )
+
+
+def _encode_value(value: bytes | tuple[bytes, ...] | None) -> bytes | None:
+    if isinstance(value, tuple):
+        return _I32.pack(len(value)) + b"".join(_I32.pack(len(row)) + row for row in value)
+    return value
+
+
+def _encode_lengths(lengths: list[int], one: bool) -> bytes:
+    return np.array(lengths[:1] if one else lengths, ">i4").tobytes()
+
+
+def _decode_section(body: DataInput, kind: SegmentKind) -> Section:
+    name = body.utf("column_family")
+    flags = body.i8("flags")
+    if flags & ~(_LISTS | _KEYS_OF_ONE_LENGTH | _VALUES_OF_ONE_LENGTH):
+        raise ValueError(f"flags {flags:#x} are unknown")
+    count = body.i32("entries")
+    if count < 0:
+        raise ValueError(f"{count} entries")
+    key_lengths = _decode_lengths(body, count, bool(flags & _KEYS_OF_ONE_LENGTH), 0)
+    least = 0 if kind is SegmentKind.BASE else _REMOVED
+    value_lengths = _decode_lengths(body, count, bool(flags & _VALUES_OF_ONE_LENGTH), least)
+    keys = [body.raw(length, "keys") for length in key_lengths]
+    take: Callable[[int], bytes | tuple[bytes, ...]] = (
+        (lambda length: _decode_list(body.raw(length, "values"))) if flags & _LISTS else (lambda n: body.raw(n, "values"))
+    )
+    values = [None if length == _REMOVED else take(length) for length in value_lengths]
+    return Section(tuple(zip(keys, values, strict=True)), name, bool(flags & _LISTS))
+
+
+def _decode_lengths(body: DataInput, count: int, one: bool, least: int) -> list[int]:
+    if one:
+        lengths = [body.i32("length")] * count
+    else:
+        lengths = np.frombuffer(body.raw(4 * count, "lengths"), ">i4").tolist()
+    if lengths and min(lengths) < least:
+        raise ValueError(f"a length of {min(lengths)}")
+    return lengths
+
+
+def _decode_list(value: bytes) -> tuple[bytes, ...]:
+    (count,) = _I32.unpack_from(value, 0)
+    rows, position = [], 4
+    for _ in range(count):
+        (length,) = _I32.unpack_from(value, position)
+        if length < 0 or position + 4 + length > len(value):
+            raise ValueError(f"a row of {length} bytes in a list value of {len(value)}")
+        rows.append(value[position + 4 : position + 4 + length])
+        position += 4 + length
+    if position != len(value):
+        raise ValueError(f"{len(value) - position} bytes after the last row of a list value")
+    return tuple(rows)

@@ -1,0 +1,98 @@
+"""The real side process over real pipes, as the JVM uses it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from spark_ckpt.bridge.protocol import SCHEMA, Message, from_batch, to_batch
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class SideProcess:
+    def __init__(self, program: Sequence[str] = ("-m", "spark_ckpt.bridge")) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, *program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stderr is not None
+        self._writer = pa.ipc.new_stream(self._process.stdin, SCHEMA)
+        self._replies: list[Message] = []
+        self._reader: pa.RecordBatchStreamReader | None = None
+        self._next = 0
+        self.log: list[str] = []
+        self._log_reader = threading.Thread(target=self._read_log, daemon=True)
+        self._log_reader.start()
+
+    def _read_log(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self.log.append(line.decode().rstrip("\n"))
+
+    def send(self, *requests: tuple[str, Mapping[str, Any], bytes, bytes]) -> list[int]:
+        """Writes requests as one record batch; returns their numbers."""
+        messages = []
+        for kind, header, index, payload in requests:
+            messages.append(Message(self._next, kind, json.dumps(header), index, payload))
+            self._next += 1
+        self._writer.write_batch(to_batch(messages))
+        assert self._process.stdin is not None
+        self._process.stdin.flush()
+        return [message.id for message in messages]
+
+    def receive(self) -> Message:
+        if self._reader is None:
+            self._reader = pa.ipc.open_stream(self._process.stdout)
+        while not self._replies:
+            self._replies += from_batch(self._reader.read_next_batch())
+        return self._replies.pop(0)
+
+    def ask(
+        self, kind: str, header: Mapping[str, Any], index: bytes = b"", payload: bytes = b""
+    ) -> tuple[dict[str, Any], Message]:
+        (number,) = self.send((kind, header, index, payload))
+        reply = self.receive()
+        assert reply.id == number
+        return json.loads(reply.header), reply
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def end_input(self, timeout: float = 20) -> int:
+        assert self._process.stdin is not None
+        self._writer.close()
+        self._process.stdin.close()
+        code = self._process.wait(timeout)
+        self._log_reader.join(timeout)
+        return code
+
+    def __enter__(self) -> SideProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._log_reader.join(5)

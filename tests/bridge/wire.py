@@ -1,0 +1,78 @@
+"""Requests as the JVM writes them, from the coordinator's own message classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spark_ckpt.coordinator.messages import Ack, Segment, SubtaskKey, Trigger
+
+Request = tuple[str, dict[str, Any], bytes, bytes]
+
+START: Request = ("start", {"protocol": 1, "spark_version": "4.2.0", "pid": 4242}, b"", b"")
+
+
+def trigger(message: Trigger) -> Request:
+    header = {
+        "job": message.job,
+        "location": message.location,
+        "query_id": message.query_id,
+        "query_name": message.query_name,
+        "batch_id": message.batch_id,
+        "version": message.version,
+        "checkpoint_format": message.checkpoint_format,
+        "operators": [
+            {
+                "operator_id": operator.operator_id,
+                "name": operator.name,
+                "stores": list(operator.stores),
+                "parallelism": operator.parallelism,
+                "state_format_version": operator.state_format_version,
+            }
+            for operator in message.operators
+        ],
+        "sources": [{"name": source.name, "offset": source.offset} for source in message.sources],
+        "settings": dict(message.settings),
+        "hadoop": {},
+        "spark_version": message.spark_version,
+    }
+    return "trigger", header, b"", b""
+
+
+def ack(message: Ack) -> Request:
+    segments = [message.delta] + ([message.base.segment] if message.base else [])
+    header = {
+        "job": message.job,
+        "batch_id": message.batch_id,
+        **message.subtask._asdict(),
+        "version": message.version,
+        "ckpt_id": message.ckpt_id,
+        "base_ckpt_id": message.base_ckpt_id,
+        "task": {
+            "stage_id": message.task.stage_id,
+            "stage_attempt": message.task.stage_attempt,
+            "partition": message.task.partition,
+            "attempt_number": message.task.attempt_number,
+            "task_attempt_id": 17,
+            "executor": "1",
+        },
+        "rows": message.rows,
+        "rows_updated": 1,
+        "rows_removed": 0,
+        "delta": _describe(message.delta),
+        "base": (
+            {**_describe(message.base.segment), "version": message.base.version, "ckpt_id": message.base.ckpt_id}
+            if message.base
+            else None
+        ),
+        "timings_us": {"snapshot": 12, "write": 0},
+    }
+    index = b"".join(s.key_groups.astype("<u4").tobytes() + s.offsets.astype("<i8").tobytes() for s in segments)
+    return "ack", header, index, b"".join(bytes(s.data) for s in segments)
+
+
+def locate(job: str, subtask: SubtaskKey, version: int, ckpt_id: str | None = None) -> Request:
+    return "locate", {"job": job, **subtask._asdict(), "version": version, "ckpt_id": ckpt_id}, b"", b""
+
+
+def _describe(segment: Segment) -> dict[str, Any]:
+    return {"groups": segment.key_groups.size, "bytes": segment.size, "rows": segment.rows, "path": segment.path}
