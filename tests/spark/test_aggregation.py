@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from tests.support.events import SCHEMA, end, events, without_end
 from tests.support.runner import QueryRunner
@@ -17,11 +17,11 @@ from tests.support.sinks import BatchLog, ParquetSink, Rows, Sink, assert_same_r
 def figures() -> list[Column]:
     """Aggregates of every buffer shape: fixed width, nullable, variable width."""
     return [
-        F.count("*").alias("n"),
-        F.sum("value").alias("total"),
-        F.min("value").alias("low"),
-        F.max("ts").alias("last"),
-        F.sort_array(F.collect_set(F.col("value") % 5)).cast("string").alias("rests"),
+        sf.count("*").alias("n"),
+        sf.sum("value").alias("total"),
+        sf.min("value").alias("low"),
+        sf.max("ts").alias("last"),
+        sf.sort_array(sf.collect_set(sf.col("value") % 5)).cast("string").alias("rests"),
     ]
 
 
@@ -32,7 +32,7 @@ def by_key(frame: DataFrame) -> DataFrame:
 
 def by_window(frame: DataFrame) -> DataFrame:
     """Sliding windows, each event in two of them."""
-    windows = F.window("ts", "20 seconds", "10 seconds")
+    windows = sf.window("ts", "20 seconds", "10 seconds")
     grouped = frame.withWatermark("ts", "10 seconds").groupBy(windows, "key").agg(*figures())
     return grouped.select("window.start", "key", "n", "total", "low", "last", "rests")
 
@@ -41,11 +41,11 @@ def by_window_of_windows(frame: DataFrame) -> DataFrame:
     """Two stateful operators: the second aggregates the windows of the first."""
     first = (
         frame.withWatermark("ts", "10 seconds")
-        .groupBy(F.window("ts", "10 seconds"), "key")
-        .agg(F.count("*").alias("n"))
+        .groupBy(sf.window("ts", "10 seconds"), "key")
+        .agg(sf.count("*").alias("n"))
     )
-    second = first.groupBy(F.window(F.window_time("window"), "30 seconds")).agg(
-        F.sum("n").alias("n"), F.count("*").alias("parts")
+    second = first.groupBy(sf.window(sf.window_time("window"), "30 seconds")).agg(
+        sf.sum("n").alias("n"), sf.count("*").alias("parts")
     )
     return second.select("window.start", "n", "parts")
 
@@ -96,4 +96,4 @@ def test_aggregation_of_an_aggregation(
     sink = BatchLog(tmp_path / "out", "append")
     rows = runner.run(lambda: by_window_of_windows(feed.stream(spark)), sink, {feed: [*events(rng), end()]})
     table = by_window_of_windows(feed.table(spark))
-    assert_same_rows(rows, answer(table.where(F.year("start") == 2024).where(F.dayofyear("start") == 1)))
+    assert_same_rows(rows, answer(table.where(sf.year("start") == 2024).where(sf.dayofyear("start") == 1)))

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from tests.support.events import SCHEMA, end, events, without_end
 from tests.support.runner import QueryRunner
@@ -25,9 +25,9 @@ def test_aggregation_after_join(
         other = other.withWatermark("ts", "10 seconds").alias("other")
         matches = one.join(
             other,
-            F.expr("one.key = other.key AND other.ts BETWEEN one.ts AND one.ts + INTERVAL 5 SECONDS"),
-        ).select(F.col("one.ts").alias("ts"), F.col("one.key").alias("key"), F.col("other.value").alias("value"))
-        counted = matches.groupBy(F.window("ts", "20 seconds"), "key").agg(F.count("*"), F.sum("value"))
+            sf.expr("one.key = other.key AND other.ts BETWEEN one.ts AND one.ts + INTERVAL 5 SECONDS"),
+        ).select(sf.col("one.ts").alias("ts"), sf.col("one.key").alias("key"), sf.col("other.value").alias("value"))
+        counted = matches.groupBy(sf.window("ts", "20 seconds"), "key").agg(sf.count("*"), sf.sum("value"))
         return counted.select("window.start", "key", "count(1)", "sum(value)")
 
     rows = runner.run(
@@ -48,7 +48,7 @@ def test_aggregation_after_deduplication(
 
     def plan(frame: DataFrame) -> DataFrame:
         single = frame.withWatermark("ts", "10 seconds").dropDuplicates(["ts", "key", "value"])
-        counted = single.groupBy(F.window("ts", "10 seconds"), "key").agg(F.count("*"), F.sum("value"))
+        counted = single.groupBy(sf.window("ts", "10 seconds"), "key").agg(sf.count("*"), sf.sum("value"))
         return counted.select("window.start", "key", "count(1)", "sum(value)")
 
     rows = runner.run(lambda: plan(feed.stream(spark)), BatchLog(tmp_path / "out", "append"), {feed: [*batches, end()]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +39,7 @@ def test_drop_duplicates_under_a_watermark(
     """With the event time among the keys, old keys leave the state and no duplicate gets through."""
     feed = runner.feed("events", SCHEMA)
     batches = events(rng, keys=60)
-    for earlier, later in zip(batches, batches[1:], strict=False):
+    for earlier, later in pairwise(batches):
         later += [max(earlier), *rng.choices(later, k=5)]
 
     def plan() -> DataFrame:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 from pyspark.sql.streaming import DataStreamWriter
 
 from tests.support.events import SCHEMA, events
@@ -18,7 +18,7 @@ from tests.support.sinks import BatchLog, Rows, assert_same_rows
 
 def by_key(frame: DataFrame) -> DataFrame:
     """A running count and sum for each key."""
-    return frame.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+    return frame.groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
 
 
 def answer(feed: Feed, spark: SparkSession) -> Rows:
@@ -61,7 +61,7 @@ class DeltaAppend(DeltaMerge):
     """Appends each batch to a Delta table, once: Delta drops a batch that it has already."""
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
-        writer = frame.withColumn("batch", F.lit(batch_id)).write.format("delta").mode("append")
+        writer = frame.withColumn("batch", sf.lit(batch_id)).write.format("delta").mode("append")
         writer.option("txnAppId", "test").option("txnVersion", batch_id).save(self.folder)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from tests.support.checkpoints import committed_batches, completed_checkpoints
 from tests.support.events import moment
@@ -32,14 +32,14 @@ def side(rng: random.Random, name: str, batches: int = 5) -> Batches:
 
 def joined(left: DataFrame, right: DataFrame, how: str) -> DataFrame:
     """The join with the bounds on both event times that let Spark forget rows, without the rows of the last batch."""
-    condition = F.expr(
+    condition = sf.expr(
         "left_id = right_id AND right_ts BETWEEN left_ts - INTERVAL 10 SECONDS AND left_ts + INTERVAL 25 SECONDS"
     )
     both = left.withWatermark("left_ts", "10 seconds").join(
         right.withWatermark("right_ts", "10 seconds"), condition, how
     )
     ids = ["left_id"] if how == "left_semi" else ["left_id", "right_id"]
-    return both.where(F.coalesce(*ids) >= 0)
+    return both.where(sf.coalesce(*ids) >= 0)
 
 
 @pytest.fixture
@@ -75,10 +75,10 @@ def test_join_in_old_state_format(
         system.clearProperty("spark.testing")
 
 
-def test_outer_join_in_old_state_format_is_refused_by_spark(
+def test_outer_join_in_old_format_is_refused_by_spark(
     runner: QueryRunner, spark: SparkSession, tmp_path: Path, rng: random.Random
 ) -> None:
-    """Format 1 gives wrong outer joins (SPARK-26154): the refusal gets through to the user, and nothing is completed."""
+    """Format 1 gives wrong outer joins (SPARK-26154): the user sees the refusal, and nothing is completed."""
     spark.conf.set("spark.sql.streaming.join.stateFormatVersion", "1")
     left, right = runner.feed("left", LEFT), runner.feed("right", RIGHT)
     left.drop(side(rng, "left")[0])

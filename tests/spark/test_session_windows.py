@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from tests.support.events import SCHEMA, end, events, without_end
 from tests.support.runner import QueryRunner
@@ -16,9 +16,9 @@ from tests.support.sinks import BatchLog, assert_same_rows
 
 def sessions(frame: DataFrame) -> DataFrame:
     """Sessions of each key, closed by five seconds of silence."""
-    window = F.session_window("ts", "5 seconds")
+    window = sf.session_window("ts", "5 seconds")
     grouped = frame.withWatermark("ts", "10 seconds").groupBy(window, "key")
-    counted = grouped.agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+    counted = grouped.agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
     return counted.select("session_window.start", "session_window.end", "key", "n", "total")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from tests.support.events import SCHEMA, events
 from tests.support.runner import QueryRunner
@@ -22,7 +22,7 @@ def test_global_aggregate(
     feed = runner.feed("events", SCHEMA)
 
     def plan(frame: DataFrame) -> DataFrame:
-        return frame.agg(F.lit("all"), F.count("*"), F.sum("value"), F.max("key"))
+        return frame.agg(sf.lit("all"), sf.count("*"), sf.sum("value"), sf.max("key"))
 
     rows = runner.run(
         lambda: plan(feed.stream(spark)), BatchLog(tmp_path / "out", mode), {feed: events(rng, 5)}, (1, 3)

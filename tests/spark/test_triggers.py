@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 from pyspark.sql.streaming import StreamingQuery
 
 from tests.support.checkpoints import CheckpointJudge, committed_batches
@@ -18,12 +18,12 @@ from tests.support.sinks import BatchLog, assert_same_rows
 
 def by_key(frame: DataFrame) -> DataFrame:
     """A running count and sum for each key."""
-    return frame.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+    return frame.groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
 
 
 def by_window(frame: DataFrame) -> DataFrame:
     """Closed windows."""
-    counted = frame.withWatermark("ts", "10 seconds").groupBy(F.window("ts", "10 seconds"), "key").agg(F.sum("value"))
+    counted = frame.withWatermark("ts", "10 seconds").groupBy(sf.window("ts", "10 seconds"), "key").agg(sf.sum("value"))
     return counted.select("window.start", "key", "sum(value)")
 
 
@@ -53,8 +53,7 @@ def test_processing_time(runner: QueryRunner, spark: SparkSession, rng: random.R
         query = runner.start(by_key(feed.stream(spark)), sink, trigger={"processingTime": "200 milliseconds"})
         for batch in half:
             feed.drop(batch)
-            wanted = len(feed.batches)
-            runner.await_(lambda: len(committed_batches(runner.location)) >= wanted, query=query)
+            runner.await_(lambda: len(committed_batches(runner.location)) >= len(feed.batches), query=query)
         query.stop()
     assert_same_rows(runner.finish(sink), [tuple(row) for row in by_key(feed.table(spark)).collect()])
 

@@ -1,7 +1,8 @@
 """The state-store provider under test.
 
-The environment variable SPARK_CKPT_TEST_PROVIDER names it: `ckpt` (default), or `rocksdb`, `rocksdb-changelog` or `hdfs`, Spark's
-own. A test of an operator must pass with every one of them; with a built-in provider the checks of our checkpoints are left out.
+The environment variable SPARK_CKPT_TEST_PROVIDER names it: `ckpt` (default), `rocksdb`, `rocksdb-changelog` or `hdfs`,
+Spark's own. A test of an operator must pass with every one of them; with a built-in provider the checks of our
+checkpoints are left out.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,8 +23,8 @@ Batches = Sequence[Sequence[Row]]
 class QueryRunner:
     """One streaming query on one checkpoint location, started as often as a test likes.
 
-    After each `finish` the checkpoint location is judged: the invariants hold, and there is one completed checkpoint per
-    committed batch.
+    After each `finish` the checkpoint location is judged: the invariants hold, and there is one completed checkpoint
+    per committed batch.
     """
 
     def __init__(self, spark: SparkSession, folder: Path, judge: CheckpointJudge) -> None:
@@ -68,13 +69,13 @@ class QueryRunner:
     ) -> Rows:
         """Feeds all inputs and returns the final content of the sink.
 
-        The query is stopped when the batches before each cut are done; after each cut it is first interrupted in the middle
-        of a batch. Each start makes a new plan, as a new driver would.
+        The query is stopped when the batches before each cut are done; after each cut it is first interrupted in the
+        middle of a batch. Each start makes a new plan, as a new driver would.
         """
         total = max(len(batches) for batches in inputs.values())
         assert any(0 < cut < total for cut in cuts), "no restart in the middle"
         edges = [0, *(cut for cut in cuts if cut < total), total]
-        for begin, end in zip(edges, edges[1:], strict=False):
+        for begin, end in pairwise(edges):
             for feed, batches in inputs.items():
                 for batch in batches[begin:end]:
                     feed.drop(batch)

@@ -1,0 +1,83 @@
+"""Driver program of the restore tests: a running count by key over the files of a folder, after de-duplication.
+
+The rows of each batch go to `out/`, the input comes from `feeds/events`, the checkpoint location is `checkpoint`, all
+in the folder given. It ends when all input is processed; with an error it prints the message and ends with status 3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from tests.support.events import SCHEMA
+from tests.support.feeds import Feed
+from tests.support.provider import PROVIDERS
+from tests.support.session import open_session
+from tests.support.sinks import BatchLog
+
+GATE = "gate"
+"""Key of rows that are held until the gate is opened."""
+
+FAILED = 3
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The options of this program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--provider", choices=list(PROVIDERS), required=True)
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--partitions", type=int, default=3)
+    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--gate", type=Path, help="hold rows with the key 'gate' until this file exists")
+    return parser.parse_args(arguments)
+
+
+def held(key: Column, gate: Path) -> Column:
+    """The key as it is, but a row of the gate waits for the gate's file."""
+
+    def wait(value: str) -> str:
+        while value == GATE and not gate.exists():
+            time.sleep(0.02)
+        return value
+
+    return sf.udf(wait, "string")(key)
+
+
+def plan(frame: DataFrame) -> DataFrame:
+    """Two stateful operators: single events, then their figures by key."""
+    single = frame.dropDuplicates(["ts", "key", "value"])
+    return single.groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the query to the end of its input."""
+    options = parse(arguments)
+    conf = dict(entry.split("=", 1) for entry in options.conf)
+    conf["spark.sql.shuffle.partitions"] = str(options.partitions)
+    folder: Path = options.folder
+    spark = open_session(PROVIDERS[options.provider], folder, master=options.master, conf=conf)
+    frame = Feed(folder / "feeds" / "events", SCHEMA).stream(spark)
+    if options.gate is not None:
+        frame = frame.withColumn("key", held(sf.col("key"), options.gate))
+    writer = BatchLog(folder / "out", "update").attach(plan(frame).writeStream)
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
+    try:
+        writer.start().awaitTermination()
+    except StreamingQueryException as error:
+        print(f"FAILED: {error}", flush=True)
+        return FAILED
+    finally:
+        spark.stop()
+    print("FINISHED", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,144 @@
+"""Real processes: drivers started as programs of their own, found by their parents, and killed by pid."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tests.support.checkpoints import committed_batches
+from tests.support.provider import REPOSITORY, ProviderUnderTest
+
+JOBS = REPOSITORY / "tests" / "spark" / "jobs"
+BRIDGE = "spark_ckpt.bridge"
+"""What the command line of the side process holds."""
+
+PATIENCE = 240.0
+_POLL = 0.005
+
+
+def children(pid: int) -> list[int]:
+    """The processes that `pid` has started and that still run."""
+    found: list[int] = []
+    with suppress(OSError):  # the process, or one of its threads, ended while it was looked at
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += [int(child) for child in (task / "children").read_text().split()]
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below `pid`, parents first."""
+    found: list[int] = []
+    for child in children(pid):
+        found += [child, *descendants(child)]
+    return found
+
+
+def command_line(pid: int) -> str:
+    """The command line of a process; empty when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def find_below(pid: int, text: str) -> list[int]:
+    """The descendants of `pid` whose command line holds `text`."""
+    return [child for child in descendants(pid) if text in command_line(child)]
+
+
+def kill(pid: int) -> None:
+    """SIGKILL, and it is no matter if the process has just ended by itself."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+class DriverJob:
+    """One run of a driver program of tests/spark/jobs, in a process group of its own."""
+
+    def __init__(
+        self,
+        script: str,
+        folder: Path,
+        arguments: Sequence[str],
+        *,
+        name: str = "driver",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.location = folder / "checkpoint"
+        number = len(list(folder.glob(f"{name}-*.log")))
+        self.log = folder / f"{name}-{number}.log"
+        command = [sys.executable, str(JOBS / script), "--folder", str(folder), *arguments]
+        path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                cwd=folder,
+                env=os.environ | {"PYTHONPATH": path} | dict(environment or {}),
+            )
+
+    @property
+    def pid(self) -> int:
+        """The Python process of the driver."""
+        return self.process.pid
+
+    def running(self) -> bool:
+        """Whether the driver has not ended."""
+        return self.process.poll() is None
+
+    def output(self) -> str:
+        """What it has printed so far."""
+        return self.log.read_text(errors="replace")
+
+    def kill(self) -> None:
+        """SIGKILL to the driver, its JVM, the side process and all else below it, at once."""
+        below = descendants(self.pid)
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        for pid in below:
+            kill(pid)
+        self.process.wait(PATIENCE)
+
+    def wait(self) -> int:
+        """Waits for the driver's own end and returns its exit status."""
+        return self.process.wait(PATIENCE)
+
+    def await_batches(self, count: int) -> bool:
+        """Waits until so many batches are committed; false if the driver ended before."""
+        return self.await_(lambda: len(committed_batches(self.location)) >= count)
+
+    def await_(self, condition: Callable[[], bool]) -> bool:
+        """Waits for `condition`; false if the driver ended before it came true."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if not self.running():
+                return condition()
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"nothing happened in {PATIENCE} s:\n{self.output()[-4000:]}")
+            time.sleep(_POLL)
+        return True
+
+    def side_process(self) -> int:
+        """The pid of the coordinator beside the driver's JVM."""
+        found: list[int] = []
+        self.await_(lambda: bool(found.extend(find_below(self.pid, BRIDGE)) or found))
+        assert found, f"the driver has no side process:\n{self.output()[-4000:]}"
+        return found[0]
+
+
+def job_arguments(provider: ProviderUnderTest, **options: object) -> list[str]:
+    """Options of a driver program; underscores in names become dashes."""
+    arguments = ["--provider", provider.name]
+    for name, value in options.items():
+        arguments += [f"--{name.replace('_', '-')}", str(value)]
+    return arguments

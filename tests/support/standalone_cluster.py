@@ -1,0 +1,94 @@
+"""A real standalone cluster from pyspark's own jars: a master and two workers, each a JVM of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+
+import pyspark
+
+from tests.support.processes import descendants, find_below, kill
+
+SPARK_HOME = Path(pyspark.__file__).parent
+HOST = "127.0.0.1"
+EXECUTOR = "CoarseGrainedExecutorBackend"
+
+_PATIENCE = 60.0
+
+
+class StandaloneCluster:
+    """Master and workers, one core and one gigabyte each; an application's executors are children of the workers."""
+
+    def __init__(self, folder: Path, workers: int = 2) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"spark://{HOST}:{self.port}"
+        self._count = workers
+        self._daemons: list[subprocess.Popen[bytes]] = []
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> StandaloneCluster:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._start("master", "org.apache.spark.deploy.master.Master", "--port", str(self.port))
+            self._await_text("master", "I have been elected leader")
+            for number in range(self._count):
+                work = ["--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / f"work-{number}"), self.url]
+                self.workers.append(self._start(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *work))
+            for number in range(self._count):
+                self._await_text(f"worker-{number}", "Successfully registered with master")
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends everything that was started here, executors first."""
+        for daemon in reversed(self._daemons):
+            for pid in [*reversed(descendants(daemon.pid)), daemon.pid]:
+                kill(pid)
+            daemon.wait()
+        self._daemons.clear()
+
+    def executors(self) -> list[int]:
+        """The pids of the executors' JVMs that run now."""
+        return [pid for worker in self.workers for pid in find_below(worker.pid, EXECUTOR)]
+
+    def _start(self, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [str(SPARK_HOME / "bin" / "spark-class"), main, "--host", HOST, "--webui-port", "0", *arguments]
+        environment = os.environ | {
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_LOCAL_IP": HOST,
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        }
+        with (self.folder / f"{name}.log").open("wb") as log:
+            daemon = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
+        self._daemons.append(daemon)
+        return daemon
+
+    def _await_text(self, name: str, text: str) -> None:
+        log = self.folder / f"{name}.log"
+        deadline = time.monotonic() + _PATIENCE
+        while text not in log.read_text(errors="replace"):
+            if time.monotonic() > deadline or any(daemon.poll() is not None for daemon in self._daemons):
+                raise TimeoutError(f"{name} did not come up:\n{log.read_text(errors='replace')[-4000:]}")
+            time.sleep(0.05)
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
