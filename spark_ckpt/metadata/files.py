@@ -21,7 +21,7 @@ DEFAULT_VERSION = 3
 """The version written unless another is asked for: every Flink release since 1.11 reads it."""
 
 
-def loads(content: bytes, path: str = "<bytes>") -> CheckpointMetadata:
+def loads(content: bytes | bytearray | memoryview, path: str = "<bytes>") -> CheckpointMetadata:
     """Reads the bytes of a `_metadata` file of version 2, 3 or 4. Bytes after its end are ignored, as Flink does.
 
     Args:

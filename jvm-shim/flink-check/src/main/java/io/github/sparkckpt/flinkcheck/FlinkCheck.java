@@ -21,7 +21,8 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMap
  *
  * <p>The paths are the arguments, or the lines of standard input if there are none. For each path one line of JSON goes
  * to standard output: {@code path}, and either {@code metadata} (see {@link MetadataReport}) with {@code bytesConsumed},
- * or {@code exception} and {@code message} of what Flink throws. The exit status is 0 in both cases.
+ * or {@code exception} and {@code message} of what Flink throws. The exit status is 0 in both cases. A file with
+ * relative paths in it must be called {@code _metadata}: that is how Flink finds the directory they count from.
  */
 public final class FlinkCheck {
 
