@@ -1,4 +1,4 @@
-"""The settings of spark-ckpt, below `spark.sql.streaming.stateStore.ckpt.`: one table of them, and their values, typed."""
+"""The settings of spark-ckpt, all below `spark.sql.streaming.stateStore.ckpt.`: one table, and typed values."""
 
 from __future__ import annotations
 
@@ -115,15 +115,15 @@ RETAINED = Setting[int](
     "retained",
     "whole number",
     2,
-    f"How many completed checkpoints are kept. Never fewer than {MIN_RETAINED} are: Spark may still need the one before.",
+    f"How many completed checkpoints are kept, {MIN_RETAINED} at least: Spark may still need the one before the newest.",
     _whole(1),
 )
 INLINE_THRESHOLD = Setting[int](
     "inlineThreshold",
     "bytes",
     20 * 1024,
-    "A checkpoint whose new state has at most this many bytes leaves it inside `_metadata` and writes no state file. All "
-    f"state inside one `_metadata` together stays below {MAX_INLINE_BYTES} bytes. 0: always a file.",
+    "A checkpoint whose new state has at most this many bytes leaves it inside `_metadata` and writes no state file. "
+    f"All state inside one `_metadata` together stays below {MAX_INLINE_BYTES} bytes. 0: always a file.",
     _whole(0, MAX_INLINE_BYTES),
 )
 STORE = Setting[str](

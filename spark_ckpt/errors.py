@@ -162,8 +162,8 @@ class FencedError(SparkCkptError):
         self.owner = owner
         super().__init__(
             f"{owner} has taken over this checkpoint location with generation {owner_generation}; this driver has "
-            f"generation {generation} and can complete no checkpoint any more ({path}). Nothing is lost: stop this query, "
-            "and let only one driver use a checkpoint location"
+            f"generation {generation} and can complete no checkpoint any more ({path}). Nothing is lost: stop this "
+            "query, and let only one driver use a checkpoint location"
         )
 
 
@@ -213,8 +213,8 @@ class ForeignStateError(CheckpointError):
         self.path = path
         super().__init__(
             f"{location} has state of another state-store provider ({path}) and no checkpoint of ours, so version "
-            f"{version} cannot be restored from it. Start the query with the provider it was started with, or with a new "
-            "checkpoint location"
+            f"{version} cannot be restored from it. Start the query with the provider it was started with, or with a "
+            "new checkpoint location"
         )
 
 
@@ -239,9 +239,13 @@ class VersionNotFoundError(CheckpointError):
         self.version = version
         self.available = available
         there = f"there are {', '.join(map(str, available))}" if available else "there are none"
+        way_out = hint or (
+            "Go back to a batch whose checkpoint is retained; more are kept with "
+            "spark.sql.streaming.stateStore.ckpt.retained"
+        )
         super().__init__(
             f"{location}: no completed checkpoint has version {version} (the state before batch {version}); {there}. "
-            f"{hint or 'Go back to a batch whose checkpoint is retained, or raise spark.sql.streaming.stateStore.ckpt.retained'}"
+            f"{way_out}"
         )
 
 

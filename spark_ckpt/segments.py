@@ -104,9 +104,7 @@ class Segment:
     rows: int = 0
 
 
-def encode_segment(
-    kind: SegmentKind, version: int, groups: Mapping[int, Sequence[Section]]
-) -> Segment:
+def encode_segment(kind: SegmentKind, version: int, groups: Mapping[int, Sequence[Section]]) -> Segment:
     """A segment of the given entries.
 
     Args:
@@ -156,7 +154,9 @@ def check_block(data: bytes, position: int, path: str, start: int = 0) -> BlockH
     if fmt != FORMAT:
         raise SegmentError(path, at + 4, f"format version {fmt} of the block is unknown, {FORMAT} is known")
     if length < 0 or len(data) < position + HEADER_BYTES + length:
-        raise SegmentError(path, at + 24, f"a body of {length} bytes, and {len(data) - position - HEADER_BYTES} are there")
+        raise SegmentError(
+            path, at + 24, f"a body of {length} bytes, and {len(data) - position - HEADER_BYTES} are there"
+        )
     (stored,) = _CRC.unpack_from(data, position + 28)
     view = memoryview(data)
     body = bytes(view[position + HEADER_BYTES : position + HEADER_BYTES + length])
@@ -179,17 +179,19 @@ def decode_block(data: bytes, position: int, path: str, start: int = 0) -> Block
     header = check_block(data, position, path, start)
     body_start = position + HEADER_BYTES
     body = DataInput(data[body_start : body_start + header.body_length], path)
-    sections = []
     try:
-        for _ in range(header.sections):
-            sections.append(_decode_section(body, header.kind))
+        sections = tuple(_decode_section(body, header.kind) for _ in range(header.sections))
     except (ValueError, struct.error) as e:
         reason = getattr(e, "reason", str(e))
-        raise SegmentError(path, start + body_start + body.position, f"a section is cut off or malformed: {reason}") from e
+        raise SegmentError(
+            path, start + body_start + body.position, f"a section is cut off or malformed: {reason}"
+        ) from e
     if body.position != header.body_length:
         left = header.body_length - body.position
-        raise SegmentError(path, start + body_start + body.position, f"{left} bytes after the last section of the block")
-    return Block(header.kind, header.key_group, header.version, tuple(sections))
+        raise SegmentError(
+            path, start + body_start + body.position, f"{left} bytes after the last section of the block"
+        )
+    return Block(header.kind, header.key_group, header.version, sections)
 
 
 def read_blocks(data: bytes, path: str, start: int = 0) -> Iterator[tuple[int, Block]]:
@@ -255,17 +257,17 @@ def _decode_section(body: DataInput, kind: SegmentKind) -> Section:
     value_lengths = _decode_lengths(body, count, bool(flags & _VALUES_OF_ONE_LENGTH), least)
     keys = [body.raw(length, "keys") for length in key_lengths]
     take: Callable[[int], bytes | tuple[bytes, ...]] = (
-        (lambda length: _decode_list(body.raw(length, "values"))) if flags & _LISTS else (lambda n: body.raw(n, "values"))
+        (lambda length: _decode_list(body.raw(length, "values")))
+        if flags & _LISTS
+        else (lambda n: body.raw(n, "values"))
     )
     values = [None if length == _REMOVED else take(length) for length in value_lengths]
     return Section(tuple(zip(keys, values, strict=True)), name, bool(flags & _LISTS))
 
 
 def _decode_lengths(body: DataInput, count: int, one: bool, least: int) -> list[int]:
-    if one:
-        lengths = [body.i32("length")] * count
-    else:
-        lengths = np.frombuffer(body.raw(4 * count, "lengths"), ">i4").tolist()
+    data = body.raw(4 if one else 4 * count, "lengths")
+    lengths: list[int] = np.frombuffer(data, ">i4").tolist() * (count if one else 1)
     if lengths and min(lengths) < least:
         raise ValueError(f"a length of {min(lengths)}")
     return lengths

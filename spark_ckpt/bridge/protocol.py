@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def _views(column: pa.Array) -> list[memoryview]:
     _, offsets, data = column.buffers()
     ends = np.frombuffer(offsets, np.int32, len(column) + 1, 4 * column.offset).tolist()
     memory = memoryview(data) if data is not None else memoryview(b"")
-    return [memory[start:end] for start, end in zip(ends, ends[1:])]  # noqa: B905  (one is longer)
+    return [memory[start:end] for start, end in pairwise(ends)]
 
 
 # ---- requests --------------------------------------------------------------------------------------------------------
@@ -148,7 +149,11 @@ def parse_trigger(header: Mapping[str, Any]) -> Trigger:
     """A `trigger` message."""
     operators = tuple(
         Operator(
-            int(o["operator_id"]), str(o["name"]), tuple(o["stores"]), int(o["parallelism"]), o.get("state_format_version")
+            int(o["operator_id"]),
+            str(o["name"]),
+            tuple(o["stores"]),
+            int(o["parallelism"]),
+            o.get("state_format_version"),
         )
         for o in header["operators"]
     )
@@ -248,7 +253,9 @@ class _Cursor:
         groups, size, path = int(fields["groups"]), int(fields["bytes"]), fields.get("path")
         end = self._at + (_GROUP_BYTES + _OFFSET_BYTES) * groups
         if groups < 0 or size < 0 or end > len(self._index):
-            raise ProtocolError(f"a segment of {groups} key groups and {size} bytes, and an index of {len(self._index)}")
+            raise ProtocolError(
+                f"a segment of {groups} key groups and {size} bytes, and an index of {len(self._index)}"
+            )
         key_groups = np.frombuffer(self._index, "<u4", groups, self._at)
         offsets = np.frombuffer(self._index, "<i8", groups, self._at + _GROUP_BYTES * groups)
         self._at = end

@@ -50,9 +50,9 @@ class FilesystemCheckpointIDCounter(CheckpointIDCounter):
 class FilesystemCompletedCheckpointStore(CompletedCheckpointStore):
     """The log of docs/protocol.md, section 3.
 
-    The fence: an owner's next id is the one after the last it knows. A new driver takes that very id for its claim, so the
-    earlier owner, whenever it comes back, loses the exclusive create of its next record, reads the claim, and is shut
-    out. Nothing depends on clocks, leases or on the earlier driver being dead.
+    The fence: an owner's next id is the one after the last it knows. A new driver takes that very id for its claim,
+    so the earlier owner, whenever it comes back, loses the exclusive create of its next record, reads the claim, and
+    is shut out. Nothing depends on clocks, leases or on the earlier driver being dead.
 
     Args:
         storage: where the log is.
@@ -204,7 +204,8 @@ class FilesystemCompletedCheckpointStore(CompletedCheckpointStore):
             if attempt:
                 self._clock.sleep(pause)
                 pause *= 2
-            # The same bytes again after an unknown outcome: should the first request still arrive, it finds its own file.
+            # The same bytes again after an unknown outcome: should the first request still arrive, it finds its own
+            # file.
             try:
                 result = self._storage.create_exclusive(name, data)
             except StorageError as e:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias, TypeVar, Union
+from typing import Any, TypeAlias, TypeVar
 
 from spark_ckpt.errors import CorruptRecordError
 
@@ -132,7 +132,7 @@ class CheckpointRecord:
     kind = "checkpoint"
 
 
-Record: TypeAlias = Union[ClaimRecord, CheckpointRecord]
+Record: TypeAlias = ClaimRecord | CheckpointRecord
 """A record of the log."""
 
 

@@ -50,8 +50,8 @@ class CheckpointIDCounter(ABC):
 class CompletedCheckpointStore(ABC):
     """The completed checkpoints of one location, and the right to add to them (Flink: `CompletedCheckpointStore`).
 
-    A store is used by one thread. Its life: `recover`, which changes nothing; `claim`, which makes this driver the owner;
-    `add` for each checkpoint; `shutdown`. Rules that every store keeps:
+    A store is used by one thread. Its life: `recover`, which changes nothing; `claim`, which makes this driver the
+    owner; `add` for each checkpoint; `shutdown`. Rules that every store keeps:
 
     - ids of claims and checkpoints are one ascending sequence, and one owner at most gets an id;
     - once another driver has claimed, `add` of this one fails, for good, with `FencedError`;

@@ -45,8 +45,8 @@ def check_ack(
     chain = chain_of(base.table, ack.subtask)
     if ack.base_ckpt_id is not None and chain is not None and ack.base_ckpt_id != chain.ckpt_id:
         raise StateIdMismatchError(
-            f"{ack.subtask}: the changes of batch {ack.batch_id} were made to state {ack.base_ckpt_id}, but the state of "
-            f"version {ack.version - 1} that counts is {chain.ckpt_id}. The store must load that one; run the task again"
+            f"{ack.subtask}: the changes of batch {ack.batch_id} were made to state {ack.base_ckpt_id}, but "
+            f"{chain.ckpt_id} is the state of version {ack.version - 1} that counts. Run the task again, which loads it"
         )
     _check_segment(ack, ack.delta, parallelism, job)
     if ack.base is None:
@@ -101,8 +101,8 @@ def _check_range(ack: Ack, groups: NDArray[np.uint32], parallelism: int, factors
         inside = bool(np.isin(groups, _owned(ack.subtask.partition, parallelism, factors)).all())
     if not inside:
         raise ProtocolError(
-            f"{ack.subtask}: the segment has key groups {groups[0]} to {groups[-1]}, which are not all the subtask's own "
-            f"(it owns {span}): the operator's partitioning is not the one its state is distributed by"
+            f"{ack.subtask}: the segment has key groups {groups[0]} to {groups[-1]}, and the subtask owns {span} only: "
+            "the operator's partitioning is not the one its state is distributed by"
         )
 
 

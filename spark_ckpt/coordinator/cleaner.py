@@ -55,7 +55,7 @@ class Cleaner(ABC):
                 if directory.rpartition("/")[2].startswith("chk-"):
                     self._storage.remove_empty(directory)
                 return
-            except SparkCkptError as e:
+            except SparkCkptError as e:  # noqa: PERF203
                 if attempt == _TRIES:
                     _log.warning("%s is left behind: %s", name, e)
                 else:

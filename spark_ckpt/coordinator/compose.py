@@ -99,7 +99,8 @@ def master_states(batch: SparkBatch, spark_offsets: bytes | None) -> list[Master
 
 
 def source_operator(query_id: str, index: int, offset: str, max_parallelism: int) -> OperatorState:
-    """The offset of a source as operator state, with one element per partition of the source where the offset shows them.
+    """The offset of a source as operator state, with one element per partition of the source where the offset shows
+    them.
 
     Args:
         query_id: Spark's id of the query.
@@ -123,7 +124,11 @@ def offset_elements(offset: str) -> list[str]:
         topics = json.loads(offset)
     except ValueError:
         return [offset]
-    if not isinstance(topics, dict) or not topics or not all(isinstance(parts, dict) and parts for parts in topics.values()):
+    if (
+        not isinstance(topics, dict)
+        or not topics
+        or not all(isinstance(parts, dict) and parts for parts in topics.values())
+    ):
         return [offset]
     if not all(name.isdigit() and isinstance(at, int) for parts in topics.values() for name, at in parts.items()):
         return [offset]
@@ -211,7 +216,9 @@ def spark_batch_of(metadata: CheckpointMetadata) -> SparkBatch:
     for state in metadata.master_states:
         if state.name == SPARK_BATCH:
             if state.version != SPARK_BATCH_VERSION:
-                raise CheckpointError(f"the master state {SPARK_BATCH} has version {state.version}, not {SPARK_BATCH_VERSION}")
+                raise CheckpointError(
+                    f"the master state {SPARK_BATCH} has version {state.version}, not {SPARK_BATCH_VERSION}"
+                )
             return SparkBatch.decode(state.payload)
     raise CheckpointError(f"there is no master state {SPARK_BATCH}: spark-ckpt did not write this")
 
@@ -240,7 +247,9 @@ def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
         subtask = operator.subtask_states.get(partition)
         handles = _flatten(subtask.managed_keyed_state) if subtask else []
         if len(handles) != segments.counts[partition]:
-            raise CheckpointError(f"{store.key}, partition {partition} has {len(handles)} segments, not as many as listed")
+            raise CheckpointError(
+                f"{store.key}, partition {partition} has {len(handles)} segments, not as many as listed"
+            )
         entries = tuple(
             _entry(handle, bool(segments.is_base[i]), int(segments.versions[i]), int(segments.sizes[i]))
             for i, handle in enumerate(handles, at)

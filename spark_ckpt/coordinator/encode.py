@@ -1,8 +1,8 @@
 """The bytes of `_metadata`, made from chains without building the model of each handle.
 
-A batch changes one segment of a subtask and keeps a dozen. Building and encoding handles for all of them is most of what
-a checkpoint would cost on the driver, so the bytes of a segment's handle are made once and kept with it. The layout is
-that of `spark_ckpt.metadata`; a test compares both, byte by byte.
+A batch changes one segment of a subtask and keeps a dozen. Building and encoding handles for all of them is most of
+what a checkpoint would cost on the driver, so the bytes of a segment's handle are made once and kept with it. The
+layout is that of `spark_ckpt.metadata`; a test compares both, byte by byte.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def _append_operator(parts: list[bytes], batch: SparkBatch, store: StoreState, c
 
 
 def _append_changelog(parts: list[bytes], chain: Chain, version: int, span: KeyGroupRange) -> None:
-    parts.append(_CHANGELOG_HANDLE + _key_group_range(span.start, len(span)) + _I64.pack(changelog_size(chain, version)))
+    parts.append(
+        _CHANGELOG_HANDLE + _key_group_range(span.start, len(span)) + _I64.pack(changelog_size(chain, version))
+    )
     parts.append(_I32.pack(len(chain.entries)))
     parts.extend(entry.encoded or encode_entry(entry) for entry in chain.entries)
     parts.append(_I32.pack(0) + _I64.pack(chain.base_version) + _utf(changelog_id(chain)))

@@ -110,9 +110,7 @@ def _new_entry(
 ) -> ChainEntry | None:
     if not segment.key_groups.size:
         return None
-    entry = ChainEntry(
-        is_base, version, segment.key_groups, segment.offsets, segment.size, segment.path, segment.size
-    )
+    entry = ChainEntry(is_base, version, segment.key_groups, segment.offsets, segment.size, segment.path, segment.size)
     new.append((segment, entry))
     return entry
 
@@ -159,7 +157,9 @@ def _check_files(storage: Storage, new: list[tuple[Segment, ChainEntry]]) -> Non
         except StateFileNotFoundError:
             raise CheckpointError(f"{path}: a task has written this state file, and it is not there") from None
         if size != segment.size:
-            raise CheckpointError(f"{path}: a task has written this state file with {segment.size} bytes; it has {size}")
+            raise CheckpointError(
+                f"{path}: a task has written this state file with {segment.size} bytes; it has {size}"
+            )
 
 
 # ---- metadata --------------------------------------------------------------------------------------------------------

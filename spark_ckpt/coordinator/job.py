@@ -30,7 +30,6 @@ from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.policy import ASK_AGAIN_AFTER, is_base_due, retained_checkpoints
 from spark_ckpt.errors import (
     CheckpointError,
-
     FencedError,
     IncompleteCheckpointError,
     SparkCkptError,
@@ -113,7 +112,8 @@ class Job:
             name, fmt = (operator.name, operator.state_format_version) if operator else ("", None)
             return LocateReply(None, None, job.max_parallelism, job.key_group_factors, name, fmt, 0, ())
         state = self._state_of(request.version)
-        assert state.record is not None and state.batch is not None
+        assert state.record is not None
+        assert state.batch is not None
         chain = chain_of(state.table, key)
         if chain is None:
             stores = "; ".join(f"{store} ({len(chains)} partitions)" for store, chains in state.table.items())
@@ -124,8 +124,8 @@ class Job:
         if request.ckpt_id is not None and request.ckpt_id != chain.ckpt_id:
             raise StateIdMismatchError(
                 f"{key}: Spark asks for state {request.ckpt_id} of version {request.version}, and checkpoint "
-                f"{state.record.id} has state {chain.ckpt_id} of it. Spark's commit log and the completed checkpoints are of "
-                "different runs: go back to a batch on which both agree"
+                f"{state.record.id} has state {chain.ckpt_id} of it. Spark's commit log and the completed checkpoints "
+                "are of different runs: go back to a batch on which both agree"
             )
         store = next(store for store in state.batch.stores if store.key == key.of_operator)
         segments = tuple(
@@ -327,7 +327,9 @@ class Job:
         if chain is None:
             return False
         stands_for_base = bool(chain.entries) and not chain.entries[0].is_base
-        deltas = sum(1 for entry in chain.entries if not entry.is_base) - stands_for_base + bool(ack.delta.key_groups.size)
+        deltas = (
+            sum(1 for entry in chain.entries if not entry.is_base) - stands_for_base + bool(ack.delta.key_groups.size)
+        )
         base_bytes = chain.base_bytes
         due = is_base_due(
             ack.subtask.partition,

@@ -42,7 +42,9 @@ class CheckpointState:
         return {key: [chain.ckpt_id for chain in chains] for key, chains in self.table.items()}
 
 
-def load_checkpoint(storage: Storage, record: CheckpointRecord, retained: Sequence[CheckpointRecord]) -> CheckpointState:
+def load_checkpoint(
+    storage: Storage, record: CheckpointRecord, retained: Sequence[CheckpointRecord]
+) -> CheckpointState:
     """Reads a checkpoint and makes sure that its files are there.
 
     Args:
@@ -118,8 +120,8 @@ def _way_out(storage: Storage, good: CheckpointRecord | None) -> str:
             "checkpoint location"
         )
     return (
-        f"The newest whole checkpoint is {good.id}, of batch {good.batch_id}: restore the file from a backup, or go back "
-        f"with 'spark-ckpt rollback {storage.location} --id {good.id}'"
+        f"The newest whole checkpoint is {good.id}, of batch {good.batch_id}: restore the file from a backup, or go "
+        f"back with 'spark-ckpt rollback {storage.location} --id {good.id}'"
     )
 
 

@@ -210,7 +210,8 @@ class Ack:
 
 
 class Outcome(Enum):
-    """What becomes of an ack (Flink: `PendingCheckpoint.TaskAcknowledgeResult`, and Spark's `CommitDeniedException`)."""
+    """What becomes of an ack (Flink: `PendingCheckpoint.TaskAcknowledgeResult`, and Spark's
+    `CommitDeniedException`)."""
 
     SUCCESS = "success"
     DUPLICATE = "duplicate"

@@ -80,8 +80,8 @@ class OpenJob:
         config: the query's settings.
         max_parallelism: number of key groups.
         key_group_factors: their numbering.
-        base: the newest checkpoint of the version that the batch starts from, or of the one it leads to if this very run
-            has completed that already.
+        base: the newest checkpoint of the version that the batch starts from, or of the one it leads to if this very
+            run has completed that already.
     """
 
     owner: Owner
@@ -163,15 +163,15 @@ def check_parallelism(trigger: Trigger, base: CheckpointState, config: Checkpoin
             before = had.get(StoreKey(operator.operator_id, name))
             if before is not None and before != operator.parallelism:
                 raise ParallelismChangedError(
-                    f"operator {operator.operator_id} ({operator.name}) runs with {operator.parallelism} partitions, its "
-                    f"state in {trigger.location} has {before}. Set spark.sql.shuffle.partitions to {before}, or rescale "
-                    "the checkpoint while the query is stopped"
+                    f"operator {operator.operator_id} ({operator.name}) runs with {operator.parallelism} partitions, "
+                    f"its state in {trigger.location} has {before}. Set spark.sql.shuffle.partitions to {before}, or "
+                    "rescale the checkpoint while the query is stopped"
                 )
     fixed, wanted = base.batch.max_parallelism, config.max_parallelism
     if wanted is not None and wanted != fixed:
         raise ParallelismChangedError(
-            f"{MAX_PARALLELISM.key} is {wanted}, but the query was started with {fixed} key groups, which stay as they are: "
-            f"set it to {fixed} or leave it out"
+            f"{MAX_PARALLELISM.key} is {wanted}, but the query was started with {fixed} key groups, which stay as they "
+            f"are: set it to {fixed} or leave it out"
         )
 
 
@@ -220,10 +220,11 @@ def _delete_orphans(
     Only right after the claim, when no task of this run has written anything, and no other run can complete anything.
     """
     used = registry.files() | {record.metadata.path for record in retained}
-    orphans = []
-    for file in _files(storage, in_location(SHARED)):
-        if f"{SHARED}/{without_checksum_suffix(file.name)}" not in used:
-            orphans.append(in_location(f"{SHARED}/{file.name}"))
+    orphans = [
+        in_location(f"{SHARED}/{file.name}")
+        for file in _files(storage, in_location(SHARED))
+        if f"{SHARED}/{without_checksum_suffix(file.name)}" not in used
+    ]
     for entry in storage.list(CKPT):
         checkpoint_id = checkpoint_of_directory(entry.name) if entry.is_directory else None
         if checkpoint_id is not None and metadata_path(checkpoint_id) not in used:

@@ -32,13 +32,15 @@ class _Attempt(NamedTuple):
 
 
 class PendingCheckpoint:
-    """Which subtasks have acknowledged, and by which attempt. Pure bookkeeping; an ack costs the same at any parallelism.
+    """Which subtasks have acknowledged, and by which attempt. Pure bookkeeping; an ack costs the same at any
+    parallelism.
 
-    One attempt of a task is authorised at a time: the first that asks. Another one is denied until the first is known to
-    have failed, which drops its acks. These are the rules of Spark's `OutputCommitCoordinator`, with three more, since
-    stateful stages are not only result stages:
+    One attempt of a task is authorised at a time: the first that asks. Another one is denied until the first is
+    known to have failed, which drops its acks. These are the rules of Spark's `OutputCommitCoordinator`, with three
+    more, since stateful stages are not only result stages:
 
-    - a stage may run twice in one batch (foreachBatch that uses its DataFrame twice): the first ack of a subtask counts;
+    - a stage may run twice in one batch (foreachBatch that uses its DataFrame twice): the first ack of a subtask
+    counts;
     - a new attempt of the stage repeats tasks that have succeeded: likewise;
     - a task that succeeded is reported as resubmitted when its executor is lost: its state is safe, so its acks stay.
 
@@ -76,7 +78,9 @@ class PendingCheckpoint:
         """
         parallelism = self.parallelism.get(key.of_operator, 0)
         if not 0 <= key.partition < parallelism:
-            raise CheckpointError(f"{key} is no subtask of batch {self.batch_id}: the plan of the batch does not have it")
+            raise CheckpointError(
+                f"{key} is no subtask of batch {self.batch_id}: the plan of the batch does not have it"
+            )
         return parallelism
 
     def acknowledge(self, ack: Ack) -> Decision:

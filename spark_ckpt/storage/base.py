@@ -136,7 +136,7 @@ class Storage(ABC):
             return False
         return True
 
-    def remove_empty(self, directory: str) -> None:
+    def remove_empty(self, directory: str) -> None:  # noqa: B027  (most storages have no directories)
         """Removes a directory that has nothing in it, where there are directories. Never fails."""
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:

@@ -22,9 +22,9 @@ _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, er
 class LocalStorage(Storage):
     """Files of a directory.
 
-    A file is written under a temporary name, made durable, and then shown: by `os.replace`, or by `os.link` where it must
-    not exist. Linking is the only exclusive create of a whole file that POSIX has: opening with `O_EXCL` shows a part of it,
-    and asking before writing excludes nobody.
+    A file is written under a temporary name, made durable, and then shown: by `os.replace`, or by `os.link` where it
+    must not exist. Linking is the only exclusive create of a whole file that POSIX has: opening with `O_EXCL` shows
+    a part of it, and asking before writing excludes nobody.
 
     Args:
         root: the directory; made when the first file is written.
