@@ -115,7 +115,7 @@ RETAINED = Setting[int](
     "retained",
     "whole number",
     2,
-    f"How many completed checkpoints are kept, {MIN_RETAINED} at least: Spark may still need the one before the newest.",
+    f"How many completed checkpoints are kept, {MIN_RETAINED} at least: Spark may need the one before the newest.",
     _whole(1),
 )
 INLINE_THRESHOLD = Setting[int](

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -43,6 +44,7 @@ SCHEMA = pa.schema(
 )
 """Columns of both directions."""
 
+_CKPT_ID = re.compile("[0-9a-f]{32}").fullmatch
 _GROUP_BYTES = 4
 _OFFSET_BYTES = 8
 
@@ -237,7 +239,7 @@ def _subtask(header: Mapping[str, Any]) -> SubtaskKey:
 
 
 def _ckpt_id(text: Any) -> str:  # noqa: ANN401
-    if not isinstance(text, str) or len(text) != 32 or set(text) - set("0123456789abcdef"):
+    if not isinstance(text, str) or not _CKPT_ID(text):
         raise ProtocolError(f"a ckpt_id is 32 hexadecimal digits in lower case, not {text!r}")
     return text
 
@@ -328,11 +330,18 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
 
 def ack_reply(request_id: int, reply: AckReply) -> Message:
     """The reply to `ack`."""
-    header = {
-        "outcome": reply.outcome.value,
-        "ckpt_id": reply.ckpt_id,
-        "base_due": reply.base_due,
-        "completed": reply.completed,
-        "completed_version": reply.completed_version,
-    }
-    return ok(request_id, header)
+    # By hand: there is one of these for every store of every task, and nothing in it needs escaping.
+    header = (
+        f'{{"outcome": "{reply.outcome.value}", "ckpt_id": {_text_or_null(reply.ckpt_id)}, '
+        f'"base_due": {"true" if reply.base_due else "false"}, "completed": {_number_or_null(reply.completed)}, '
+        f'"completed_version": {_number_or_null(reply.completed_version)}}}'
+    )
+    return Message(request_id, "ok", header)
+
+
+def _text_or_null(value: str | None) -> str:
+    return "null" if value is None else f'"{value}"'
+
+
+def _number_or_null(value: int | None) -> str:
+    return "null" if value is None else str(value)

@@ -38,41 +38,44 @@ class ChainEntry:
     encoded: bytes | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """State of one store of one subtask at one version.
+    """State of one store of one subtask at one version. Not changed once made.
 
     Args:
         ckpt_id: id of the state, 32 hexadecimal digits.
         rows: rows of the store.
         entries: bases first (after a rescale there can be several), then deltas, oldest first. Empty: no rows.
+
+    Attributes:
+        size: bytes of all segments.
+        base_version: version of the newest base; 0 if the chain begins with its first delta.
+        base_bytes: bytes of the bases; without one, of the first delta, which stands for it.
+        deltas: deltas since, not counting one that stands for a base.
+        inline_bytes: bytes of the segments that `_metadata` itself holds.
     """
 
-    ckpt_id: str
-    rows: int
-    entries: tuple[ChainEntry, ...] = ()
+    __slots__ = ("base_bytes", "base_version", "ckpt_id", "deltas", "entries", "inline_bytes", "rows", "size")
 
-    @property
-    def base_version(self) -> int:
-        """Version of the newest base; 0 if the chain begins with the first delta."""
-        return max((entry.version for entry in self.entries if entry.is_base), default=0)
-
-    @property
-    def base_bytes(self) -> int:
-        """Bytes of the bases; without one, of the first delta, which stands for it."""
-        if self.entries and not self.entries[0].is_base:
-            return self.entries[0].size
-        return sum(entry.size for entry in self.entries if entry.is_base)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all segments."""
-        return sum(entry.size for entry in self.entries)
-
-    @property
-    def inline_bytes(self) -> int:
-        """Bytes of the segments that `_metadata` itself holds."""
-        return sum(len(entry.data) for entry in self.entries if entry.path is None)
+    def __init__(self, ckpt_id: str, rows: int, entries: tuple[ChainEntry, ...] = ()) -> None:
+        self.ckpt_id = ckpt_id
+        self.rows = rows
+        self.entries = entries
+        # Asked for with every ack and several times while a checkpoint is composed, so counted once.
+        size = base_version = base_bytes = deltas = inline_bytes = 0
+        for entry in entries:
+            size += entry.size
+            if entry.is_base:
+                base_version = max(base_version, entry.version)
+                base_bytes += entry.size
+            else:
+                deltas += 1
+            if entry.path is None:
+                inline_bytes += entry.size
+        if entries and not entries[0].is_base:
+            base_bytes = entries[0].size
+            deltas -= 1
+        self.size, self.base_version, self.base_bytes = size, base_version, base_bytes
+        self.deltas, self.inline_bytes = deltas, inline_bytes
 
     def next(
         self, ckpt_id: str, rows: int, delta: ChainEntry | None, base: ChainEntry | None = None, base_version: int = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -170,8 +169,9 @@ def changelog_size(chain: Chain, version: int) -> int:
 
 
 def changelog_id(chain: Chain) -> str:
-    """Identity of the changelog handle of a chain."""
-    return str(uuid.UUID(hex=chain.ckpt_id))
+    """Identity of the changelog handle of a chain: its ckpt id, written as a UUID."""
+    digits = chain.ckpt_id
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def _store_operator(batch: SparkBatch, store: StoreState, chains: Sequence[Chain]) -> OperatorState:

@@ -6,6 +6,7 @@ import hashlib
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from spark_ckpt.completed import CheckpointRecord, MetadataReference, OperatorSummary
 from spark_ckpt.coordinator.batch_state import SegmentTable, SparkBatch, StoreState
@@ -21,6 +22,9 @@ from spark_ckpt.storage import CreateOutcome, Storage
 
 _CREATE_TRIES = 3
 
+_NewEntries: TypeAlias = tuple[ChainEntry | None, ChainEntry | None]
+"""Delta and base that a subtask brings."""
+
 
 @dataclass(slots=True)
 class Draft:
@@ -32,8 +36,9 @@ class Draft:
         started_ms: when it was triggered, in milliseconds since 1970 UTC.
         table: the chains of all subtasks, with the new segments.
         written: files that it has written, relative to `ckpt`.
+        unused: files of acks that it does not need.
         new_bytes: bytes of all its new files.
-        state: the completed checkpoint, once there is only the record to create.
+        batch: the content of its master state.
     """
 
     trigger: Trigger
@@ -41,6 +46,7 @@ class Draft:
     started_ms: int
     table: ChainTable = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
     new_bytes: int = 0
     batch: SparkBatch | None = None
 
@@ -86,23 +92,28 @@ def finalise(job: OpenJob, draft: Draft, base: CheckpointState, now_ms: int) -> 
 def _add_segments(job: OpenJob, draft: Draft, base: CheckpointState) -> None:
     """Puts the new segments into the chains, and their bytes into one file for the deltas and one for the bases."""
     version = draft.trigger.version
+    new: dict[SubtaskKey, _NewEntries] = {}
     deltas: list[tuple[Segment, ChainEntry]] = []
     bases: list[tuple[Segment, ChainEntry]] = []
-    for key, parallelism in _stores(draft.trigger):
-        before = base.table.get(key) or [_NO_STATE] * parallelism
-        chains = []
-        for partition, chain in enumerate(before):
-            ack = draft.acks[SubtaskKey(key.operator_id, key.store, partition)]
-            delta = _new_entry(False, version, ack.delta, deltas)
-            snapshot = ack.base
-            if snapshot is None:
-                chains.append(chain.next(ack.ckpt_id, ack.rows, delta))
-            else:
-                entry = _new_entry(True, snapshot.version, snapshot.segment, bases)
-                chains.append(chain.next(ack.ckpt_id, ack.rows, delta, entry, snapshot.version))
-        draft.table[key] = chains
+    for key, ack in draft.acks.items():
+        snapshot = ack.base
+        base_entry = None if snapshot is None else _new_entry(True, snapshot.version, snapshot.segment, bases)
+        # A base of the very state that is acknowledged makes the delta to it superfluous.
+        has_delta = snapshot is None or snapshot.version < version
+        if not has_delta and ack.delta.path is not None:
+            draft.unused.append(ack.delta.path)
+        new[key] = _new_entry(False, version, ack.delta, deltas) if has_delta else None, base_entry
     _check_files(job.storage, deltas + bases)
-    _place(job, draft, deltas, bases)
+    kept = sum(chain.inline_bytes for chains in base.table.values() for chain in chains)
+    _place(job, draft, deltas, bases, kept)
+    for store, parallelism in _stores(draft.trigger):
+        chains = []
+        for partition, chain in enumerate(base.table.get(store) or [_NO_STATE] * parallelism):
+            key = SubtaskKey(store.operator_id, store.store, partition)
+            ack, (delta, base_entry) = draft.acks[key], new[key]
+            base_version = ack.base.version if ack.base is not None else 0
+            chains.append(chain.next(ack.ckpt_id, ack.rows, delta, base_entry, base_version))
+        draft.table[store] = chains
 
 
 def _new_entry(
@@ -116,11 +127,15 @@ def _new_entry(
 
 
 def _place(
-    job: OpenJob, draft: Draft, deltas: list[tuple[Segment, ChainEntry]], bases: list[tuple[Segment, ChainEntry]]
+    job: OpenJob,
+    draft: Draft,
+    deltas: list[tuple[Segment, ChainEntry]],
+    bases: list[tuple[Segment, ChainEntry]],
+    kept: int,
 ) -> None:
+    """Decides where the bytes go that came with the acks; `kept` bytes of earlier checkpoints are inline already."""
     arrived = sum(segment.size for segment, _ in deltas + bases if segment.path is None)
     draft.new_bytes += sum(segment.size for segment, _ in deltas + bases if segment.path is not None)
-    kept = sum(chain.inline_bytes for chains in draft.table.values() for chain in chains)
     if place(arrived, kept, job.config) is Placement.INLINE:
         for segment, entry in deltas + bases:
             if segment.path is None:

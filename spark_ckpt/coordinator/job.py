@@ -217,6 +217,7 @@ class Job:
             self._tried = True
             pending.withdraw(last)
             raise
+        self._open.cleaner.submit(in_location(path) for path in draft.unused)
         return self._completed(state)
 
     def _completed(self, state: CheckpointState) -> int:
@@ -326,17 +327,13 @@ class Job:
         chain = chain_of(self._base.table, ack.subtask)
         if chain is None:
             return False
-        stands_for_base = bool(chain.entries) and not chain.entries[0].is_base
-        deltas = (
-            sum(1 for entry in chain.entries if not entry.is_base) - stands_for_base + bool(ack.delta.key_groups.size)
-        )
-        base_bytes = chain.base_bytes
+        deltas = chain.deltas + bool(ack.delta.size)
         due = is_base_due(
             ack.subtask.partition,
             ack.version,
             deltas,
-            chain.size - base_bytes + ack.delta.size,
-            base_bytes,
+            chain.size - chain.base_bytes + ack.delta.size,
+            chain.base_bytes,
             self._open.config,
         )
         if not due or ack.version < self._asked.get(ack.subtask, -ASK_AGAIN_AFTER) + ASK_AGAIN_AFTER:

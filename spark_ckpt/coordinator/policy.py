@@ -7,12 +7,10 @@ from enum import Enum
 from spark_ckpt.config import MAX_INLINE_BYTES, MIN_RETAINED, CheckpointConfig
 
 SMALL_BYTES = 16 * 1024
-"""Deltas of fewer bytes than this in all never make a base due by their weight: reading them costs less than a base."""
+"""A base counts as if it had at least this many bytes: reading a few small deltas costs less than writing a base."""
 
 ASK_AGAIN_AFTER = 4
 """Versions after which a store is asked for a base once more, if none came: its executor may be gone."""
-
-_GOLDEN = 0.6180339887498949
 
 
 class Placement(Enum):
@@ -40,9 +38,9 @@ def is_base_due(
 ) -> bool:
     """Whether a subtask should make a new base.
 
-    Two reasons: the chain is long, or the deltas outweigh the base. Subtasks run in step, so both limits are spread:
-    each subtask has its own slot among the batches between half the longest chain and the longest, and its own share of
-    the weight between half of the set one and all of it.
+    Two reasons: the chain is long, or the deltas outweigh the base. Subtasks run in step, so each has a slot of its own
+    among the batches of a cycle, and makes its base there once it has come half the way to a limit. Otherwise all of
+    them would reach their limits in one batch.
 
     Args:
         partition: the subtask.
@@ -52,13 +50,14 @@ def is_base_due(
         base_bytes: bytes of its base.
         config: the limits.
     """
-    if deltas >= config.max_deltas:
+    if not deltas:
+        return False
+    heaviest = max(SMALL_BYTES, config.max_delta_ratio * base_bytes)
+    if deltas >= config.max_deltas or delta_bytes > heaviest:
         return True
-    slots = max(1, config.max_deltas // 2)
-    if deltas >= slots and (version + partition) % slots == 0:
-        return True
-    spread = 0.5 + 0.5 * ((partition + 1) * _GOLDEN % 1.0)
-    return delta_bytes > SMALL_BYTES and delta_bytes > config.max_delta_ratio * spread * base_bytes
+    half_way = max(1, config.max_deltas // 2)
+    cycle = max(1, min(half_way, round(heaviest * deltas / max(1, delta_bytes))))
+    return (version + partition) % cycle == 0 and (deltas >= half_way or 2 * delta_bytes > heaviest)
 
 
 def retained_checkpoints(config: CheckpointConfig) -> int:

@@ -140,11 +140,11 @@ class FsspecStorage(Storage):
         for attempt in range(_RETRIES + 1):
             try:
                 return call()
-            except FileNotFoundError as e:
+            except FileNotFoundError as e:  # noqa: PERF203
                 raise StateFileNotFoundError(self.describe(name)) from e
             except PermissionError as e:
                 raise StorageError(self.describe(name), operation, e) from e
-            except Exception as e:  # noqa: PERF203  # clients raise their libraries' errors as well as OSError
+            except Exception as e:  # clients raise their libraries' errors as well as OSError
                 if attempt == _RETRIES:
                     raise StorageError(self.describe(name), operation, f"{e} ({attempt + 1} tries)") from e
                 self._clock.sleep(pause)
