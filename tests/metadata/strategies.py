@@ -22,7 +22,11 @@ JAVA_NAME = (
 ).map(lambda text: text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass"))
 """Any text that Java knows, lone surrogates too. To Java two that make a pair are one character, so here they are."""
 
-PATH = st.from_regex(r"(s3://b|hdfs://n:9000|file:|)/[a-z0-9]{1,8}(/[a-zA-Z0-9._-]{1,8}){0,3}", fullmatch=True)
+PATH = st.from_regex(
+    r"(s3://b|hdfs://n:9000|file:|)/[a-z0-9]{1,8}(/[a-zA-Z0-9][a-zA-Z0-9._-]{0,7}){0,3}", fullmatch=True
+)
+"""Paths that Flink reports as they are; it resolves components such as `..` and leaves out empty ones."""
+
 RELATIVE_PATH = st.from_regex(r"(\.\./)?[a-z0-9]{1,8}(/[a-z0-9]{1,8}){0,2}", fullmatch=True)
 BYTES = st.binary(max_size=80)
 OFFSETS = st.lists(I64, max_size=5).map(tuple)

@@ -87,18 +87,19 @@ def assert_flink_agrees(path: Path, verdict: Verdict | None = None) -> metadata.
     assert verdict.metadata is not None
     ours = metadata.load(path)
     expected = report(ours)
-    assert without_invented_ids({key: verdict.metadata[key] for key in expected}, expected) == expected
+    different = differences({key: verdict.metadata[key] for key in expected}, expected, "")
+    assert not different, f"{path}:\n" + "\n".join(different)
     return ours
 
 
-def without_invented_ids(flinks: Any, ours: Any) -> Any:
-    """Flink's report without the state handle ids that Flink invents while loading: those that our report lacks."""
+def differences(flinks: Any, ours: Any, where: str) -> list[str]:
+    """Where the reports differ. A state handle id that ours lacks is none: Flink invents those while loading."""
     if isinstance(flinks, dict) and isinstance(ours, dict):
-        return {
-            key: without_invented_ids(value, ours.get(key))
-            for key, value in flinks.items()
-            if key != "stateHandleId" or key in ours
-        }
+        invented = {"stateHandleId"} - ours.keys()
+        if (keys := flinks.keys() - invented) != ours.keys():
+            return [f"{where}: Flink has {sorted(keys)}, we have {sorted(ours)}"]
+        return [found for key in ours for found in differences(flinks[key], ours[key], f"{where}.{key}")]
     if isinstance(flinks, list) and isinstance(ours, list) and len(flinks) == len(ours):
-        return [without_invented_ids(*pair) for pair in zip(flinks, ours, strict=True)]
-    return flinks
+        pairs = enumerate(zip(flinks, ours, strict=True))
+        return [found for index, pair in pairs for found in differences(*pair, f"{where}[{index}]")]
+    return [] if flinks == ours else [f"{where}: Flink has {flinks!r}, we have {ours!r}"]
