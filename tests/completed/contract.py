@@ -1,0 +1,220 @@
+"""What every completed-checkpoint store must keep to (Flink: `CompletedCheckpointStoreTest`); a subclass per store."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+
+import pytest
+
+from spark_ckpt.completed import CompletedCheckpointStore, JobStatus
+from spark_ckpt.errors import FencedError
+from tests.completed.making import add
+
+
+class CompletedCheckpointStoreContract(ABC):
+    @abstractmethod
+    def open_store(self, name: str = "a") -> CompletedCheckpointStore:
+        """A store of another driver on one and the same location, neither recovered nor claimed."""
+
+    def claimed(self, name: str = "a") -> CompletedCheckpointStore:
+        store = self.open_store(name)
+        store.recover()
+        store.claim()
+        return store
+
+    def test_a_new_location_has_no_checkpoints(self) -> None:
+        store = self.open_store()
+        store.recover()
+        assert store.all() == []
+        assert store.latest() is None
+        assert store.number_of_retained_checkpoints() == 0
+
+    def test_recovering_changes_nothing(self) -> None:
+        first = self.claimed()
+        add(first, 1)
+        other = self.open_store("b")
+        other.recover()
+        other.recover()
+        add(first, 2)
+
+    def test_what_was_added_is_found_again(self) -> None:
+        store = self.claimed()
+        added = [add(store, version) for version in (1, 2, 3)]
+        other = self.open_store("b")
+        other.recover()
+        assert other.all() == added == store.all()
+        assert other.latest() == added[-1]
+
+    def test_ids_are_one_ascending_sequence_of_claims_and_checkpoints(self) -> None:
+        ids = []
+        for name in "abc":
+            store = self.open_store(name)
+            store.recover()
+            ids.append(store.claim().id)
+            ids += [add(store, version).id for version in (1, 2)]
+        assert ids == list(range(ids[0], ids[0] + 9))
+
+    def test_the_newest_is_that_with_the_highest_number(self) -> None:
+        store = self.claimed()
+        added = [add(store, version) for version in range(1, 13)]
+        assert {len(str(checkpoint.id)) for checkpoint in added} == {1, 2}
+        other = self.open_store("b")
+        other.recover()
+        assert other.latest() == added[-1]
+        assert [checkpoint.id for checkpoint in other.all()] == sorted(checkpoint.id for checkpoint in added)
+
+    def test_the_newest_of_a_version_is_found(self) -> None:
+        store = self.claimed()
+        add(store, 1)
+        again = add(store, 1)
+        add(store, 2)
+        assert store.latest_of_version(1) == again
+        assert store.latest_of_version(3) is None
+
+    def test_each_claim_has_a_higher_generation(self) -> None:
+        generations = [self.claimed(name).generation for name in "abcd"]
+        assert generations == sorted(set(generations))
+
+    def test_after_another_claim_nothing_can_be_added_any_more(self) -> None:
+        first = self.claimed("a")
+        kept = add(first, 1)
+        second = self.claimed("b")
+        with pytest.raises(FencedError) as caught:
+            add(first, 2)
+        assert caught.value.generation == first.generation
+        assert caught.value.owner_generation == second.generation
+        assert "host-b" in caught.value.owner
+        assert "host-b" in str(caught.value)
+        for _ in range(2):
+            with pytest.raises(FencedError):
+                add(first, 2)
+        assert second.all() == [kept]
+        add(second, 2)
+
+    def test_after_another_claim_settling_and_asking_for_ownership_fail_too(self) -> None:
+        first = self.claimed("a")
+        first.check_owner()
+        self.claimed("b")
+        with pytest.raises(FencedError):
+            first.check_owner()
+        with pytest.raises(FencedError):
+            first.settle()
+        with pytest.raises(FencedError):
+            add(first, 1)
+
+    def test_an_owner_that_was_shut_out_may_claim_anew(self) -> None:
+        first, second = self.claimed("a"), self.claimed("b")
+        with pytest.raises(FencedError):
+            add(first, 1)
+        first.recover()
+        first.claim()
+        add(first, 1)
+        with pytest.raises(FencedError):
+            add(second, 1)
+
+    def test_a_zombie_that_comes_back_late_adds_nothing(self) -> None:
+        zombie = self.claimed("zombie")
+        add(zombie, 1)
+        second = self.claimed("b")
+        for version in range(2, 12):
+            add(second, version)
+            if version > 4:
+                second.subsume(second.all()[0])
+        with pytest.raises(FencedError):
+            add(zombie, 2)
+        other = self.open_store("c")
+        other.recover()
+        assert {checkpoint.generation for checkpoint in other.all()} == {second.generation}
+        assert other.all() == second.all()
+
+    def test_of_many_claims_at_once_the_last_one_owns(self) -> None:
+        stores = [self.open_store(f"d{i}") for i in range(6)]
+        for store in stores:
+            store.recover()
+        barrier = threading.Barrier(len(stores))
+
+        def claim(store: CompletedCheckpointStore) -> None:
+            barrier.wait()
+            store.claim()
+
+        threads = [threading.Thread(target=claim, args=(store,)) for store in stores]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        generations = [store.generation for store in stores]
+        assert len(set(generations)) == len(stores)
+        stores.sort(key=lambda store: store.generation)
+        for store in stores[:-1]:
+            with pytest.raises(FencedError):
+                add(store, 1)
+        add(stores[-1], 1)
+
+    def test_what_is_subsumed_is_not_found_again(self) -> None:
+        store = self.claimed()
+        first, second = add(store, 1), add(store, 2)
+        store.subsume(first)
+        assert store.all() == [second]
+        other = self.open_store("b")
+        other.recover()
+        assert other.all() == [second]
+
+    def test_a_second_store_leaves_what_the_first_has(self) -> None:
+        first = self.claimed("a")
+        added = add(first, 1)
+        second = self.claimed("b")
+        second.shutdown(JobStatus.SUSPENDED)
+        third = self.open_store("c")
+        third.recover()
+        assert third.all() == [added]
+
+    @pytest.mark.parametrize("status", list(JobStatus))
+    def test_shutdown_keeps_unless_told_to_discard(self, status: JobStatus) -> None:
+        store = self.claimed()
+        added = add(store, 1)
+        assert store.shutdown(status) == []
+        other = self.open_store("b")
+        other.recover()
+        assert other.all() == [added]
+
+    def test_a_finished_query_may_discard(self) -> None:
+        store = self.claimed()
+        added = [add(store, 1), add(store, 2)]
+        assert store.shutdown(JobStatus.FINISHED, discard=True) == added
+        other = self.open_store("b")
+        other.recover()
+        assert other.all() == []
+
+    def test_a_suspended_query_keeps_even_if_told_to_discard(self) -> None:
+        store = self.claimed()
+        added = add(store, 1)
+        assert store.shutdown(JobStatus.SUSPENDED, discard=True) == []
+        other = self.open_store("b")
+        other.recover()
+        assert other.all() == [added]
+
+    def test_a_driver_that_was_shut_out_discards_nothing(self) -> None:
+        first = self.claimed("a")
+        added = add(first, 1)
+        second = self.claimed("b")
+        with pytest.raises(FencedError):
+            first.shutdown(JobStatus.FINISHED, discard=True)
+        second.recover()
+        assert second.all() == [added]
+
+    def test_nothing_is_added_before_the_claim_or_after_the_shutdown(self) -> None:
+        store = self.open_store()
+        store.recover()
+        with pytest.raises(RuntimeError):
+            add(store, 1)
+        store.claim()
+        store.shutdown(JobStatus.FINISHED)
+        with pytest.raises(RuntimeError):
+            add(store, 1)
+
+    def test_the_counter_names_the_next_id(self) -> None:
+        store = self.claimed()
+        expected = store.counter.get()
+        assert add(store, 1).id == expected
+        assert store.counter.get() == expected + 1

@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from spark_ckpt.completed import (
+    CheckpointRecord,
+    CompletedCheckpointStore,
+    FilesystemCheckpointIDCounter,
+    FilesystemCompletedCheckpointStore,
+    JobStatus,
+    encode_record,
+)
+from spark_ckpt.completed.filesystem import CLAIM_GRACE_MS
+from spark_ckpt.errors import CorruptRecordError, FencedError, StorageError, UnknownOutcomeError
+from spark_ckpt.storage import LocalStorage, Storage
+from tests.completed.contract import CompletedCheckpointStoreContract
+from tests.completed.making import add, owner, record
+from tests.storage.faulty import Fault, FaultyStorage
+from tests.storage.test_remote import NoClock, memory_storage
+
+
+class TestFilesystemStoreOnALocalDisk(CompletedCheckpointStoreContract):
+    @pytest.fixture(autouse=True)
+    def _location(self, tmp_path: Path) -> None:
+        self.path = tmp_path
+
+    def open_store(self, name: str = "a") -> CompletedCheckpointStore:
+        return FilesystemCompletedCheckpointStore(LocalStorage(self.path), owner(name), clock=NoClock())
+
+
+class TestFilesystemStoreOnAnObjectStore(CompletedCheckpointStoreContract):
+    @pytest.fixture(autouse=True)
+    def _location(self) -> None:
+        self.storage = memory_storage()
+
+    def open_store(self, name: str = "a") -> CompletedCheckpointStore:
+        return FilesystemCompletedCheckpointStore(self.storage, owner(name), clock=NoClock())
+
+
+class TestFilesystemStoreWhoseAnswersGetLost(CompletedCheckpointStoreContract):
+    """Every third create is done, and its outcome is reported as unknown."""
+
+    @pytest.fixture(autouse=True)
+    def _location(self, tmp_path: Path) -> None:
+        self.path = tmp_path
+
+    def open_store(self, name: str = "a") -> CompletedCheckpointStore:
+        storage = FaultyStorage(LocalStorage(self.path))
+        creates = 0
+
+        def before(operation: str, name: str) -> None:
+            nonlocal creates
+            creates += operation == "create"
+            if operation == "create" and creates % 3 == 0:
+                storage.fail("create", ".", Fault.LOST_ANSWER)
+
+        storage.before = before
+        return FilesystemCompletedCheckpointStore(storage, owner(name), clock=NoClock())
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> FaultyStorage:
+    return FaultyStorage(LocalStorage(tmp_path))
+
+
+def claimed(storage: Storage, name: str = "a", clock: NoClock | None = None) -> FilesystemCompletedCheckpointStore:
+    store = FilesystemCompletedCheckpointStore(storage, owner(name), clock=clock or NoClock())
+    store.recover()
+    store.claim()
+    return store
+
+
+def stored(storage: Storage) -> list[CheckpointRecord]:
+    store = FilesystemCompletedCheckpointStore(storage, owner("reader"), clock=NoClock())
+    store.recover()
+    return store.all()
+
+
+RECORD_2 = r"0{19}2\.json"
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.LOST_REQUEST, Fault.EXISTS_AFTER_DONE])
+def test_an_unknown_outcome_is_found_out_by_reading_back(storage: FaultyStorage, fault: Fault) -> None:
+    store = claimed(storage)
+    storage.fail("create", RECORD_2, fault)
+    added = add(store, 1)
+    assert stored(storage) == [added]
+    assert add(store, 2).id == added.id + 1
+
+
+def test_a_request_that_arrives_late_is_not_completed_twice(storage: FaultyStorage) -> None:
+    store = claimed(storage)
+    storage.fail("create", RECORD_2, Fault.LATE)
+    added = add(store, 1)
+    storage.deliver()
+    assert stored(storage) == [added]
+
+
+def test_an_outcome_that_stays_unknown_is_said_to_be(storage: FaultyStorage) -> None:
+    store = claimed(storage)
+    storage.fail("create", RECORD_2, Fault.LOST_REQUEST, times=100)
+    with pytest.raises(UnknownOutcomeError, match=r"0{19}2\.json"):
+        add(store, 1)
+    assert store.all() == []
+    with pytest.raises(UnknownOutcomeError):
+        add(store, 1)
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_an_unknown_outcome_is_settled_before_anything_else(storage: FaultyStorage, arrives: bool) -> None:
+    store = claimed(storage)
+    storage.fail("create", RECORD_2, Fault.LATE, times=4)
+    with pytest.raises(UnknownOutcomeError):
+        add(store, 1)
+    if arrives:
+        storage.deliver()
+    settled = store.settle()
+    assert settled is not None
+    assert settled.version == 1
+    assert stored(storage) == [settled] == store.all()
+    assert store.settle() is None
+    storage.deliver()
+    assert add(store, 2).id == settled.id + 1
+
+
+def test_an_unknown_outcome_may_turn_out_to_be_lost(storage: FaultyStorage) -> None:
+    first = claimed(storage, "a")
+    storage.fail("create", RECORD_2, Fault.LOST_REQUEST, times=4)
+    with pytest.raises(UnknownOutcomeError):
+        add(first, 1)
+    second = claimed(storage, "b")
+    with pytest.raises(FencedError, match="host-b"):
+        first.settle()
+    assert second.all() == []
+
+
+def test_a_certain_failure_after_an_unknown_outcome_leaves_it_unknown(storage: FaultyStorage) -> None:
+    store = claimed(storage)
+    storage.fail("create", RECORD_2, Fault.LATE)
+    storage.fail("create", RECORD_2, Fault.ERROR, times=3)
+    with pytest.raises(UnknownOutcomeError):
+        add(store, 1)
+
+
+def test_a_certain_failure_can_be_tried_again(storage: FaultyStorage) -> None:
+    store = claimed(storage)
+    storage.fail("create", RECORD_2, Fault.ERROR)
+    with pytest.raises(StorageError, match="injected"):
+        add(store, 1)
+    assert store.settle() is None
+    assert add(store, 1).id == 2
+
+
+def test_a_claim_whose_answer_is_lost_counts(storage: FaultyStorage) -> None:
+    storage.fail("create", r"0{19}1\.json", Fault.LOST_ANSWER)
+    store = claimed(storage)
+    assert store.generation == 1
+    assert store.counter.get() == 2
+
+
+def test_claims_of_drivers_in_a_race_go_on_to_the_next_id(storage: FaultyStorage, tmp_path: Path) -> None:
+    rivals: list[FilesystemCompletedCheckpointStore] = []
+
+    def before(operation: str, name: str) -> None:
+        if operation == "create" and len(rivals) < 3:
+            rivals.append(claimed(LocalStorage(tmp_path), f"rival{len(rivals)}"))
+
+    storage.before = before
+    store = claimed(storage)
+    assert len(rivals) == 3
+    assert store.generation == 4
+    assert [claim.generation for claim in store.claims()] == [1, 2, 3, 4]
+
+
+def test_recovery_reads_until_two_listings_agree(storage: FaultyStorage, tmp_path: Path) -> None:
+    writer = claimed(LocalStorage(tmp_path), "writer")
+    first = add(writer, 1)
+    second = add(writer, 2)
+    steps: Iterator[Callable[[], object]] = iter([lambda: writer.subsume(first), lambda: add(writer, 3)])
+
+    def before(operation: str, name: str) -> None:
+        if operation == "read":
+            next(steps, lambda: None)()
+
+    storage.before = before
+    assert [checkpoint.version for checkpoint in stored(storage)] == [2, 3]
+    assert second.version == 2
+
+
+def test_a_log_that_never_stands_still_is_a_typed_error(storage: FaultyStorage, tmp_path: Path) -> None:
+    writer = claimed(LocalStorage(tmp_path), "writer")
+    versions = iter(range(1, 1000))
+
+    def before(operation: str, name: str) -> None:
+        if operation == "list":
+            add(writer, next(versions))
+
+    storage.before = before
+    with pytest.raises(StorageError, match="changed during each"):
+        stored(storage)
+
+
+def test_recovery_counts_from_the_last_number_whatever_is_missing_below(storage: FaultyStorage) -> None:
+    store = claimed(storage)
+    for version in range(1, 6):
+        add(store, version)
+    for checkpoint in store.all()[:-1]:
+        store.subsume(checkpoint)
+    assert claimed(storage, "b").claims()[-1].id == 7
+
+
+def test_other_files_in_the_directory_are_left_alone(storage: FaultyStorage, tmp_path: Path) -> None:
+    store = claimed(storage)
+    added = add(store, 1)
+    directory = tmp_path / "ckpt" / "completed"
+    for name in (".00000000000000000009.json.crc", "9.json", "notes.txt", "00000000000000000009.json.bak"):
+        (directory / name).write_text("x")
+    assert stored(storage) == [added]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda data: b"",
+    "cut off": lambda data: data[: len(data) // 2],
+    "no JSON": lambda data: b"\x00" * len(data),
+    "no object": lambda data: b"[]",
+    "another digit": lambda data: data.replace(b'"rows": 10', b'"rows": 11'),
+    "another format": lambda data: data.replace(b'"format": 1', b'"format": 2'),
+    "a field less": lambda data: json.dumps(
+        {key: value for key, value in json.loads(data).items() if key != "version"}
+    ).encode(),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_record_is_named_with_what_to_do(storage: FaultyStorage, tmp_path: Path, damage: str) -> None:
+    add(claimed(storage), 1)
+    file = tmp_path / "ckpt" / "completed" / f"{2:020d}.json"
+    file.write_bytes(DAMAGES[damage](file.read_bytes()))
+    with pytest.raises(CorruptRecordError, match="Move the file aside") as caught:
+        stored(storage)
+    assert caught.value.path == str(file)
+
+
+def test_a_record_under_another_number_is_refused(storage: FaultyStorage, tmp_path: Path) -> None:
+    add(claimed(storage), 1)
+    directory = tmp_path / "ckpt" / "completed"
+    (directory / f"{2:020d}.json").rename(directory / f"{5:020d}.json")
+    with pytest.raises(CorruptRecordError, match="the record of id 2"):
+        stored(storage)
+
+
+def test_generations_that_go_back_are_refused(storage: FaultyStorage) -> None:
+    claimed(storage, "a")
+    claimed(storage, "b")
+    storage.write_atomic(f"ckpt/completed/{3:020d}.json", encode_record(record(3, 1, generation=1)))
+    with pytest.raises(CorruptRecordError, match="generation 1 after generation 2"):
+        stored(storage)
+
+
+def test_claims_are_kept_for_the_grace_time_and_the_newest_for_ever(storage: FaultyStorage) -> None:
+    clock = NoClock()
+    claimed(storage, "a", clock)
+    clock.now += CLAIM_GRACE_MS - 1000
+    claimed(storage, "b", clock)
+    assert [claim.id for claim in claimed(storage, "c", clock).claims()] == [1, 2, 3]
+    clock.now += 2000
+    assert [claim.id for claim in claimed(storage, "d", clock).claims()] == [2, 3, 4]
+    clock.now += 2 * CLAIM_GRACE_MS
+    store = claimed(storage, "e", clock)
+    assert [claim.id for claim in store.claims()] == [5]
+    assert store.generation == 5
+
+
+class TestFilesystemCheckpointIDCounter:
+    def test_counts(self) -> None:
+        counter = FilesystemCheckpointIDCounter()
+        assert [counter.get(), counter.get_and_increment(), counter.get_and_increment(), counter.get()] == [1, 1, 2, 3]
+        counter.set_count(17)
+        assert counter.get_and_increment() == 17
+        counter.shutdown(JobStatus.FINISHED)
+
+    def test_never_goes_back(self) -> None:
+        counter = FilesystemCheckpointIDCounter()
+        counter.set_count(5)
+        with pytest.raises(ValueError, match="id 4 lies before 5"):
+            counter.set_count(4)

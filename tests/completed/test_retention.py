@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_ckpt.completed import CheckpointRecord, select_subsumed
+from tests.completed.making import record
+
+
+def log(*versions: int) -> list[CheckpointRecord]:
+    return [record(checkpoint_id, version) for checkpoint_id, version in enumerate(versions, 2)]
+
+
+def dropped(retained: int, *versions: int) -> list[tuple[int, int]]:
+    return [(checkpoint.id, checkpoint.version) for checkpoint in select_subsumed(log(*versions), retained)]
+
+
+def test_drops_the_oldest_beyond_the_retained_number() -> None:
+    assert dropped(2, 1, 2, 3, 4) == [(2, 1), (3, 2)]
+    assert dropped(3, 1, 2, 3) == []
+    assert dropped(3) == []
+
+
+def test_keeps_the_one_before_the_newest_whatever_is_retained() -> None:
+    assert dropped(1, 1, 2, 3) == [(2, 1)]
+
+
+def test_drops_first_what_a_later_run_has_repeated() -> None:
+    assert dropped(2, 1, 2, 2) == [(3, 2)]
+    assert dropped(3, 4, 5, 6, 6) == [(4, 6)]
+
+
+def test_keeps_the_version_before_the_newest_over_newer_ones_that_were_rolled_back() -> None:
+    # Versions 6 and 7 belong to a run that was rolled back to version 5.
+    assert dropped(2, 5, 6, 7, 6) == [(3, 6), (4, 7)]
+
+
+@given(st.lists(st.integers(1, 8), max_size=12), st.integers(1, 5))
+def test_never_drops_the_newest_nor_the_newest_of_the_version_before(versions: list[int], retained: int) -> None:
+    records = log(*versions)
+    drop = select_subsumed(records, retained)
+    assert len(set(drop)) == len(drop)
+    left = [checkpoint for checkpoint in records if checkpoint not in drop]
+    if records:
+        newest = records[-1]
+        assert newest in left
+        before = [checkpoint for checkpoint in records if checkpoint.version == newest.version - 1]
+        assert not before or before[-1] in left
+        assert len(left) >= min(retained, len(records))
+        assert len(left) <= max(2, retained)

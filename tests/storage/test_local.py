@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StorageError
+from spark_ckpt.storage import CreateOutcome, LocalStorage, Storage
+from tests.storage.contract import StorageContract
+
+
+class TestLocalStorage(StorageContract):
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> Storage:
+        return LocalStorage(tmp_path / "location")
+
+
+class TestLocalStorageThatIsNotDurable(StorageContract):
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> Storage:
+        return LocalStorage(tmp_path / "location", durable=False)
+
+
+def _race(directory: str, contender: int, rounds: int) -> list[int]:
+    storage = LocalStorage(directory)
+    return [
+        round_
+        for round_ in range(rounds)
+        if storage.create_exclusive(f"race/{round_}", b"%d" % contender * 500).outcome is CreateOutcome.WON
+    ]
+
+
+def test_of_several_processes_one_wins_each_race(tmp_path: Path) -> None:
+    rounds = 150
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        won = pool.starmap(_race, [(str(tmp_path), contender, rounds) for contender in range(4)])
+    assert sorted(round_ for rounds_won in won for round_ in rounds_won) == list(range(rounds))
+    for contender, rounds_won in enumerate(won):
+        for round_ in rounds_won:
+            assert (tmp_path / "race" / str(round_)).read_bytes() == b"%d" % contender * 500
+
+
+def test_leaves_no_temporary_files(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    storage.write_atomic("a/one", b"1")
+    storage.create_exclusive("a/two", b"2")
+    storage.create_exclusive("a/two", b"3")
+    assert sorted(os.listdir(tmp_path / "a")) == ["one", "two"]
+
+
+def test_does_not_list_files_that_are_being_written(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    storage.write_atomic("a/one", b"1")
+    (tmp_path / "a" / ".tmp-abc").write_bytes(b"half")
+    assert [file.name for file in storage.list("a")] == ["one"]
+
+
+def test_deletes_the_checksum_file_that_hadoop_puts_beside_a_file(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    storage.write_atomic("a/one", b"1")
+    (tmp_path / "a" / ".one.crc").write_bytes(b"crc")
+    storage.delete("a/one")
+    assert os.listdir(tmp_path / "a") == []
+
+
+def test_a_repeated_link_that_finds_itself_has_won(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = os.link
+
+    def link_whose_answer_is_lost(source: Path, target: Path) -> None:
+        link(source, target)
+        raise FileExistsError(errno.EEXIST, "File exists", str(target))
+
+    monkeypatch.setattr(os, "link", link_whose_answer_is_lost)
+    assert LocalStorage(tmp_path).create_exclusive("a/file", b"mine").outcome is CreateOutcome.WON
+
+
+def test_a_mount_without_hard_links_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_link(source: Path, target: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_link)
+    with pytest.raises(ExclusiveCreateUnsupportedError, match="no hard links"):
+        LocalStorage(tmp_path).create_exclusive("a/file", b"mine")
+    assert os.listdir(tmp_path / "a") == []
+
+
+def test_an_input_output_error_leaves_the_outcome_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(source: Path, target: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "link", fail)
+    result = LocalStorage(tmp_path).create_exclusive("a/file", b"mine")
+    assert result.outcome is CreateOutcome.UNKNOWN
+    assert isinstance(result.cause, OSError)
+
+
+def test_a_full_disk_is_a_typed_error_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    storage = LocalStorage(tmp_path)
+    for write in (storage.write_atomic, storage.create_exclusive):
+        with pytest.raises(StorageError, match="a/file: No space left") as caught:
+            write("a/file", b"x")
+        assert caught.value.path == str(tmp_path / "a" / "file")
+    assert os.listdir(tmp_path / "a") == []
+
+
+def test_a_location_below_a_file_is_a_typed_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError, match="file"):
+        LocalStorage(tmp_path / "file").write_atomic("a/b", b"x")

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StorageError
+from spark_ckpt.storage import CreateOutcome, FsspecStorage, Storage
+from tests.storage.contract import StorageContract
+
+
+class NoClock:
+    """A clock whose sleep takes no time."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+        self.now = 1_000_000
+
+    def now_ms(self) -> int:
+        self.now += 1
+        return self.now
+
+    def monotonic(self) -> float:
+        return self.now / 1000
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+def memory_storage() -> FsspecStorage:
+    root = f"/{uuid.uuid4().hex}"
+    return FsspecStorage(MemoryFileSystem(), root, f"memory:/{root}", NoClock())
+
+
+class TestMemoryStorage(StorageContract):
+    @pytest.fixture
+    def storage(self) -> Storage:
+        return memory_storage()
+
+
+class Flaky(MemoryFileSystem):  # type: ignore[misc]
+    """Fails as often as told, with the error told."""
+
+    cachable = False
+
+    def __init__(self, error: Exception, times: int) -> None:
+        super().__init__()
+        self.error, self.times = error, times
+
+    def _fail(self) -> None:
+        if self.times:
+            self.times -= 1
+            raise self.error
+
+    def cat_file(self, *args: Any, **kwargs: Any) -> bytes:
+        self._fail()
+        return bytes(super().cat_file(*args, **kwargs))
+
+    def pipe_file(self, *args: Any, **kwargs: Any) -> None:
+        self._fail()
+        super().pipe_file(*args, **kwargs)
+
+
+def flaky(error: Exception, times: int) -> tuple[FsspecStorage, NoClock]:
+    clock = NoClock()
+    return FsspecStorage(Flaky(error, times), f"/{uuid.uuid4().hex}", "memory://flaky", clock), clock
+
+
+def test_transient_errors_are_retried_with_growing_pauses() -> None:
+    storage, clock = flaky(ConnectionError("reset"), 0)
+    storage.write_atomic("file", b"x")
+    assert isinstance(storage._fs, Flaky)
+    storage._fs.times = 3
+    assert storage.read("file") == b"x"
+    assert clock.slept == [0.2, 0.4, 0.8]
+
+
+def test_errors_that_stay_are_reported_after_a_bounded_number_of_tries() -> None:
+    storage, clock = flaky(TimeoutError("slow"), 100)
+    with pytest.raises(StorageError, match=r"write memory://flaky/file: slow \(4 tries\)"):
+        storage.write_atomic("file", b"x")
+    assert len(clock.slept) == 3
+
+
+def test_a_refusal_is_not_retried() -> None:
+    storage, clock = flaky(PermissionError("denied"), 100)
+    with pytest.raises(StorageError, match="denied"):
+        storage.write_atomic("file", b"x")
+    with pytest.raises(StorageError, match="denied"):
+        storage.create_exclusive("file", b"x")
+    assert clock.slept == []
+
+
+def test_an_error_after_the_request_left_makes_the_outcome_unknown() -> None:
+    storage, _ = flaky(TimeoutError("slow"), 1)
+    result = storage.create_exclusive("file", b"x")
+    assert result.outcome is CreateOutcome.UNKNOWN
+    assert isinstance(result.cause, TimeoutError)
+
+
+class IgnoresTheCondition(MemoryFileSystem):  # type: ignore[misc]
+    cachable = False
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+        super().pipe_file(path, value, **kwargs)
+
+
+def test_the_probe_refuses_a_server_that_ignores_the_condition() -> None:
+    storage = FsspecStorage(IgnoresTheCondition(), "/bucket", "s3://bucket")
+    with pytest.raises(ExclusiveCreateUnsupportedError, match="s3://bucket"):
+        storage.probe("probe")
+    assert not storage.exists("probe")
+
+
+def test_the_probe_leaves_nothing() -> None:
+    storage = memory_storage()
+    storage.probe("a/probe")
+    assert list(storage.list("a")) == []
