@@ -1,0 +1,101 @@
+"""The main job, end to end. Run it with `make demo`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.demo import data
+from benchmarks.demo.compare import Verdict
+from benchmarks.demo.display import Display
+from benchmarks.demo.layout import Layout
+from benchmarks.demo.queries import QUERIES
+from benchmarks.demo.session import PROVIDERS, REPOSITORY
+from benchmarks.demo.supervisor import DriverFailedError, Supervisor
+
+INSPECTED = "weather"
+
+
+def main() -> int:
+    """Stream a year of flights through three stateful queries, kill the driver on the way, and check every row."""
+    arguments = _arguments()
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    began = time.monotonic()
+    layout = Layout(arguments.work.resolve())
+    shutil.rmtree(layout.work, ignore_errors=True)
+    rows = data.prepare(layout.feed, arguments.days_per_file)
+    console.print(
+        f"{sum(rows) - 1:,} flights and the weather in {len(rows)} files each, into Delta tables below {layout.work}"
+    )
+    try:
+        with Display(console, rows) as display:
+            supervisor = Supervisor(layout, arguments.provider, len(rows), arguments.kills, display)
+            kills = supervisor.run()
+    except DriverFailedError as error:
+        console.print(str(error), markup=False)
+        return 1
+    verdicts = _judge(console, layout)
+    _show_verdicts(console, verdicts)
+    if arguments.provider == "ckpt":
+        _show_checkpoints(console, layout)
+    good = all(verdict.equal for verdict in verdicts) and len(kills) >= arguments.kills
+    result = "[bold green]equal[/], to the row" if good else "[bold red]NOT as it has to be[/]"
+    console.print(f"\n{len(kills)} kills in the middle of a batch, {time.monotonic() - began:.0f} s: {result}")
+    return 0 if good else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.demo", description=main.__doc__)
+    parser.add_argument("--work", type=Path, default=REPOSITORY / "build" / "demo", help="is emptied first")
+    parser.add_argument("--provider", choices=PROVIDERS, default="ckpt", help="state-store provider (default: ours)")
+    parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--days-per-file", type=int, default=21)
+    return parser.parse_args()
+
+
+def _judge(console: Console, layout: Layout) -> list[Verdict]:
+    command = [sys.executable, "-m", "benchmarks.demo.compare", "--work", str(layout.work)]
+    command += ["--result", str(layout.verdicts)]
+    with layout.judge_log.open("wb") as log, console.status("comparing with the batch answer"):
+        code = subprocess.run(command, cwd=REPOSITORY, stdout=log, stderr=subprocess.STDOUT).returncode
+    if code != 0:
+        raise SystemExit(f"the comparison failed: see {layout.judge_log}")
+    return [Verdict(**verdict) for verdict in json.loads(layout.verdicts.read_text(encoding="utf-8"))]
+
+
+def _show_verdicts(console: Console, verdicts: list[Verdict]) -> None:
+    titles = {query.name: query.title for query in QUERIES}
+    table = Table(title="Stream against batch", title_justify="left")
+    table.add_column("result")
+    for heading in ("rows streamed", "rows of the batch answer", "missing", "surplus"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for verdict in verdicts:
+        counts = (verdict.streamed, verdict.expected, verdict.missing, verdict.surplus)
+        mark = "[green]equal[/]" if verdict.equal else "[red]DIFFERENT[/]"
+        table.add_row(titles[verdict.query], *(f"{count:,}" for count in counts), mark)
+    console.print(table)
+    for verdict in verdicts:
+        for example in verdict.examples:
+            console.print(f"{verdict.query}: {example}", markup=False)
+
+
+def _show_checkpoints(console: Console, layout: Layout) -> None:
+    """What the command line shows of the checkpoints that are left."""
+    commands = [["list", str(layout.checkpoint(query.name))] for query in QUERIES]
+    commands.append(["inspect", str(layout.checkpoint(INSPECTED))])
+    for command in commands:
+        console.print(f"\n[bold]$ spark-ckpt {' '.join(command)}[/]", soft_wrap=True)
+        subprocess.run([str(Path(sys.executable).with_name("spark-ckpt")), *command], check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

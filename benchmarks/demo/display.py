@@ -1,0 +1,60 @@
+"""What the demo shows while it runs: a bar per query and a line per event."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from benchmarks.demo.queries import QUERIES
+from benchmarks.demo.supervisor import Kill, QueryState
+
+
+class Display:
+    """Progress on a terminal; without one, the lines alone."""
+
+    def __init__(self, console: Console, rows: tuple[int, ...]) -> None:
+        self._console = console
+        self._rows = rows
+        self._kills = 0
+        self._progress = Progress(
+            TextColumn("{task.description:<32}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("rows  {task.fields[batches]:>3} batches"),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        self._tasks: dict[str, TaskID] = {
+            query.name: self._progress.add_task(query.title, total=sum(rows), batches=0) for query in QUERIES
+        }
+
+    def __enter__(self) -> Display:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def started(self, start: int) -> None:
+        """Say that a driver starts."""
+        self._console.print("starting the driver" if start == 1 else f"starting the driver again (start {start})")
+
+    def progressed(self, states: list[QueryState]) -> None:
+        """Move the bars."""
+        for state in states:
+            done = sum(self._rows[: state.files])
+            self._progress.update(self._tasks[state.name], completed=done, batches=state.batches.committed + 1)
+
+    def resumed(self, start: int, seconds: float) -> None:
+        """Say how long the restart took."""
+        self._console.print(f"back at work: first batch committed {seconds:.1f} s after the start")
+
+    def killed(self, kill: Kill) -> None:
+        """Say what the kill met."""
+        self._kills += 1
+        batches = ", ".join(f"batch {batch} of {name}" for name, batch in kill.interrupted.items())
+        self._console.print(f"[bold red]SIGKILL {self._kills}[/]: the driver died during {batches}")

@@ -1,0 +1,77 @@
+"""The Spark application: all three queries in one driver, until the feed is read to its end.
+
+It knows nothing of being killed: started again with the same folder, it goes on where the checkpoints are.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from benchmarks.demo.layout import Layout
+from benchmarks.demo.queries import QUERIES, DemoQuery
+from benchmarks.demo.session import PROVIDERS, open_session
+
+
+def main() -> None:
+    """Run the queries to the end of the feed."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--provider", choices=PROVIDERS, required=True)
+    arguments = parser.parse_args()
+    layout = Layout(arguments.work)
+    spark = open_session(layout.work, arguments.provider)
+    running = [start(spark, layout, query) for query in QUERIES]
+    try:
+        for stream in running:
+            stream.awaitTermination()
+    finally:
+        spark.stop()
+
+
+def start(spark: SparkSession, layout: Layout, query: DemoQuery) -> StreamingQuery:
+    """Start one query over both feeds, into its Delta table."""
+    feeds = [_read(spark, folder) for folder in (layout.flights, layout.weather)]
+    table = str(layout.table(query.name))
+    result = query.build(*feeds)
+    writer = (
+        result.writeStream.queryName(query.name)
+        .option("checkpointLocation", str(layout.checkpoint(query.name)))
+        .trigger(availableNow=True)
+    )
+    if query.merge_key is None:
+        return writer.format("delta").outputMode("append").start(table)
+    DeltaTable.createIfNotExists(spark).location(table).addColumns(result.schema).execute()
+    return writer.outputMode("update").foreachBatch(_merge_into(table, query.name, query.merge_key)).start()
+
+
+def _read(spark: SparkSession, folder: Path) -> DataFrame:
+    """A stream that takes one file a batch."""
+    schema = spark.read.parquet(str(folder)).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def _merge_into(table: str, name: str, key: str) -> Callable[[DataFrame, int], None]:
+    """What to do with each batch of changed rows: merge it into the Delta table, once."""
+
+    def merge(changes: DataFrame, batch_id: int) -> None:
+        spark = changes.sparkSession
+        # Delta skips a merge that carries the number of one it has already done ...
+        spark.conf.set("spark.databricks.delta.write.txnAppId", name)
+        spark.conf.set("spark.databricks.delta.write.txnVersion", str(batch_id))
+        # ... and a skipped merge reads nothing, but the state of this batch has to be made: make it first.
+        changes = changes.localCheckpoint()
+        target = DeltaTable.forPath(spark, table).alias("t")
+        merged = target.merge(changes.alias("c"), f"t.{key} <=> c.{key}")
+        merged.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+
+    return merge
+
+
+if __name__ == "__main__":
+    main()

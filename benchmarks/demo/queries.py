@@ -1,0 +1,67 @@
+"""The three queries. Each is one function that serves the stream and the batch answer alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from benchmarks.demo.data import CLOSING_ORIGIN
+
+LATENESS = "1 hour"
+
+
+@dataclass(frozen=True)
+class DemoQuery:
+    """A query with the way its result gets into its Delta table."""
+
+    name: str
+    title: str
+    build: Callable[[DataFrame, DataFrame], DataFrame]
+    merge_key: str | None = None
+    """Column by which changed rows replace older ones; without it the query appends."""
+
+
+def aircraft_totals(flights: DataFrame, weather: DataFrame) -> DataFrame:
+    """What each aircraft has done so far this year."""
+    return (
+        flights.where(F.col("origin") != CLOSING_ORIGIN)
+        .groupBy("tailnum")
+        .agg(
+            F.count("*").alias("flights"),
+            F.count("air_time").alias("flown"),
+            F.sum("distance").alias("miles"),
+            F.sum("air_time").alias("minutes"),
+            F.max("dep_delay").alias("worst_delay"),
+            F.max("sched_time").alias("last_seen"),
+        )
+    )
+
+
+def flights_with_weather(flights: DataFrame, weather: DataFrame) -> DataFrame:
+    """Each flight with its airport's observation of the hour of departure, or without any.
+
+    The hour is the event time of both sides, so the watermark bounds how long a flight and an observation wait for each
+    other in the state; a flight that nothing has matched by then comes out alone.
+    """
+    left = flights.withColumn("hour", F.date_trunc("hour", "sched_time")).withWatermark("hour", LATENESS)
+    right = weather.withColumnRenamed("origin", "station").withWatermark("observed", LATENESS)
+    match = (F.col("origin") == F.col("station")) & (F.col("hour") == F.col("observed"))
+    return left.join(right, match, "leftOuter").drop("station", "observed")
+
+
+def route_days(flights: DataFrame, weather: DataFrame) -> DataFrame:
+    """On which days each carrier served each route."""
+    days = flights.where(F.col("origin") != CLOSING_ORIGIN).select(
+        "carrier", "origin", "dest", F.date_trunc("day", "sched_time").alias("day")
+    )
+    return days.withWatermark("day", "1 day").dropDuplicates(["carrier", "origin", "dest", "day"])
+
+
+QUERIES = (
+    DemoQuery("aircraft", "totals per aircraft", aircraft_totals, merge_key="tailnum"),
+    DemoQuery("weather", "flights joined with weather", flights_with_weather),
+    DemoQuery("routes", "distinct carrier, route and day", route_days),
+)

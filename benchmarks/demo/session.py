@@ -1,0 +1,60 @@
+"""Spark sessions of the demo: two cores, Delta, and the state-store provider that was asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from spark_ckpt import configure
+from spark_ckpt.session import PROVIDER_KEY
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DELTA_JARS = REPOSITORY / "jvm-shim" / "delta-jars" / "target" / "jars"
+
+BUILT_IN = "org.apache.spark.sql.execution.streaming.state."
+PROVIDERS = {
+    "ckpt": None,
+    "rocksdb": BUILT_IN + "RocksDBStateStoreProvider",
+    "hdfs": BUILT_IN + "HDFSBackedStateStoreProvider",
+}
+
+SETTINGS = {
+    "spark.driver.memory": "2g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # What the driver merges has been computed and kept already.
+    "spark.databricks.delta.merge.materializeSource": "none",
+}
+
+
+def delta_jars() -> list[Path]:
+    """Delta's jars, which Maven put into the source tree."""
+    jars = sorted(DELTA_JARS.glob("*.jar"))
+    if not jars:
+        raise SystemExit(f"there are no Delta jars in {DELTA_JARS}: run 'make prepare'")
+    return jars
+
+
+def open_session(work: Path, provider: str | None) -> SparkSession:
+    """Start Spark; `provider` None is for batch work, which keeps no state."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").appName("spark-ckpt demo")
+    builder = builder.config(map={**SETTINGS, "spark.sql.warehouse.dir": str(work / "warehouse")})
+    builder = builder.config("spark.jars", ",".join(map(str, delta_jars())))
+    if provider == "ckpt":
+        builder = configure(builder, retained=5)
+    elif provider is not None:
+        builder = builder.config(PROVIDER_KEY, str(PROVIDERS[provider]))
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    return spark

@@ -1,0 +1,171 @@
+"""Starts the driver, kills it in the middle of batches, and starts it again until the feed is read to its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Protocol
+
+from benchmarks.demo.layout import Batches, Layout, files_done, read_batches
+from benchmarks.demo.queries import QUERIES
+from benchmarks.demo.session import REPOSITORY
+
+POLL_SECONDS = 0.05
+DEADLINE_SECONDS = 1200.0
+
+# How long a batch has been running when the blow falls, so that different kills meet a batch at different work.
+KILL_DELAYS = (0.3, 1.0, 0.6)
+
+
+class DriverFailedError(Exception):
+    """The driver ended by itself and not well."""
+
+    def __init__(self, log: Path, tail: str) -> None:
+        self.log = log
+        super().__init__(f"the driver failed; the end of {log}:\n{tail}")
+
+
+@dataclass(frozen=True)
+class QueryState:
+    """How far a query is."""
+
+    name: str
+    batches: Batches
+    files: int
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One kill, with what was running when it fell: batch by query, from Spark's logs after the driver was dead."""
+
+    start: int
+    interrupted: dict[str, int]
+
+
+class Audience(Protocol):
+    """Who is told what happens."""
+
+    def started(self, start: int) -> None:
+        """A driver has been started."""
+
+    def progressed(self, states: list[QueryState]) -> None:
+        """The state of all queries, several times a second."""
+
+    def resumed(self, start: int, seconds: float) -> None:
+        """A restarted driver has committed its first batch, so long after its start."""
+
+    def killed(self, kill: Kill) -> None:
+        """The driver has been killed."""
+
+
+@dataclass
+class Supervisor:
+    """Runs one demo. Each kill aims at another query, at equal distances on the way through the feed."""
+
+    layout: Layout
+    provider: str
+    files: int
+    kills: int
+    audience: Audience
+    done: list[Kill] = field(default_factory=list)
+
+    def run(self) -> list[Kill]:
+        """Run to the end of the feed; return the kills that met a batch."""
+        start = 0
+        while True:
+            start += 1
+            self.audience.started(start)
+            if self._run_driver(start):
+                return self.done
+
+    def _run_driver(self, start: int) -> bool:
+        """One life of the driver. Whether it got to the end."""
+        log = self.layout.driver_log(start)
+        before = self._committed()
+        with log.open("wb") as output, self._driver(output) as driver:
+            began = time.monotonic()
+            resumed = start == 1
+            try:
+                for states in self._watch(driver, began):
+                    self.audience.progressed(states)
+                    if not resumed and sum(state.batches.committed for state in states) > before:
+                        resumed = True
+                        self.audience.resumed(start, time.monotonic() - began)
+                    if resumed and self._is_time_to_kill(states):
+                        self._kill(driver, start)
+                        return False
+            finally:
+                _kill_group(driver)
+        self.audience.progressed(self._states())
+        if driver.returncode != 0:
+            raise DriverFailedError(log, "\n".join(log.read_text(errors="replace").splitlines()[-40:]))
+        return True
+
+    def _driver(self, output: IO[bytes]) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "benchmarks.demo.driver", "--work", str(self.layout.work)]
+        command += ["--provider", self.provider]
+        # A process group of its own: the signal takes Python, JVM and side process at once, as a lost machine would.
+        return subprocess.Popen(
+            command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+
+    def _watch(self, driver: subprocess.Popen[bytes], began: float) -> Iterator[list[QueryState]]:
+        while driver.poll() is None:
+            if time.monotonic() - began > DEADLINE_SECONDS:
+                raise SystemExit(f"the driver has not ended after {DEADLINE_SECONDS:.0f} s")
+            yield self._states()
+            time.sleep(POLL_SECONDS)
+
+    def _states(self) -> list[QueryState]:
+        states = []
+        for query in QUERIES:
+            checkpoint = self.layout.checkpoint(query.name)
+            batches = read_batches(checkpoint)
+            states.append(QueryState(query.name, batches, files_done(checkpoint, batches.committed)))
+        return states
+
+    def _committed(self) -> int:
+        return sum(state.batches.committed for state in self._states())
+
+    def _is_time_to_kill(self, states: list[QueryState]) -> bool:
+        """Whether the next kill's query is far enough, and still in the same batch after a moment."""
+        if len(self.done) >= self.kills:
+            return False
+        target = states[len(self.done) % len(states)]
+        due = (len(self.done) + 1) * self.files // (self.kills + 1)
+        if target.files < due or not target.batches.running:
+            return False
+        time.sleep(KILL_DELAYS[len(self.done) % len(KILL_DELAYS)])
+        return read_batches(self.layout.checkpoint(target.name)) == target.batches
+
+    def _kill(self, driver: subprocess.Popen[bytes], start: int) -> None:
+        """Kill the driver; it counts as a kill only if Spark's logs say that it met a batch."""
+        _kill_group(driver)
+        after = {state.name: state.batches for state in self._states()}
+        interrupted = {name: batches.planned for name, batches in after.items() if batches.running}
+        if interrupted:
+            self.done.append(Kill(start, interrupted))
+            self.audience.killed(self.done[-1])
+
+
+def _kill_group(driver: subprocess.Popen[bytes]) -> None:
+    """Kill the driver with all its processes, and wait until the last of them is gone."""
+    with suppress(ProcessLookupError):
+        os.killpg(driver.pid, signal.SIGKILL)
+    driver.wait()
+    while _is_alive(driver.pid):
+        time.sleep(POLL_SECONDS)
+
+
+def _is_alive(group: int) -> bool:
+    """Whether a process of the group runs. A dead one that nobody has waited for (state Z) does not."""
+    ps = subprocess.run(["ps", "-e", "-o", "pgid=,stat="], capture_output=True, text=True, check=True)
+    members = (line.split() for line in ps.stdout.splitlines())
+    return any(int(pgid) == group and not state.startswith("Z") for pgid, state in members)
