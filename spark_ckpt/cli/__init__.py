@@ -1,0 +1,3 @@
+"""The command `spark-ckpt`."""
+
+from __future__ import annotations

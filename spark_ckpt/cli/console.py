@@ -1,0 +1,185 @@
+"""Results as text: tables and trees."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from spark_ckpt.cli.describe import decoded_payload
+from spark_ckpt.cli.inspection import Inspection
+from spark_ckpt.cli.output import Output, iso_time
+from spark_ckpt.cli.summary import Branch, count, human_size, plain, summarise
+from spark_ckpt.completed import CheckpointRecord
+from spark_ckpt.coordinator.batch_state import SPARK_BATCH
+from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState
+
+_UNLIMITED_WIDTH = 10_000
+_LONGEST_PAYLOAD = 2_000
+
+
+class ConsoleOutput(Output):
+    """Text, with colours where standard output is a terminal; elsewhere lines of any length, so that nothing is cut."""
+
+    def checkpoints(self, location: str, checkpoints: Sequence[CheckpointRecord]) -> None:
+        """A table, a line for each checkpoint."""
+        if not checkpoints:
+            click.echo(f"{location}: no checkpoint has completed yet")
+            return
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in ("ID", "BATCH"):
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_column("COMPLETED", no_wrap=True)
+        for name in ("DURATION", "SIZE", "NEW", "STATE ROWS"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for record in checkpoints:
+            table.add_row(
+                str(record.id),
+                str(record.batch_id),
+                iso_time(record.timestamp_ms),
+                f"{record.duration_ms:,} ms",
+                human_size(record.state_bytes),
+                human_size(record.new_bytes),
+                f"{record.rows:,}",
+            )
+        self._console().print(table)
+
+    def inspection(self, inspection: Inspection) -> None:
+        """A tree: header, master states, operators with their subtasks and handles."""
+        tree = Tree(Text(_title(inspection), style="bold"), highlight=False)
+        for line in _header(inspection):
+            tree.add(Text(line))
+        if states := inspection.found.metadata.master_states:
+            branch = tree.add(Text(count(len(states), "master state")))
+            for state in states:
+                _add(branch, _master_state(state, inspection))
+        if operators := inspection.found.metadata.operator_states:
+            branch = tree.add(Text(count(len(operators), "operator")))
+            for operator in operators:
+                _add_operator(branch, inspection, operator)
+        self._console().print(tree)
+
+    def error(self, error: SparkCkptError) -> None:
+        """The message, behind `Error: ` as click has it for usage errors."""
+        click.echo(f"Error: {plain(str(error))}", err=True)
+
+    @staticmethod
+    def _console() -> Console:
+        # Made for each result: whoever runs commands within a process exchanges standard output.
+        if isinstance(sys.stdout, TextIOWrapper):
+            # A terminal without Unicode shows a name with escapes rather than nothing at all.
+            sys.stdout.reconfigure(errors="backslashreplace")
+        width = None if sys.stdout.isatty() else _UNLIMITED_WIDTH
+        return Console(file=sys.stdout, width=width, soft_wrap=True, highlight=False)
+
+
+def _title(inspection: Inspection) -> str:
+    metadata = inspection.found.metadata
+    return (
+        f"checkpoint {metadata.checkpoint_id}, metadata version {metadata.version}, "
+        f"{human_size(inspection.found.size)}, {plain(inspection.found.path)}"
+    )
+
+
+def _header(inspection: Inspection) -> Iterator[str]:
+    if (record := inspection.found.record) is not None:
+        yield (
+            f"completed {iso_time(record.timestamp_ms)} in {record.duration_ms:,} ms, generation {record.generation}, "
+            f"by {plain(str(record.owner))}"
+        )
+        yield f"state {human_size(record.state_bytes)}, {record.rows:,} rows; {human_size(record.new_bytes)} new"
+    if (batch := inspection.batch) is not None:
+        name = f" '{plain(batch.query_name)}'" if batch.query_name else ""
+        yield f"batch {batch.batch_id}, state version {batch.version}, Spark {plain(batch.spark_version)}"
+        yield f"query {plain(batch.query_id)}{name}, run {plain(batch.run_id)}"
+        yield f"{batch.max_parallelism:,} key groups, chain {list(batch.key_group_factors)}"
+    if (properties := inspection.properties) is not None and properties.checkpoint_type is not None:
+        kind = properties.checkpoint_type
+        details = (kind.format_type, kind.post_checkpoint_action, kind.sharing_files_strategy)
+        yield plain(f"{kind.name} ({', '.join(detail for detail in details if detail)})")
+
+
+def _master_state(state: MasterState, inspection: Inspection) -> Branch:
+    line = f"{plain(state.name)}, version {state.version}, {human_size(len(state.payload))}"
+    if state.name == SPARK_BATCH and inspection.batch is not None:
+        # Its numbers stand in the header and beside the subtasks.
+        stores = [
+            f"{store.name} {store.operator_id}/{store.store}: {sum(store.rows):,} rows"
+            for store in inspection.batch.stores
+        ]
+        return line, [(plain(text), []) for text in stores]
+    payload = decoded_payload(state.payload)
+    if isinstance(payload, dict):
+        return line, [_json_field(name, value) for name, value in payload.items()]
+    text = state.payload.hex() if payload is None else str(payload)
+    return line, [(plain(_shortened(part)), []) for part in text.splitlines()]
+
+
+def _json_field(name: str, value: object) -> Branch:
+    if isinstance(value, dict) and value:
+        return plain(name), [_json_field(inner, item) for inner, item in value.items()]
+    return plain(_shortened(f"{name}: {value}")), []
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_PAYLOAD else f"{text[:_LONGEST_PAYLOAD]}... ({len(text):,} characters)"
+
+
+def _add_operator(parent: Tree, inspection: Inspection, operator: OperatorState) -> None:
+    name = inspection.name_of(operator)
+    line = Text(plain(name) if name else operator.operator_id.hex(), style="bold")
+    details = [
+        *([f"id {operator.operator_id.hex()}"] if name else []),
+        f"parallelism {operator.parallelism:,} of {operator.max_parallelism:,}",
+        "fully finished" if operator.is_fully_finished else human_size(inspection.state_size_of(operator)),
+    ]
+    if (store := inspection.stores.get(operator.operator_id)) is not None:
+        details.append(f"{sum(store.rows):,} rows")
+    branch = parent.add(line.append(f", {', '.join(details)}", style="not bold"))
+    if operator.coordinator_state is not None:
+        branch.add(Text(f"coordinator: {summarise(operator.coordinator_state)[0]}"))
+    for index, subtask in sorted(operator.subtask_states.items()):
+        _add(branch, _subtask(inspection, operator, index, subtask))
+
+
+def _subtask(inspection: Inspection, operator: OperatorState, index: int, subtask: OperatorSubtaskState) -> Branch:
+    if subtask.is_finished:
+        return f"subtask {index}, finished", []
+    line = f"subtask {index}, {human_size(subtask.state_size)}"
+    below: list[Branch] = []
+    store = inspection.stores.get(operator.operator_id)
+    if store is not None and index < store.parallelism:
+        line = f"subtask {index}, {store.rows[index]:,} rows, state id {store.ckpt_ids[index]}"
+        segments = inspection.segments_of(operator, index)
+        chain = [f"{'base' if s.is_base else 'delta'} v{s.version} {human_size(s.size)}" for s in segments]
+        below.append((f"chain: {', '.join(chain) or 'empty'}", []))
+    kinds = (
+        ("managed operator state", subtask.managed_operator_state),
+        ("raw operator state", subtask.raw_operator_state),
+        ("managed keyed state", subtask.managed_keyed_state),
+        ("raw keyed state", subtask.raw_keyed_state),
+    )
+    for kind, handle in kinds:
+        if handle is not None:
+            text, parts = summarise(handle)
+            below.append((f"{kind}: {text}", parts))
+    channels = (
+        *(("input", handle) for handle in subtask.input_channel_state),
+        *(("result", handle) for handle in subtask.result_subpartition_state),
+    )
+    below += [(f"{kind} {summarise(channel)[0]}", []) for kind, channel in channels]
+    return line, below
+
+
+def _add(parent: Tree, branch: Branch) -> None:
+    text, below = branch
+    added = parent.add(Text(text))
+    for part in below:
+        _add(added, part)

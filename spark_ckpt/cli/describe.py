@@ -1,0 +1,131 @@
+"""Metadata as JSON: every field under its name in the model, so that nothing in the file is missing."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields, is_dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+from spark_ckpt.cli.inspection import Inspection
+from spark_ckpt.coordinator.batch_state import StoreState
+from spark_ckpt.metadata import KeyGroupRange, KeyGroupRangeOffsets, MasterState, OperatorState, OperatorSubtaskState
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+JsonObject: TypeAlias = dict[str, Json]
+
+
+def describe(inspection: Inspection) -> JsonObject:
+    """Everything that a checkpoint's metadata says.
+
+    Objects of the model carry their class as `type`. Bytes are base64; the payload of a master state is JSON if it is
+    JSON. Subtask states are a list with the `index` of each.
+    """
+    metadata = inspection.found.metadata
+    return {
+        "path": inspection.found.path,
+        "size": inspection.found.size,
+        "version": metadata.version,
+        "checkpoint_id": metadata.checkpoint_id,
+        "record": asdict(inspection.found.record) if inspection.found.record else None,
+        "properties": _value(inspection.properties),
+        "master_states": [_master_state(state) for state in metadata.master_states],
+        "operator_states": [_operator(inspection, operator) for operator in metadata.operator_states],
+    }
+
+
+def decoded_payload(payload: bytes) -> Json:
+    """The payload of a master state as a JSON value or as text; None if it is neither."""
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        return None
+    try:
+        value: Json = json.loads(text)
+    except ValueError:
+        # Such as the text of Spark's logs: lines, the first of which is a version.
+        return text
+    return value
+
+
+def _master_state(state: MasterState) -> JsonObject:
+    described: JsonObject = {"name": state.name, "version": state.version, "size": len(state.payload)}
+    decoded = decoded_payload(state.payload)
+    if decoded is None:
+        return described | {"payload_base64": _base64(state.payload)}
+    return described | {"payload": decoded}
+
+
+def _operator(inspection: Inspection, operator: OperatorState) -> JsonObject:
+    store = inspection.stores.get(operator.operator_id)
+    return {
+        "type": type(operator).__name__,
+        "operator_id": operator.operator_id.hex(),
+        "name": inspection.name_of(operator),
+        "store": None if store is None else _store(store),
+        "parallelism": operator.parallelism,
+        "max_parallelism": operator.max_parallelism,
+        "state_size": inspection.state_size_of(operator),
+        "coordinator_state": _value(operator.coordinator_state),
+        "subtask_states": [
+            _subtask(inspection, operator, index, subtask) for index, subtask in operator.subtask_states.items()
+        ],
+    }
+
+
+def _store(store: StoreState) -> JsonObject:
+    return {
+        "operator_id": store.operator_id,
+        "name": store.name,
+        "store": store.store,
+        "state_format_version": store.state_format_version,
+        "rows": sum(store.rows),
+    }
+
+
+def _subtask(inspection: Inspection, operator: OperatorState, index: int, subtask: OperatorSubtaskState) -> JsonObject:
+    described: JsonObject = {"index": index, **_object(subtask)}
+    store = inspection.stores.get(operator.operator_id)
+    if store is not None and index < store.parallelism:
+        segments = inspection.segments_of(operator, index)
+        described |= {
+            "rows": store.rows[index],
+            "ckpt_id": store.ckpt_ids[index],
+            "segments": [
+                {"kind": "base" if s.is_base else "delta", "version": s.version, "size": s.size} for s in segments
+            ],
+        }
+    return described
+
+
+def _value(value: object) -> Json:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _object(value)
+    if isinstance(value, bytes):
+        return _base64(value)
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, Mapping):
+        return {name: _value(item) for name, item in value.items()}
+    if isinstance(value, tuple):
+        return [_value(item) for item in value]
+    if value is None or isinstance(value, (str, int)):
+        return value
+    raise TypeError(f"no JSON for a {type(value).__name__}")
+
+
+def _object(value: DataclassInstance) -> JsonObject:
+    if isinstance(value, KeyGroupRangeOffsets):
+        return {**_object(value.key_group_range), "offsets": value.offsets.tolist()}
+    if isinstance(value, KeyGroupRange):
+        return {"start": value.start, "end": value.end}
+    return {"type": type(value).__name__} | {f.name: _value(getattr(value, f.name)) for f in fields(value)}
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")

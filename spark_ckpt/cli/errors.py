@@ -1,0 +1,48 @@
+"""What a place that a command was given can be, other than what the command needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_ckpt.errors import SparkCkptError
+
+
+class LocationNotFoundError(SparkCkptError, FileNotFoundError):
+    """There is nothing at the place named.
+
+    Attributes:
+        location: the place.
+    """
+
+    def __init__(self, location: str) -> None:
+        super().__init__(f"{location}: there is no such file or directory")
+        self.location = location
+
+
+class ForeignLocationError(SparkCkptError):
+    """Something is at the place named, but not what the command works on.
+
+    Attributes:
+        location: the place.
+    """
+
+    def __init__(self, location: str, reason: str) -> None:
+        super().__init__(f"{location}: {reason}")
+        self.location = location
+
+
+class CheckpointNotFoundError(SparkCkptError):
+    """The place has checkpoints, but not the one that was asked for.
+
+    Attributes:
+        location: the place.
+        checkpoint_id: the checkpoint asked for.
+        available: ids of those there are, ascending.
+    """
+
+    def __init__(self, location: str, checkpoint_id: int, available: Sequence[int]) -> None:
+        there = ", ".join(map(str, available)) or "none"
+        super().__init__(f"{location}: there is no checkpoint {checkpoint_id}; there are {there}")
+        self.location = location
+        self.checkpoint_id = checkpoint_id
+        self.available = tuple(available)

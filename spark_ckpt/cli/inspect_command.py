@@ -1,0 +1,23 @@
+"""`spark-ckpt inspect`."""
+
+from __future__ import annotations
+
+import click
+
+from spark_ckpt.cli.inspection import Inspection
+from spark_ckpt.cli.location import find_checkpoint
+from spark_ckpt.cli.options import Session, json_option, pass_session
+
+
+@click.command("inspect")
+@click.argument("location")
+@click.option("--id", "checkpoint_id", type=click.IntRange(min=0), help="Which checkpoint; the newest unless given.")
+@json_option
+@pass_session
+def inspect_checkpoint(session: Session, location: str, checkpoint_id: int | None) -> None:
+    """Show everything in the metadata of one checkpoint.
+
+    LOCATION is the checkpointLocation of a query, a directory of a Flink checkpoint or savepoint (or of a Flink job's
+    checkpoints), or a _metadata file; a path or URL.
+    """
+    session.output.inspection(Inspection.of(find_checkpoint(location, checkpoint_id)))

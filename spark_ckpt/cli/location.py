@@ -1,0 +1,169 @@
+"""From what a user names to checkpoints: our locations, Flink's directories, and single metadata files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import fsspec
+
+from spark_ckpt.cli.errors import CheckpointNotFoundError, ForeignLocationError, LocationNotFoundError
+from spark_ckpt.completed import CheckpointRecord, FilesystemCompletedCheckpointStore, Owner
+from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError, StorageError
+from spark_ckpt.metadata import METADATA_FILE_NAME, CheckpointMetadata, loads
+from spark_ckpt.storage import Storage, resolve
+
+_LOG = "ckpt/completed"
+_FLINK_CHECKPOINT = re.compile(r"chk-([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCheckpoint:
+    """A checkpoint that a user named.
+
+    Args:
+        path: its `_metadata`, as a path or URL.
+        size: bytes of that file.
+        metadata: what it says.
+        record: its record, if it is one of ours that was named by its location.
+    """
+
+    path: str
+    size: int
+    metadata: CheckpointMetadata
+    record: CheckpointRecord | None = None
+
+
+def completed_checkpoints(location: str) -> list[CheckpointRecord]:
+    """The completed checkpoints of a checkpoint location, ascending by id; none if no batch has completed yet.
+
+    Raises:
+        LocationNotFoundError: there is nothing.
+        ForeignLocationError: it is no checkpoint location of a query with our state store.
+        CorruptRecordError: a record is damaged.
+        StorageError: the storage does not answer.
+    """
+    _, records = _read_log(location)
+    return records
+
+
+def find_checkpoint(place: str, checkpoint_id: int | None = None) -> FoundCheckpoint:
+    """The checkpoint that a user means.
+
+    Args:
+        place: a checkpoint location of ours, the directory of one Flink checkpoint or savepoint, that of a Flink job
+            with several, or a `_metadata` file. A local path or any URL that fsspec serves.
+        checkpoint_id: which one, where there are several; the newest unless given.
+
+    Raises:
+        LocationNotFoundError: there is nothing.
+        ForeignLocationError: there is no checkpoint.
+        CheckpointNotFoundError: there is none of this id.
+        MetadataFormatError: its metadata is damaged, or of a version that is not supported.
+        DamagedCheckpointError: the metadata is not what the record says.
+        CorruptRecordError: a record is damaged.
+        StorageError: the storage does not answer.
+    """
+    place = place.rstrip("/") or "/"
+    with _reading(place):
+        file_system, root = fsspec.core.url_to_fs(place)
+        ours = file_system.isdir(f"{root}/{_LOG}")
+    if ours:
+        return _ours(place, checkpoint_id)
+    with _reading(place):
+        name = _metadata_name(file_system, place, root, checkpoint_id)
+        content = file_system.cat_file(f"{root}/{name}" if name else root)
+    path = f"{place}/{name}" if name else place
+    metadata = loads(content, path)
+    if checkpoint_id is not None and checkpoint_id != metadata.checkpoint_id:
+        raise CheckpointNotFoundError(path, checkpoint_id, [metadata.checkpoint_id])
+    return FoundCheckpoint(path, len(content), metadata)
+
+
+def _ours(location: str, checkpoint_id: int | None) -> FoundCheckpoint:
+    storage, records = _read_log(location)
+    by_id = {record.id: record for record in records}
+    if not by_id:
+        raise ForeignLocationError(location, "no checkpoint has completed here yet")
+    wanted = max(by_id) if checkpoint_id is None else checkpoint_id
+    if (record := by_id.get(wanted)) is None:
+        raise CheckpointNotFoundError(location, wanted, sorted(by_id))
+    name = f"ckpt/{record.metadata.path}"
+    path = storage.describe(name)
+    content = storage.read(name)
+    if hashlib.sha256(content).hexdigest() != record.metadata.sha256:
+        way_out = "Restore the file from a backup; to see what it holds all the same, name the file"
+        raise DamagedCheckpointError(path, record.id, "its digest is not the one that was recorded", None, way_out)
+    return FoundCheckpoint(path, len(content), loads(content, path), record)
+
+
+def _metadata_name(file_system: fsspec.AbstractFileSystem, place: str, root: str, checkpoint_id: int | None) -> str:
+    """The metadata file that is meant, relative to `root`; empty if `root` is one itself."""
+    if file_system.isfile(root):
+        return ""
+    if file_system.isfile(f"{root}/{METADATA_FILE_NAME}"):
+        return METADATA_FILE_NAME
+    if not file_system.exists(root):
+        raise LocationNotFoundError(place)
+    # A job's directory in Flink: a directory chk-<id> for each checkpoint, which has metadata once it is complete.
+    directories = {
+        int(match[1]): match[0] for match in map(_FLINK_CHECKPOINT.fullmatch, _names(file_system, root)) if match
+    }
+    names = {i: f"{directory}/{METADATA_FILE_NAME}" for i, directory in sorted(directories.items())}
+    complete = {i: name for i, name in names.items() if file_system.isfile(f"{root}/{name}")}
+    if not complete:
+        reason = "neither a checkpoint location of spark-ckpt nor a Flink checkpoint: it holds no _metadata"
+        raise ForeignLocationError(place, reason)
+    wanted = max(complete) if checkpoint_id is None else checkpoint_id
+    if wanted not in complete:
+        raise CheckpointNotFoundError(place, wanted, list(complete))
+    return complete[wanted]
+
+
+def _names(file_system: fsspec.AbstractFileSystem, directory: str) -> list[str]:
+    return [path.rstrip("/").rpartition("/")[2] for path in file_system.ls(directory, detail=False)]
+
+
+def _read_log(location: str) -> tuple[Storage, list[CheckpointRecord]]:
+    storage = resolve(location)
+    reader = Owner(socket.gethostname(), os.getpid(), process_token="", query_id="", run_id="")
+    store = FilesystemCompletedCheckpointStore(storage, reader)
+    store.recover()
+    if not store.all() and not store.claims():
+        _explain_empty(location)
+    return storage, store.all()
+
+
+def _explain_empty(location: str) -> None:
+    """Raises the error for a location without a single record."""
+    with _reading(location):
+        file_system, root = fsspec.core.url_to_fs(location)
+        if not file_system.exists(root):
+            raise LocationNotFoundError(location)
+        names = _names(file_system, root) if file_system.isdir(root) else []
+    if {"offsets", "commits"} <= set(names):
+        reason = (
+            "a checkpoint location of Spark without checkpoints of spark-ckpt: its query has run with another state "
+            "store, or has no stateful operator"
+        )
+    else:
+        reason = "no checkpoint location of a query with spark-ckpt: it has no ckpt/completed"
+    raise ForeignLocationError(location, reason)
+
+
+@contextmanager
+def _reading(place: str) -> Iterator[None]:
+    """Turns what a file system raises into an error of ours. Every fsspec file system has exceptions of its own."""
+    try:
+        yield
+    except SparkCkptError:
+        raise
+    except FileNotFoundError as e:
+        raise LocationNotFoundError(place) from e
+    except Exception as e:
+        raise StorageError(place, "read", e) from e

@@ -1,0 +1,38 @@
+"""The program `spark-ckpt`: its commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import click
+
+from spark_ckpt import __version__
+from spark_ckpt.cli.inspect_command import inspect_checkpoint
+from spark_ckpt.cli.list_command import list_checkpoints
+from spark_ckpt.cli.options import Session
+from spark_ckpt.errors import SparkCkptError
+
+FAILED = 1
+"""Exit status of a command that could not do what it was asked. Wrong usage is 2, as click has it."""
+
+
+class _Program(click.Group):
+    """Commands whose errors are messages on standard error. Anything else that escapes is a bug, and shows as one."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except SparkCkptError as error:
+            ctx.ensure_object(Session).output.error(error)
+            ctx.exit(FAILED)
+
+
+@click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="spark-ckpt")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Look at checkpoints of Spark Structured Streaming queries that run with spark-ckpt, and at Flink's."""
+    ctx.ensure_object(Session)
+
+
+main.add_command(inspect_checkpoint)
+main.add_command(list_checkpoints)

@@ -1,0 +1,47 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import click
+
+from spark_ckpt.cli.console import ConsoleOutput
+from spark_ckpt.cli.output import JsonOutput, Output
+
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
+
+@dataclass(slots=True)
+class Session:
+    """One run of the program.
+
+    Args:
+        output: where results and errors go; text until a command's `--json` is seen.
+    """
+
+    output: Output = field(default_factory=ConsoleOutput)
+
+
+pass_session = click.make_pass_decorator(Session, ensure=True)
+"""Gives a command the session as its first argument."""
+
+
+def json_option(command: _Command) -> _Command:
+    """Adds `--json`. It takes effect at once, so that errors of the other arguments' values are JSON as well."""
+
+    def choose(context: click.Context, _: click.Parameter, value: bool) -> None:
+        if value:
+            context.ensure_object(Session).output = JsonOutput()
+
+    option = click.option(
+        "--json",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=choose,
+        help="JSON instead of text, errors included.",
+    )
+    return option(command)

@@ -1,0 +1,60 @@
+"""Where commands put their results: as text for people, or as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import Any
+
+import click
+
+from spark_ckpt.cli.describe import describe
+from spark_ckpt.cli.inspection import Inspection
+from spark_ckpt.completed import CheckpointRecord
+from spark_ckpt.errors import SparkCkptError
+
+
+class Output(ABC):
+    """One method for each kind of result. Results go to standard output, errors to standard error."""
+
+    @abstractmethod
+    def checkpoints(self, location: str, checkpoints: Sequence[CheckpointRecord]) -> None:
+        """The completed checkpoints of a location, ascending by id."""
+
+    @abstractmethod
+    def inspection(self, inspection: Inspection) -> None:
+        """Everything in one checkpoint's metadata."""
+
+    @abstractmethod
+    def error(self, error: SparkCkptError) -> None:
+        """Why a command failed."""
+
+
+class JsonOutput(Output):
+    """One JSON object for each result."""
+
+    def checkpoints(self, location: str, checkpoints: Sequence[CheckpointRecord]) -> None:
+        """`{"location", "checkpoints": [the fields of each record, and "timestamp" in ISO 8601]}`."""
+        listed = [{**asdict(record), "timestamp": iso_time(record.timestamp_ms)} for record in checkpoints]
+        self._write({"location": location, "checkpoints": listed})
+
+    def inspection(self, inspection: Inspection) -> None:
+        """The object that `spark_ckpt.cli.describe` describes."""
+        self._write(describe(inspection))
+
+    def error(self, error: SparkCkptError) -> None:
+        """`{"error": name of the class, "message", and the attributes of the error}`."""
+        attributes = {name: value for name, value in vars(error).items() if not name.startswith("_")}
+        self._write({"error": type(error).__name__, "message": str(error), **attributes}, to_stderr=True)
+
+    def _write(self, value: dict[str, Any], *, to_stderr: bool = False) -> None:
+        click.echo(json.dumps(value, indent=2, default=str), err=to_stderr)
+
+
+def iso_time(timestamp_ms: int) -> str:
+    """A time in UTC as ISO 8601, with milliseconds."""
+    time = datetime.fromtimestamp(timestamp_ms / 1000, timezone.utc)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

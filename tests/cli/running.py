@@ -1,0 +1,38 @@
+"""Runs the program within the process."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from click.testing import CliRunner
+
+from spark_ckpt.cli.main import main
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a run of the program ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """Standard output as the one JSON object it must be."""
+        value: dict[str, Any] = json.loads(self.stdout)
+        return value
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """Standard error as the one JSON object it must be."""
+        value: dict[str, Any] = json.loads(self.stderr)
+        return value
+
+
+def run(*arguments: object) -> Run:
+    """Runs `spark-ckpt` with the arguments. An exception that escapes the program escapes here too."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
+    return Run(result.exit_code, result.stdout, result.stderr)
