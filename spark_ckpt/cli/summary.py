@@ -63,8 +63,13 @@ def _offsets(offsets: KeyGroupRangeOffsets) -> str:
     groups = offsets.key_group_range
     if not len(groups):
         return "no key groups"
-    low, high = int(offsets.offsets.min()), int(offsets.offsets.max())
-    return f"key groups {groups}, {count(len(groups), 'offset')} from {low:,} to {high:,}"
+    # Flink's raw keyed state and ours have -1 for a key group without data.
+    present = offsets.offsets[offsets.offsets >= 0]
+    if not present.size:
+        return f"key groups {groups} without data"
+    empty = f", {len(groups) - present.size:,} without data" if present.size < len(groups) else ""
+    positions = f"{count(len(groups), 'offset')} from {int(present.min()):,} to {int(present.max()):,}"
+    return f"key groups {groups}, {positions}{empty}"
 
 
 def _byte_stream(handle: ByteStreamStateHandle) -> Branch:

@@ -32,7 +32,7 @@ def test_the_newest_checkpoint_of_a_location(tmp_path: Path) -> None:
         f"subtask 0, 12 rows, state id {3:031x}a",
         "chain: base v2 1,000 bytes, delta v3 40 bytes",
         "managed keyed state: changelog, key groups [0, 3], materialisation 2",
-        "key groups [0, 2], 3 offsets from -1 to 500 in file ../shared/base-1, 4.0 KiB",
+        "key groups [0, 2], 3 offsets from 0 to 500, 1 without data in file ../shared/base-1, 4.0 KiB",
         "key groups [0, 0], 1 offset from 0 to 0 in inline, 40 bytes, delta-3",
         "source-offsets: SPLIT_DISTRIBUTE, 2 elements from 0 to 19",
     ):
