@@ -4,8 +4,9 @@ import java.io.{Closeable, OutputStream}
 import java.util.concurrent.atomic.AtomicBoolean
 
 /**
- * A consistent view of all tables at one version, made by [[HashMapStateBackend.snapshotBase]]. Written by any one
- * thread while batches go on, and then closed: until then the tables copy each page before they first change it.
+ * A consistent view of all tables at one version, made by [[HashMapStateBackend.snapshotBase]]. Written
+ * by any one thread while batches go on, and then closed: until then the tables copy each page before
+ * they first change it.
  */
 final class BaseSnapshot private[backend] (
     val version: Long,
@@ -29,7 +30,10 @@ final class BaseSnapshot private[backend] (
    */
   def write(out: OutputStream): SegmentInfo = {
     if (closed.get()) throw new IllegalStateException("The snapshot is closed.")
-    val sources = families.filter(_._3.count > 0).map(f => new SnapshotSource(f._1, f._2, f._3): SegmentSource)
+    val sources = families.collect {
+      case (name, multiValue, table) if table.count > 0 =>
+        new SnapshotSource(name, multiValue, table): SegmentSource
+    }
     new SegmentWriter(maxParallelism).write(sources, isBase = true, version, out)
   }
 

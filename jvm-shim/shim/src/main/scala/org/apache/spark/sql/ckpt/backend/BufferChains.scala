@@ -2,9 +2,11 @@ package org.apache.spark.sql.ckpt.backend
 
 import java.util.Arrays
 
+import org.apache.spark.unsafe.Platform
+
 /**
- * The new keys of a write buffer by prefix. Entries are only added, so that iterators can follow a chain while the
- * batch goes on.
+ * The new keys of a write buffer by prefix. Entries are only added, so that iterators can follow a chain
+ * while the batch goes on.
  */
 private[backend] final class BufferChains(buffer: WriteBuffer, initial: KeyAccess.Prefix) {
   private var heads = new HashIndex(0)
@@ -24,12 +26,14 @@ private[backend] final class BufferChains(buffer: WriteBuffer, initial: KeyAcces
 
   /** Adds a new entry. */
   def link(entry: Int): Unit = {
-    if (entry >= following.length) following = Arrays.copyOf(following, math.max(entry + 1, following.length * 2))
+    if (entry >= following.length) {
+      following = Arrays.copyOf(following, math.max(entry + 1, following.length * 2))
+    }
     buffer.pointKey(entry, cursor)
     val prefix = access.prefixOf(cursor.keyBase, cursor.keyOffset, cursor.keyLength)
     val size = prefix.getSizeInBytes
     if (size > scratch.length) scratch = new Array[Byte](size * 2)
-    val start = org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET
+    val start = Platform.BYTE_ARRAY_OFFSET
     Bytes.copy(prefix.getBaseObject, prefix.getBaseOffset, scratch, start, size)
     val hash = Bytes.hash(scratch, start, size)
     val first = head(hash, scratch, start, size)
@@ -52,8 +56,7 @@ private[backend] final class BufferChains(buffer: WriteBuffer, initial: KeyAcces
       if ((slots(i) >>> 32).toInt == hash) {
         buffer.pointKey(slots(i).toInt - 1, cursor)
         val prefix = access.prefixOf(cursor.keyBase, cursor.keyOffset, cursor.keyLength)
-        if (prefix.getSizeInBytes == prefixLength &&
-          Bytes.equalWords(prefix.getBaseObject, prefix.getBaseOffset, prefixBase, prefixOffset, prefixLength)) {
+        if (Bytes.isRow(prefix, prefixBase, prefixOffset, prefixLength)) {
           found = slots(i).toInt
         }
       }

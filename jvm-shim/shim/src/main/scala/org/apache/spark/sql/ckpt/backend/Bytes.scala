@@ -1,5 +1,6 @@
 package org.apache.spark.sql.ckpt.backend
 
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
@@ -19,6 +20,10 @@ private[backend] object Bytes {
     }
     i >= length
   }
+
+  /** Whether a row has these bytes. */
+  def isRow(row: UnsafeRow, base: AnyRef, offset: Long, length: Int): Boolean =
+    row.getSizeInBytes == length && equalWords(row.getBaseObject, row.getBaseOffset, base, offset, length)
 
   /** Copies bytes. Short rows are copied word by word, which saves the call into the JVM's copy routine. */
   def copy(from: AnyRef, fromOffset: Long, to: AnyRef, toOffset: Long, length: Int): Unit = {

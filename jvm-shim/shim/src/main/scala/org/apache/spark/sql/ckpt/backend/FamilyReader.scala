@@ -1,10 +1,13 @@
 package org.apache.spark.sql.ckpt.backend
 
+import org.apache.spark.unsafe.Platform
+
 /**
  * Reads one column family at one version.
  *
- * Not thread-safe. What `get` points at stays valid until the next `get` of the same reader: puts and removes do
- * not disturb it. After the batch ended (`discard`, `fold`, `openForWrite`) a reader must not be used.
+ * Not thread-safe. What `get` points at stays valid until the next `get` of the same reader: puts and
+ * removes do not disturb it. After the batch ended (`discard`, `fold`, `openForWrite`) a reader must not
+ * be used.
  */
 abstract class FamilyReader {
 
@@ -37,7 +40,7 @@ abstract class FamilyReader {
 
   /** Looks a key up. If it is there, the `value` fields point at its value. */
   def get(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
-    KeyedFamily.checkKeyLength(keyLength)
+    checkRead(keyLength)
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)
     val b = buffer
     val entry = if (b == null || b.count == 0) -1 else b.find(hash, keyBase, keyOffset, keyLength)
@@ -59,6 +62,9 @@ abstract class FamilyReader {
   /** Sees to it that the value that `get` returns is not overwritten too early. */
   private[backend] def keepFound(b: WriteBuffer, entry: Int): Unit = b.keep(entry)
 
+  /** Throws if the key cannot be one, or this reader is out of date. */
+  private[backend] def checkRead(keyLength: Int): Unit = KeyedFamily.checkKeyLength(keyLength)
+
   private def found(): Boolean = {
     foundBase = cursor.valueBase
     foundOffset = cursor.valueOffset
@@ -68,7 +74,7 @@ abstract class FamilyReader {
 
   /** Whether a key is there. Leaves the `value` fields alone. */
   def contains(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
-    KeyedFamily.checkKeyLength(keyLength)
+    checkRead(keyLength)
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)
     val b = buffer
     val entry = if (b == null || b.count == 0) -1 else b.find(hash, keyBase, keyOffset, keyLength)
@@ -76,22 +82,26 @@ abstract class FamilyReader {
   }
 
   /** All entries. */
-  def iterator(): EntryIterator = new FullIterator(this)
+  def iterator(): EntryIterator = {
+    checkRead(0)
+    new FullIterator(this)
+  }
 
   /**
    * The entries whose prefix has these bytes.
    *
-   * In a `KeyAccess.Prefix` family the bytes are those of a prefix row; in a `KeyAccess.Ordered` family the first
-   * bytes of the encoded key, and the entries come in order. The bytes are copied.
+   * In a `KeyAccess.Prefix` family the bytes are those of a prefix row; in a `KeyAccess.Ordered` family
+   * the first bytes of the encoded key, and the entries come in order. The bytes are copied.
    *
    * @throws UnsupportedOperationException if the family's access is `Point`
    */
   def prefixScan(prefixBase: AnyRef, prefixOffset: Long, prefixLength: Int): EntryIterator = {
+    checkRead(0)
     if (table.prefixChains != null) {
       new PrefixIterator(this, prefixBase, prefixOffset, prefixLength)
     } else if (table.orderedIndex != null) {
       val start = new Array[Byte](prefixLength)
-      Bytes.copy(prefixBase, prefixOffset, start, org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET, prefixLength)
+      Bytes.copy(prefixBase, prefixOffset, start, Platform.BYTE_ARRAY_OFFSET, prefixLength)
       new OrderedIterator(this, start, OrderedIterator.afterPrefix(start))
     } else {
       throw new UnsupportedOperationException(s"Column family $name has no prefix scan.")
@@ -106,14 +116,10 @@ abstract class FamilyReader {
    * @throws UnsupportedOperationException if the family's access is another
    */
   def rangeScan(start: Array[Byte], end: Array[Byte]): EntryIterator = {
-    if (table.orderedIndex == null) throw new UnsupportedOperationException(s"Column family $name has no range scan.")
+    checkRead(0)
+    if (table.orderedIndex == null) {
+      throw new UnsupportedOperationException(s"Column family $name has no range scan.")
+    }
     new OrderedIterator(this, start, end)
   }
 }
-
-/** A family at one version, apart from the one that writes. Its reads are kept until the end of the batch. */
-private[backend] final class FamilyView(
-    override private[backend] val owner: KeyedFamily,
-    override private[backend] val table: StateTable,
-    override private[backend] val buffer: WriteBuffer)
-  extends FamilyReader

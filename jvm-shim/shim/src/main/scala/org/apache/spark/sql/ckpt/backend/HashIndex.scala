@@ -3,11 +3,12 @@ package org.apache.spark.sql.ckpt.backend
 /**
  * Maps 32-bit hashes to 32-bit values other than 0; a hash can have several. Who uses it compares the keys.
  *
- * Open addressing with linear probing. A slot is a long, the hash above the value, so a lookup touches one cache
- * line of the index and compares a key only if all 32 bits of the hash agree; growing never reads a key.
+ * Open addressing with linear probing. A slot is a long, the hash above the value, so a lookup touches
+ * one cache line of the index and compares a key only if all 32 bits of the hash agree; growing never
+ * reads a key.
  *
- * The slots are cut into parts of at most 128 KiB by the upper bits of the hash (extendible hashing): a part that
- * is full splits on its own, so no insert ever waits for the whole index to be copied.
+ * The slots are cut into parts of at most 128 KiB by the upper bits of the hash (extendible hashing): a
+ * part that is full splits on its own, so no insert ever waits for the whole index to be copied.
  *
  * Probing is left to the caller, to keep the comparison of keys inline:
  * {{{
@@ -26,7 +27,8 @@ private[backend] final class HashIndex(expected: Long) {
   import HashIndex._
 
   private var bits = 0
-  // A part has a power of two of slots and, as its last element, its depth (upper half) and count (lower half).
+  // A part has a power of two of slots and, as its last element, its depth (upper half) and count (lower
+  // half).
   private var directory: Array[Array[Long]] = _
   private var slotCount = 0L
 

@@ -2,7 +2,6 @@ package org.apache.spark.sql.ckpt.backend
 
 import java.io.OutputStream
 
-import scala.collection.immutable.ListMap
 import scala.util.control.NonFatal
 
 /**
@@ -10,20 +9,20 @@ import scala.util.control.NonFatal
  *
  * The state is a table at the ''folded'' version, plus what one batch changed:
  *
- *  - `openForWrite(v)` starts a batch on version v; puts and removes go to a write buffer on top of the table;
+ *  - `openForWrite(v)` starts a batch on version v; puts and removes go to a write buffer on top of the
+ *    table;
  *  - `writeDelta` / `deltaBytes` give the batch's changes as a delta segment;
  *  - `commit()` makes the buffer version v + 1. The table stays at v: the changes are applied when the next
- *    batch opens version v + 1, in time proportional to the changes. Opening v again instead drops the buffer. So
- *    the last commit can be undone for nothing;
+ *    batch opens version v + 1, in time proportional to the changes. Opening v again instead drops the
+ *    buffer. So the last commit can be undone for nothing;
  *  - `discard()` drops an open batch.
  *
- * ==Threads==
- * One thread at a time, the caller orders them (happens-before included). With one exception: `snapshotBase` may
- * run in another thread while a batch is being written, because a batch does not touch the table, but not at the
- * same time as `openForWrite`, `commit`, `fold`, `restore`, `applyDeltas`, `clear`, `declareFamily` or
- * `dropFamily`. A [[BaseSnapshot]] is then written and closed by any one thread, at any time. A task that has been
- * given up but still runs must not touch the families once another batch is opened: rows point into pages, nothing
- * checks each access.
+ * ==Threads== One thread at a time, the caller orders them (happens-before included). With one exception:
+ * `snapshotBase` may run in another thread while a batch is being written, because a batch does not touch
+ * the table, but not at the same time as `openForWrite`, `commit`, `fold`, `restore`, `applyDeltas`,
+ * `clear`, `declareFamily` or `dropFamily`. A [[BaseSnapshot]] is then written and closed by any one
+ * thread, at any time. A task that has been given up but still runs must not touch the families once
+ * another batch is opened: rows point into pages, nothing checks each access.
  *
  * @param maxParallelism number of key groups, 1 to 32768
  */
@@ -32,21 +31,27 @@ final class HashMapStateBackend(val maxParallelism: Int) {
     maxParallelism >= 1 && maxParallelism <= TableRecord.MaxKeyGroups,
     s"The number of key groups is $maxParallelism, possible are 1 to ${TableRecord.MaxKeyGroups}.")
 
-  // Families of the folded version, of the open or committed batch, and those that this batch has dropped: they hold
-  // nothing but removals for the delta. A family of the batch that has a namesake in the folded version may be
-  // another one, where it was dropped and made again.
-  private var foldedFamilies = ListMap.empty[String, KeyedFamily]
-  private var currentFamilies = ListMap.empty[String, KeyedFamily]
-  private var droppedFamilies = ListMap.empty[String, KeyedFamily]
+  // Families of the folded version, of the open or committed batch, and those that this batch has
+  // dropped: they hold nothing but removals for the delta. A family of the batch that has a namesake in
+  // the folded version may be another one, where it was dropped and made again.
+  private var foldedFamilies = Map.empty[String, KeyedFamily]
+  private var currentFamilies = Map.empty[String, KeyedFamily]
+  private var droppedFamilies = Map.empty[String, KeyedFamily]
   private var folded = 0L
   private var open = false
   private var pending = false
   private lazy val writer = new SegmentWriter(maxParallelism)
 
-  /** Version that the tables hold; -1 if there is none, after a failed restore or fold. New backends hold 0. */
+  /**
+   * Version that the tables hold; -1 if there is none, after a failed restore or fold. New backends hold
+   * 0.
+   */
   def foldedVersion: Long = folded
 
-  /** The newest version that can be opened: the committed one if it is not folded yet, else the folded one. */
+  /**
+   * The newest version that can be opened: the committed one if it is not folded yet, else the folded
+   * one.
+   */
   def version: Long = if (pending) folded + 1 else folded
 
   /** Whether a batch is open (between `openForWrite` and `commit` or `discard`). */
@@ -56,8 +61,8 @@ final class HashMapStateBackend(val maxParallelism: Int) {
   def canServe(v: Long): Boolean = folded >= 0 && (v == folded || (pending && v == folded + 1))
 
   /**
-   * Opens a batch on version `v`. An open batch is discarded first. Folds if `v` is committed but not folded; drops
-   * the committed changes if `v` is the version before them.
+   * Opens a batch on version `v`. An open batch is discarded first. Folds if `v` is committed but not
+   * folded; drops the committed changes if `v` is the version before them.
    *
    * @throws IllegalStateException if this backend does not have version `v`, see [[canServe]]
    */
@@ -71,7 +76,10 @@ final class HashMapStateBackend(val maxParallelism: Int) {
     setWritable(true)
   }
 
-  /** Ends the open batch as the next version and returns that. Its changes can still be read and written as delta. */
+  /**
+   * Ends the open batch as the next version and returns that. Its changes can still be read and written
+   * as delta.
+   */
   def commit(): Long = {
     if (!open) throw new IllegalStateException("No batch is open.")
     setWritable(false)
@@ -100,26 +108,28 @@ final class HashMapStateBackend(val maxParallelism: Int) {
   }
 
   /**
-   * Applies the committed changes to the tables, O(changes). Does nothing if there are none. If it fails (out of
-   * memory) the backend is empty at version -1.
+   * Applies the committed changes to the tables, O(changes). Does nothing if there are none. If it fails
+   * (out of memory) the backend is empty at version -1.
    */
   def fold(): Unit = {
     if (pending) {
       pending = false
       orClear {
         currentFamilies.valuesIterator.foreach(_.fold())
-        foldedFamilies.foreach { case (name, f) => if (!currentFamilies.get(name).exists(_ eq f)) f.dropChanges() }
+        foldedFamilies.foreach { case (name, f) =>
+          if (!currentFamilies.get(name).exists(_ eq f)) f.dropChanges()
+        }
       }
-      droppedFamilies = ListMap.empty
+      droppedFamilies = Map.empty
       foldedFamilies = currentFamilies
       folded += 1
     }
   }
 
   /**
-   * The family of this name, made if absent, in the open batch or between batches. A family that a restore brought
-   * becomes usable by this: the index for its [[KeyAccess]] is built then. Declaring again with the same kind of
-   * access takes the new functions and costs nothing.
+   * The family of this name, made if absent, in the open batch or between batches. A family that a
+   * restore brought becomes usable by this: the index for its [[KeyAccess]] is built then. Declaring
+   * again with the same kind of access takes the new functions and costs nothing.
    *
    * @throws IllegalArgumentException if the rows that are there have the other setting of `multiValue`
    * @throws IllegalStateException if the access changes after the open batch has written to the family
@@ -141,8 +151,8 @@ final class HashMapStateBackend(val maxParallelism: Int) {
   }
 
   /**
-   * Drops a family in the open batch; undone if the batch is. False if there is none of this name. O(rows): the delta
-   * names each removed key.
+   * Drops a family in the open batch; undone if the batch is. False if there is none of this name.
+   * O(rows): the delta names each removed key.
    *
    * @throws IllegalStateException if no batch is open
    */
@@ -167,7 +177,8 @@ final class HashMapStateBackend(val maxParallelism: Int) {
   def familyNames: Set[String] = currentFamilies.keySet
 
   /**
-   * A reader of a family at the folded or the last committed version, null if that version has no such family.
+   * A reader of a family at the folded or the last committed version, null if that version has no such
+   * family.
    *
    * @throws IllegalStateException if this backend does not have version `v`
    */
@@ -214,11 +225,13 @@ final class HashMapStateBackend(val maxParallelism: Int) {
   }
 
   /**
-   * Writes the changes of the open or last committed batch. Only before the next `openForWrite` or `fold`. The stream
-   * is not closed.
+   * Writes the changes of the open or last committed batch. Only before the next `openForWrite` or
+   * `fold`. The stream is not closed.
    */
   def writeDelta(out: OutputStream): SegmentInfo = {
-    if (!open && !pending) throw new IllegalStateException("There are no changes: no batch is open or just committed.")
+    if (!open && !pending) {
+      throw new IllegalStateException("There are no changes: no batch is open or just committed.")
+    }
     val sources = changed
       .filter(_.buffer.count > 0)
       .map(f => new BufferSource(f.name, f.spec.multiValue, f.buffer): SegmentSource)
@@ -238,21 +251,22 @@ final class HashMapStateBackend(val maxParallelism: Int) {
   }
 
   /**
-   * A consistent view of the tables at [[foldedVersion]], taken in O(pages), to be written by another thread while
-   * batches go on. It must be closed.
+   * A consistent view of the tables at [[foldedVersion]], taken in O(pages), to be written by another
+   * thread while batches go on. It must be closed.
    */
   def snapshotBase(): BaseSnapshot = {
     if (folded < 0) throw new IllegalStateException("There is no state.")
-    val views = foldedFamilies.valuesIterator.map(f => (f.name, f.spec.multiValue, f.table.snapshot())).toArray
-    new BaseSnapshot(folded, maxParallelism, views)
+    val views = foldedFamilies.valuesIterator.map(f => (f.name, f.spec.multiValue, f.table.snapshot()))
+    new BaseSnapshot(folded, maxParallelism, views.toArray)
   }
 
   /**
-   * Replaces everything by what the segments hold: bases first, then deltas, oldest first. Declared families stay
-   * declared. If it fails the backend is empty at version -1.
+   * Replaces everything by what the segments hold: bases first, then deltas, oldest first. Declared
+   * families stay declared. If it fails the backend is empty at version -1.
    *
    * @param version the version that this state is
-   * @param expectedRows about how many rows there will be, 0 if not known; sizes the index if there is one family
+   * @param expectedRows about how many rows there will be, 0 if not known; sizes the index of a store with
+   *                     one family
    * @throws StateStreamCorruptException if a block is not what was written
    */
   def restore(version: Long, expectedRows: Long, segments: Seq[StateSegment], filter: RestoreFilter): Unit = {
@@ -260,7 +274,10 @@ final class HashMapStateBackend(val maxParallelism: Int) {
     load(version, segments, filter)
   }
 
-  /** Brings the folded version (committed changes are dropped) to `version` by deltas. Fails as [[restore]] does. */
+  /**
+   * Brings the folded version (committed changes are dropped) to `version` by deltas. Fails as
+   * [[restore]] does.
+   */
   def applyDeltas(version: Long, segments: Seq[StateSegment], filter: RestoreFilter): Unit = {
     if (folded < 0) throw new IllegalStateException("There is no state.")
     discard()
@@ -276,11 +293,12 @@ final class HashMapStateBackend(val maxParallelism: Int) {
     open = false
     pending = false
     setWritable(false)
-    droppedFamilies = ListMap.empty
+    droppedFamilies = Map.empty
     // What a restore brought and nobody declared goes.
     currentFamilies = currentFamilies.filter(!_._2.spec.keyGroups.isInstanceOf[UndeclaredKeyGroups])
     foldedFamilies = currentFamilies
-    val expected = if (foldedFamilies.size == 1) math.min(expectedRows, HashMapStateBackend.LargestPresize) else 0L
+    val presize = math.min(expectedRows, HashMapStateBackend.LargestPresize)
+    val expected = if (foldedFamilies.size == 1) presize else 0L
     foldedFamilies.valuesIterator.foreach(_.clear(expected))
     folded = v
   }
@@ -312,11 +330,12 @@ final class HashMapStateBackend(val maxParallelism: Int) {
   }
 
   /** Families with changes of the open or committed batch, those that only remove among them. */
-  private def changed: Iterator[KeyedFamily] = currentFamilies.valuesIterator ++ droppedFamilies.valuesIterator
+  private def changed: Iterator[KeyedFamily] =
+    currentFamilies.valuesIterator ++ droppedFamilies.valuesIterator
 
   private def dropChanges(): Unit = {
     changed.foreach(_.dropChanges())
-    droppedFamilies = ListMap.empty
+    droppedFamilies = Map.empty
     currentFamilies = foldedFamilies
     // Also those that the batch had dropped.
     currentFamilies.valuesIterator.foreach(_.dropChanges())
@@ -327,7 +346,8 @@ final class HashMapStateBackend(val maxParallelism: Int) {
   private def checkServes(v: Long): Unit = {
     if (!canServe(v)) {
       val has = if (folded < 0) "none" else if (pending) s"$folded and ${folded + 1}" else s"$folded"
-      throw new IllegalStateException(s"Version $v of the state is not in memory, there is $has: it must be restored.")
+      throw new IllegalStateException(
+        s"Version $v of the state is not in memory, there is $has: it must be restored.")
     }
   }
 

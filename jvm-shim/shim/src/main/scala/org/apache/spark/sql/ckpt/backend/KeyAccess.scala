@@ -47,8 +47,8 @@ object KeyAccess {
   abstract class Ordered extends KeyAccess {
 
     /**
-     * A new array with the encoded key. Keys are ordered as their encodings are when compared as unsigned bytes;
-     * different keys have different encodings.
+     * A new array with the encoded key. Keys are ordered as their encodings are when compared as unsigned
+     * bytes; different keys have different encodings.
      */
     def encode(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Array[Byte]
   }

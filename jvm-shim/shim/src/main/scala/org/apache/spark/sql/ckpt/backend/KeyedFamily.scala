@@ -7,8 +7,9 @@ import org.apache.spark.unsafe.Platform
 /**
  * A column family of the open batch: reads what the batch has done so far, and writes to it.
  *
- * Not thread-safe: used by the task that has the batch open. Keys and values are copied; they may point anywhere,
- * also at what this family returned. Key lengths are multiples of 8, as those of `UnsafeRow`s are.
+ * Not thread-safe: used by the task that has the batch open. Keys and values are copied; they may point
+ * anywhere, also at what this family returned. Key lengths are multiples of 8, as those of `UnsafeRow`s
+ * are.
  */
 final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelism: Int) extends FamilyReader {
   private var currentSpec = initialSpec
@@ -18,12 +19,15 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
   private var list = new Array[Byte](256)
   private var listLength = 0
   private var listRows = 0
-  private val appended = new EntryCursor
+  private val entryAt = new EntryCursor
 
   /** Changes whenever iterators become invalid. */
   private[backend] var epoch: Int = 0
 
-  /** Whether the batch may write: set by the backend, so that a write out of place is an error and not lost. */
+  /**
+   * Whether the batch may write: set by the backend, so that a write out of place is an error and not
+   * lost.
+   */
   private[backend] var writable: Boolean = false
 
   private[backend] def spec: FamilySpec = currentSpec
@@ -83,7 +87,10 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
     appendList(keyBase, keyOffset, keyLength)
   }
 
-  /** Begins a list in the family's scratch space, for [[addToList]] and then [[putList]] or [[appendList]]. */
+  /**
+   * Begins a list in the family's scratch space, for [[addToList]] and then [[putList]] or
+   * [[appendList]].
+   */
   def startList(): Unit = {
     if (!currentSpec.multiValue) {
       throw new UnsupportedOperationException(s"Column family $name has one value per key.")
@@ -98,7 +105,8 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
     val needed = listLength + 4L + rowLength
     RecordPages.checkRecordBytes(needed)
     if (needed > list.length) {
-      list = Arrays.copyOf(list, math.min(RecordPages.MaxRecordBytes, math.max(needed, list.length * 2L)).toInt)
+      val length = math.min(RecordPages.MaxRecordBytes, math.max(needed, list.length * 2L))
+      list = Arrays.copyOf(list, length.toInt)
     }
     val at = Platform.BYTE_ARRAY_OFFSET + listLength
     ListCursor.putInt(list, at, rowLength)
@@ -123,10 +131,17 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
     if (entry >= 0 && currentBuffer.isLive(entry)) {
       currentBuffer.append(entry, listRows, list, rows, listLength - 4)
     } else if (address != 0) {
-      currentTable.point(address, appended)
-      val e = currentBuffer.add(hash, address, appended.keyGroup, keyBase, keyOffset, keyLength)
+      currentTable.point(address, entryAt)
+      val e = currentBuffer.add(hash, address, entryAt.keyGroup, keyBase, keyOffset, keyLength)
       currentBuffer.putAppended(
-        e, appended.valueBase, appended.valueOffset, appended.valueLength, listRows, list, rows, listLength - 4)
+        e,
+        entryAt.valueBase,
+        entryAt.valueOffset,
+        entryAt.valueLength,
+        listRows,
+        list,
+        rows,
+        listLength - 4)
     } else {
       putList(keyBase, keyOffset, keyLength)
     }
@@ -160,7 +175,8 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
   private def newKeyGroup(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
     val group = currentSpec.keyGroups.keyGroup(keyBase, keyOffset, keyLength)
     if (group < 0 || group >= maxParallelism) {
-      throw new IllegalStateException(s"Key group $group of a key of column family $name is not in 0..${maxParallelism - 1}.")
+      throw new IllegalStateException(
+        s"Key group $group of a key of column family $name is not in 0..${maxParallelism - 1}.")
     }
     group
   }
@@ -183,7 +199,8 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
       currentBuffer.adopt(spec.access)
     } else {
       if (currentBuffer.count > 0) {
-        throw new IllegalStateException(s"Column family $name is declared anew after the batch has written to it.")
+        throw new IllegalStateException(
+          s"Column family $name is declared anew after the batch has written to it.")
       }
       currentTable = currentTable.rebuilt(spec.access)
       currentBuffer = new WriteBuffer(spec.access)
@@ -201,20 +218,20 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
       val address = b.tableAddress(entry)
       val existing = WriteBuffer.isExisting(address)
       if (b.isLive(entry)) {
-        b.pointValue(entry, appended)
+        b.pointValue(entry, entryAt)
         if (existing) {
-          t.update(b.hash(entry), address, appended.valueBase, appended.valueOffset, appended.valueLength)
+          t.update(b.hash(entry), address, entryAt.valueBase, entryAt.valueOffset, entryAt.valueLength)
         } else {
-          b.pointKey(entry, appended)
+          b.pointKey(entry, entryAt)
           t.insert(
             b.hash(entry),
             b.keyGroup(entry),
-            appended.keyBase,
-            appended.keyOffset,
-            appended.keyLength,
-            appended.valueBase,
-            appended.valueOffset,
-            appended.valueLength)
+            entryAt.keyBase,
+            entryAt.keyOffset,
+            entryAt.keyLength,
+            entryAt.valueBase,
+            entryAt.valueOffset,
+            entryAt.valueLength)
         }
       } else if (existing) {
         t.delete(b.hash(entry), address)
@@ -270,7 +287,8 @@ private[backend] object KeyedFamily {
 
   def checkKeyLength(keyLength: Int): Unit = {
     if ((keyLength & 7) != 0) {
-      throw new IllegalArgumentException(s"A key has $keyLength bytes; keys are rows, whose lengths are multiples of 8.")
+      throw new IllegalArgumentException(
+        s"A key has $keyLength bytes; keys are rows, whose lengths are multiples of 8.")
     }
   }
 

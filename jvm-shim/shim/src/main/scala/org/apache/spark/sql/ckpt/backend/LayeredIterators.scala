@@ -89,7 +89,8 @@ private[backend] final class PrefixIterator(
 
   private val hash = Bytes.hash(prefix, prefixAt, prefixLength)
   private var record = table.prefixChains.head(hash, prefix, prefixAt, prefixLength)
-  private var entry = if (entryLimit == 0) -1 else buffer.prefixChains.head(hash, prefix, prefixAt, prefixLength)
+  private var entry =
+    if (entryLimit == 0) -1 else buffer.prefixChains.head(hash, prefix, prefixAt, prefixLength)
 
   override def advance(): Boolean = {
     checkValid()

@@ -1,10 +1,12 @@
 package org.apache.spark.sql.ckpt.backend
 
+import java.nio.ByteOrder
+
 import org.apache.spark.unsafe.Platform
 
 /**
- * Walks the rows of the value of a multi-value family, which is `i32 m`, then m times (`i32` length, row bytes),
- * big-endian. Points into the value and copies nothing. Rows are not aligned to 8 bytes.
+ * Walks the rows of the value of a multi-value family, which is `i32 m`, then m times (`i32` length, row
+ * bytes), big-endian. Points into the value and copies nothing. Rows are not aligned to 8 bytes.
  *
  * It is bounded by the length that the value had when the cursor was made, so a row appended to the same list
  * later is not seen and disturbs nothing.
@@ -46,14 +48,14 @@ final class ListCursor {
 }
 
 object ListCursor {
-  private val swap = java.nio.ByteOrder.nativeOrder() == java.nio.ByteOrder.LITTLE_ENDIAN
+  private[backend] val littleEndian = ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN
 
   private[backend] def getInt(base: AnyRef, offset: Long): Int = {
     val x = Platform.getInt(base, offset)
-    if (swap) Integer.reverseBytes(x) else x
+    if (littleEndian) Integer.reverseBytes(x) else x
   }
 
   private[backend] def putInt(base: AnyRef, offset: Long, value: Int): Unit = {
-    Platform.putInt(base, offset, if (swap) Integer.reverseBytes(value) else value)
+    Platform.putInt(base, offset, if (littleEndian) Integer.reverseBytes(value) else value)
   }
 }

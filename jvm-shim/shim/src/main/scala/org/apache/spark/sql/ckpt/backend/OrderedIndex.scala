@@ -2,22 +2,27 @@ package org.apache.spark.sql.ckpt.backend
 
 import java.util.Arrays
 
+import org.apache.spark.unsafe.Platform
+
 /**
- * A sorted map from encoded keys, compared as unsigned bytes, to ints other than 0: sorted leaves of up to 128 keys
- * in a sorted array of leaves. One array per key and no nodes, so it is half the size of a `TreeMap` and scans run
- * through memory. Keys are not copied.
+ * A sorted map from encoded keys, compared as unsigned bytes, to ints other than 0: sorted leaves of up
+ * to 128 keys in a sorted array of leaves. One array per key and no nodes, so it is half the size of a
+ * `TreeMap` and scans run through memory. Keys are not copied.
  */
 private[backend] final class OrderedIndex {
   import OrderedIndex._
 
   private var leaves = new Array[Leaf](4)
+
+  // The head of each leaf's first key, so that the search for a leaf runs through one array.
+  private var firsts = new Array[Long](4)
   private var leafCount = 0
   private var changes = 0
   private var keyBytes = 0L
   private var keyCount = 0
 
   /** Bytes that keys and leaves take, about. */
-  def bytes: Long = keyBytes + keyCount * 16L + leafCount * (LeafSize * 8L + 64) + leaves.length * 4L
+  def bytes: Long = keyBytes + keyCount * 16L + leafCount * (LeafSize * 16L + 80) + leaves.length * 12L
 
   def size: Int = keyCount
 
@@ -30,7 +35,7 @@ private[backend] final class OrderedIndex {
     if (l < 0) {
       0
     } else {
-      val at = leaves(l).find(key)
+      val at = leaves(l).find(key, head(key))
       if (at >= 0) leaves(l).values(at) else 0
     }
   }
@@ -39,7 +44,8 @@ private[backend] final class OrderedIndex {
   def insert(key: Array[Byte], value: Int): Unit = {
     var l = math.max(leafOf(key), 0)
     if (leafCount == 0) insertLeaf(0, new Leaf)
-    val at = leaves(l).find(key)
+    val h = head(key)
+    val at = leaves(l).find(key, h)
     if (at >= 0) {
       leaves(l).values(at) = value
     } else {
@@ -56,20 +62,21 @@ private[backend] final class OrderedIndex {
           position -= from
         }
       }
-      leaves(l).insert(position, key, value)
+      leaves(l).insert(position, key, h, value)
+      firsts(l) = leaves(l).heads(0)
     }
   }
 
   /** Gives a key that is there another value. */
   def replace(key: Array[Byte], value: Int): Unit = {
     val leaf = leaves(leafOf(key))
-    leaf.values(leaf.find(key)) = value
+    leaf.values(leaf.find(key, head(key))) = value
   }
 
   /** Removes a key if it is there. */
   def delete(key: Array[Byte]): Unit = {
     val l = leafOf(key)
-    val at = if (l < 0) -1 else leaves(l).find(key)
+    val at = if (l < 0) -1 else leaves(l).find(key, head(key))
     if (at >= 0) {
       changes += 1
       keyCount -= 1
@@ -77,27 +84,38 @@ private[backend] final class OrderedIndex {
       leaves(l).delete(at)
       if (leaves(l).count == 0) {
         System.arraycopy(leaves, l + 1, leaves, l, leafCount - l - 1)
+        System.arraycopy(firsts, l + 1, firsts, l, leafCount - l - 1)
         leafCount -= 1
         leaves(leafCount) = null
+      } else {
+        firsts(l) = leaves(l).heads(0)
       }
     }
   }
 
   /** The last leaf whose first key is not above the key; -1 if there is none. */
   private def leafOf(key: Array[Byte]): Int = {
+    val h = head(key)
     var low = 0
     var high = leafCount - 1
     while (low <= high) {
       val middle = (low + high) >>> 1
-      if (Arrays.compareUnsigned(leaves(middle).keys(0), key) <= 0) low = middle + 1 else high = middle - 1
+      var c = java.lang.Long.compareUnsigned(firsts(middle), h)
+      if (c == 0) c = Arrays.compareUnsigned(leaves(middle).keys(0), key)
+      if (c <= 0) low = middle + 1 else high = middle - 1
     }
     high
   }
 
   private def insertLeaf(at: Int, leaf: Leaf): Unit = {
-    if (leafCount == leaves.length) leaves = Arrays.copyOf(leaves, leafCount * 2)
+    if (leafCount == leaves.length) {
+      leaves = Arrays.copyOf(leaves, leafCount * 2)
+      firsts = Arrays.copyOf(firsts, leafCount * 2)
+    }
     System.arraycopy(leaves, at, leaves, at + 1, leafCount - at)
+    System.arraycopy(firsts, at, firsts, at + 1, leafCount - at)
     leaves(at) = leaf
+    firsts(at) = leaf.heads(0)
     leafCount += 1
   }
 
@@ -135,7 +153,7 @@ private[backend] final class OrderedIndex {
       position = 0
       if (last != null && leafCount > 0) {
         leaf = math.max(leafOf(last), 0)
-        val at = leaves(leaf).find(last)
+        val at = leaves(leaf).find(last, head(last))
         position = if (at < 0) -at - 1 else if (lastIsTaken) at + 1 else at
         settle()
       }
@@ -153,34 +171,55 @@ private[backend] final class OrderedIndex {
 private[backend] object OrderedIndex {
   final val LeafSize = 128
 
+  /** The first 8 bytes of a key as a number whose unsigned order is that of the keys where it differs. */
+  private def head(key: Array[Byte]): Long = {
+    if (key.length >= 8) {
+      val x = Platform.getLong(key, Platform.BYTE_ARRAY_OFFSET)
+      if (ListCursor.littleEndian) java.lang.Long.reverseBytes(x) else x
+    } else {
+      var x = 0L
+      var i = 0
+      while (i < 8) {
+        x = (x << 8) | (if (i < key.length) key(i) & 0xFF else 0)
+        i += 1
+      }
+      x
+    }
+  }
+
   private final class Leaf {
     val keys = new Array[Array[Byte]](LeafSize)
+    val heads = new Array[Long](LeafSize)
     val values = new Array[Int](LeafSize)
     var count = 0
 
     /** Position of a key, or -1 minus the position where it belongs. */
-    def find(key: Array[Byte]): Int = {
+    def find(key: Array[Byte], head: Long): Int = {
       var low = 0
       var high = count - 1
       var found = -1
       while (found < 0 && low <= high) {
         val middle = (low + high) >>> 1
-        val c = Arrays.compareUnsigned(keys(middle), key)
+        var c = java.lang.Long.compareUnsigned(heads(middle), head)
+        if (c == 0) c = Arrays.compareUnsigned(keys(middle), key)
         if (c == 0) found = middle else if (c < 0) low = middle + 1 else high = middle - 1
       }
       if (found >= 0) found else -low - 1
     }
 
-    def insert(at: Int, key: Array[Byte], value: Int): Unit = {
+    def insert(at: Int, key: Array[Byte], head: Long, value: Int): Unit = {
       System.arraycopy(keys, at, keys, at + 1, count - at)
+      System.arraycopy(heads, at, heads, at + 1, count - at)
       System.arraycopy(values, at, values, at + 1, count - at)
       keys(at) = key
+      heads(at) = head
       values(at) = value
       count += 1
     }
 
     def delete(at: Int): Unit = {
       System.arraycopy(keys, at + 1, keys, at, count - at - 1)
+      System.arraycopy(heads, at + 1, heads, at, count - at - 1)
       System.arraycopy(values, at + 1, values, at, count - at - 1)
       count -= 1
       keys(count) = null
@@ -191,6 +230,7 @@ private[backend] object OrderedIndex {
       val upper = new Leaf
       upper.count = count - from
       System.arraycopy(keys, from, upper.keys, 0, upper.count)
+      System.arraycopy(heads, from, upper.heads, 0, upper.count)
       System.arraycopy(values, from, upper.values, 0, upper.count)
       Arrays.fill(keys.asInstanceOf[Array[AnyRef]], from, count, null)
       count = from

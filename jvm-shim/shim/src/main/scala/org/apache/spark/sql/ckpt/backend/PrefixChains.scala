@@ -3,11 +3,11 @@ package org.apache.spark.sql.ckpt.backend
 import org.apache.spark.unsafe.Platform
 
 /**
- * The records of a table that share a prefix, as doubly linked chains through the records: a word per record and no
- * objects; linking, unlinking and finding a chain take constant time.
+ * The records of a table that share a prefix, as doubly linked chains through the records: a word per
+ * record and no objects; linking, unlinking and finding a chain take constant time.
  *
- * An index maps the hash of the prefix to the first record of its chain. A new record comes second, which leaves the
- * index alone.
+ * An index maps the hash of the prefix to the first record of its chain. A new record comes second, which
+ * leaves the index alone.
  */
 private[backend] final class PrefixChains(table: StateTable, initial: KeyAccess.Prefix) {
   private val heads = new HashIndex(0)
@@ -29,8 +29,7 @@ private[backend] final class PrefixChains(table: StateTable, initial: KeyAccess.
       if ((slots(i) >>> 32).toInt == hash) {
         table.point(slots(i).toInt, cursor)
         val prefix = access.prefixOf(cursor.keyBase, cursor.keyOffset, cursor.keyLength)
-        if (prefix.getSizeInBytes == prefixLength &&
-          Bytes.equalWords(prefix.getBaseObject, prefix.getBaseOffset, prefixBase, prefixOffset, prefixLength)) {
+        if (Bytes.isRow(prefix, prefixBase, prefixOffset, prefixLength)) {
           found = slots(i).toInt
         }
       }

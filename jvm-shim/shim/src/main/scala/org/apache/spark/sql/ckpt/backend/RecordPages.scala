@@ -5,12 +5,13 @@ import java.util.Arrays
 import org.apache.spark.unsafe.Platform
 
 /**
- * Memory for records, in pages. A record is addressed by an unsigned 32-bit number of 8-byte words: page number
- * times 2^15 plus the word in the page, so that 32 GiB can be addressed. Address 0 is never given out and stands
- * for "none".
+ * Memory for records, in pages. A record is addressed by an unsigned 32-bit number of 8-byte words: page
+ * number times 2^13 plus the word in the page, so that 32 GiB can be addressed. Address 0 is never given
+ * out and stands for "none".
  *
- * Pages grow from 1 KiB to 256 KiB: thousands of tiny stores cost little, and no page is a humongous object for G1
- * (half a region or more), which would waste up to a region each. A record above 32 KiB has a page of its own.
+ * Pages grow from 1 KiB to 64 KiB: thousands of tiny stores cost little, a page that a snapshot shares is
+ * copied quickly, and no page is a humongous object for G1 (half a region or more), which would waste up
+ * to a region each. A record above 8 KiB has a page of its own.
  *
  * Pages can be shared with snapshots: see [[share]] and [[writable]].
  */
@@ -90,14 +91,15 @@ private[backend] final class RecordPages {
   }
 
   /**
-   * A view of all records as they are now. From here on [[writable]] copies a page before it first changes, until
-   * the view is closed.
+   * A view of all records as they are now. From here on [[writable]] copies a page before it first
+   * changes, until the view is closed.
    */
   def share(): SharedPages = liveSnapshots.synchronized {
     snapshotsTaken += 1
     liveSnapshots.push(snapshotsTaken)
     newestLive = snapshotsTaken
-    new SharedPages(this, snapshotsTaken, Arrays.copyOf(pages, pageCount), Arrays.copyOf(usedWords, pageCount))
+    val pagesNow = Arrays.copyOf(pages, pageCount)
+    new SharedPages(this, snapshotsTaken, pagesNow, Arrays.copyOf(usedWords, pageCount))
   }
 
   /** Ends the sharing with one view; from any thread. */
@@ -129,7 +131,8 @@ private[backend] final class RecordPages {
   private def addNumber(): Int = {
     if (pageCount == MaxPages) {
       throw new StateTooLargeException(
-        s"A column family of one partition needs more than $MaxPages pages (32 GiB) of memory: use more partitions.")
+        s"A column family of one partition needs more than $MaxPages pages (32 GiB) of memory: " +
+          "use more partitions.")
     }
     if (pageCount == pages.length) {
       val length = pageCount * 2
@@ -143,15 +146,15 @@ private[backend] final class RecordPages {
 }
 
 private[backend] object RecordPages {
-  final val PageShift = 15
+  final val PageShift = 13
   final val WordMask = (1 << PageShift) - 1
 
-  /** Just below 256 KiB with the array's header, so that four pages fill a G1 region of 1 MiB. */
+  /** Just below 64 KiB with the array's header, so that 16 pages fill a G1 region of 1 MiB. */
   final val LargestPageWords = (1 << PageShift) - 8
   final val FirstPageWords = 128
 
   /** Records longer than this have a page of their own: at most an eighth of a page is lost at its end. */
-  final val OwnPageWords = 4096
+  final val OwnPageWords = 1024
 
   /** The last page number is kept free: address -1 means something else in write buffers. */
   final val MaxPages = (1 << (32 - PageShift)) - 1
@@ -164,7 +167,8 @@ private[backend] object RecordPages {
 
   def checkRecordBytes(bytes: Long): Unit = {
     if (bytes > MaxRecordBytes) {
-      throw new StateTooLargeException(s"A key with its value takes $bytes bytes; at most $MaxRecordBytes are possible.")
+      throw new StateTooLargeException(
+        s"A key with its value takes $bytes bytes; at most $MaxRecordBytes are possible.")
     }
   }
 }

@@ -7,8 +7,9 @@ import org.apache.spark.unsafe.Platform
 /**
  * Gives out and takes back the memory of a table's records.
  *
- * The place of a dead record is given to the next record of the same size. Where sizes differ or the table shrinks,
- * dead places add up; [[compact]] then moves the live records out of the pages with many dead ones.
+ * The place of a dead record is given to the next record of the same size. Where sizes differ or the
+ * table shrinks, dead places add up; [[compact]] then moves the live records out of the pages with many
+ * dead ones.
  */
 private[backend] final class RecordSpace(table: StateTable) {
   import RecordSpace._
@@ -67,8 +68,9 @@ private[backend] final class RecordSpace(table: StateTable) {
   }
 
   /**
-   * Frees pages of which at least a fifth is dead, if a fifth of everything is. Moves at most a few words for each
-   * one that has died since, so that a batch never pays for more than it and its predecessors have removed.
+   * Frees pages of which at least a fifth is dead, if a fifth of everything is. Moves at most a few words
+   * for each one that has died since, so that a batch never pays for more than it and its predecessors
+   * have removed.
    */
   def compact(all: Boolean): Unit = {
     if (totalDead > SmallestDead && totalDead * 5 > (pages.bytes >>> 3)) {

@@ -3,8 +3,8 @@ package org.apache.spark.sql.ckpt.backend
 import org.apache.spark.unsafe.Platform
 
 /**
- * Walks the live records of a table in the order of memory: of the table itself, which must not change meanwhile, or
- * of a snapshot.
+ * Walks the live records of a table in the order of memory: of the table itself, which must not change
+ * meanwhile, or of a snapshot.
  *
  * @param pages by number, null where there is none
  * @param usedWords how far each page is used

@@ -3,7 +3,10 @@ package org.apache.spark.sql.ckpt.backend
 import java.io.OutputStream
 import java.util.Arrays
 
-/** Collects a segment in memory; unlike `ByteArrayOutputStream` without locks, and without a copy if it fits. */
+/**
+ * Collects a segment in memory; unlike `ByteArrayOutputStream` without locks, and without a copy if it
+ * fits.
+ */
 private[backend] final class SegmentBuffer(expected: Long) extends OutputStream {
   private var bytes = new Array[Byte](math.max(64L, math.min(expected, SegmentFormat.MaxInMemoryBytes)).toInt)
   private var count = 0
@@ -22,11 +25,12 @@ private[backend] final class SegmentBuffer(expected: Long) extends OutputStream 
 
   private def reserve(n: Int): Unit = {
     if (count.toLong + n > SegmentFormat.MaxInMemoryBytes) {
-      throw new StateTooLargeException("A segment of more than 1 GiB does not fit into one array: write it to a stream.")
+      throw new StateTooLargeException(
+        "A segment of more than 1 GiB does not fit into one array: write it to a stream.")
     }
     if (count + n > bytes.length) {
-      bytes = Arrays.copyOf(
-        bytes, math.min(SegmentFormat.MaxInMemoryBytes.toLong, math.max(count + n.toLong, bytes.length * 2L)).toInt)
+      val length = math.max(count + n.toLong, bytes.length * 2L)
+      bytes = Arrays.copyOf(bytes, math.min(SegmentFormat.MaxInMemoryBytes.toLong, length).toInt)
     }
   }
 

@@ -8,20 +8,24 @@ import org.apache.spark.unsafe.Platform
 /** Takes what a [[SegmentReader]] reads. */
 private[backend] trait SegmentSink {
 
-  /** The table of a family, made if absent; null if its rows are single values where lists come, or the reverse. */
+  /**
+   * The table of a family, made if absent; null if its rows are single values where lists come, or the
+   * reverse.
+   */
   def table(family: String, multiValue: Boolean): StateTable
 }
 
 /**
- * Loads blocks of segments into tables. Every byte is checked before it is used: by the block's CRC32C, and where a
- * length could lead astray by its bounds.
+ * Loads blocks of segments into tables. Every byte is checked before it is used: by the block's CRC32C,
+ * and where a length could lead astray by its bounds.
  *
- * Reads ahead in windows, because blocks of one subtask lie one after another and are small. Not thread-safe.
+ * Reads ahead in windows, because a request may take tens of milliseconds and blocks of one subtask lie
+ * one after another and are small. Not thread-safe.
  *
  * @param filter which key groups are expected, which keys are taken
  * @param window bytes to read at once
  */
-private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFilter, window: Int = 1 << 22) {
+private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFilter, window: Int = 1 << 24) {
   import SegmentFormat._
 
   private val checksum = new CRC32C
@@ -35,6 +39,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
   private var position = 0
   private var end = 0
 
+  private var tail = 0L
   private var lastName: String = _
 
   /**
@@ -47,9 +52,12 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     source = segment.source
     bufferStart = 0
     bufferCount = 0
-    val last = if (segment.offsets.isEmpty) 0L else segment.offsets.max
+    val n = segment.offsets.length
+    val last = if (n == 0) 0L else segment.offsets(n - 1)
+    // The length of the last block is not known: it is taken to be like that of the others.
+    tail = SegmentReader.TailBytes + (if (n < 2) 0 else 2 * (last - segment.offsets(0)) / (n - 1))
     var i = 0
-    while (i < segment.offsets.length) {
+    while (i < n) {
       blockOffset = segment.offsets(i)
       loadBlock(segment.isBase, newest, last)
       i += 1
@@ -70,10 +78,13 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     checksum.reset()
     checksum.update(buffer, position, ChecksumAt)
     checksum.update(buffer, position + HeaderBytes, length)
-    if (checksum.getValue.toInt != int(position + ChecksumAt)) fail(ChecksumAt, "the checksum of the block is wrong")
+    if (checksum.getValue.toInt != int(position + ChecksumAt)) {
+      fail(ChecksumAt, "the checksum of the block is wrong")
+    }
     checkHeader(isBase, newest)
     val group = int(position + KeyGroupAt)
     val sections = int(position + SectionsAt)
+    if (sections < 0) fail(SectionsAt, s"the block is said to have $sections sections")
     position += HeaderBytes
     var s = 0
     while (s < sections) {
@@ -93,9 +104,14 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     if (codec != CodecNone) fail(6, s"the codec $codec is not known")
     if (buffer(position + 7) != 0) fail(7, "a reserved byte is not 0")
     val group = int(position + KeyGroupAt)
-    if (group < 0 || !filter.acceptsKeyGroup(group)) fail(KeyGroupAt, s"key group $group does not belong here")
-    val version = (int(position + StateVersionAt).toLong << 32) | (int(position + StateVersionAt + 4) & 0xFFFFFFFFL)
-    if (version > newest) fail(StateVersionAt, s"the block is of version $version, expected at most $newest")
+    if (group < 0 || !filter.acceptsKeyGroup(group)) {
+      fail(KeyGroupAt, s"key group $group does not belong here")
+    }
+    val upper = int(position + StateVersionAt).toLong
+    val version = (upper << 32) | (int(position + StateVersionAt + 4) & 0xFFFFFFFFL)
+    if (version > newest) {
+      fail(StateVersionAt, s"the block is of version $version, expected at most $newest")
+    }
   }
 
   private def loadSection(group: Int, isBase: Boolean): Unit = {
@@ -122,7 +138,9 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     var keyBytes = 0L
     var i = 0
     if (sameKeys) {
-      keyBytes = n.toLong * checkedKeyLength(int(keyLengths))
+      val length = checkedKeyLength(int(keyLengths))
+      if (length == 0 && n > 1) fail(s"$n entries have the empty key")
+      keyBytes = n.toLong * length
     } else {
       while (i < n) {
         keyBytes += checkedKeyLength(int(keyLengths + 4 * i))
@@ -136,7 +154,8 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     while (i < n) {
       val keyLength = int(if (sameKeys) keyLengths else keyLengths + 4 * i)
       val valueLength = int(if (sameValues) valueLengths else valueLengths + 4 * i)
-      if (valueLength < -1 || (valueLength == -1 && isBase) || (lists && valueLength >= 0 && valueLength < 4)) {
+      val shortest = if (isBase) 0 else -1
+      if (valueLength < shortest || (lists && valueLength >= 0 && valueLength < 4)) {
         fail(s"a value has length $valueLength")
       }
       if (valueLength > 0) need(valueLength)
@@ -191,7 +210,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
         fail(0, s"the block needs $count bytes, the stream has ${source.length} in all")
       }
       // Read no further ahead than a little beyond the start of the last block.
-      val ahead = math.min(window.toLong, lastOffset - blockOffset + SegmentReader.TailBytes)
+      val ahead = math.min(window.toLong, lastOffset - blockOffset + tail)
       val n = math.min(math.max(count.toLong, ahead), source.length - blockOffset).toInt
       if (n > buffer.length) buffer = new Array[Byte](n)
       bufferCount = 0
@@ -218,6 +237,6 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
 
 private[backend] object SegmentReader {
 
-  /** How far to read beyond the start of the last block, whose length is not known beforehand. */
-  final val TailBytes = 1 << 16
+  /** How far to read beyond the start of the last block, at least. */
+  final val TailBytes = 1L << 16
 }

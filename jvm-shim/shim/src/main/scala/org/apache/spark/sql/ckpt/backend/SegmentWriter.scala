@@ -9,12 +9,12 @@ import org.apache.spark.unsafe.Platform
 /**
  * Writes segments (docs/protocol.md section 2), block by block.
  *
- * Entries are brought into the order of key groups by a counting sort over their numbers; keys and values are then
- * copied once, from the pages into the block. A writer can be used again, by one thread.
+ * Entries are brought into the order of key groups by a counting sort over their numbers; keys and values
+ * are then copied once, from the pages into the block. A writer can be used again, by one thread.
  *
  * @param maxParallelism number of key groups
- * @param idsAtOnce entries that are ordered at once: bounds the memory beside the block to 4 bytes times this; more
- *                  entries take several walks over the headers
+ * @param idsAtOnce entries that are ordered at once: bounds the memory beside the block to 4 bytes times
+ *                  this; more entries take several walks over the headers
  */
 private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int = 1 << 23) {
   import SegmentFormat._
@@ -156,7 +156,8 @@ private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int =
       i += 1
     }
     val name = encodedName(source.family)
-    val size = name.length + 5L + (if (sameKeys) 4L else 4L * n) + (if (sameValues) 4L else 4L * n) + keyBytes + valueBytes
+    val lengths = (if (sameKeys) 4L else 4L * n) + (if (sameValues) 4L else 4L * n)
+    val size = name.length + 5L + lengths + keyBytes + valueBytes
     if (position + size > MaxBlockBytes) {
       throw new StateTooLargeException(
         s"Key group $group has more than 1 GiB of state in one partition: raise the number of key groups " +
@@ -188,7 +189,12 @@ private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int =
     position += (keyBytes + valueBytes).toInt
   }
 
-  private def writeBlock(group: Int, sections: Int, isBase: Boolean, version: Long, out: OutputStream): Unit = {
+  private def writeBlock(
+      group: Int,
+      sections: Int,
+      isBase: Boolean,
+      version: Long,
+      out: OutputStream): Unit = {
     val end = position
     position = 0
     putInt(Magic)
@@ -237,7 +243,8 @@ private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int =
 
   private def reserve(size: Int): Unit = {
     if (position + size > block.length) {
-      block = Arrays.copyOf(block, math.min(MaxBlockBytes.toLong, math.max(position + size, block.length * 2L)).toInt)
+      val length = math.max(position + size.toLong, block.length * 2L)
+      block = Arrays.copyOf(block, math.min(MaxBlockBytes.toLong, length).toInt)
     }
   }
 }

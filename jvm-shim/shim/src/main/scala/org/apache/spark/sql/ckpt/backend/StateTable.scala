@@ -5,9 +5,9 @@ import org.apache.spark.unsafe.Platform
 /**
  * A hash table from key bytes to value bytes, for the folded state of one column family.
  *
- * Records lie in pages (see [[TableRecord]], [[RecordPages]]), a [[HashIndex]] finds them. A record's address stays
- * the same until the table is changed. The memory of removed records is used again for records of the same size;
- * what is not is won back by [[RecordSpace.compact]].
+ * Records lie in pages (see [[TableRecord]], [[RecordPages]]), a [[HashIndex]] finds them. A record's
+ * address stays the same until the table is changed. The memory of removed records is used again for
+ * records of the same size; what is not is won back by [[RecordSpace.compact]].
  *
  * Not thread-safe; only [[snapshot]]s may be read by another thread while the table changes.
  *
@@ -125,12 +125,19 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) {
       if (oldLength != valueLength) {
         Platform.putInt(page, offset + TableRecord.ValueLengthByte, valueLength)
       }
-      val body = (TableRecord.headWords(header) + linkWords + TableRecord.keyWords(header, page, offset)).toLong << 3
-      Bytes.copy(valueBase, valueOffset, page, offset + body, valueLength)
+      val head = TableRecord.headWords(header) + linkWords
+      val valueAt = offset + ((head + TableRecord.keyWords(header, page, offset)).toLong << 3)
+      Bytes.copy(valueBase, valueOffset, page, valueAt, valueLength)
     } else {
       point(address, cursor)
       val moved = write(
-        cursor.keyGroup, cursor.keyBase, cursor.keyOffset, cursor.keyLength, valueBase, valueOffset, valueLength)
+        cursor.keyGroup,
+        cursor.keyBase,
+        cursor.keyOffset,
+        cursor.keyLength,
+        valueBase,
+        valueOffset,
+        valueLength)
       replaceAddress(hash, address, moved)
       space.kill(address)
     }

@@ -5,7 +5,8 @@ import org.apache.spark.unsafe.Platform
 /**
  * Layout of a record of a [[StateTable]], in 8-byte words:
  *
- *  - header: value length in bytes (upper 32 bits), key length in words (16 bits), dead (1 bit), key group (15 bits);
+ *  - header: value length in bytes (upper 32 bits), key length in words (16 bits), dead (1 bit), key group
+ *    (15 bits);
  *  - the length of the key in words if it does not fit into its 16 bits, which are then all ones;
  *  - links, in tables with prefix chains: previous (upper half) and next address;
  *  - key;
@@ -19,7 +20,7 @@ private[backend] object TableRecord {
   final val MaxKeyGroups = 1 << 15
 
   /** Where in the header the value length is, in bytes: headers are in native byte order. */
-  val ValueLengthByte: Int = if (java.nio.ByteOrder.nativeOrder() == java.nio.ByteOrder.LITTLE_ENDIAN) 4 else 0
+  val ValueLengthByte: Int = if (ListCursor.littleEndian) 4 else 0
 
   def header(valueLength: Int, keyWords: Int, keyGroup: Int): Long =
     (valueLength.toLong << 32) | (math.min(keyWords, LongKey).toLong << 16) | keyGroup

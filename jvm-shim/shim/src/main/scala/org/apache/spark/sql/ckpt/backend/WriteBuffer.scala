@@ -7,13 +7,15 @@ import org.apache.spark.unsafe.Platform
 /**
  * What one batch changed in one column family.
  *
- * Each changed key has one entry, numbered from 0 in the order of its first change, until the end of the batch:
- * iterators and the fold go by these numbers. An entry knows the address of the table's record for its key (so that
- * the fold need not look for it), the key's record and the current value's record in the buffer's own pages.
+ * Each changed key has one entry, numbered from 0 in the order of its first change, until the end of the
+ * batch: iterators and the fold go by these numbers. An entry knows the address of the table's record for
+ * its key (so that the fold need not look for it), the key's record and the current value's record in the
+ * buffer's own pages.
  *
- * A value is overwritten in place only if nobody can be looking at it: not if the last `get` returned it, and never
- * once an iterator has. Otherwise the entry gets a second place, and after that alternates between the two as far
- * as they are free, so a key that is read and put a million times in a batch takes two places and not a million.
+ * A value is overwritten in place only if nobody can be looking at it: not if the last `get` returned it,
+ * and never once an iterator has. Otherwise the entry gets a second place, and after that alternates
+ * between the two as far as they are free, so a key that is read and put a million times in a batch takes
+ * two places and not a million.
  *
  * @param access the access of the family: new keys are kept in its prefix chains or order
  */
@@ -141,8 +143,14 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
       keyOffset: Long,
       keyLength: Int): Int = {
     RecordPages.checkRecordBytes(keyLength)
+    if (entries == 0 && hint > 8) {
+      // The last batch tells how large this one is likely to be. Not before its first change: most stores
+      // are idle.
+      makeArrays(hint)
+      index = new HashIndex(hint)
+      hint = 0
+    }
     if (entries == hashes.length) growEntries()
-    if (entries == 0 && hint > 0) index = new HashIndex(hint)
     val address = pages.allocate(1 + (keyLength >>> 3))
     val page = pages.page(address)
     val offset = RecordPages.offset(address)
@@ -241,8 +249,9 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   }
 
   /**
-   * Appends rows to the list of an entry that has one. Done in place where there is room, also if someone looks at
-   * the list: only the count and what lies behind its end change, and [[ListCursor]] goes by the length.
+   * Appends rows to the list of an entry that has one. Done in place where there is room, also if someone
+   * looks at the list: only the count and what lies behind its end change, and [[ListCursor]] goes by the
+   * length.
    */
   def append(entry: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit = {
     val address = valueAddresses(entry)
@@ -298,12 +307,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
       pages = new RecordPages
       index = new HashIndex(0)
       hint = entries
-      val length = math.max(8, Integer.highestOneBit(entries))
-      hashes = new Array[Int](length)
-      tableAddresses = new Array[Int](length)
-      keyAddresses = new Array[Int](length)
-      valueAddresses = new Array[Int](length)
-      spares = null
+      makeArrays(8)
       entries = 0
       if (newByPrefix != null) newByPrefix.reset()
       if (newInOrder != null) newInOrder = new OrderedIndex
@@ -356,6 +360,14 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     spares(entry) = address
   }
 
+  private def makeArrays(length: Int): Unit = {
+    hashes = new Array[Int](length)
+    tableAddresses = new Array[Int](length)
+    keyAddresses = new Array[Int](length)
+    valueAddresses = new Array[Int](length)
+    spares = null
+  }
+
   private def growEntries(): Unit = {
     val length = entries * 2
     hashes = Arrays.copyOf(hashes, length)
@@ -368,7 +380,10 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
 
 private[backend] object WriteBuffer {
 
-  /** Stands in place of a table address: the key was in a family that this batch dropped. Never a real address. */
+  /**
+   * Stands in place of a table address: the key was in a family that this batch dropped. Never a real
+   * address.
+   */
   final val Dropped = -1
 
   /** The same, after the batch has put the key again. */
@@ -381,5 +396,5 @@ private[backend] object WriteBuffer {
   private final val Kept = 1L << 63
 
   /** Where in a value's header its length is: the lower half, in native byte order. */
-  private val LengthByte = if (java.nio.ByteOrder.nativeOrder() == java.nio.ByteOrder.LITTLE_ENDIAN) 0 else 4
+  private val LengthByte = if (ListCursor.littleEndian) 0 else 4
 }

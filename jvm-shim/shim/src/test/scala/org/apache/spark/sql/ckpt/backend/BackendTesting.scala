@@ -42,9 +42,11 @@ trait BackendTesting extends Assertions {
     b
   }
 
-  protected def key(i: EntryIterator): ByteBuffer = ByteBuffer.wrap(bytes(i.keyBase, i.keyOffset, i.keyLength))
+  protected def key(i: EntryIterator): ByteBuffer =
+    ByteBuffer.wrap(bytes(i.keyBase, i.keyOffset, i.keyLength))
 
-  protected def value(i: EntryIterator): ByteBuffer = ByteBuffer.wrap(bytes(i.valueBase, i.valueOffset, i.valueLength))
+  protected def value(i: EntryIterator): ByteBuffer =
+    ByteBuffer.wrap(bytes(i.valueBase, i.valueOffset, i.valueLength))
 
   /** Everything that an iterator gives; fails if it gives a key twice. */
   protected def drain(i: EntryIterator): Model = {

@@ -57,7 +57,9 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
       for (_ <- 0 until steps) {
         version = step(version)
         if (r.nextInt(5) == 0) snapshots += backend.snapshotBase()
-        if (snapshots.nonEmpty && r.nextInt(4) == 0) checkSnapshot(snapshots.remove(r.nextInt(snapshots.size)))
+        if (snapshots.nonEmpty && r.nextInt(4) == 0) {
+          checkSnapshot(snapshots.remove(r.nextInt(snapshots.size)))
+        }
       }
       snapshots.foreach(checkSnapshot)
     }

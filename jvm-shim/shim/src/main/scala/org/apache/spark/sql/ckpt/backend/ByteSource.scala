@@ -1,0 +1,36 @@
+package org.apache.spark.sql.ckpt.backend
+
+import java.io.{Closeable, EOFException}
+
+/**
+ * Bytes that blocks are read from: a file, or the bytes that came with a reply. Used by one thread at a
+ * time.
+ */
+trait ByteSource extends Closeable {
+
+  /** Name for error messages, a path where there is one. */
+  def name: String
+
+  /** Number of bytes that can be read, counted from position 0. */
+  def length: Long
+
+  /** Fills `buffer(from)` until `from + count` with the bytes from `position`, or throws `IOException`. */
+  def readFully(position: Long, buffer: Array[Byte], from: Int, count: Int): Unit
+}
+
+/** Bytes in memory, `from` until `from + count` of an array. Positions are relative to `from`. */
+final class ArrayByteSource(val name: String, array: Array[Byte], from: Int, count: Int) extends ByteSource {
+
+  def this(name: String, array: Array[Byte]) = this(name, array, 0, array.length)
+
+  override def length: Long = count
+
+  override def readFully(position: Long, buffer: Array[Byte], bufferFrom: Int, n: Int): Unit = {
+    if (position < 0 || position + n > count) {
+      throw new EOFException(s"$name ends at $count, wanted ${position + n}")
+    }
+    System.arraycopy(array, from + position.toInt, buffer, bufferFrom, n)
+  }
+
+  override def close(): Unit = ()
+}

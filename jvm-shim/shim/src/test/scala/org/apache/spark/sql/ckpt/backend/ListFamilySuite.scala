@@ -1,0 +1,111 @@
+package org.apache.spark.sql.ckpt.backend
+
+import scala.collection.mutable
+import scala.util.Random
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class ListFamilySuite extends AnyFunSuite with BackendTesting {
+  private val K = 16
+  private val spec = FamilySpec("default", groupsByHash(K), multiValue = true)
+
+  private def rows(f: FamilyReader, key: Array[Byte]): Seq[Seq[Byte]] = {
+    if (f.get(key, Start, key.length)) {
+      read(new ListCursor().reset(f.valueBase, f.valueOffset, f.valueLength))
+    } else {
+      Nil
+    }
+  }
+
+  private def read(c: ListCursor): Seq[Seq[Byte]] = {
+    val all = mutable.Buffer[Seq[Byte]]()
+    while (c.hasNext) {
+      assert(c.advance())
+      all += bytes(c.rowBase, c.rowOffset, c.rowLength).toSeq
+    }
+    assert(!c.advance())
+    all.toSeq
+  }
+
+  test("random puts, appends and removals agree with a map of lists, through folds and segments") {
+    val r = new Random(11)
+    val backend = new HashMapStateBackend(K)
+    var family = backend.declareFamily(spec)
+    val model = mutable.Map[Seq[Byte], Seq[Seq[Byte]]]()
+    val deltas = mutable.Buffer[StateSegment]()
+    for (version <- 0L until 30L) {
+      backend.openForWrite(version)
+      for (_ <- 0 until 100) {
+        val key = longs(r.nextInt(20))
+        val row = randomBytes(r, 8 * (1 + r.nextInt(4)))
+        r.nextInt(6) match {
+          case 0 =>
+            remove(family, key)
+            model.remove(key.toSeq)
+          case 1 =>
+            val list = Seq.fill(1 + r.nextInt(4))(randomBytes(r, 8 * r.nextInt(3)))
+            family.startList()
+            list.foreach(x => family.addToList(x, Start, x.length))
+            if (r.nextBoolean()) {
+              family.putList(key, Start, 8)
+              model(key.toSeq) = list.map(_.toSeq)
+            } else {
+              family.appendList(key, Start, 8)
+              model(key.toSeq) = model.getOrElse(key.toSeq, Nil) ++ list.map(_.toSeq)
+            }
+          case _ =>
+            family.append(key, Start, 8, row, Start, row.length)
+            model(key.toSeq) = model.getOrElse(key.toSeq, Nil) :+ row.toSeq
+        }
+        assert(rows(family, key) == model.getOrElse(key.toSeq, Nil))
+      }
+      backend.commit()
+      deltas += segment(isBase = false, backend.deltaBytes())
+      for (i <- 0 until 20) {
+        assert(rows(backend.reader("default", version + 1), longs(i)) == model.getOrElse(longs(i).toSeq, Nil))
+      }
+    }
+    for (i <- 0 until 20) assert(rows(family, longs(i)) == model.getOrElse(longs(i).toSeq, Nil))
+    val other = new HashMapStateBackend(K)
+    other.restore(30, 0, deltas.toSeq, everything)
+    family = other.declareFamily(spec)
+    for (i <- 0 until 20) assert(rows(family, longs(i)) == model.getOrElse(longs(i).toSeq, Nil))
+  }
+
+  test("a list that is being read does not change under appends and puts to its key") {
+    val backend = new HashMapStateBackend(K)
+    val family = backend.declareFamily(spec)
+    val key = longs(1)
+    for (version <- 0L until 3L) {
+      backend.openForWrite(version)
+      for (n <- 0 until 50) {
+        family.append(key, Start, 8, longs(version, n), Start, 16)
+        val before = rows(family, key)
+        assert(family.get(key, Start, 8))
+        val c = new ListCursor().reset(family.valueBase, family.valueOffset, family.valueLength)
+        // Another get, appends and a put: the cursor may live longer than the next get.
+        family.append(key, Start, 8, longs(0, 0), Start, 16)
+        assert(rows(family, key).size == before.size + 1)
+        family.append(key, Start, 8, longs(0, 1), Start, 16)
+        if (n == 20) {
+          family.startList()
+          family.addToList(longs(8, 8), Start, 16)
+          family.putList(key, Start, 8)
+          remove(family, key)
+        }
+        assert(read(c) == before)
+      }
+      backend.commit()
+    }
+  }
+
+  test("appending many rows to one key copies and keeps few of them") {
+    val backend = new HashMapStateBackend(K)
+    val family = backend.declareFamily(spec)
+    backend.openForWrite(0)
+    for (i <- 0 until 50000) family.append(longs(1), Start, 8, longs(i), Start, 8)
+    assert(rows(family, longs(1)).size == 50000)
+    assert(backend.memoryBytes < 50000 * 12 * 20)
+    assert(family.rowCount == 1)
+  }
+}

@@ -1,0 +1,111 @@
+package org.apache.spark.sql.ckpt.backend
+
+import java.util.concurrent.{Callable, Executors, TimeUnit}
+
+import scala.util.Random
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class SnapshotSuite extends AnyFunSuite with BackendTesting {
+  private val K = 128
+
+  test("snapshots written by another thread while batches go on are consistent") {
+    val r = new Random(7)
+    val backend = new HashMapStateBackend(K)
+    val family = backend.declareFamily(FamilySpec("default", groupsByHash(K), new FirstWordPrefix))
+    val model = new Model
+    val writers = Executors.newFixedThreadPool(2)
+    try {
+      val results = for (version <- 0L until 40L) yield {
+        backend.openForWrite(version)
+        // Taken in the middle of a batch: the batch does not touch the tables.
+        for (_ <- 0 until 2000) change(r, family, model)
+        val expected = copyOf(folded(backend))
+        val snapshot = backend.snapshotBase()
+        for (_ <- 0 until 500) change(r, family, model)
+        backend.commit()
+        val task: Callable[SegmentBytes] = () => {
+          try snapshot.toBytes()
+          finally snapshot.close()
+        }
+        (version, expected, writers.submit(task))
+      }
+      results.foreach { case (version, expected, written) =>
+        val other = new HashMapStateBackend(K)
+        val s = written.get(60, TimeUnit.SECONDS)
+        other.restore(version, 0, Seq(segment(isBase = true, s)), everything)
+        assert(contents(other.reader("default", version)) == expected, s"version $version")
+      }
+    } finally {
+      writers.shutdownNow()
+    }
+    assert(contents(family) == model)
+  }
+
+  private def folded(b: HashMapStateBackend): Model = contents(b.reader("default", b.foldedVersion))
+
+  private def change(r: Random, family: KeyedFamily, model: Model): Unit = {
+    val key = longs(r.nextInt(50), r.nextInt(100))
+    if (r.nextInt(3) == 0) {
+      remove(family, key)
+      model.remove(java.nio.ByteBuffer.wrap(key))
+    } else {
+      val value = randomBytes(r, 8 * (1 + r.nextInt(3)))
+      put(family, key, value)
+      model.put(java.nio.ByteBuffer.wrap(key), java.nio.ByteBuffer.wrap(value))
+    }
+  }
+
+  test("pages are copied only while a snapshot that has them is open") {
+    val backend = new HashMapStateBackend(K)
+    val family = backend.declareFamily(FamilySpec("default", groupsByHash(K)))
+    backend.openForWrite(0)
+    put(family, longs(1), longs(1))
+    backend.commit()
+    backend.fold()
+    val page = () => family.table.pages.pageAt(0)
+
+    def overwrite(): Unit = {
+      backend.openForWrite(backend.version)
+      put(family, longs(1), longs(backend.version))
+      backend.commit()
+      backend.fold()
+    }
+
+    val before = page()
+    overwrite()
+    assert(page() eq before)
+    val older = backend.snapshotBase()
+    val newer = backend.snapshotBase()
+    overwrite()
+    val copied = page()
+    assert(!(copied eq before))
+    overwrite()
+    assert(page() eq copied)
+    newer.close()
+    newer.close()
+    overwrite()
+    assert(page() eq copied)
+    val third = backend.snapshotBase()
+    older.close()
+    third.close()
+    overwrite()
+    assert(page() eq copied)
+    intercept[IllegalStateException](older.toBytes())
+  }
+
+  test("a snapshot knows its version, rows and size") {
+    val backend = new HashMapStateBackend(K)
+    val family = backend.declareFamily(FamilySpec("default", groupsByHash(K)))
+    backend.openForWrite(0)
+    put(family, longs(1), longs(1, 2))
+    backend.commit()
+    val empty = backend.snapshotBase()
+    assert(empty.version == 0 && empty.rows == 0)
+    backend.fold()
+    val one = backend.snapshotBase()
+    assert(one.version == 1 && one.rows == 1 && one.rawBytes == 24)
+    empty.close()
+    one.close()
+  }
+}
