@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from spark_ckpt.config import MAX_INLINE_BYTES, CheckpointConfig
+from spark_ckpt.coordinator.policy import SMALL_BYTES, Placement, is_base_due, place, retained_checkpoints
+
+CONFIG = CheckpointConfig()
+
+
+def test_small_new_state_stays_inline() -> None:
+    assert place(CONFIG.inline_threshold, 0, CONFIG) is Placement.INLINE
+    assert place(CONFIG.inline_threshold + 1, 0, CONFIG) is Placement.FILE
+
+
+def test_the_inline_state_of_one_metadata_is_capped() -> None:
+    assert place(100, MAX_INLINE_BYTES - 100, CONFIG) is Placement.INLINE
+    assert place(101, MAX_INLINE_BYTES - 100, CONFIG) is Placement.FILE
+
+
+def test_a_threshold_of_0_writes_files_always() -> None:
+    assert place(1, 0, CheckpointConfig(inline_threshold=0)) is Placement.FILE
+
+
+def test_a_base_is_due_when_the_chain_is_longest() -> None:
+    assert is_base_due(3, 100, CONFIG.max_deltas, 1, 1 << 30, CONFIG)
+
+
+def test_a_base_is_due_when_the_deltas_outweigh_the_base() -> None:
+    assert is_base_due(3, 100, 2, (1 << 20) + 1, 1 << 20, CONFIG)
+    assert is_base_due(3, 100, 2, (1 << 20) + 1, 2 << 20, CheckpointConfig(max_delta_ratio=0.5))
+
+
+def test_a_few_small_deltas_make_no_base_due_however_small_that_is() -> None:
+    for version in range(20):
+        assert not is_base_due(0, version, 1, SMALL_BYTES // 2, 10, CONFIG)
+
+
+def test_nothing_changed_since_the_base_means_none_is_due() -> None:
+    for version in range(20):
+        assert not is_base_due(0, version, 0, 0, 0, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("delta_bytes", "base_bytes", "longest"),
+    [(2000, 6000, 16), (1000, 1_000_000, 16), (30_000, 100_000, 5), (100_000, 100_000, 2), (10, 10, 16)],
+)
+def test_bases_are_spread_over_the_batches(delta_bytes: int, base_bytes: int, longest: int) -> None:
+    deltas = dict.fromkeys(range(200), 0)
+    due_in = Counter[int]()
+    for version in range(1, 200):
+        for partition in deltas:
+            deltas[partition] += 1
+            if is_base_due(partition, version, deltas[partition], deltas[partition] * delta_bytes, base_bytes, CONFIG):
+                assert deltas[partition] <= longest
+                deltas[partition] = 0
+                due_in[version] += 1
+    counts = [due_in[version] for version in range(50, 200)]
+    assert max(counts) <= 2.5 * sum(counts) / len(counts)
+
+
+def test_every_length_that_can_be_set_ends_chains() -> None:
+    for max_deltas in (1, 2, 3, 1000):
+        assert is_base_due(0, 7, max_deltas, 1, 1 << 40, CheckpointConfig(max_deltas=max_deltas))
+
+
+def test_never_fewer_than_two_are_retained() -> None:
+    assert retained_checkpoints(CheckpointConfig(retained=1)) == 2
+    assert retained_checkpoints(CheckpointConfig(retained=7)) == 7
