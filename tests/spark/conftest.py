@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.checkpoints import CheckpointJudge
+from tests.support.counts import RunningCount
 from tests.support.provider import ProviderUnderTest, provider_under_test
 from tests.support.runner import QueryRunner
 from tests.support.session import open_session
@@ -32,9 +34,9 @@ def provider() -> ProviderUnderTest:
 
 
 @pytest.fixture(scope="session")
-def judge(provider: ProviderUnderTest) -> CheckpointJudge:
+def judge(provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathFactory) -> CheckpointJudge:
     """Judges every checkpoint location of this run."""
-    return CheckpointJudge(provider)
+    return CheckpointJudge(provider, tmp_path_factory.mktemp("metadata"))
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +62,12 @@ def spark(shared_spark: SparkSession, provider: ProviderUnderTest) -> Iterator[S
 def runner(spark: SparkSession, tmp_path: Path, judge: CheckpointJudge) -> QueryRunner:
     """Runs this test's query."""
     return QueryRunner(spark, tmp_path, judge)
+
+
+@pytest.fixture
+def count(spark: SparkSession, runner: QueryRunner, tmp_path: Path, rng: random.Random) -> RunningCount:
+    """A running count in this test's folder, not started yet."""
+    return RunningCount(spark, runner, tmp_path, rng)
 
 
 @pytest.fixture

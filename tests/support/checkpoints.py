@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tests.support.invariants import assert_invariants
 from tests.support.provider import ProviderUnderTest
+
+CLEANING_SECONDS = 5.0
 
 
 def numbers(folder: Path) -> list[int]:
@@ -38,33 +44,54 @@ def metadata_files(location: Path) -> list[Path]:
 
 
 class CheckpointJudge:
-    """Judges checkpoint locations, and remembers every `_metadata` for the one run of real Flink at the end."""
+    """Judges checkpoint locations, and keeps a copy of every `_metadata` for the one run of real Flink at the end."""
 
-    def __init__(self, provider: ProviderUnderTest) -> None:
+    def __init__(self, provider: ProviderUnderTest, keep: Path) -> None:
         self.provider = provider
-        self.seen: list[Path] = []
-        self.locations: list[Path] = []
+        self.seen: dict[Path, Path] = {}
+        """Where each `_metadata` was found, by the copy that is kept."""
+        self._keep = keep
 
     def check(self, location: Path, *, all_retained: bool = True) -> None:
         """The invariants hold, and every committed batch has its completed checkpoint.
 
-        With `all_retained` false only the last committed batch must have one.
+        With `all_retained` false only the last committed batch must have one. A batch that was stopped between its
+        checkpoint and Spark's commit is there once more, from the start that ran it again; or not committed, if it is the
+        last.
         """
         committed = committed_batches(location)
         assert committed, f"no batch was committed in {location}"
         if not self.provider.is_ours:
             return
-        from tests.support.invariants import check_location
-
-        check_location(location)
-        batches = self.batches(location)
+        self._check_invariants(location)
+        records = [record for record in log_records(location) if record["kind"] == "checkpoint"]
+        batches = [record["batch_id"] for record in records]
+        assert batches == sorted(batches), f"batches out of order: {batches}"
+        assert set(batches) - set(committed) <= {committed[-1] + 1}, f"committed {committed}, completed {batches}"
         if all_retained:
-            assert batches == committed, f"committed {committed}, but completed checkpoints of {batches}"
+            assert set(committed) <= set(batches), f"committed {committed}, but completed checkpoints of {batches}"
         else:
             assert committed[-1] in batches, f"batch {committed[-1]} has no checkpoint among {batches}"
-        self.locations.append(location)
-        self.seen += metadata_files(location)
+        for earlier, later in pairwise(records):
+            if earlier["batch_id"] == later["batch_id"]:
+                assert earlier["generation"] < later["generation"], f"batch {later['batch_id']} completed twice"
+        self._keep_metadata(location)
 
-    def batches(self, location: Path) -> list[int]:
-        """The batch of each retained completed checkpoint, in the order of their ids."""
-        return [record["batch_id"] for record in log_records(location) if record["kind"] == "checkpoint"]
+    def _check_invariants(self, location: Path) -> None:
+        """All invariants, no orphan among them; the cleaner deletes in the background and has a moment for it."""
+        deadline = time.monotonic() + CLEANING_SECONDS
+        while True:
+            try:
+                assert_invariants(location)
+                return
+            except AssertionError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(0.1)
+
+    def _keep_metadata(self, location: Path) -> None:
+        for file in metadata_files(location):
+            copy = self._keep / f"{len(self.seen):05}-{file.parent.name}" / file.name
+            copy.parent.mkdir(parents=True)
+            shutil.copyfile(file, copy)
+            self.seen[copy] = file

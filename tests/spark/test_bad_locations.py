@@ -1,0 +1,192 @@
+"""Bad input: each fault of a checkpoint location is a typed error that names the thing, and putting it right is enough."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.checkpoints import committed_batches, log_records, metadata_files
+from tests.support.counts import RunningCount
+from tests.support.provider import CKPT, CKPT_PREFIX, PROVIDER_KEY, ROCKSDB, ProviderUnderTest
+
+
+@pytest.fixture(autouse=True)
+def ours_only(provider: ProviderUnderTest) -> None:
+    """The errors of Spark's own providers are Spark's."""
+    if not provider.is_ours:
+        pytest.skip("about our checkpoints")
+
+
+def rename_provider(location: Path, class_name: str) -> None:
+    """Makes Spark's offset log name another provider, as a user would who follows bad advice."""
+    for file in (location / "offsets").glob("[0-9]*"):
+        version, metadata, *offsets = file.read_text().split("\n")
+        fields = json.loads(metadata)
+        fields["conf"][PROVIDER_KEY] = class_name
+        file.write_text("\n".join([version, json.dumps(fields), *offsets]))
+        (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+
+
+def test_location_without_our_files(count: RunningCount, tmp_path: Path) -> None:
+    """Spark's logs are there and `ckpt/` is gone: the error names the location and the version; bringing it back helps."""
+    count.drain()
+    shutil.move(count.location / "ckpt", tmp_path / "aside")
+    count.drop(1)
+    count.fails("[VersionNotFoundError]", str(count.location), "version 2")
+    shutil.rmtree(count.location / "ckpt", ignore_errors=True)
+    shutil.move(tmp_path / "aside", count.location / "ckpt")
+    count.recovers()
+
+
+def test_location_of_another_provider(count: RunningCount) -> None:
+    """Spark keeps the provider that a query was started with, so ours is not even asked and the query goes on."""
+    count.spark.conf.set(PROVIDER_KEY, ROCKSDB.class_name)
+    count.drain()
+    count.spark.conf.set(PROVIDER_KEY, CKPT.class_name)
+    count.drop(2)
+    count.drain()
+    assert not (count.location / "ckpt").exists()
+    assert committed_batches(count.location)[-1] == 3
+
+
+@pytest.mark.parametrize("other", ["rocksdb", "hdfs"])
+def test_state_of_another_provider_forced_on_ours(other: str, count: RunningCount) -> None:
+    """Where Spark is made to use ours on state of another provider: the error names a file of it, and nothing is hurt."""
+    from tests.support.provider import PROVIDERS
+
+    count.spark.conf.set(PROVIDER_KEY, PROVIDERS[other].class_name)
+    count.drain()
+    state = sorted((count.location / "state").rglob("*"))
+    rename_provider(count.location, CKPT.class_name)
+    count.spark.conf.set(PROVIDER_KEY, CKPT.class_name)
+    count.drop(1)
+    count.fails("[ForeignStateError]", str(count.location / "state"), "provider")
+    assert sorted((count.location / "state").rglob("*")) == state
+    rename_provider(count.location, PROVIDERS[other].class_name)
+    count.drain()
+    expected = [tuple(row) for row in count.plan(count.feed.table(count.spark)).collect()]
+    assert sorted(count.sink.rows()) == sorted(expected)
+
+
+def test_changed_provider(count: RunningCount) -> None:
+    """A query of ours, started with RocksDB set: Spark keeps ours, which its offset log names, and the checkpoints go on."""
+    count.drain()
+    count.spark.conf.set(PROVIDER_KEY, ROCKSDB.class_name)
+    count.recovers()
+
+
+@pytest.fixture
+def with_files(spark: SparkSession) -> None:
+    """Keeps state in files of its own, however small."""
+    spark.conf.set(CKPT_PREFIX + "inlineThreshold", "0")
+
+
+def test_deleted_state_file(count: RunningCount, tmp_path: Path, rng: random.Random, with_files: None) -> None:
+    """A state file is missing: the error names it; with the file back the query goes on."""
+    count.drain()
+    shared = count.location / "ckpt" / "shared"
+    lost = rng.choice(sorted(shared.glob("[!.]*")))
+    shutil.move(lost, tmp_path / "lost")
+    count.drop(1)
+    count.fails("[DamagedCheckpointError]", lost.name)
+    shutil.move(tmp_path / "lost", lost)
+    count.recovers()
+
+
+def test_damaged_state_file(count: RunningCount, rng: random.Random, with_files: None) -> None:
+    """A bit of a state file has turned over: the checksum finds it, and the error names the file."""
+    count.drain()
+    damaged = rng.choice(sorted((count.location / "ckpt" / "shared").glob("[!.]*")))
+    whole = damaged.read_bytes()
+    position = rng.randrange(len(whole))
+    print(f"bit of byte {position} of {len(whole)}")
+    damaged.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+    count.drop(1)
+    count.fails("[StateFileError]", damaged.name)
+    damaged.write_bytes(whole)
+    count.recovers()
+
+
+@pytest.mark.parametrize("part", [0.0, 0.5, 0.99])
+def test_truncated_metadata(part: float, count: RunningCount) -> None:
+    """The newest `_metadata` was cut off: the error names it and the newest checkpoint that is whole."""
+    count.drain()
+    *_, older, newest = metadata_files(count.location)
+    whole = newest.read_bytes()
+    newest.write_bytes(whole[: int(len(whole) * part)])
+    count.drop(1)
+    count.fails("[DamagedCheckpointError]", str(newest), older.parent.name.removeprefix("chk-"))
+    newest.write_bytes(whole)
+    count.recovers()
+
+
+def test_truncated_metadata_of_an_older_checkpoint(count: RunningCount) -> None:
+    """The query needs the newest checkpoint only: it goes on, and the damaged one stays for whoever can mend it."""
+    count.drain()
+    older, *_ = metadata_files(count.location)
+    whole = older.read_bytes()
+    older.write_bytes(whole[:-10])
+    count.drop(1)
+    count.drain()
+    assert older.read_bytes() == whole[:-10]
+    older.write_bytes(whole)
+    count.recovers()
+
+
+def test_damaged_record(count: RunningCount) -> None:
+    """A record of the completed-checkpoint log was cut off: the error names it."""
+    count.drain()
+    newest = count.location / "ckpt" / "completed" / f"{log_records(count.location)[-1]['id']:020}.json"
+    whole = newest.read_bytes()
+    newest.write_bytes(whole[:-20])
+    count.drop(1)
+    committed = committed_batches(count.location)
+    with pytest.raises(Exception, match="CorruptRecordError") as raised:
+        count.drain()
+    assert newest.name in str(raised.value)
+    assert committed_batches(count.location) == committed
+    newest.write_bytes(whole)
+    count.recovers()
+
+
+def test_setting_that_is_no_value(count: RunningCount) -> None:
+    """The error names the setting and what it can be; the location stays as it was."""
+    count.drain()
+    before = log_records(count.location)
+    count.spark.conf.set(CKPT_PREFIX + "retained", "many")
+    count.drop(1)
+    count.fails("[SettingError]", CKPT_PREFIX + "retained", "many")
+    assert log_records(count.location) == before, "a query that cannot run has claimed the location"
+    count.spark.conf.set(CKPT_PREFIX + "retained", "1000")
+    count.recovers()
+
+
+def test_second_query_on_the_location_in_one_driver(count: RunningCount) -> None:
+    """Spark stops the first query when the second one starts on its location; the second goes on from its state."""
+    first = count.runner.start(count.stream(), count.sink)
+    first.processAllAvailable()
+    count.drop(1)
+    second = count.runner.start(count.stream(), count.sink)
+    second.processAllAvailable()
+    assert not first.isActive
+    second.stop()
+    count.recovers()
+
+
+def test_spark_logs_deleted_but_not_ours(count: RunningCount) -> None:
+    """Spark begins at batch 0 again: the result is that of all input, and none of the old state is in it."""
+    count.drain()
+    for name in ("offsets", "commits", "sources", "state", "metadata"):
+        target = count.location / name
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+    for file in count.sink.folder.iterdir():
+        file.unlink()
+    (count.location / ".metadata.crc").unlink(missing_ok=True)
+    count.drain()
+    expected = [tuple(row) for row in count.plan(count.feed.table(count.spark)).collect()]
+    assert sorted(count.sink.rows()) == sorted(expected)

@@ -1,0 +1,77 @@
+"""The checkpoint is durable before Spark commits the batch: where it cannot be written, the batch is not committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from tests.support.checkpoints import committed_batches, log_records, numbers
+from tests.support.counts import RunningCount
+from tests.support.provider import ProviderUnderTest
+from tests.support.runner import QueryRunner
+from tests.support.tmpfs import SmallDisk, small_disk
+
+
+@pytest.fixture(autouse=True)
+def ours_only(provider: ProviderUnderTest) -> None:
+    """Spark's own providers have no checkpoint that could be late."""
+    if not provider.is_ours:
+        pytest.skip("about our checkpoints")
+
+
+def test_metadata_that_cannot_be_written(count: RunningCount) -> None:
+    """A file stands where the checkpoint's directory would be: no `_metadata`, so no commit, and nothing is lost."""
+    count.drain()
+    following = log_records(count.location)[-1]["id"] + 1
+    obstacles = [count.location / "ckpt" / f"chk-{number}" for number in range(following, following + 8)]
+    for obstacle in obstacles:
+        obstacle.write_text("in the way")
+    count.drop(1)
+    count.fails("[StorageError]", str(count.location / "ckpt" / "chk-"), "_metadata")
+    assert numbers(count.location / "offsets")[-1] == committed_batches(count.location)[-1] + 1, "no batch was begun"
+    for obstacle in obstacles:
+        obstacle.unlink()
+    count.recovers()
+
+
+@pytest.fixture
+def full_disk(runner: QueryRunner) -> Iterator[SmallDisk]:
+    """`ckpt/` alone lies on a small disk, so that Spark's own files can still be written."""
+    with small_disk(runner.location / "ckpt") as disk:
+        yield disk
+
+
+def test_disk_full(count: RunningCount, full_disk: SmallDisk) -> None:
+    """No space for the checkpoint: the batch is not committed, and with space again the query goes on."""
+    count.drain()
+    full_disk.fill()
+    count.drop(1)
+    count.fails("[StorageError]", str(count.location / "ckpt"), "No space left on device")
+    full_disk.free()
+    count.recovers()
+
+
+def test_disk_read_only(count: RunningCount, full_disk: SmallDisk) -> None:
+    """The checkpoints' file system has become read-only: the batch is not committed."""
+    count.drain()
+    full_disk.read_only(True)
+    count.drop(1)
+    count.fails("[StorageError]", str(count.location / "ckpt"), "Read-only file system")
+    full_disk.read_only(False)
+    count.recovers()
+
+
+def test_disk_full_while_running(count: RunningCount, full_disk: SmallDisk) -> None:
+    """The disk fills up under a running query: it fails at that batch, and the batches before stay."""
+    query = count.runner.start(count.stream(), count.sink)
+    query.processAllAvailable()
+    committed = committed_batches(count.location)
+    full_disk.fill()
+    count.drop(1)
+    with pytest.raises(StreamingQueryException, match="No space left on device"):
+        query.processAllAvailable()
+    assert committed_batches(count.location) == committed
+    full_disk.free()
+    count.recovers()

@@ -1,0 +1,55 @@
+"""Retention: as many checkpoints as asked for, and no file of those that were subsumed."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tests.support.checkpoints import CheckpointJudge, completed_checkpoints, metadata_files
+from tests.support.events import SCHEMA, events
+from tests.support.provider import CKPT_PREFIX, ProviderUnderTest
+from tests.support.runner import QueryRunner
+from tests.support.sinks import BatchLog, assert_same_rows
+
+
+@pytest.mark.parametrize("retained", [2, 3])
+@pytest.mark.parametrize("inline_threshold", [0, 1 << 20], ids=["files", "inline"])
+def test_retained_count(
+    retained: int,
+    inline_threshold: int,
+    spark: SparkSession,
+    runner: QueryRunner,
+    rng: random.Random,
+    tmp_path: Path,
+    provider: ProviderUnderTest,
+    judge: CheckpointJudge,
+) -> None:
+    """The newest checkpoints stay, others go with their files, and a restart needs no more than what stays."""
+    if not provider.is_ours:
+        pytest.skip("about our checkpoints")
+    spark.conf.set(CKPT_PREFIX + "retained", str(retained))
+    spark.conf.set(CKPT_PREFIX + "inlineThreshold", str(inline_threshold))
+    spark.conf.set(CKPT_PREFIX + "chain.maxDeltas", "3")
+    feed = runner.feed("events", SCHEMA)
+    sink = BatchLog(tmp_path / "out", "update")
+
+    def plan(frame: DataFrame) -> DataFrame:
+        return frame.groupBy("key").agg(sf.count("*"), sf.sum("value"))
+
+    for part in range(2):
+        for batch in events(rng, 6):
+            feed.drop(batch)
+        query = runner.start(plan(feed.stream(spark)), sink)
+        query.processAllAvailable()
+        query.stop()
+        assert len(completed_checkpoints(runner.location)) == retained, f"after start {part}"
+    wanted = {file.parent for file in metadata_files(runner.location)}
+    runner.await_(lambda: {path for path in (runner.location / "ckpt").glob("chk-*") if any(path.iterdir())} == wanted)
+    judge.check(runner.location, all_retained=False)
+    assert_same_rows(sink.rows(), [tuple(row) for row in plan(feed.table(spark)).collect()])
+    shared = list((runner.location / "ckpt" / "shared").glob("[!.]*"))
+    assert bool(shared) == (inline_threshold == 0), "the threshold had no effect"

@@ -1,0 +1,56 @@
+"""Spark's `statestore` data source reads our state as it reads its own providers' state."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tests.support.checkpoints import committed_batches
+from tests.support.events import SCHEMA, events
+from tests.support.runner import QueryRunner
+from tests.support.sinks import BatchLog, assert_same_rows
+
+
+def test_state_of_an_aggregate(
+    spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
+) -> None:
+    """The newest state holds the query's result, and the state of an earlier batch the result of that batch."""
+    feed = runner.feed("events", SCHEMA)
+    sink = BatchLog(tmp_path / "out", "complete")
+
+    def plan() -> DataFrame:
+        return feed.stream(spark).groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
+
+    rows = runner.run(plan, sink, {feed: events(rng, 5)}, (2,))
+    reader = spark.read.format("statestore")
+    state = reader.load(str(runner.location)).select("key.key", "value.count", "value.sum")
+    assert_same_rows([tuple(row) for row in state.collect()], rows)
+    earlier = reader.option("batchId", 2).load(str(runner.location)).select("key.key", "value.count", "value.sum")
+    assert_same_rows([tuple(row) for row in earlier.collect()], sink.batches()[2])
+    metadata = spark.read.format("state-metadata").load(str(runner.location)).collect()
+    assert [(row.operatorName, row.numPartitions, row.maxBatchId) for row in metadata] == [
+        ("stateStoreSave", 3, committed_batches(runner.location)[-1])
+    ]
+
+
+def test_state_of_a_join(spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path) -> None:
+    """Each side of a join can be read: all rows that were put in, since nothing has expired."""
+    left, right = runner.feed("left", SCHEMA), runner.feed("right", SCHEMA)
+
+    def plan() -> DataFrame:
+        return (
+            left.stream(spark)
+            .alias("l")
+            .join(right.stream(spark).alias("r"), "key")
+            .select("key", "l.value", "r.value")
+        )
+
+    inputs = {left: events(rng, 3, per_batch=8), right: events(rng, 3, per_batch=8)}
+    runner.run(plan, BatchLog(tmp_path / "out", "append"), inputs, (1,))
+    for side, feed in (("left", left), ("right", right)):
+        state = spark.read.format("statestore").option("joinSide", side).load(str(runner.location))
+        values = state.select("value.key", "value.value")
+        assert_same_rows([tuple(row) for row in values.collect()], [row[1:] for row in feed.rows()])
