@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from spark_ckpt.coordinator.cleaner import ImmediateCleaner
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import (
     Ack,
@@ -25,6 +26,7 @@ from spark_ckpt.coordinator.opening import Environment
 from spark_ckpt.keygroups import owned_ranges
 from spark_ckpt.segments import Section, SegmentKind, encode_segment, read_blocks
 from spark_ckpt.storage import Storage
+from tests.storage.test_remote import NoClock
 
 Rows = dict[int, dict[bytes, bytes]]
 """Rows of a store in a subtask, by key group."""
@@ -185,3 +187,15 @@ def restore(storage: Storage, reply: LocateReply) -> Rows:
 def located(driver: Driver, version: int, key: SubtaskKey, ckpt_id: str | None = None) -> LocateReply:
     assert driver.job is not None
     return driver.job.locate(Locate(driver.run_id, key, version, ckpt_id))
+
+
+def check_rows(driver: Driver, storage: Storage, version: int) -> None:
+    """Every store of the newest version has the rows that it should have."""
+    for key in driver.subtasks():
+        expected = {group: entries for group, entries in driver.rows[key].items() if entries}
+        assert restore(storage, located(driver, version, key)) == expected, key
+
+
+def faulty_environment(storage: Storage) -> Environment:
+    """Jobs on this storage, that delete at once and need no time."""
+    return Environment(clock=NoClock(), open_storage=lambda trigger: storage, make_cleaner=ImmediateCleaner)

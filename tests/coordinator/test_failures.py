@@ -1,0 +1,316 @@
+"""Completing a checkpoint while the storage fails, at each of its steps and in each of the ways there are."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from spark_ckpt.coordinator.job import Job
+from spark_ckpt.coordinator.messages import Ack, AckReply, Operator, Outcome, TaskFailed
+from spark_ckpt.errors import CheckpointError, FencedError, SparkCkptError, StorageError, UnknownOutcomeError
+from spark_ckpt.segments import SegmentKind
+from spark_ckpt.storage import LocalStorage
+from tests.coordinator.driving import Driver, check_rows, faulty_environment, located, make_segment, restore
+from tests.storage.faulty import Fault, FaultyStorage
+from tests.support.invariants import assert_invariants, completed_versions
+
+STEPS = {
+    "deltas": ("write", r"shared/deltas-"),
+    "bases": ("write", r"shared/bases-"),
+    "metadata": ("create", r"chk-4/_metadata"),
+    "record": ("create", r"completed/0{19}4\.json"),
+}
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> FaultyStorage:
+    return FaultyStorage(LocalStorage(tmp_path))
+
+
+@pytest.fixture
+def driver(storage: FaultyStorage) -> Driver:
+    """A query with two completed batches, about to run the third: its checkpoint will have id 4."""
+    driver = Driver(storage.location, settings={"inlineThreshold": "0"}, environment=faulty_environment(storage))
+    driver.batch(1)
+    driver.batch(2)
+    return driver
+
+
+def acks_of(driver: Driver, version: int, attempt: int = 0) -> list[Ack]:
+    return [
+        driver.make_ack(key, version, attempt=attempt, base=driver.base_of(key, version - 1))
+        for key in driver.subtasks()
+    ]
+
+
+def up_to_the_last(driver: Driver, job: Job, acks: list[Ack]) -> None:
+    for ack in acks[:-1]:
+        assert job.acknowledge(ack).outcome is Outcome.SUCCESS
+
+
+def retry_the_task(driver: Driver, job: Job, last: Ack, attempt: int = 1) -> tuple[AckReply, Ack]:
+    """The task of the last ack fails with the error, and Spark runs it again."""
+    failed = TaskFailed(driver.run_id, driver.stage, 0, last.subtask.partition, attempt - 1, "error")
+    job.task_failed(failed)
+    again = driver.make_ack(
+        last.subtask, last.version, attempt=attempt, base=driver.base_of(last.subtask, last.version - 1)
+    )
+    return job.acknowledge(again), again
+
+
+@pytest.mark.parametrize("step", STEPS)
+class TestOneFault:
+    def test_an_error_is_the_answer_to_the_last_ack_and_names_the_file(
+        self, driver: Driver, storage: FaultyStorage, step: str
+    ) -> None:
+        job = driver.trigger(3)
+        acks = acks_of(driver, 3)
+        up_to_the_last(driver, job, acks)
+        operation, pattern = STEPS[step]
+        storage.fail(operation, pattern)
+        with pytest.raises(StorageError) as caught:
+            job.acknowledge(acks[-1])
+        assert re.search(pattern, caught.value.path)
+        # Nothing that was committed is damaged, and nothing of the failed try is left.
+        assert completed_versions(driver.location) == [1, 2]
+        assert_invariants(driver.location)
+
+    def test_the_next_attempt_of_the_task_completes_it(self, driver: Driver, storage: FaultyStorage, step: str) -> None:
+        job = driver.trigger(3)
+        acks = acks_of(driver, 3)
+        up_to_the_last(driver, job, acks)
+        storage.fail(*STEPS[step], times=2)
+        with pytest.raises(StorageError):
+            job.acknowledge(acks[-1])
+        with pytest.raises(StorageError):
+            retry_the_task(driver, job, acks[-1], 1)
+        reply, again = retry_the_task(driver, job, acks[-1], 2)
+        assert (reply.outcome, reply.completed) == (Outcome.SUCCESS, 4)
+        for ack in [*acks[:-1], again]:
+            driver.take_over(ack)
+        job.housekeeping()
+        check_rows(driver, storage, 3)
+        assert_invariants(driver.location)
+
+    def test_a_retry_of_the_batch_starts_anew(self, driver: Driver, storage: FaultyStorage, step: str) -> None:
+        job = driver.trigger(3)
+        acks = acks_of(driver, 3)
+        up_to_the_last(driver, job, acks)
+        storage.fail(*STEPS[step])
+        with pytest.raises(StorageError):
+            job.acknowledge(acks[-1])
+        replies = driver.batch(3)
+        assert {reply.outcome for reply in replies} == {Outcome.SUCCESS}
+        check_rows(driver, storage, 3)
+        assert_invariants(driver.location)
+
+    @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.LATE, Fault.LOST_REQUEST, Fault.EXISTS_AFTER_DONE])
+    def test_an_unknown_outcome_never_loses_or_doubles_a_checkpoint(
+        self, driver: Driver, storage: FaultyStorage, step: str, fault: Fault
+    ) -> None:
+        job = driver.trigger(3)
+        acks = acks_of(driver, 3)
+        up_to_the_last(driver, job, acks)
+        storage.fail(*STEPS[step], fault)
+        try:
+            reply, last = job.acknowledge(acks[-1]), acks[-1]
+        except StorageError:
+            reply, last = retry_the_task(driver, job, acks[-1])
+        storage.deliver()
+        assert reply.completed == 4
+        for ack in [*acks[:-1], last]:
+            driver.take_over(ack)
+        job.housekeeping()
+        check_rows(driver, storage, 3)
+        driver.batch(4)
+        check_rows(driver, storage, 4)
+        assert_invariants(driver.location, orphans=fault is Fault.LATE)
+
+    def test_after_a_crash_the_next_run_finds_a_whole_location(
+        self, driver: Driver, storage: FaultyStorage, step: str
+    ) -> None:
+        job = driver.trigger(3)
+        acks = acks_of(driver, 3)
+        up_to_the_last(driver, job, acks)
+
+        class KilledError(BaseException):
+            pass
+
+        def kill(operation: str, name: str) -> None:
+            if operation == STEPS[step][0] and re.search(STEPS[step][1], name):
+                raise KilledError
+
+        storage.before = kill
+        job._open.cleaner.submit = lambda names: None  # type: ignore[method-assign]  # the dead delete nothing
+        with pytest.raises(KilledError):
+            job.acknowledge(acks[-1])
+        second = Driver(storage.location, environment=faulty_environment(LocalStorage(storage.location)))
+        second.rows, second.ids = driver.rows, driver.ids
+        second.trigger(3)
+        check_rows(second, storage.inner, 2)
+        assert_invariants(driver.location)
+        second.batch(3)
+        check_rows(second, storage.inner, 3)
+
+
+class TestARecordOfUnknownFate:
+    def stuck(self, driver: Driver, storage: FaultyStorage, fault: Fault) -> tuple[Job, list[Ack]]:
+        """The record of version 3 is in doubt for longer than the store tries to find out."""
+        job = driver.trigger(3)
+        acks = acks_of(driver, 3)
+        up_to_the_last(driver, job, acks)
+        storage.fail(*STEPS["record"], fault, times=4)
+        storage.fail("read", STEPS["record"][1], times=4)
+        with pytest.raises(UnknownOutcomeError):
+            job.acknowledge(acks[-1])
+        storage.rules.clear()
+        return job, acks
+
+    @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.LOST_REQUEST, Fault.LATE])
+    def test_its_files_stay_and_the_next_message_settles_it(
+        self, driver: Driver, storage: FaultyStorage, fault: Fault
+    ) -> None:
+        job, acks = self.stuck(driver, storage, fault)
+        assert storage.exists("ckpt/chk-4/_metadata")
+        reply, _ = retry_the_task(driver, job, acks[-1])
+        # The checkpoint was made with the first attempt's state; the second must take that.
+        assert (reply.outcome, reply.ckpt_id, reply.completed) == (Outcome.DUPLICATE, acks[-1].ckpt_id, 4)
+        storage.deliver()
+        for ack in acks:
+            driver.take_over(ack)
+        check_rows(driver, storage, 3)
+        driver.batch(4)
+        check_rows(driver, storage, 4)
+        assert_invariants(driver.location)
+
+    def test_a_repeated_trigger_settles_it_too(self, driver: Driver, storage: FaultyStorage) -> None:
+        job, acks = self.stuck(driver, storage, Fault.LOST_ANSWER)
+        job.trigger(driver.make_trigger(3))
+        assert job.acknowledge(acks[-1]).outcome is Outcome.SUCCESS
+        assert completed_versions(driver.location)[-1] == 3
+
+    def test_a_new_run_finds_it_if_it_is_there(self, driver: Driver, storage: FaultyStorage) -> None:
+        self.stuck(driver, storage, Fault.LOST_ANSWER)
+        assert completed_versions(driver.location) == [1, 2, 3]
+        assert_invariants(driver.location)
+
+    def test_a_late_record_does_not_come_to_be_after_a_claim(self, driver: Driver, storage: FaultyStorage) -> None:
+        job, acks = self.stuck(driver, storage, Fault.LATE)
+        second = Driver(storage.location, environment=faulty_environment(LocalStorage(storage.location)))
+        second.rows, second.ids = driver.rows, driver.ids
+        second.trigger(3)
+        storage.deliver()
+        assert completed_versions(driver.location) == [1, 2]
+        with pytest.raises(FencedError):
+            job.acknowledge(acks[-1])
+        second.batch(3)
+        check_rows(second, storage.inner, 3)
+        assert_invariants(driver.location)
+
+
+class TestHousekeeping:
+    def test_records_go_before_the_files_they_name(self, driver: Driver, storage: FaultyStorage) -> None:
+        storage.log.clear()
+        driver.batch(3, driver.subtasks())
+        deletions = [name for operation, name in storage.log if operation == "delete"]
+        assert deletions[0] == "ckpt/completed/00000000000000000002.json"
+        assert deletions[1] == "ckpt/chk-2/_metadata"
+        creates = [
+            i for i, (operation, name) in enumerate(storage.log) if operation == "create" and "completed" in name
+        ]
+        assert creates[0] < next(i for i, (operation, _) in enumerate(storage.log) if operation == "delete")
+
+    def test_what_cannot_be_dropped_now_is_dropped_later(self, driver: Driver, storage: FaultyStorage) -> None:
+        storage.fail("delete", "completed", times=1)
+        driver.batch(3)
+        assert completed_versions(driver.location) == [1, 2, 3]
+        assert_invariants(driver.location)
+        driver.batch(4)
+        assert completed_versions(driver.location) == [3, 4]
+        assert_invariants(driver.location)
+
+
+def test_a_state_file_that_a_task_named_and_nobody_wrote(driver: Driver, storage: FaultyStorage) -> None:
+    job = driver.trigger(3)
+    acks = acks_of(driver, 3)
+    up_to_the_last(driver, job, acks)
+    last = acks[-1].subtask
+    delta = make_segment(SegmentKind.DELTA, 3, driver.changes_of(last, 3), "shared/delta-never-written")
+    with pytest.raises(CheckpointError, match="shared/delta-never-written: a task has written this state file"):
+        job.acknowledge(driver.make_ack(last, 3, delta=delta))
+    reply, _ = retry_the_task(driver, job, acks[-1])
+    assert reply.completed == 4
+
+
+def test_a_state_file_that_is_shorter_than_said(driver: Driver, storage: FaultyStorage) -> None:
+    storage.write_atomic("ckpt/shared/delta-short", b"x")
+    job = driver.trigger(3)
+    acks = acks_of(driver, 3)
+    up_to_the_last(driver, job, acks)
+    delta = make_segment(SegmentKind.DELTA, 3, driver.changes_of(acks[-1].subtask, 3), "shared/delta-short")
+    with pytest.raises(CheckpointError, match=r"bytes; it has 1"):
+        job.acknowledge(driver.make_ack(acks[-1].subtask, 3, delta=delta))
+
+
+def test_metadata_that_an_earlier_try_left_is_replaced(driver: Driver, storage: FaultyStorage) -> None:
+    storage.write_atomic("ckpt/chk-4/_metadata", b"of an earlier try that could not be deleted")
+    driver.batch(3)
+    check_rows(driver, storage, 3)
+    assert_invariants(driver.location)
+
+
+def test_metadata_that_another_owner_has_written_is_not_touched(driver: Driver, storage: FaultyStorage) -> None:
+    job = driver.trigger(3)
+    acks = acks_of(driver, 3)
+    up_to_the_last(driver, job, acks)
+    second = Driver(storage.location, environment=faulty_environment(LocalStorage(storage.location)))
+    second.trigger(3)
+    storage.inner.write_atomic("ckpt/chk-4/_metadata", b"somebody else's")
+    with pytest.raises(FencedError):
+        job.acknowledge(acks[-1])
+
+
+def test_any_schedule_of_faults_keeps_the_invariants(tmp_path: Path, rng: random.Random) -> None:
+    for round_ in range(25):
+        storage = FaultyStorage(LocalStorage(tmp_path / str(round_), durable=False))
+        operators = (Operator(0, "dedupe", ("default",), 2),)
+        driver = Driver(storage.location, operators=operators, environment=faulty_environment(storage))
+        driver.settings = {"inlineThreshold": rng.choice(["0", "400"])}
+        version = 1
+        while version < 8:
+            for _ in range(rng.randrange(3)):
+                operation = rng.choice(["write", "create", "create", "delete", "read", "size", "list"])
+                pattern = rng.choice(["shared", "_metadata", "completed", "."])
+                storage.fail(operation, pattern, rng.choice(list(Fault)), rng.choice([1, 1, 2, 6]))
+            try:
+                driver.batch(version, driver.subtasks() if version > 1 and rng.random() < 0.3 else ())
+                version += 1
+            except SparkCkptError:
+                storage.rules.clear()
+                if rng.random() < 0.5:
+                    storage.deliver()
+                # As a restart of the query would: a new run, which asks for what Spark has committed.
+                driver = _restarted(driver, storage, version)
+        storage.deliver()
+        storage.rules.clear()
+        check_rows(driver, storage, 7)
+        assert_invariants(storage.inner, orphans=True)
+        again = _restarted(driver, storage, 8)
+        again.batch(8)
+        check_rows(again, storage, 8)
+        assert_invariants(storage.inner)
+
+
+def _restarted(driver: Driver, storage: FaultyStorage, version: int) -> Driver:
+    again = Driver(storage.location, operators=driver.operators, settings=driver.settings)
+    again.environment = faulty_environment(storage)
+    again.trigger(version)
+    if version > 1:
+        for key in again.subtasks():
+            reply = located(again, version - 1, key)
+            again.ids[key] = str(reply.ckpt_id)
+            again.rows[key] = restore(storage, reply)
+    return again

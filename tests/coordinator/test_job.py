@@ -1,0 +1,421 @@
+"""Whole checkpoints, batch after batch, and the acks that do not count."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spark_ckpt.completed import JobStatus
+from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, Operator, Outcome, Segment, SubtaskKey, TaskFailed
+from spark_ckpt.errors import (
+    CheckpointError,
+    IncompleteCheckpointError,
+    PathEscapeError,
+    ProtocolError,
+    StateIdMismatchError,
+    VersionNotFoundError,
+)
+from spark_ckpt.metadata import load
+from spark_ckpt.segments import SegmentKind
+from spark_ckpt.storage import LocalStorage
+from tests.coordinator.driving import Driver, apply, check_rows, faulty_environment, located, make_segment, restore
+from tests.support.invariants import assert_invariants, completed_versions
+
+JOIN = (
+    Operator(0, "symmetricHashJoin", ("left", "right"), 4, 2),
+    Operator(1, "globalLimit", ("default",), 1),
+)
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    return LocalStorage(tmp_path / "q")
+
+
+@pytest.fixture
+def driver(tmp_path: Path, storage: LocalStorage) -> Driver:
+    return Driver(tmp_path / "q", operators=JOIN, environment=faulty_environment(storage))
+
+
+def test_the_last_ack_completes_the_checkpoint(driver: Driver) -> None:
+    *others, last = driver.batch(1)
+    assert {reply.outcome for reply in [*others, last]} == {Outcome.SUCCESS}
+    assert {reply.completed for reply in others} == {None}
+    assert (last.completed, last.completed_version) == (2, 1)
+    assert assert_invariants(driver.location).checkpoints == 1
+
+
+def test_what_is_located_restores_the_rows(driver: Driver, storage: LocalStorage) -> None:
+    for version in range(1, 30):
+        bases = [key for key in driver.subtasks() if version > 1 and (version + key.partition) % 5 == 0]
+        driver.batch(version, bases)
+        check_rows(driver, storage, version)
+        assert_invariants(driver.location)
+    assert completed_versions(driver.location) == [28, 29]
+
+
+@pytest.mark.parametrize("settings", [{"inlineThreshold": "0"}, {"inlineThreshold": "1048576"}, {"retained": "4"}])
+def test_wherever_the_state_goes_it_restores(driver: Driver, storage: LocalStorage, settings: dict[str, str]) -> None:
+    driver.settings = settings
+    for version in range(1, 15):
+        driver.batch(version, driver.subtasks() if version % 6 == 0 else ())
+        check_rows(driver, storage, version)
+    assert_invariants(driver.location)
+    assert bool(list(storage.list("ckpt/shared"))) == (settings.get("inlineThreshold") == "0")
+    assert len(completed_versions(driver.location)) == int(settings.get("retained", 2))
+
+
+def test_a_checkpoint_costs_the_same_objects_at_any_parallelism(tmp_path: Path) -> None:
+    for parallelism in (4, 32):
+        location = tmp_path / str(parallelism)
+        driver = Driver(
+            location,
+            operators=(Operator(0, "dedupe", ("default",), parallelism),),
+            settings={"inlineThreshold": "0"},
+            environment=faulty_environment(LocalStorage(location)),
+        )
+        driver.batch(1)
+        files = sorted(str(path.relative_to(location)) for path in location.rglob("*") if path.is_file())
+        assert [name.rpartition("-")[0] for name in files if "shared" in name] == ["ckpt/shared/deltas"]
+        assert len(files) == 4  # claim, record, _metadata, one state file
+
+
+def test_a_base_shortens_the_chain_and_frees_the_files(driver: Driver, storage: LocalStorage) -> None:
+    driver.settings = {"inlineThreshold": "0"}
+    for version in range(1, 6):
+        driver.batch(version)
+    key = driver.subtasks()[0]
+    assert len(located(driver, 5, key).segments) == 5
+    driver.batch(6, driver.subtasks())
+    assert [segment.is_base for segment in located(driver, 6, key).segments] == [True, False]
+    driver.batch(7)
+    assert len(list(storage.list("ckpt/shared"))) == 3  # bases of 5, deltas of 6 and 7
+
+
+def test_large_state_stays_in_the_files_that_tasks_have_written(driver: Driver, storage: LocalStorage) -> None:
+    job = driver.trigger(1)
+    for key in driver.subtasks():
+        path = f"shared/delta-{uuid.uuid4().hex}"
+        made = make_segment(SegmentKind.DELTA, 1, driver.changes_of(key, 1))
+        storage.write_atomic(f"ckpt/{path}", bytes(made.data))
+        ack = driver.make_ack(key, 1, delta=replace(made, path=path, data=b""))
+        job.acknowledge(ack)
+        driver.take_over(ack)
+        assert located_paths(driver, 1, key, ack) in ([path], None)
+    check_rows(driver, storage, 1)
+    assert_invariants(driver.location)
+
+
+def located_paths(driver: Driver, version: int, key: SubtaskKey, ack: Ack) -> list[str | None] | None:
+    try:
+        return [segment.path for segment in located(driver, version, key, ack.ckpt_id).segments]
+    except VersionNotFoundError:
+        return None  # not complete yet
+
+
+def test_a_batch_without_changes_is_a_checkpoint_too(driver: Driver, storage: LocalStorage) -> None:
+    driver.batch(1)
+    job = driver.trigger(2)
+    empty = Segment(np.empty(0, np.uint32), np.empty(0, np.int64), 0, 0)
+    for key in driver.subtasks():
+        ack = driver.make_ack(key, 2, delta=empty)
+        reply = job.acknowledge(ack)
+        driver.take_over(ack, {})
+    assert reply.completed == 3
+    check_rows(driver, storage, 2)
+    assert_invariants(driver.location)
+
+
+def test_metadata_says_what_the_batch_was(driver: Driver) -> None:
+    (Path(driver.location) / "offsets").mkdir(parents=True)
+    (Path(driver.location) / "offsets" / "0").write_text("v1\n{}\n")
+    driver.batch(1)
+    metadata = load(str(Path(driver.location) / "ckpt" / "chk-2"))
+    assert metadata.checkpoint_id == 2
+    assert {state.name for state in metadata.master_states} == {"spark-batch", "spark-offsets"}
+    assert [operator.parallelism for operator in metadata.operator_states] == [4, 4, 1, 1]
+    assert {operator.max_parallelism for operator in metadata.operator_states} == {1024}
+
+
+def test_version_0_has_no_state(driver: Driver) -> None:
+    driver.trigger(1)
+    reply = located(driver, 0, driver.subtasks()[0])
+    assert (reply.ckpt_id, reply.segments, reply.rows, reply.operator) == (None, (), 0, "symmetricHashJoin")
+    assert reply.max_parallelism == 1024
+
+
+def test_the_version_before_the_newest_can_be_located_too(driver: Driver, storage: LocalStorage) -> None:
+    driver.batch(1)
+    driver.batch(2)
+    before = {key: {g: dict(rows) for g, rows in driver.rows[key].items() if rows} for key in driver.subtasks()}
+    driver.batch(3)
+    for key in driver.subtasks():
+        assert restore(storage, located(driver, 2, key)) == before[key]
+
+
+class TestAcksThatDoNotCount:
+    def test_a_completed_version_names_the_state_that_counts(self, driver: Driver) -> None:
+        driver.batch(1)
+        assert driver.job is not None
+        key = driver.subtasks()[0]
+        again = driver.job.acknowledge(driver.make_ack(key, 1, stage=99))
+        assert (again.outcome, again.ckpt_id) == (Outcome.DUPLICATE, driver.ids[key])
+        assert (again.completed, again.completed_version) == (2, 1)
+        own = driver.job.acknowledge(driver.make_ack(key, 1, ckpt_id=driver.ids[key]))
+        assert own.outcome is Outcome.SUCCESS
+
+    def test_a_stage_that_runs_twice_keeps_its_first_states(self, driver: Driver, storage: LocalStorage) -> None:
+        job = driver.trigger(1)
+        acks = {key: driver.make_ack(key, 1, stage=1) for key in driver.subtasks()}
+        first = driver.subtasks()[0]
+        job.acknowledge(acks[first])
+        for key in driver.subtasks():
+            reply = job.acknowledge(driver.make_ack(key, 1, stage=2) if key == first else acks[key])
+            assert reply.outcome is (Outcome.DUPLICATE if key == first else Outcome.SUCCESS)
+        assert located(driver, 1, first).ckpt_id == acks[first].ckpt_id
+
+    def test_an_ack_of_another_version_is_discarded(self, driver: Driver) -> None:
+        driver.batch(1)
+        driver.trigger(2)
+        assert driver.job is not None
+        for version in (3, 9):
+            ack = driver.make_ack(driver.subtasks()[0], version)
+            assert driver.job.acknowledge(ack).outcome is Outcome.DISCARDED
+
+    def test_files_of_acks_that_do_not_count_are_deleted(self, driver: Driver, storage: LocalStorage) -> None:
+        job = driver.trigger(1)
+        key, other = driver.subtasks()[:2]
+
+        def ack_with_file(attempt: int) -> Ack:
+            path = f"shared/delta-{uuid.uuid4().hex}"
+            made = make_segment(SegmentKind.DELTA, 1, driver.changes_of(key, 1))
+            storage.write_atomic(f"ckpt/{path}", bytes(made.data))
+            return driver.make_ack(key, 1, attempt=attempt, delta=replace(made, path=path, data=b""))
+
+        counted, denied, failed = ack_with_file(0), ack_with_file(1), ack_with_file(0)
+        assert job.acknowledge(counted).outcome is Outcome.SUCCESS
+        assert job.acknowledge(counted).outcome is Outcome.SUCCESS
+        assert job.acknowledge(denied).outcome is Outcome.DENIED
+        assert storage.exists(f"ckpt/{counted.delta.path}")
+        assert not storage.exists(f"ckpt/{denied.delta.path}")
+        job.task_failed(TaskFailed(driver.run_id, driver.stage, 0, key.partition, 0, "lost"))
+        assert not storage.exists(f"ckpt/{counted.delta.path}")
+        assert job.acknowledge(failed).outcome is Outcome.DENIED
+        with pytest.raises(CheckpointError, match="given up with an earlier attempt"):
+            job.acknowledge(replace(counted, subtask=other))
+
+    def test_the_attempt_that_replaces_a_failed_one_is_in_the_checkpoint(
+        self, driver: Driver, storage: LocalStorage
+    ) -> None:
+        job = driver.trigger(1)
+        first, *rest = driver.subtasks()
+        job.acknowledge(driver.make_ack(first, 1, attempt=0))
+        assert job.acknowledge(driver.make_ack(first, 1, attempt=1)).outcome is Outcome.DENIED
+        job.task_failed(TaskFailed(driver.run_id, driver.stage, 0, first.partition, 0, "executor lost"))
+        acks = [driver.make_ack(key, 1, attempt=1 if key.partition == first.partition else 0) for key in [first, *rest]]
+        for ack in acks:
+            reply = job.acknowledge(ack)
+            driver.take_over(ack)
+        assert reply.completed == 2
+        check_rows(driver, storage, 1)
+        assert located(driver, 1, first).ckpt_id == acks[0].ckpt_id
+
+
+class TestTriggers:
+    def test_a_repeated_trigger_keeps_the_acks(self, driver: Driver) -> None:
+        job = driver.trigger(1)
+        first, *rest = driver.subtasks()
+        job.acknowledge(driver.make_ack(first, 1, stage=7))
+        job.trigger(driver.make_trigger(1))
+        replies = [job.acknowledge(driver.make_ack(key, 1, stage=7)) for key in rest]
+        assert replies[-1].completed == 2
+
+    def test_a_trigger_of_a_completed_version_changes_nothing(self, driver: Driver) -> None:
+        driver.batch(1)
+        driver.trigger(1)
+        assert driver.job is not None
+        key = driver.subtasks()[0]
+        assert driver.job.acknowledge(driver.make_ack(key, 1)).outcome is Outcome.DUPLICATE
+        driver.batch(2)
+
+    def test_a_batch_that_left_subtasks_out_is_found_out_by_the_next(self, driver: Driver) -> None:
+        driver.batch(1)
+        job = driver.trigger(2)
+        for key in driver.subtasks()[:5]:
+            job.acknowledge(driver.make_ack(key, 2))
+        with pytest.raises(IncompleteCheckpointError, match=r"version 2 .* 4 of 9 subtasks") as caught:
+            driver.trigger(3)
+        assert caught.value.version == 2
+        late = job.acknowledge(driver.make_ack(driver.subtasks()[5], 2))
+        assert late.outcome is Outcome.DISCARDED
+
+    def test_the_batch_can_be_repeated_after_that(self, driver: Driver, storage: LocalStorage) -> None:
+        driver.batch(1)
+        job = driver.trigger(2)
+        job.acknowledge(driver.make_ack(driver.subtasks()[0], 2))
+        with pytest.raises(IncompleteCheckpointError):
+            driver.trigger(3)
+        driver.batch(2)
+        driver.batch(3)
+        check_rows(driver, storage, 3)
+
+
+class TestBases:
+    def test_a_base_of_a_state_that_did_not_count_is_not_used(self, driver: Driver, storage: LocalStorage) -> None:
+        driver.batch(1)
+        key = driver.subtasks()[0]
+        wrong = replace(driver.base_of(key, 1), ckpt_id=uuid.uuid4().hex)
+        self._batch_with(driver, 2, key, wrong)
+        assert [segment.is_base for segment in located(driver, 2, key).segments] == [False, False]
+        check_rows(driver, storage, 2)
+
+    def test_a_base_older_than_the_chains_is_not_used(self, driver: Driver, storage: LocalStorage) -> None:
+        driver.batch(1)
+        key = driver.subtasks()[0]
+        old = driver.base_of(key, 1)
+        driver.batch(2)
+        driver.batch(3, [key])
+        self._batch_with(driver, 4, key, old)
+        assert [segment.is_base for segment in located(driver, 4, key).segments] == [True, False, False]
+        check_rows(driver, storage, 4)
+
+    def test_a_base_may_come_versions_later(self, driver: Driver, storage: LocalStorage) -> None:
+        driver.batch(1)
+        driver.batch(2)
+        key = driver.subtasks()[0]
+        old = driver.base_of(key, 2)
+        driver.batch(3)
+        self._batch_with(driver, 4, key, old)
+        assert [segment.is_base for segment in located(driver, 4, key).segments] == [True, False, False]
+        check_rows(driver, storage, 4)
+
+    def test_a_base_of_the_new_state_makes_its_delta_superfluous(self, driver: Driver, storage: LocalStorage) -> None:
+        driver.batch(1)
+        key = driver.subtasks()[0]
+        path = "shared/delta-superfluous"
+        made = make_segment(SegmentKind.DELTA, 2, driver.changes_of(key, 2))
+        storage.write_atomic(f"ckpt/{path}", bytes(made.data))
+        ckpt_id = uuid.uuid4().hex
+        rows = {group: dict(entries) for group, entries in driver.rows[key].items()}
+        apply(rows, driver.changes_of(key, 2))
+        base = BaseSnapshot(make_segment(SegmentKind.BASE, 2, rows), 2, ckpt_id)
+        self._batch_with(driver, 2, key, base, ckpt_id, replace(made, path=path, data=b""))
+        assert [segment.is_base for segment in located(driver, 2, key).segments] == [True]
+        assert not storage.exists(f"ckpt/{path}")
+        check_rows(driver, storage, 2)
+        assert_invariants(driver.location)
+
+    def test_a_base_is_asked_for_once_and_again_if_none_comes(self, tmp_path: Path) -> None:
+        driver = Driver(
+            tmp_path,
+            operators=(Operator(0, "dedupe", ("default",), 1),),
+            settings={"chain.maxDeltas": "4"},
+            environment=faulty_environment(LocalStorage(tmp_path)),
+        )
+        due = [version for version in range(1, 20) if driver.batch(version)[0].base_due]
+        assert due
+        assert due[0] <= 6
+        assert {later - earlier for earlier, later in pairwise(due)} == {4}
+
+    def test_chains_stay_short_when_bases_come_as_asked(self, driver: Driver, storage: LocalStorage) -> None:
+        asked: set[SubtaskKey] = set()
+        longest = 0
+        for version in range(1, 60):
+            replies = driver.batch(version, asked)
+            asked = {key for key, reply in zip(driver.subtasks(), replies, strict=True) if reply.base_due}
+            longest = max(longest, *(len(located(driver, version, key).segments) for key in driver.subtasks()))
+        assert longest <= 19
+        check_rows(driver, storage, 59)
+        assert_invariants(driver.location)
+
+    def _batch_with(
+        self,
+        driver: Driver,
+        version: int,
+        key: SubtaskKey,
+        base: BaseSnapshot,
+        ckpt_id: str | None = None,
+        delta: Segment | None = None,
+    ) -> None:
+        job = driver.trigger(version)
+        for subtask in driver.subtasks():
+            own = subtask == key
+            ack = driver.make_ack(
+                subtask,
+                version,
+                base=base if own else None,
+                ckpt_id=ckpt_id if own else None,
+                delta=delta if own else None,
+            )
+            job.acknowledge(ack)
+            driver.take_over(ack)
+        job.housekeeping()
+
+
+class TestAcksThatMakeNoSense:
+    def test_changes_to_another_state_than_the_one_that_counts(self, driver: Driver) -> None:
+        driver.batch(1)
+        job = driver.trigger(2)
+        key = driver.subtasks()[0]
+        with pytest.raises(StateIdMismatchError, match=driver.ids[key]):
+            job.acknowledge(driver.make_ack(key, 2, base_ckpt_id=uuid.uuid4().hex))
+
+    @pytest.mark.parametrize("path", ["../offsets/0", "chk-2/_metadata", "shared/../../x", "/etc/passwd", "shared/"])
+    def test_a_file_outside_the_shared_directory(self, driver: Driver, path: str) -> None:
+        job = driver.trigger(1)
+        delta = make_segment(SegmentKind.DELTA, 1, driver.changes_of(driver.subtasks()[0], 1), path)
+        with pytest.raises(PathEscapeError):
+            job.acknowledge(driver.make_ack(driver.subtasks()[0], 1, delta=delta))
+
+    @pytest.mark.parametrize(
+        ("groups", "offsets", "reason"),
+        [
+            ([5, 3], [0, 10], "ascend"),
+            ([3, 5], [10, 0], "ascend"),
+            ([3, 5], [0, 100], "outside its 100 bytes"),
+            ([3, 5], [-1, 0], "outside its 100 bytes"),
+            ([300], [0], r"the subtask owns \[0, 255\] only"),
+        ],
+    )
+    def test_key_groups_and_offsets(self, driver: Driver, groups: list[int], offsets: list[int], reason: str) -> None:
+        job = driver.trigger(1)
+        delta = Segment(np.array(groups, np.uint32), np.array(offsets, np.int64), 100, 1, None, b"x" * 100)
+        with pytest.raises(ProtocolError, match=reason):
+            job.acknowledge(driver.make_ack(driver.subtasks()[0], 1, delta=delta))
+
+
+class TestLocating:
+    def test_a_version_that_is_not_retained_names_those_that_are(self, driver: Driver) -> None:
+        for version in range(1, 5):
+            driver.batch(version)
+        with pytest.raises(VersionNotFoundError, match="there are 3, 4") as caught:
+            located(driver, 1, driver.subtasks()[0])
+        assert caught.value.available == (3, 4)
+
+    def test_a_state_that_is_not_the_one_asked_for_names_both(self, driver: Driver) -> None:
+        driver.batch(1)
+        key = driver.subtasks()[0]
+        other = uuid.uuid4().hex
+        with pytest.raises(StateIdMismatchError, match=f"{key}.*{other}.*{driver.ids[key]}"):
+            located(driver, 1, key, other)
+        assert located(driver, 1, key, driver.ids[key]).ckpt_id == driver.ids[key]
+
+    def test_a_store_that_the_checkpoint_does_not_have_names_those_it_has(self, driver: Driver) -> None:
+        driver.batch(1)
+        with pytest.raises(CheckpointError, match=r"no state of operator 5.*operator 0, store left \(4 partitions\)"):
+            located(driver, 1, SubtaskKey(5, "default", 0))
+
+
+@pytest.mark.parametrize("status", ["finished", "failed", "cancelled"])
+def test_closing_keeps_the_checkpoints_and_gives_up_the_pending_one(driver: Driver, status: str) -> None:
+    driver.batch(1)
+    job = driver.trigger(2)
+    job.acknowledge(driver.make_ack(driver.subtasks()[0], 2))
+    job.close(JobStatus(status))
+    assert completed_versions(driver.location) == [1]
+    assert_invariants(driver.location)
