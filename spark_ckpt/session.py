@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from spark_ckpt import config
 from spark_ckpt.errors import PySparkNotFoundError, SessionConfigError
 from spark_ckpt.jars import jar_path
 
@@ -16,11 +17,7 @@ if TYPE_CHECKING:
 
 PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
 PROVIDER_CLASS = "org.apache.spark.sql.ckpt.CheckpointStateStoreProvider"
-OPTION_PREFIX = "spark.sql.streaming.stateStore.ckpt."
 JARS_KEY = "spark.jars"
-
-MIN_RETAINED = 2
-MAX_PARALLELISM = 32768
 
 
 def configure(
@@ -33,7 +30,7 @@ def configure(
     ack_threshold: int | None = None,
     max_chain_deltas: int | None = None,
     max_chain_delta_ratio: float | None = None,
-    bridge_timeout: float | None = None,
+    bridge_timeout: int | None = None,
     python: str | os.PathLike[str] | None = None,
 ) -> SparkSession.Builder:
     """Make the session that `builder` will create keep streaming state in Flink-style checkpoints.
@@ -46,13 +43,13 @@ def configure(
     builder
         The builder of a classic session. A Spark Connect session gets its provider from its server.
     store
-        Completed-checkpoint store: "filesystem" (default) or "standalone".
+        Completed-checkpoint store, by name.
     retained
-        How many completed checkpoints to keep, at least 2.
+        How many completed checkpoints to keep.
     inline_threshold
-        State of a subtask up to this many bytes is kept inside `_metadata`.
+        A checkpoint with at most so many bytes of new state keeps them inside `_metadata`.
     max_parallelism
-        Number of key groups of a query that starts new: its upper bound for partitions without sharing key groups.
+        Number of key groups of a query that starts new.
     ack_threshold
         State up to this many bytes travels to the driver with the task's acknowledgement; more goes to a file.
     max_chain_deltas, max_chain_delta_ratio
@@ -65,25 +62,29 @@ def configure(
     Returns
     -------
     The same builder.
+
+    Raises
+    ------
+    SettingError
+        An option has a value that it cannot have.
+    SessionConfigError
+        Something about the builder, or about Spark as it runs already, is in the way.
+    UnsupportedSparkError
+        There is no jar for the installed version of Spark.
     """
-    if retained is not None and retained < MIN_RETAINED:
-        raise SessionConfigError(
-            f"retained={retained}: at least {MIN_RETAINED} checkpoints are kept, because the checkpoint of a batch is "
-            "complete before Spark commits the batch, and until then a restart needs the one before"
-        )
-    if max_parallelism is not None and not 1 <= max_parallelism <= MAX_PARALLELISM:
-        raise SessionConfigError(f"max_parallelism={max_parallelism} must be between 1 and {MAX_PARALLELISM}")
-    options = {
-        "store": store,
-        "retained": retained,
-        "inlineThreshold": inline_threshold,
-        "maxParallelism": max_parallelism,
-        "ackThreshold": ack_threshold,
-        "chain.maxDeltas": max_chain_deltas,
-        "chain.maxDeltaRatio": max_chain_delta_ratio,
-        "bridge.timeout": bridge_timeout,
-        "python": sys.executable if python is None else os.fspath(python),
+    options: Mapping[config.Setting[Any], object] = {
+        config.STORE: store,
+        config.RETAINED: retained,
+        config.INLINE_THRESHOLD: inline_threshold,
+        config.MAX_PARALLELISM: max_parallelism,
+        config.ACK_THRESHOLD: ack_threshold,
+        config.MAX_DELTAS: max_chain_deltas,
+        config.MAX_DELTA_RATIO: max_chain_delta_ratio,
+        config.BRIDGE_TIMEOUT: bridge_timeout,
+        config.PYTHON: sys.executable if python is None else os.fspath(python),
     }
+    texts = {setting.key: str(value) for setting, value in options.items() if value is not None}
+    config.CheckpointConfig.parse(texts)
     jar = str(jar_path())
     present = _settings_of(builder)
     _refuse_connect(builder, present)
@@ -93,10 +94,9 @@ def configure(
     jars = _with_jar(present.get(JARS_KEY) or _running_driver_jars(jar), jar)
 
     builder.config(JARS_KEY, ",".join(jars)).config(PROVIDER_KEY, PROVIDER_CLASS)
-    for name, value in options.items():
-        key = OPTION_PREFIX + name
-        if value is not None and key not in present:
-            builder.config(key, str(value))
+    for key, text in texts.items():
+        if key not in present:
+            builder.config(key, text)
     return builder
 
 
@@ -161,7 +161,8 @@ def _running_driver_jars(jar: str) -> str:
         if loader.getResource(PROVIDER_CLASS.replace(".", "/") + ".class") is None:
             raise SessionConfigError(
                 "a Spark session is running without spark-ckpt's jar, and a running session cannot take it: "
-                f"call configure() before the first getOrCreate(), stop that session, or start it with {jar} in {JARS_KEY}"
+                "call configure() before the first getOrCreate(), stop that session, or start it with "
+                f"{jar} in {JARS_KEY}"
             )
         return str(context.getConf().get(JARS_KEY, ""))
     if loader.getResource(PROVIDER_CLASS.replace(".", "/") + ".class") is None:

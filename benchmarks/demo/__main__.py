@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from benchmarks.demo.layout import Layout
 from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.session import PROVIDERS, REPOSITORY
 from benchmarks.demo.supervisor import DriverFailedError, Supervisor
+from spark_ckpt.cli.main import main as spark_ckpt
 
 INSPECTED = "weather"
 
@@ -27,6 +29,7 @@ INSPECTED = "weather"
 def main() -> int:
     """Stream a year of flights through three stateful queries, kill the driver on the way, and check every row."""
     arguments = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no driver behind
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     began = time.monotonic()
     layout = Layout(arguments.work.resolve())
@@ -94,7 +97,7 @@ def _show_checkpoints(console: Console, layout: Layout) -> None:
     commands.append(["inspect", str(layout.checkpoint(INSPECTED))])
     for command in commands:
         console.print(f"\n[bold]$ spark-ckpt {' '.join(command)}[/]", soft_wrap=True)
-        subprocess.run([str(Path(sys.executable).with_name("spark-ckpt")), *command], check=True)
+        spark_ckpt(command, prog_name="spark-ckpt", standalone_mode=False)
 
 
 if __name__ == "__main__":

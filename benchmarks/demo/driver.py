@@ -11,7 +11,7 @@ from pathlib import Path
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.demo.layout import Layout
 from benchmarks.demo.queries import QUERIES, DemoQuery
