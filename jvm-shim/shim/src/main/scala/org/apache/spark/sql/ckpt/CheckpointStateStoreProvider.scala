@@ -12,12 +12,14 @@ package org.apache.spark.sql.ckpt
 
 import java.util.UUID
 
+import scala.collection.mutable.ArrayBuffer
+
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.TaskContext
 import org.apache.spark.executor.CommitDeniedException
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.backend.{FamilyReader, HashMapStateBackend, KeyedFamily, RestoreFilter, StateStreamCorruptException}
+import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
 import org.apache.spark.sql.ckpt.executor._
 import org.apache.spark.sql.errors.QueryExecutionErrors
@@ -56,6 +58,9 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
   /** Ids of the states in the backend: of its folded version, and of the committed version that is not folded yet. */
   private var foldedId = ""
   private var committedId: Option[String] = None
+
+  /** The committed version while the version before it is open once more, and the id of its state. */
+  private var aside: Option[(SetAsideChanges, String)] = None
 
   /** Moves on whenever a store that was handed out before must not be used any more. */
   @volatile private[ckpt] var epoch = 0L
@@ -118,9 +123,14 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
     openForWrite(version, forceSnapshotOnCommit)
   }
 
+  /**
+   * A version is opened again after its batch has committed: by a foreachBatch function that uses its DataFrame twice, or
+   * by another attempt. What was committed is kept, since it is likely to be what counts.
+   */
   private def openForWrite(version: Long, forceSnapshot: Boolean): StateStore = {
-    backend.openForWrite(version)
+    if (committedId.isDefined) aside = committedId.map((backend.setAside(), _))
     committedId = None
+    backend.openForWrite(version)
     epoch += 1
     new CheckpointStateStore(this, version, epoch, forceSnapshot)
   }
@@ -135,6 +145,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
       case Some(found) => reload(version, found)
     }
     if (backend.foldedVersion != version) {
+      takeBack()
       backend.fold()
       foldedId = committedId.getOrElse("")
       committedId = None
@@ -145,8 +156,17 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
   private def heldId(version: Long): Option[String] =
     if (backend == null) None
     else if (version == backend.foldedVersion) Some(foldedId)
-    else if (version == backend.foldedVersion + 1) committedId
+    else if (version == backend.foldedVersion + 1) committedId.orElse(aside.map(_._2))
     else None
+
+  /** Makes what was set aside the committed version again, if nothing that counts has taken its place. */
+  private def takeBack(): Unit = {
+    if (committedId.isEmpty) aside.foreach { case (changes, id) =>
+      backend.putBack(changes)
+      committedId = Some(id)
+    }
+    aside = None
+  }
 
   private def sameLayout(found: StateLocation): Boolean =
     location != null && java.util.Arrays.equals(location.factors, found.factors)
@@ -171,9 +191,10 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
     epoch += 1
     location = found
     committedId = None
+    aside = None
     val numbering = new KeyGroupNumbering(found.factors)
     backend = new HashMapStateBackend(numbering.maxParallelism)
-    val segments = scala.collection.mutable.ArrayBuffer.empty[org.apache.spark.sql.ckpt.backend.StateSegment]
+    val segments = ArrayBuffer.empty[StateSegment]
     try {
       found.segments.foreach(segment => segments += segment.open(files))
       backend.restore(version, found.rows, segments.toSeq, RestoreFilter.range(0, numbering.maxParallelism - 1))
@@ -226,6 +247,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
 
   private[ckpt] def discard(): Unit = synchronized {
     backend.discard()
+    takeBack()
     epoch += 1
   }
 
@@ -260,7 +282,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
   private def shipDelta(): ShippedSegment =
     if (backend.deltaSize <= ackThreshold) ShippedSegment.inline(backend.deltaBytes())
     else {
-      var info: org.apache.spark.sql.ckpt.backend.SegmentInfo = null
+      var info: SegmentInfo = null
       val name = files.write("delta")(out => info = backend.writeDelta(out))
       ShippedSegment.inFile(info, name)
     }
@@ -294,8 +316,8 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
 
   /** What an ack's outcome means for the version in memory (docs/protocol.md, section 1.3). */
   private def settle(outcome: String, version: Long, stateId: String, counted: String): Unit = outcome match {
-    case "success" => committedId = Some(stateId)
-    case "duplicate" if counted == stateId => committedId = Some(stateId)
+    case "success" => keepCommit(stateId)
+    case "duplicate" if counted == stateId => keepCommit(stateId)
     case "duplicate" => forgetCommit()
     case "denied" =>
       val context = TaskContext.get()
@@ -309,11 +331,17 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
         s"the checkpoint for version $version of $storeId was given up ($other)")
   }
 
+  private def keepCommit(stateId: String): Unit = {
+    committedId = Some(stateId)
+    aside = None
+  }
+
   /** The version before the commit is what the backend still has folded. */
   private def forgetCommit(): Unit = {
     committedId = None
     backend.discard()
     backend.undoCommit()
+    takeBack()
     epoch += 1
   }
 

@@ -67,7 +67,7 @@ final class HashMapStateBackend(val maxParallelism: Int) {
    * @throws IllegalStateException if this backend does not have version `v`, see [[canServe]]
    */
   def openForWrite(v: Long): Unit = {
-    if (open) discard()
+    if (open) abandon()
     checkServes(v)
     if (pending) {
       if (v == folded) undoCommit() else fold()
@@ -95,6 +95,52 @@ final class HashMapStateBackend(val maxParallelism: Int) {
       open = false
       dropChanges()
     }
+  }
+
+  /**
+   * Ends the open batch of a task that may still be running: it keeps the families it has, which nobody
+   * else uses any more, so whatever it still writes reaches nothing.
+   */
+  private def abandon(): Unit = {
+    setWritable(false)
+    open = false
+    droppedFamilies = Map.empty
+    foldedFamilies = foldedFamilies.map { case (name, family) => name -> family.successor() }
+    currentFamilies = foldedFamilies
+  }
+
+  /**
+   * Takes the committed changes that are not folded yet out, so that the version before them can be opened
+   * once more without losing them; null if there are none. [[putBack]] makes them the committed ones again.
+   */
+  def setAside(): SetAsideChanges = {
+    if (!pending) {
+      null
+    } else {
+      pending = false
+      val changes = new SetAsideChanges(folded, currentFamilies, droppedFamilies)
+      foldedFamilies = foldedFamilies.map { case (name, family) => name -> family.successor() }
+      currentFamilies = foldedFamilies
+      droppedFamilies = Map.empty
+      changes
+    }
+  }
+
+  /**
+   * Makes changes that were set aside the committed ones, in place of what has been written or committed
+   * since.
+   *
+   * @throws IllegalStateException if the tables are at another version than the changes are changes of
+   */
+  def putBack(changes: SetAsideChanges): Unit = {
+    if (changes.base != folded) {
+      throw new IllegalStateException(s"The changes are of version ${changes.base}; the tables are at $folded.")
+    }
+    if (open) abandon()
+    undoCommit()
+    currentFamilies = changes.families
+    droppedFamilies = changes.dropped
+    pending = true
   }
 
   /** Forgets the committed version that is not folded yet; false if there is none. */

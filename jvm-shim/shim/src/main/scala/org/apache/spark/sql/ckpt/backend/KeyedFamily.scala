@@ -209,6 +209,13 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
     currentSpec = spec
   }
 
+  /** A family with the same table and no changes, in place of this one. */
+  private[backend] def successor(): KeyedFamily = {
+    val next = new KeyedFamily(currentSpec, maxParallelism)
+    next.currentTable = currentTable
+    next
+  }
+
   /** Applies the buffer to the table. */
   private[backend] def fold(): Unit = {
     val b = currentBuffer
