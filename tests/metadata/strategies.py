@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
@@ -22,12 +23,18 @@ JAVA_NAME = (
 ).map(lambda text: text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass"))
 """Any text that Java knows, lone surrogates too. To Java two that make a pair are one character, so here they are."""
 
-PATH = st.from_regex(
-    r"(s3://b|hdfs://n:9000|file:|)/[a-z0-9]{1,8}(/[a-zA-Z0-9][a-zA-Z0-9._-]{0,7}){0,3}", fullmatch=True
+COMPONENTS = st.lists(
+    st.sampled_from(["a", "B-1", "chk_7", "x.y", "0f3c9b", "shared", "z" * 40]), min_size=1, max_size=4
+)
+
+PATH = st.builds(
+    lambda root, components: f"{root}/{'/'.join(components)}",
+    st.sampled_from(["s3://b", "hdfs://n:9000", "file:", ""]),
+    COMPONENTS,
 )
 """Paths that Flink reports as they are; it resolves components such as `..` and leaves out empty ones."""
 
-RELATIVE_PATH = st.from_regex(r"(\.\./)?[a-z0-9]{1,8}(/[a-z0-9]{1,8}){0,2}", fullmatch=True)
+RELATIVE_PATH = st.builds(lambda up, components: up + "/".join(components), st.sampled_from(["", "../"]), COMPONENTS)
 BYTES = st.binary(max_size=80)
 OFFSETS = st.lists(I64, max_size=5).map(tuple)
 
@@ -161,6 +168,7 @@ def operator_state(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.Operato
     )
 
 
+@cache  # drawn from within `operators`: making the strategy anew each time takes far longer than drawing
 def subtasks(names: st.SearchStrategy[str], version: int) -> st.SearchStrategy[m.OperatorSubtaskState]:
     running = [operator_state(names), operator_state(names), keyed(names), keyed(names)]
     if version == 2:

@@ -34,7 +34,7 @@ def test_what_is_written_is_read_again(version: int, data: st.DataObject) -> Non
     assert m.dumps(again, version) == content
 
 
-@GENEROUS
+@settings(GENEROUS, max_examples=25)
 @given(checkpoints(3))
 def test_version_4_adds_the_properties(metadata: m.CheckpointMetadata) -> None:
     content = m.dumps(metadata, 4)
