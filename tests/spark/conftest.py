@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.checkpoints import CheckpointJudge
 from tests.support.counts import RunningCount
+from tests.support.jobs import Jobs
 from tests.support.provider import ProviderUnderTest, provider_under_test
 from tests.support.runner import QueryRunner
 from tests.support.session import open_session
@@ -83,3 +84,12 @@ def checkpoint_format(request: pytest.FixtureRequest) -> None:
     """Both formats of Spark's state-store checkpoints: without and with unique ids of attempts."""
     if request.param == "ids-on":
         request.getfixturevalue("checkpoint_ids")
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, provider: ProviderUnderTest, judge: CheckpointJudge) -> Iterator[Jobs]:
+    """Drivers in this test's folder; what still runs at the end is killed."""
+    jobs = Jobs(tmp_path, provider, judge)
+    yield jobs
+    for job in jobs.started:
+        job.kill()

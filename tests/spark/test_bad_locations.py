@@ -1,4 +1,4 @@
-"""Bad input: each fault of a checkpoint location is a typed error that names the thing, and putting it right is enough."""
+"""Bad input: a fault of a checkpoint location is a typed error that names it, and putting it right is enough."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rename_provider(location: Path, class_name: str) -> None:
 
 
 def test_location_without_our_files(count: RunningCount, tmp_path: Path) -> None:
-    """Spark's logs are there and `ckpt/` is gone: the error names the location and the version; bringing it back helps."""
+    """Spark's logs are there and `ckpt/` is gone: the error names location and version; bringing it back helps."""
     count.drain()
     shutil.move(count.location / "ckpt", tmp_path / "aside")
     count.drop(1)
@@ -56,7 +56,7 @@ def test_location_of_another_provider(count: RunningCount) -> None:
 
 @pytest.mark.parametrize("other", ["rocksdb", "hdfs"])
 def test_state_of_another_provider_forced_on_ours(other: str, count: RunningCount) -> None:
-    """Where Spark is made to use ours on state of another provider: the error names a file of it, and nothing is hurt."""
+    """Where Spark is made to use ours on state of another provider: the error names a file, nothing is hurt."""
     from tests.support.provider import PROVIDERS
 
     count.spark.conf.set(PROVIDER_KEY, PROVIDERS[other].class_name)
@@ -74,7 +74,7 @@ def test_state_of_another_provider_forced_on_ours(other: str, count: RunningCoun
 
 
 def test_changed_provider(count: RunningCount) -> None:
-    """A query of ours, started with RocksDB set: Spark keeps ours, which its offset log names, and the checkpoints go on."""
+    """A query of ours, started again with RocksDB set: Spark keeps ours, and the checkpoints go on."""
     count.drain()
     count.spark.conf.set(PROVIDER_KEY, ROCKSDB.class_name)
     count.recovers()

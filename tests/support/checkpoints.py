@@ -56,8 +56,8 @@ class CheckpointJudge:
         """The invariants hold, and every committed batch has its completed checkpoint.
 
         With `all_retained` false only the last committed batch must have one. A batch that was stopped between its
-        checkpoint and Spark's commit is there once more, from the start that ran it again; or not committed, if it is the
-        last.
+        checkpoint and Spark's commit is there once more, from the start that ran it again; or not committed, if it is
+        the last.
         """
         committed = committed_batches(location)
         assert committed, f"no batch was committed in {location}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -22,11 +22,9 @@ class SmallDisk:
         """Takes all space that is left."""
         with (self.folder / FILLER).open("ab", buffering=0) as filler:
             for size in (1 << 16, 1 << 12, 1):
-                try:
+                with suppress(OSError):
                     while filler.write(b"x" * size):
                         pass
-                except OSError:
-                    continue
 
     def free(self) -> None:
         """Gives the space back."""
