@@ -7,9 +7,6 @@ import os
 import signal
 import sys
 
-from spark_ckpt.bridge.server import Server
-from spark_ckpt.errors import ProtocolError
-
 
 class LineFormatter(logging.Formatter):
     """`LEVEL logger message`, on every line of a message: the jar logs line by line."""
@@ -38,6 +35,10 @@ def main() -> int:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+    # Only now: importing a library may print as well.
+    from spark_ckpt.bridge.server import Server
+    from spark_ckpt.errors import ProtocolError
+
     try:
         Server(source, sink).run()
     except ProtocolError as e:

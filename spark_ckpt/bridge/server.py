@@ -6,6 +6,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Mapping
+from io import BufferedReader
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -36,7 +37,7 @@ class Server:
         environment: what jobs share.
     """
 
-    def __init__(self, source: BinaryIO, sink: BinaryIO, environment: Environment | None = None) -> None:
+    def __init__(self, source: BufferedReader, sink: BinaryIO, environment: Environment | None = None) -> None:
         self._source = source
         self._environment = environment or Environment()
         self._writer = _ReplyWriter(sink)
@@ -48,12 +49,12 @@ class Server:
         Raises:
             ProtocolError: the input is no stream of messages.
         """
+        if not self._source.peek(1):
+            return  # it ended before it began
         try:
             reader = pa.ipc.open_stream(self._source)
         except pa.ArrowInvalid as e:
-            if self._source.read(1):
-                raise ProtocolError(f"standard input is no Arrow stream: {e}") from e
-            return  # it ended before it began
+            raise ProtocolError(f"standard input is no Arrow stream: {e}") from e
         protocol.check_schema(reader.schema)
         try:
             for batch in reader:

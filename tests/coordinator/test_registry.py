@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_ckpt.coordinator.registry import SharedStateRegistry
@@ -32,6 +32,7 @@ def test_dropping_what_is_not_there_frees_nothing() -> None:
     assert registry.unregister(1) == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.sets(st.sampled_from("abcdef"))), max_size=40))
 def test_a_file_is_known_exactly_while_a_checkpoint_refers_to_it(steps: list[tuple[int, set[str]]]) -> None:
     registry = SharedStateRegistry()

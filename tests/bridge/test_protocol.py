@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+import uuid
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_ckpt.bridge import protocol
+from spark_ckpt.bridge.protocol import SCHEMA, Message
+from spark_ckpt.coordinator.messages import (
+    Ack,
+    AckReply,
+    BaseSnapshot,
+    LocatedSegment,
+    LocateReply,
+    Outcome,
+    Segment,
+    SubtaskKey,
+    Task,
+)
+from spark_ckpt.errors import ProtocolError
+from tests.bridge import wire
+
+messages = st.builds(
+    Message, st.integers(-(2**63), 2**63 - 1), st.text(max_size=8), st.text(), st.binary(), st.binary(max_size=2000)
+)
+
+
+@settings(deadline=None)
+@given(st.lists(messages, min_size=1, max_size=8), st.integers(0, 7))
+def test_messages_pass_the_wire_unchanged(originals: list[Message], start: int) -> None:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, SCHEMA) as stream:
+        stream.write_batch(protocol.to_batch(originals))
+    batch = pa.ipc.open_stream(sink.getvalue()).read_next_batch()
+    start = min(start, len(originals))
+    for offset, expected in ((0, originals), (start, originals[start:])):
+        found = list(protocol.from_batch(batch.slice(offset)))
+        assert [(m.id, m.kind, m.header, m.index, bytes(m.payload)) for m in found] == [
+            (m.id, m.kind, m.header, m.index, m.payload) for m in expected
+        ]
+
+
+def test_the_columns_are_the_documented_ones() -> None:
+    assert [(field.name, str(field.type), field.nullable) for field in SCHEMA] == [
+        ("id", "int64", False),
+        ("kind", "string", False),
+        ("header", "string", False),
+        ("index", "binary", False),
+        ("payload", "binary", False),
+    ]
+
+
+def test_a_stream_of_other_columns_is_refused() -> None:
+    protocol.check_schema(SCHEMA)
+    protocol.check_schema(pa.schema([field.with_nullable(True) for field in SCHEMA]))
+    with pytest.raises(ProtocolError, match="columns"):
+        protocol.check_schema(pa.schema([("id", pa.int32())]))
+
+
+def segment(groups: int, data: bytes, path: str | None = None) -> Segment:
+    return Segment(
+        np.arange(groups, dtype=np.uint32), np.arange(groups, dtype=np.int64) * 7, len(data), groups, path, data
+    )
+
+
+def ack(delta: Segment, base: Segment | None = None) -> Ack:
+    snapshot = None if base is None else BaseSnapshot(base, 3, uuid.uuid4().hex)
+    return Ack(
+        "job", SubtaskKey(1, "left", 2), 4, 5, uuid.uuid4().hex, Task(1, 0, 2, 3, 17, "1"), 9, delta, None, snapshot, 1
+    )
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        ack(segment(3, b"d" * 30)),
+        ack(segment(0, b"")),
+        ack(segment(3, b"d" * 30), segment(2, b"b" * 20)),
+        ack(segment(3, b"", "shared/x"), segment(2, b"b" * 20)),
+        ack(segment(3, b"d" * 30), segment(2, b"", "shared/y")),
+    ],
+)
+def test_an_ack_is_read_as_it_was_written(original: Ack) -> None:
+    _, header, index, payload = wire.ack(original)
+    found = protocol.parse_ack(header, index, payload)
+    assert (found.subtask, found.task, found.version, found.ckpt_id) == (
+        original.subtask,
+        original.task,
+        original.version,
+        original.ckpt_id,
+    )
+    assert_same(found.delta, original.delta)
+    assert (found.base is None) == (original.base is None)
+    if found.base is not None and original.base is not None:
+        assert_same(found.base.segment, original.base.segment)
+        assert (found.base.version, found.base.ckpt_id) == (original.base.version, original.base.ckpt_id)
+
+
+def assert_same(found: Segment, original: Segment) -> None:
+    assert found.key_groups.tolist() == original.key_groups.tolist()
+    assert found.offsets.tolist() == original.offsets.tolist()
+    assert (bytes(found.data), found.size, found.path, found.rows) == (
+        original.data,
+        original.size,
+        original.path,
+        original.rows,
+    )
+
+
+def test_what_is_kept_of_an_ack_does_not_hold_its_batch() -> None:
+    _, header, index, payload = wire.ack(ack(segment(3, b"d" * 30)))
+    parsed = protocol.parse_ack(header, bytes(index), memoryview(payload))
+    assert parsed.delta.key_groups.base is not None
+    owner = parsed.delta.key_groups.base
+    while isinstance(owner, np.ndarray) and owner.base is not None:
+        owner = owner.base
+    assert isinstance(owner, bytes)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda h, i, p: (h, i[:-1], p), "an index of"),
+        (lambda h, i, p: (h, i + b"!", p), "longer than its header says"),
+        (lambda h, i, p: (h, i, p[:-1]), "in the payload"),
+        (lambda h, i, p: (h, i, p + b"!"), "longer than its header says"),
+        (lambda h, i, p: ({**h, "ckpt_id": "short"}, i, p), "32 hexadecimal digits"),
+        (lambda h, i, p: ({**h, "ckpt_id": "A" * 32}, i, p), "32 hexadecimal digits"),
+        (lambda h, i, p: ({**h, "delta": {**h["delta"], "groups": -1}}, i, p), "-1 key groups"),
+    ],
+)
+def test_an_ack_whose_parts_do_not_fit_is_refused(change: object, reason: str) -> None:
+    _, header, index, payload = wire.ack(ack(segment(3, b"d" * 30), segment(2, b"b" * 20)))
+    with pytest.raises(ProtocolError, match=reason):
+        protocol.parse_ack(*change(header, index, payload))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "17"])
+def test_a_header_that_is_no_json_object_is_refused(text: str) -> None:
+    with pytest.raises(ProtocolError, match="'ack' message is no JSON"):
+        protocol.parse_header(Message(1, "ack", text))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        AckReply(Outcome.SUCCESS, "0" * 32, True, 7, 3),
+        AckReply(Outcome.DENIED, None),
+    ],
+)
+def test_the_reply_to_an_ack(reply: AckReply) -> None:
+    message = protocol.ack_reply(5, reply)
+    assert (message.id, message.kind) == (5, "ok")
+    assert json.loads(message.header) == {
+        "outcome": reply.outcome.value,
+        "ckpt_id": reply.ckpt_id,
+        "base_due": reply.base_due,
+        "completed": reply.completed,
+        "completed_version": reply.completed_version,
+    }
+
+
+def test_the_reply_to_locate_has_ascending_offsets_and_the_inline_bytes() -> None:
+    segments = (
+        LocatedSegment(True, "shared/x", np.array([500, 20, 90], np.int64), 700),
+        LocatedSegment(False, None, np.array([0, 40], np.int64), 60, b"x" * 60),
+    )
+    message = protocol.locate_reply(5, LocateReply("0" * 32, 7, 64, (4, 2, 2, 2, 2), "dedupe", None, 3, segments))
+    assert json.loads(message.header)["segments"] == [
+        {"kind": "base", "path": "shared/x", "count": 3, "bytes": 700},
+        {"kind": "delta", "path": None, "count": 2, "bytes": 60},
+    ]
+    assert np.frombuffer(message.index, "<i8").tolist() == [20, 90, 500, 0, 40]
+    assert message.payload == b"x" * 60

@@ -1,0 +1,271 @@
+"""The real process over real pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spark_ckpt
+from spark_ckpt.coordinator.messages import Ack
+from spark_ckpt.keygroups import factors
+from spark_ckpt.segments import decode_block
+from tests.bridge import wire
+from tests.bridge.side_process import SideProcess
+from tests.coordinator.driving import Driver
+from tests.support.invariants import assert_invariants, completed_versions
+
+
+class RemoteDriver(Driver):
+    """A driver whose coordinator is in another process."""
+
+    def groups_of(self, key: object) -> list[int]:
+        chain = factors(4, 1024)
+        width = chain[0] and 1024 // 4
+        partition = key.partition  # type: ignore[attr-defined]
+        return list(range(partition * width, (partition + 1) * width))
+
+    def acks(self, version: int) -> list[Ack]:
+        return [self.make_ack(key, version) for key in self.subtasks()]
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> RemoteDriver:
+    return RemoteDriver(f"file:{tmp_path}/q", run_id="run-1")
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Path:
+    return tmp_path / "q"
+
+
+@pytest.fixture
+def process() -> Iterator[SideProcess]:
+    with SideProcess() as process:
+        yield process
+
+
+def run_batch(process: SideProcess, driver: RemoteDriver, version: int) -> dict[str, object]:
+    header, reply = process.ask(*wire.trigger(driver.make_trigger(version)))
+    assert reply.kind == "ok", header
+    acks = driver.acks(version)
+    process.send(*(wire.ack(ack) for ack in acks))
+    replies = [process.receive() for _ in acks]
+    assert {reply.kind for reply in replies} == {"ok"}
+    for ack in acks:
+        driver.take_over(ack)
+    last: dict[str, object] = json.loads(replies[-1].header)
+    return last
+
+
+def test_greets(process: SideProcess) -> None:
+    header, reply = process.ask(*wire.START)
+    assert reply.kind == "ok"
+    assert header == {"protocol": 1, "version": spark_ckpt.__version__}
+
+
+def test_refuses_another_version_of_the_protocol(process: SideProcess) -> None:
+    header, reply = process.ask("start", {"protocol": 2, "spark_version": "4.2.0", "pid": 1})
+    assert reply.kind == "error"
+    assert header["error"] == "ProtocolError"
+    assert "install both from one release" in header["message"]
+
+
+def test_runs_batches_and_tells_where_the_state_is(process: SideProcess, driver: RemoteDriver, location: Path) -> None:
+    process.ask(*wire.START)
+    for version in range(1, 6):
+        assert run_batch(process, driver, version)["completed_version"] == version
+    key = driver.subtasks()[1]
+    header, reply = process.ask(*wire.locate(driver.run_id, key, 5, driver.ids[key]))
+    assert header["checkpoint_id"] == 6
+    offsets = np.frombuffer(reply.index, "<i8")
+    assert offsets.size == sum(segment["count"] for segment in header["segments"])
+    at = position = 0
+    for segment in header["segments"]:
+        assert segment["path"] is None
+        data = bytes(reply.payload)[position : position + segment["bytes"]]
+        for offset in offsets[at : at + segment["count"]].tolist():
+            assert decode_block(data, offset, "inline").key_group in driver.groups_of(key)
+        at, position = at + segment["count"], position + segment["bytes"]
+    assert process.ask("close", {"job": driver.run_id, "status": "finished"})[0] == {}
+    assert process.end_input() == 0
+    assert_invariants(location)
+    owner = json.loads((location / "ckpt" / "completed" / f"{6:020d}.json").read_text())["owner"]
+    assert owner["pid"] == 4242
+
+
+def test_errors_are_typed_replies_and_the_process_goes_on(process: SideProcess, driver: RemoteDriver) -> None:
+    process.ask(*wire.START)
+    key = driver.subtasks()[0]
+    bad = driver.make_trigger(1)
+    header, reply = process.ask(*wire.locate("nobody", key, 1))
+    assert (reply.kind, header["error"]) == ("error", "JobNotOpenError")
+    wrong = wire.trigger(bad)
+    wrong[1]["settings"] = {"spark.sql.streaming.stateStore.ckpt.retaind": "3"}
+    header, reply = process.ask(*wrong)
+    assert (header["error"], header["fatal"]) == ("SettingError", False)
+    header, reply = process.ask(*wire.ack(driver.make_ack(key, 1)))
+    assert header["error"] == "JobNotOpenError"
+    run_batch(process, driver, 1)
+    header, reply = process.ask(*wire.locate(driver.run_id, key, 9))
+    assert (header["error"], header["fatal"]) == ("VersionNotFoundError", True)
+    header, reply = process.ask("dance", {"job": driver.run_id})
+    assert header["error"] == "ProtocolError"
+    header, reply = process.ask("ack", {"job": driver.run_id})
+    assert header["error"] == "ProtocolError"
+    header, reply = process.ask("ack", {})
+    assert header["error"] == "ProtocolError"
+    assert process.ask("task_failed", {"job": "nobody"})[0] == {}
+    assert process.ask("close", {"job": "nobody", "status": "failed"})[0] == {}
+    run_batch(process, driver, 2)
+
+
+def test_two_queries_on_one_location(process: SideProcess, driver: RemoteDriver, location: Path) -> None:
+    process.ask(*wire.START)
+    run_batch(process, driver, 1)
+    other = RemoteDriver(driver.location, run_id="run-2")
+    other.ids, other.rows = dict(driver.ids), dict(driver.rows)
+    run_batch(process, other, 2)
+    header, _ = process.ask(*wire.trigger(driver.make_trigger(2)))
+    if "error" not in header:
+        process.send(*(wire.ack(ack) for ack in driver.acks(2)))
+        header = [json.loads(process.receive().header) for _ in driver.subtasks()][-1]
+    assert (header["error"], header["fatal"]) == ("FencedError", True)
+    assert "run-2" in header["message"]
+    assert completed_versions(location) == [1, 2]
+
+
+def test_a_crash_is_made_good_by_telling_everything_again(driver: RemoteDriver, location: Path) -> None:
+    with SideProcess() as first:
+        first.ask(*wire.START)
+        run_batch(first, driver, 1)
+        trigger, acks = wire.trigger(driver.make_trigger(2)), driver.acks(2)
+        first.ask(*trigger)
+        for ack in acks[:3]:
+            assert first.ask(*wire.ack(ack))[0]["outcome"] == "success"
+        first.kill()
+    with SideProcess() as second:
+        second.send(wire.START, trigger, *(wire.ack(ack) for ack in acks))
+        replies = [json.loads(second.receive().header) for _ in range(2 + len(acks))]
+        assert [reply.get("outcome") for reply in replies[2:]] == ["success"] * 4
+        assert replies[-1]["completed_version"] == 2
+        second.kill()
+    with SideProcess() as third:  # this time the checkpoint was complete, and the answer may have got lost
+        third.send(wire.START, trigger, *(wire.ack(ack) for ack in acks))
+        replies = [json.loads(third.receive().header) for _ in range(2 + len(acks))]
+        assert [reply.get("outcome") for reply in replies[2:]] == ["success"] * 4
+        assert {reply.get("completed_version") for reply in replies[2:]} == {2}
+        for ack in acks:
+            driver.take_over(ack)
+        run_batch(third, driver, 3)
+        assert third.end_input() == 0
+    assert completed_versions(location) == [2, 3]
+    assert_invariants(location, orphans=True)
+
+
+def test_replies_that_wait_travel_together(process: SideProcess, driver: RemoteDriver) -> None:
+    process.ask(*wire.START)
+    process.ask(*wire.trigger(driver.make_trigger(1)))
+    locates = [wire.locate(driver.run_id, driver.subtasks()[0], 0) for _ in range(500)]
+    numbers = process.send(*locates)
+    assert [process.receive().id for _ in locates] == numbers
+
+
+SLOW = textwrap.dedent(
+    """
+    import sys, time
+    from spark_ckpt.bridge import __main__ as main, server
+    from spark_ckpt.coordinator.job import Job
+
+    trigger = Job.trigger
+
+    def slow(self, message):
+        print("a print must not disturb the stream", flush=True)
+        if message.job == "slow":
+            time.sleep(4)
+        return trigger(self, message)
+
+    Job.trigger = slow
+    sys.exit(main.main())
+    """
+)
+
+
+def test_a_slow_query_does_not_hold_up_another_and_prints_do_no_harm(tmp_path: Path) -> None:
+    with SideProcess(("-c", SLOW)) as process:
+        process.ask(*wire.START)
+        slow = RemoteDriver(tmp_path / "slow", run_id="slow")
+        fast = RemoteDriver(tmp_path / "fast", run_id="fast")
+        (number,) = process.send(wire.trigger(slow.make_trigger(1)))
+        started = time.monotonic()
+        run_batch(process, fast, 1)
+        assert time.monotonic() - started < 3.5
+        assert process.receive().id == number
+
+
+UNEXPECTED = textwrap.dedent(
+    """
+    import sys
+    from spark_ckpt.bridge import __main__ as main
+    from spark_ckpt.coordinator.job import Job
+
+    def fail(self, message):
+        print("to standard output")
+        raise MemoryError("first line\\nsecond line")
+
+    Job.locate = fail
+    sys.exit(main.main())
+    """
+)
+
+
+def test_an_unexpected_error_says_so_and_its_traceback_is_logged(driver: RemoteDriver) -> None:
+    with SideProcess(("-c", UNEXPECTED)) as process:
+        process.ask(*wire.START)
+        run_batch(process, driver, 1)
+        header, reply = process.ask(*wire.locate(driver.run_id, driver.subtasks()[0], 1))
+        assert reply.kind == "error"
+        assert header["error"] == "UnexpectedError"
+        assert "unexpected error in the checkpoint coordinator" in header["message"]
+        run_batch(process, driver, 2)
+        assert process.end_input() == 0
+        log = [line for line in process.log if line.startswith("ERROR spark_ckpt.bridge.server ")]
+        assert any("Traceback" in line for line in log)
+        assert log[-1].endswith("second line")
+        assert "to standard output" in process.log
+
+
+def test_an_input_that_ends_at_once_is_no_error() -> None:
+    with SideProcess() as process:
+        process._process.stdin.close()  # type: ignore[union-attr]
+        assert process._process.wait(20) == 0
+
+
+def test_an_input_that_is_no_stream_ends_with_a_code() -> None:
+    with SideProcess() as process:
+        assert process._process.stdin is not None
+        process._process.stdin.write(b"GET / HTTP/1.1\r\n\r\n" * 10)
+        process._process.stdin.close()
+        assert process._process.wait(20) == 2
+
+
+def test_an_interrupt_from_the_keyboard_is_left_to_the_driver(process: SideProcess, driver: RemoteDriver) -> None:
+    process.ask(*wire.START)
+    os.kill(process.pid, signal.SIGINT)
+    run_batch(process, driver, 1)
+    assert process.end_input() == 0
+
+
+def test_what_was_asked_before_the_end_is_done(driver: RemoteDriver, location: Path) -> None:
+    with SideProcess() as process:
+        process.ask(*wire.START)
+        process.send(wire.trigger(driver.make_trigger(1)), *(wire.ack(ack) for ack in driver.acks(1)))
+        assert process.end_input() == 0
+    assert completed_versions(location) == [1]
