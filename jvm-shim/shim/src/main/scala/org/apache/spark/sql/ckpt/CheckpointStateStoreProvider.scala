@@ -262,7 +262,8 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
     val batch = try {
       val delta = shipDelta()
       if (forceSnapshot) bases.writeNow(backend.snapshotBase(), foldedId)
-      val base = bases.take()
+      // The ack of a version that has committed before is likely not to count, and what comes with it is dropped.
+      val base = if (aside.isEmpty) bases.take() else None
       val snapshotNanos = System.nanoTime() - start
       val reply = CoordinatorClient.ask(ack(version, stateId, delta, base, snapshotNanos), timeoutSeconds).json
       val counted = reply.path("ckpt_id").asText(stateId)
