@@ -239,10 +239,14 @@ class VersionNotFoundError(CheckpointError):
         self.version = version
         self.available = available
         there = f"there are {', '.join(map(str, available))}" if available else "there are none"
-        way_out = hint or (
-            "Go back to a batch whose checkpoint is retained; more are kept with "
-            "spark.sql.streaming.stateStore.ckpt.retained"
-        )
+        if available:
+            otherwise = (
+                "Go back to a batch whose checkpoint is retained; more are kept with "
+                "spark.sql.streaming.stateStore.ckpt.retained"
+            )
+        else:
+            otherwise = "Bring its directory ckpt/ back from a copy, or start the query with a new checkpoint location"
+        way_out = hint or otherwise
         super().__init__(
             f"{location}: no completed checkpoint has version {version} (the state before batch {version}); {there}. "
             f"{way_out}"
