@@ -14,7 +14,7 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo test test-scala test-python lint format wheel clean
+.PHONY: help venv jar prepare demo test test-scala test-python lint format docs wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -54,6 +54,9 @@ lint: $(INSTALLED)  ## style and types
 
 format: $(INSTALLED)  ## let ruff format the Python code
 	$(RUN) -m ruff format .
+
+docs: $(INSTALLED)  ## docs/settings.md from the table of settings
+	$(RUN) docs/generate_settings.py
 
 wheel: $(INSTALLED)  ## dist/spark_ckpt-*.whl with the jar inside
 	$(RUN) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .

@@ -23,7 +23,7 @@ from benchmarks.demo.session import PROVIDERS, REPOSITORY
 from benchmarks.demo.supervisor import DriverFailedError, Supervisor
 from spark_ckpt.cli.main import main as spark_ckpt
 
-INSPECTED = "weather"
+INSPECTED = "aircraft"
 
 
 def main() -> int:

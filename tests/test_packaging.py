@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import spark_ckpt
+from spark_ckpt import jars
+from spark_ckpt.config import SETTINGS
+from spark_ckpt.errors import JarNotFoundError, PySparkNotFoundError, SparkCkptError, UnsupportedSparkError
+from spark_ckpt.session import PROVIDER_CLASS, PROVIDER_KEY
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def hook() -> ModuleType:
+    return load(REPOSITORY / "jvm-shim" / "hatch_build.py")
+
+
+@pytest.mark.parametrize("version", ["4.2.0", "4.2.7", "4.2", "4.2.0.dev1"])
+def test_chooses_the_minor_version(version: str) -> None:
+    assert jars.supported_minor(version) == "4.2"
+
+
+@pytest.mark.parametrize("version", ["4.1.1", "3.5.8", "4.20.0", "5.0.0", "14.2.0", "nonsense", ""])
+def test_refuses_other_versions_by_name(version: str) -> None:
+    with pytest.raises(UnsupportedSparkError, match=rf"Spark {re.escape(version)} is not supported.*4\.2\.x") as caught:
+        jars.jar_path(version)
+    assert caught.value.supported == ("4.2",)
+    assert isinstance(caught.value, SparkCkptError)
+
+
+def test_refuses_the_installed_pyspark_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.1.1")
+    with pytest.raises(UnsupportedSparkError, match=r"4\.1\.1"):
+        spark_ckpt.jar_path()
+
+
+def test_says_that_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(PySparkNotFoundError, match="pip install"):
+        spark_ckpt.jar_path()
+
+
+def test_says_that_the_jar_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_ckpt, "__version__", "0.0.0")
+    with pytest.raises(JarNotFoundError, match=r"spark-ckpt_4\.2_2\.13-0\.0\.0\.jar"):
+        jars.jar_path("4.2.0")
+
+
+def test_the_jar_holds_the_provider_and_nothing_foreign() -> None:
+    with zipfile.ZipFile(spark_ckpt.jar_path()) as jar:
+        names = [name for name in jar.namelist() if name.endswith(".class")]
+    assert PROVIDER_CLASS.replace(".", "/") + ".class" in names
+    assert {name.rsplit("/", 1)[0].split("/ckpt")[0] for name in names} == {"org/apache/spark/sql"}
+
+
+def test_maven_and_python_have_one_version() -> None:
+    for pom in (REPOSITORY / "jvm-shim").glob("**/pom.xml"):
+        if "target" not in pom.parts:
+            assert f"<version>{spark_ckpt.__version__}</version>" in pom.read_text(encoding="utf-8"), pom
+
+
+def test_maven_builds_against_the_release_in_the_table() -> None:
+    pom = (REPOSITORY / "jvm-shim" / "pom.xml").read_text(encoding="utf-8")
+    assert re.search(r"<spark\.version>(.*)</spark\.version>", pom).group(1) in jars.SUPPORTED_SPARK.values()  # type: ignore[union-attr]
+
+
+def write_wheel(path: Path, *names: str) -> Path:
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name in names:
+            wheel.writestr(name, "")
+    return path
+
+
+def test_a_wheel_has_one_jar_per_minor(hook: ModuleType, tmp_path: Path) -> None:
+    expected = {"a.jar", "b.jar"}
+    hook.check_wheel(write_wheel(tmp_path / "good.whl", "p/jars/a.jar", "p/jars/b.jar", "p/x.py"), expected)
+    for number, held in enumerate([(), ("p/a.jar",), ("p/a.jar", "p/b.jar", "p/old.jar"), ("p/a.jar", "q/a.jar")]):
+        with pytest.raises(hook.JarBuildError, match="has to hold"):
+            hook.check_wheel(write_wheel(tmp_path / f"bad{number}.whl", *held), expected)
+
+
+def test_names_what_is_missing_without_maven(hook: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(hook.JarBuildError, match="no 'mvn' on the PATH"):
+        hook.find_maven()
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo 'Java version: 11.0.2, vendor: X'", "Java 11, and the shim needs 17"),
+        ("echo 'Java version: 1.8.0_402, vendor: X'", "Java 8, and the shim needs 17"),
+        ("echo 'JAVA_HOME is not set' >&2; exit 1", "there is no Java"),
+    ],
+)
+def test_names_what_is_missing_without_java(hook: ModuleType, tmp_path: Path, script: str, message: str) -> None:
+    with pytest.raises(hook.JarBuildError, match=message):
+        hook.check_java(fake_maven(tmp_path, script))
+
+
+def test_accepts_java_17_and_newer(hook: ModuleType, tmp_path: Path) -> None:
+    for version in ("17", "17.0.15", "21.0.1"):
+        hook.check_java(fake_maven(tmp_path, f"echo 'Java version: {version}, vendor: X'"))
+
+
+def fake_maven(folder: Path, script: str) -> str:
+    path = folder / "mvn"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_jar_is_current_until_a_source_is_newer(
+    hook: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sources = tmp_path / "shim" / "src" / "main"
+    sources.mkdir(parents=True)
+    inputs = [tmp_path / "pom.xml", tmp_path / "shim" / "pom.xml", sources / "A.scala"]
+    for source in inputs:
+        source.touch()
+    monkeypatch.setattr(hook, "SHIM", tmp_path)
+    jar = tmp_path / "a.jar"
+    assert not hook.is_current(jar)
+    jar.touch()
+    now = jar.stat().st_mtime
+    os.utime(jar, (now + 10, now + 10))
+    assert hook.is_current(jar)
+    for source in inputs:
+        os.utime(source, (now + 20, now + 20))
+        assert not hook.is_current(jar), source
+        os.utime(source, (now, now))
+
+
+def test_the_properties_file_knows_every_setting() -> None:
+    lines = (REPOSITORY / "conf" / "spark-ckpt.properties").read_text(encoding="utf-8").splitlines()
+    words = [line.lstrip("#").split() for line in lines]
+    pairs = {pair[0]: pair[1] for pair in words if len(pair) == 2 and pair[0].startswith("spark.")}
+    assert pairs.pop(PROVIDER_KEY) == PROVIDER_CLASS
+    assert Path(pairs.pop("spark.jars")).name == jars.jar_name("4.2", spark_ckpt.__version__)
+    assert set(pairs) == {setting.key for setting in SETTINGS}
+    for setting in SETTINGS:
+        if setting.default is not None:
+            assert setting.value(pairs) == setting.default, setting.key
+
+
+def test_the_page_of_settings_is_current() -> None:
+    generator = load(REPOSITORY / "docs" / "generate_settings.py")
+    assert generator.settings_page() == generator.PAGE.read_text(encoding="utf-8"), "run 'make docs'"
+
+
+@pytest.mark.slow
+def test_a_wheel_can_be_built_and_used_without_the_source(tmp_path: Path) -> None:
+    """Builds with the tools of this environment, so that the test needs no package registry."""
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
+    subprocess.run([*build, str(REPOSITORY)], check=True, timeout=300)
+    (wheel,) = tmp_path.glob("spark_ckpt-*.whl")
+    target = tmp_path / "installed"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
+    code = "import spark_ckpt; print(spark_ckpt.jar_path())"
+    environment = {**os.environ, "PYTHONPATH": str(target)}
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert Path(result.stdout.strip()).parent == target / "spark_ckpt" / "jars"
+    assert (target / "spark_ckpt" / "py.typed").is_file()

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from delta import configure_spark_with_delta_pip
+from pyspark.sql import SparkSession
+
+import spark_ckpt.session
+from spark_ckpt import configure
+from spark_ckpt.config import PREFIX, SETTINGS
+from spark_ckpt.errors import SessionConfigError, SettingError
+from spark_ckpt.session import PROVIDER_CLASS, PROVIDER_KEY
+
+REPOSITORY = Path(__file__).parents[1]
+JAR = "/somewhere/spark-ckpt.jar"
+
+Builder = SparkSession.Builder
+
+
+@pytest.fixture
+def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
+    """A new builder, in a process where no driver runs as far as `configure` can see."""
+    monkeypatch.setattr(spark_ckpt.session, "jar_path", lambda: Path(JAR))
+    monkeypatch.setattr(spark_ckpt.session, "_running_driver_jars", lambda jar: "")
+    for name in ("SPARK_REMOTE", "SPARK_API_MODE", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.delenv(name, raising=False)
+    return SparkSession.Builder()
+
+
+def options(builder: Builder) -> dict[str, str]:
+    return dict(builder._options)
+
+
+def test_adds_jar_provider_and_this_python(builder: Builder) -> None:
+    assert configure(builder) is builder
+    assert options(builder) == {
+        "spark.jars": JAR,
+        PROVIDER_KEY: PROVIDER_CLASS,
+        PREFIX + "python": sys.executable,
+    }
+
+
+def test_every_setting_has_a_typed_option(builder: Builder) -> None:
+    configure(
+        builder,
+        store="filesystem",
+        retained=7,
+        inline_threshold=0,
+        max_parallelism=4096,
+        ack_threshold=1000,
+        max_chain_deltas=3,
+        max_chain_delta_ratio=0.5,
+        bridge_timeout=20,
+        python=Path("/opt/python"),
+    )
+    ours = {key: value for key, value in options(builder).items() if key.startswith(PREFIX)}
+    assert set(ours) == {setting.key for setting in SETTINGS}
+    assert ours[PREFIX + "chain.maxDeltaRatio"] == "0.5"
+    assert ours[PREFIX + "bridge.timeout"] == "20"  # the JVM reads whole seconds
+    assert ours[PREFIX + "python"] == "/opt/python"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("/mine.jar", f"/mine.jar,{JAR}"),
+        (" /a.jar, /b.jar ", f"/a.jar,/b.jar,{JAR}"),
+        (JAR, JAR),
+        (f"{JAR},/a.jar", f"{JAR},/a.jar"),
+        ("", JAR),
+    ],
+)
+def test_merges_the_jars(builder: Builder, before: str, after: str) -> None:
+    configure(builder.config("spark.jars", before))
+    assert options(builder)["spark.jars"] == after
+
+
+def test_keeps_what_the_user_set(builder: Builder) -> None:
+    theirs = {PREFIX + "retained": "9", PREFIX + "python": "/their/python", PROVIDER_KEY: PROVIDER_CLASS}
+    configure(builder.config(map=dict(theirs)), retained=3, python="/other/python")
+    assert options(builder) == theirs | {"spark.jars": JAR}
+
+
+def test_configuring_twice_changes_nothing(builder: Builder) -> None:
+    once = options(configure(builder, retained=4))
+    assert options(configure(builder)) == once
+
+
+def test_works_with_deltas_helper(builder: Builder) -> None:
+    configured = options(configure(configure_spark_with_delta_pip(builder)))
+    other_way_round = options(configure_spark_with_delta_pip(configure(SparkSession.Builder())))
+    assert configured == other_way_round
+    assert configured["spark.jars"] == JAR
+    assert configured["spark.jars.packages"].startswith("io.delta:delta-spark")
+
+
+def test_refuses_another_provider(builder: Builder) -> None:
+    builder.config(PROVIDER_KEY, "org.example.OtherProvider")
+    with pytest.raises(SessionConfigError, match=r"org\.example\.OtherProvider"):
+        configure(builder)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda builder, environment: builder.remote("sc://host"),
+        lambda builder, environment: builder.config("spark.api.mode", "connect"),
+        lambda builder, environment: environment.setenv("SPARK_REMOTE", "sc://host") or builder,
+        lambda builder, environment: environment.setenv("SPARK_API_MODE", "Connect") or builder,
+    ],
+    ids=["remote", "api mode", "SPARK_REMOTE", "SPARK_API_MODE"],
+)
+def test_refuses_spark_connect(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch, make: Callable[[Builder, pytest.MonkeyPatch], Builder]
+) -> None:
+    with pytest.raises(SessionConfigError, match="Spark Connect"):
+        configure(make(builder, monkeypatch))
+
+
+def test_refuses_what_is_no_builder(builder: Builder) -> None:
+    with pytest.raises(SessionConfigError, match=r"SparkSession\.Builder, .* not str"):
+        configure("local[2]")  # type: ignore[arg-type]
+
+
+def test_refuses_values_that_a_setting_cannot_have(builder: Builder) -> None:
+    with pytest.raises(SettingError, match="maxParallelism"):
+        configure(builder, max_parallelism=0)
+    assert options(builder) == {}, "nothing may be set halfway"
+
+
+def test_refuses_jars_that_would_replace_ours(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--jars /a.jar,/b.jar pyspark-shell")
+    with pytest.raises(SessionConfigError, match="PYSPARK_SUBMIT_ARGS"):
+        configure(builder)
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars /a.jar,{JAR} pyspark-shell")
+    configure(builder)
+
+
+def test_importing_the_package_imports_no_pyspark() -> None:
+    code = "import sys, spark_ckpt; sys.exit('pyspark' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=True)
+
+
+def test_no_other_public_names() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        spark_ckpt.no_such_name  # noqa: B018
+
+
+COUNT = """
+folder = sys.argv[1]
+spark.sparkContext.setLogLevel("ERROR")
+spark.range(100).selectExpr("id % 10 AS k").write.parquet(folder + "/in")
+counts = spark.readStream.schema("k BIGINT").parquet(folder + "/in").groupBy("k").count()
+writer = counts.writeStream.outputMode("complete").format("memory").queryName("counts")
+writer.option("checkpointLocation", folder + "/ckpt").trigger(availableNow=True).start().awaitTermination()
+assert spark.table("counts").count() == 10
+"""
+SESSION = "SparkSession.builder.master('local[1]').config('spark.sql.shuffle.partitions', 2)"
+IMPORTS = "import sys\nfrom pyspark.sql import SparkSession\nimport spark_ckpt\n"
+
+
+def environment() -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    python_path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+    return clean | {"PYTHONPATH": python_path, "PYSPARK_PYTHON": sys.executable}
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr[-4000:]
+    return result
+
+
+def completed(folder: Path) -> list[Path]:
+    return list(folder.glob("ckpt/ckpt/completed/*.json"))
+
+
+def spark_submit() -> str:
+    from pyspark.find_spark_home import _find_spark_home
+
+    return str(Path(_find_spark_home(), "bin", "spark-submit"))
+
+
+@pytest.mark.spark
+def test_spark_submit_with_configure_alone(tmp_path: Path) -> None:
+    """The driver JVM is older than the program there: the jar has to reach its class loader as well."""
+    program = tmp_path / "job.py"
+    program.write_text(f"{IMPORTS}spark = spark_ckpt.configure({SESSION}).getOrCreate()\n{COUNT}")
+    run([spark_submit(), str(program), str(tmp_path)], tmp_path)
+    assert completed(tmp_path)
+
+
+@pytest.mark.spark
+def test_spark_submit_with_the_properties_file_alone(tmp_path: Path) -> None:
+    program = tmp_path / "job.py"
+    program.write_text(f"{IMPORTS}spark = {SESSION}.getOrCreate()\n{COUNT}")
+    properties = REPOSITORY / "conf" / "spark-ckpt.properties"
+    jar = str(spark_ckpt.jar_path())
+    run([spark_submit(), "--properties-file", str(properties), "--jars", jar, str(program), str(tmp_path)], tmp_path)
+    assert completed(tmp_path)
+
+
+@pytest.mark.spark
+def test_refuses_a_running_session_without_the_jar(tmp_path: Path) -> None:
+    program = tmp_path / "job.py"
+    program.write_text(
+        f"{IMPORTS}from spark_ckpt.errors import SessionConfigError\n"
+        f"{SESSION}.getOrCreate()\n"
+        "try:\n    spark_ckpt.configure(SparkSession.builder)\n"
+        "except SessionConfigError as error:\n    print(error)\n"
+    )
+    assert "before the first getOrCreate()" in run([sys.executable, str(program)], tmp_path).stdout
