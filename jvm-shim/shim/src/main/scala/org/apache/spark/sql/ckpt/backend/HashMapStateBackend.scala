@@ -40,6 +40,9 @@ final class HashMapStateBackend(val maxParallelism: Int) {
   private var folded = 0L
   private var open = false
   private var pending = false
+
+  // How often the tables have been loaded or cleared: changes that were set aside before belong to others.
+  private var loads = 0
   private lazy val writer = new SegmentWriter(maxParallelism)
 
   /**
@@ -102,9 +105,9 @@ final class HashMapStateBackend(val maxParallelism: Int) {
    * else uses any more, so whatever it still writes reaches nothing.
    */
   private def abandon(): Unit = {
-    setWritable(false)
     open = false
     droppedFamilies = Map.empty
+    (foldedFamilies.valuesIterator ++ currentFamilies.valuesIterator).foreach(_.retire())
     foldedFamilies = foldedFamilies.map { case (name, family) => name -> family.successor() }
     currentFamilies = foldedFamilies
   }
@@ -118,7 +121,7 @@ final class HashMapStateBackend(val maxParallelism: Int) {
       null
     } else {
       pending = false
-      val changes = new SetAsideChanges(folded, currentFamilies, droppedFamilies)
+      val changes = new SetAsideChanges(folded, loads, currentFamilies, droppedFamilies)
       foldedFamilies = foldedFamilies.map { case (name, family) => name -> family.successor() }
       currentFamilies = foldedFamilies
       droppedFamilies = Map.empty
@@ -130,11 +133,14 @@ final class HashMapStateBackend(val maxParallelism: Int) {
    * Makes changes that were set aside the committed ones, in place of what has been written or committed
    * since.
    *
-   * @throws IllegalStateException if the tables are at another version than the changes are changes of
+   * @throws IllegalStateException if the tables are at another version than the changes are changes of, or
+   *                               were restored since
    */
   def putBack(changes: SetAsideChanges): Unit = {
-    if (changes.base != folded) {
-      throw new IllegalStateException(s"The changes are of version ${changes.base}; the tables are at $folded.")
+    if (changes.base != folded || changes.loads != loads) {
+      val why = if (changes.loads == loads) "" else " and were loaded anew"
+      throw new IllegalStateException(
+        s"The changes are of version ${changes.base}; the tables are at $folded$why.")
     }
     if (open) abandon()
     undoCommit()
@@ -338,6 +344,7 @@ final class HashMapStateBackend(val maxParallelism: Int) {
   private def clear(v: Long, expectedRows: Long): Unit = {
     open = false
     pending = false
+    loads += 1
     setWritable(false)
     droppedFamilies = Map.empty
     // What a restore brought and nobody declared goes.
@@ -358,6 +365,8 @@ final class HashMapStateBackend(val maxParallelism: Int) {
         if (last.spec.multiValue == multiValue) last.table else null
       }
     }
+    loads += 1
+    foldedFamilies.valuesIterator.foreach(_.table.generation += 1)
     val reader = new SegmentReader(sink, filter)
     segments.foreach(s => reader.load(s, version))
     foldedFamilies.valuesIterator.foreach(_.table.compact(true))

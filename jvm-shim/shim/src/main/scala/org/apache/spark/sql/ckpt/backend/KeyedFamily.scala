@@ -21,8 +21,11 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
   private var listRows = 0
   private val entryAt = new EntryCursor
 
-  /** Changes whenever iterators become invalid. */
+  /** Changes whenever what was read through the buffer becomes invalid. */
   private[backend] var epoch: Int = 0
+
+  /** Whether another family has taken the place of this one, whose task may not know that it was given up. */
+  private var retired = false
 
   /**
    * Whether the batch may write: set by the backend, so that a write out of place is an error and not
@@ -37,6 +40,11 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
   override private[backend] def buffer: WriteBuffer = currentBuffer
 
   override private[backend] def owner: KeyedFamily = this
+
+  override private[backend] def checkRead(keyLength: Int): Unit = {
+    if (retired) throw new IllegalStateException(s"The task that used column family $name was given up.")
+    KeyedFamily.checkKeyLength(keyLength)
+  }
 
   override private[backend] def keepFound(b: WriteBuffer, entry: Int): Unit = {
     // Lists are read row by row, maybe beyond the next get.
@@ -216,10 +224,18 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
     next
   }
 
+  /** From now on nobody can use this family, nor what was read through its buffer. */
+  private[backend] def retire(): Unit = {
+    retired = true
+    writable = false
+    epoch += 1
+  }
+
   /** Applies the buffer to the table. */
   private[backend] def fold(): Unit = {
     val b = currentBuffer
     val t = currentTable
+    t.generation += 1
     var entry = 0
     while (entry < b.count) {
       val address = b.tableAddress(entry)

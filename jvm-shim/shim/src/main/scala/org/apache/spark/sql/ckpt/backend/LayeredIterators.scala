@@ -10,6 +10,7 @@ private[backend] abstract class LayeredIterator(reader: FamilyReader) extends En
   protected val buffer: WriteBuffer = reader.buffer
   private val owner = reader.owner
   private val epoch = owner.epoch
+  private val generation = table.generation
   private val cursor = new EntryCursor
 
   /** Entries from here on are newer than this iterator. */
@@ -23,7 +24,9 @@ private[backend] abstract class LayeredIterator(reader: FamilyReader) extends En
   override def valueLength: Int = cursor.valueLength
 
   protected def checkValid(): Unit = {
-    if (owner.epoch != epoch) throw new IllegalStateException("The batch of this iterator has ended.")
+    if (table.generation != generation || (buffer != null && owner.epoch != epoch)) {
+      throw new IllegalStateException("The batch of this iterator has ended.")
+    }
   }
 
   /** Points at a record of the table as the batch left it; false if the batch removed it. */

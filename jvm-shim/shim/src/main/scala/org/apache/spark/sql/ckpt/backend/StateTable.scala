@@ -34,6 +34,9 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) {
   private var keys = 0L
   private var rawSize = 0L
 
+  /** Changes whenever the table is about to change: views and iterators made before are invalid then. */
+  private[backend] var generation: Int = 0
+
   // The functions of the access may be replaced by equal ones of a later batch.
   private var encoder: KeyAccess.Ordered = access match {
     case ordered: KeyAccess.Ordered => ordered

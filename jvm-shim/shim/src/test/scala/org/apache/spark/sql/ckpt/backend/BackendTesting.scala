@@ -58,6 +58,19 @@ trait BackendTesting extends Assertions {
 
   protected def contents(f: FamilyReader): Model = if (f == null) new Model else drain(f.iterator())
 
+  /** Fails with the first difference and not with all of both. */
+  protected def assertSame(found: Model, expected: Model, clue: String = ""): Unit = {
+    if (found != expected) {
+      val keys = new java.util.HashSet[ByteBuffer](found.keySet)
+      keys.addAll(expected.keySet)
+      keys.removeIf(k => found.get(k) == expected.get(k))
+      val k = keys.iterator.next()
+      def text(b: ByteBuffer): String = if (b == null) "nothing" else b.array.take(64).mkString(" ")
+      fail(s"$clue ${keys.size} keys differ: ${text(k)} has ${text(found.get(k))}, expected " +
+        text(expected.get(k)))
+    }
+  }
+
   protected def copyOf(m: Model): Model = new Model(m)
 
   /** A source that gives bytes and counts reads. */

@@ -94,7 +94,7 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
     b.fold()
     assert(b.family("a").rowCount == 1 && drain(b.family("a").rangeScan(null, null)).size == 1)
     val other = restored(2, first, segment(isBase = false, delta))
-    assert(contents(other.reader("a", 2)) == contents(b.reader("a", 2)))
+    assertSame(contents(other.reader("a", 2)), contents(b.reader("a", 2)))
   }
 
   test("keys of a dropped family that are put again are in the delta once") {
@@ -121,7 +121,7 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
       b.fold()
       assert(b.rowCount == 3)
       val other = restored(2, first, segment(isBase = false, delta))
-      assert(contents(other.reader("a", 2)) == contents(b.reader("a", 2)))
+      assertSame(contents(other.reader("a", 2)), contents(b.reader("a", 2)))
     }
   }
 

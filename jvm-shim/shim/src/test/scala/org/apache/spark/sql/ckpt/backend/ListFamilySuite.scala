@@ -99,6 +99,27 @@ class ListFamilySuite extends AnyFunSuite with BackendTesting {
     }
   }
 
+  test("a list that is being read outlives the next get and a put of the same size") {
+    val backend = new HashMapStateBackend(K)
+    val family = backend.declareFamily(spec)
+    backend.openForWrite(0)
+
+    def putOne(key: Long, value: Long): Unit = {
+      family.startList()
+      family.addToList(longs(value), Start, 8)
+      family.putList(longs(key), Start, 8)
+    }
+
+    putOne(1, 10)
+    putOne(2, 20)
+    assert(family.get(longs(1), Start, 8))
+    val c = new ListCursor().reset(family.valueBase, family.valueOffset, family.valueLength)
+    assert(rows(family, longs(2)) == Seq(longs(20).toSeq))
+    for (i <- 0 until 5) putOne(1, 100 + i)
+    assert(read(c) == Seq(longs(10).toSeq))
+    assert(rows(family, longs(1)) == Seq(longs(104).toSeq))
+  }
+
   test("appending many rows to one key copies and keeps few of them") {
     val backend = new HashMapStateBackend(K)
     val family = backend.declareFamily(spec)

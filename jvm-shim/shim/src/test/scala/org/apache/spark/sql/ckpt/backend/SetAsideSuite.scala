@@ -2,7 +2,7 @@ package org.apache.spark.sql.ckpt.backend
 
 import org.scalatest.funsuite.AnyFunSuite
 
-/** A version that is opened once more after its batch has committed, and tasks that do not know that they are over. */
+/** A version that is opened again after its batch has committed, and tasks that run on after their end. */
 class SetAsideSuite extends AnyFunSuite with BackendTesting {
   private val K = 16
 
@@ -68,6 +68,44 @@ class SetAsideSuite extends AnyFunSuite with BackendTesting {
     b.putBack(aside)
     b.openForWrite(2)
     intercept[IllegalStateException](b.putBack(aside))
+  }
+
+  test("changes of a state that was loaded anew since are refused") {
+    val (b, aside) = committed()
+    b.clear(1)
+    intercept[IllegalStateException](b.putBack(aside))
+  }
+
+  test("a view of the folded version outlives setting aside, and no fold") {
+    val b = backend()
+    write(b, 0, 1L -> 10L)
+    b.commit()
+    write(b, 1, 1L -> 11L)
+    b.commit()
+    val view = b.reader("default", 1)
+    val pending = b.reader("default", 2)
+    val scan = view.iterator()
+    val aside = b.setAside()
+    b.openForWrite(1)
+    put(b.family("default"), longs(1), longs(99))
+    assert(java.util.Arrays.equals(get(view, longs(1)), longs(10)))
+    assert(java.util.Arrays.equals(get(pending, longs(1)), longs(11)))
+    assert(scan.advance() && !scan.advance())
+    // Another attempt takes the place of this one, whose family is of no more use to anybody.
+    val zombie = b.family("default")
+    b.openForWrite(1)
+    intercept[IllegalStateException](get(zombie, longs(1)))
+    intercept[IllegalStateException](zombie.iterator())
+    assert(java.util.Arrays.equals(get(view, longs(1)), longs(10)))
+    b.discard()
+    b.putBack(aside)
+    b.fold()
+    intercept[IllegalStateException](get(view, longs(1)))
+    intercept[IllegalStateException](get(pending, longs(1)))
+    intercept[IllegalStateException](scan.advance())
+    intercept[IllegalStateException](b.putBack(aside))
+    b.openForWrite(2)
+    assert(at(b, 1).contains(11L))
   }
 
   test("a task that was given up writes to nothing") {

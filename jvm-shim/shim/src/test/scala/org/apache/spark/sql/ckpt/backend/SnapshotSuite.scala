@@ -34,12 +34,12 @@ class SnapshotSuite extends AnyFunSuite with BackendTesting {
         val other = new HashMapStateBackend(K)
         val s = written.get(60, TimeUnit.SECONDS)
         other.restore(version, 0, Seq(segment(isBase = true, s)), everything)
-        assert(contents(other.reader("default", version)) == expected, s"version $version")
+        assertSame(contents(other.reader("default", version)), expected, s"version $version")
       }
     } finally {
       writers.shutdownNow()
     }
-    assert(contents(family) == model)
+    assertSame(contents(family), model)
   }
 
   private def folded(b: HashMapStateBackend): Model = contents(b.reader("default", b.foldedVersion))

@@ -71,20 +71,20 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
       bases(s.version) = written
       val other = new HashMapStateBackend(K)
       other.restore(s.version, s.rows, Seq(segment(isBase = true, written)), everything)
-      assert(contents(other.reader("default", s.version)) == versions(s.version))
+      assertSame(contents(other.reader("default", s.version)), versions(s.version))
     }
 
     private def step(version: Long): Long = {
       val model = copyOf(versions(version))
       backend.openForWrite(version)
-      assert(contents(family) == model)
+      assertSame(contents(family), model)
       for (_ <- 0 until r.nextInt(200)) change(model)
       assert(family.rowCount == model.size)
-      assert(contents(family) == model)
+      assertSame(contents(family), model)
       checkScans(model)
       if (r.nextInt(4) == 0) {
         backend.discard()
-        assert(contents(backend.reader("default", version)) == versions(version))
+        assertSame(contents(backend.reader("default", version)), versions(version))
         version
       } else {
         finish(version, model)
@@ -97,8 +97,8 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
       assert(deltas(version + 1).bytes.length <= backend.deltaSize)
       versions(version + 1) = model
       bases.remove(version + 1)
-      assert(contents(backend.reader("default", version + 1)) == model)
-      assert(contents(backend.reader("default", version)) == versions(version))
+      assertSame(contents(backend.reader("default", version + 1)), model)
+      assertSame(contents(backend.reader("default", version)), versions(version))
       r.nextInt(6) match {
         case 0 =>
           assert(backend.undoCommit())
@@ -166,7 +166,7 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
           Platform.putLong(prefix, Start, p)
           val expected = copyOf(model)
           expected.keySet.removeIf(k => Platform.getLong(k.array, Start) != p)
-          assert(drain(family.prefixScan(prefix, Start, 8)) == expected)
+          assertSame(drain(family.prefixScan(prefix, Start, 8)), expected)
         }
       case _: KeyAccess.Ordered =>
         val sorted = new TreeMap[Array[Byte], ByteBuffer](java.util.Arrays.compareUnsigned(_: Array[Byte], _))
@@ -203,7 +203,7 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
       backend.restore(version, r.nextInt(500), chain, everything)
       family = backend.declareFamily(spec)
       assert(backend.version == version)
-      assert(contents(family) == versions(version))
+      assertSame(contents(family), versions(version))
     }
   }
 }

@@ -35,7 +35,7 @@ class TableMemorySuite extends AnyFunSuite with BackendTesting {
     def keys: Array[Array[Byte]] = model.keySet.toArray(Array[ByteBuffer]()).map(_.array)
 
     def check(): Unit = {
-      assert(contents(family) == model)
+      assertSame(contents(family), model)
       model.forEach((k, v) => assert(ByteBuffer.wrap(get(family, k.array)) == v))
     }
   }
@@ -110,7 +110,7 @@ class TableMemorySuite extends AnyFunSuite with BackendTesting {
     snapshot.close()
     val other = new HashMapStateBackend(K)
     other.restore(2, 0, Seq(segment(isBase = true, written)), everything)
-    assert(contents(other.reader("default", 2)) == before)
+    assertSame(contents(other.reader("default", 2)), before)
     s.check()
   }
 
