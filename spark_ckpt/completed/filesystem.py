@@ -16,6 +16,9 @@ from spark_ckpt.storage import CreateOutcome, FsspecStorage, Storage
 CLAIM_GRACE_MS = 7 * 24 * 3600 * 1000
 """How long a claim is kept at least, so that the driver it shut out still finds its next id taken."""
 
+LATE_REQUEST_MS = 3600 * 1000
+"""How long a request whose outcome was unknown may still be on its way."""
+
 _RECORD_NAME = re.compile(r"([0-9]{20})\.json")
 _SETTLE_TRIES = 4
 _FIRST_PAUSE_SECONDS = 0.1
@@ -73,6 +76,7 @@ class FilesystemCompletedCheckpointStore(CompletedCheckpointStore):
         self._generation = 0
         self._fence: FencedError | None = None
         self._in_doubt: CheckpointRecord | None = None
+        self._late_until: dict[int, int] = {}
 
     def recover(self) -> None:
         """Reads the log until two readings agree, since records come and go while it is read."""
@@ -131,6 +135,11 @@ class FilesystemCompletedCheckpointStore(CompletedCheckpointStore):
         """Deletes the record."""
         self._storage.delete(self._name(checkpoint.id))
         self._records.pop(checkpoint.id, None)
+        self._late_until.pop(checkpoint.id, None)
+
+    def may_subsume(self, checkpoint: CheckpointRecord) -> bool:
+        """Not while an earlier request to create its record may still arrive: it would bring a dropped record back."""
+        return self._late_until.get(checkpoint.id, 0) <= self._clock.now_ms()
 
     def all(self) -> list[CheckpointRecord]:
         """The checkpoints, ascending by id."""
@@ -215,6 +224,8 @@ class FilesystemCompletedCheckpointStore(CompletedCheckpointStore):
                 continue
             if result.outcome is CreateOutcome.WON:
                 return None
+            if result.outcome is CreateOutcome.UNKNOWN:
+                self._late_until[record.id] = self._clock.now_ms() + LATE_REQUEST_MS
             cause = result.cause or cause
             # "Exists" is no proof that somebody else was first: clients repeat requests whose answer got lost.
             try:

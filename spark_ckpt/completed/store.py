@@ -117,6 +117,10 @@ class CompletedCheckpointStore(ABC):
             StorageError: it may still be there.
         """
 
+    def may_subsume(self, checkpoint: CheckpointRecord) -> bool:
+        """Whether a checkpoint may be forgotten already, as far as the store itself is concerned."""
+        return True
+
     @abstractmethod
     def all(self) -> list[CheckpointRecord]:
         """The checkpoints, ascending by id."""

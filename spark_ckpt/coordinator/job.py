@@ -185,7 +185,7 @@ class Job:
     def housekeeping(self) -> None:
         """What can wait until the ack is answered: checkpoints that are subsumed are dropped. Never raises."""
         store, retained = self._open.store, retained_checkpoints(self._open.config)
-        subsumed = select_subsumed(store.all(), retained)
+        subsumed = select_subsumed([record for record in store.all() if store.may_subsume(record)], retained)
         if not subsumed:
             return
         try:

@@ -14,7 +14,7 @@ from spark_ckpt.completed import (
     JobStatus,
     encode_record,
 )
-from spark_ckpt.completed.filesystem import CLAIM_GRACE_MS
+from spark_ckpt.completed.filesystem import CLAIM_GRACE_MS, LATE_REQUEST_MS
 from spark_ckpt.errors import CorruptRecordError, FencedError, StorageError, UnknownOutcomeError
 from spark_ckpt.storage import LocalStorage, Storage
 from tests.completed.contract import CompletedCheckpointStoreContract
@@ -144,6 +144,17 @@ def test_a_certain_failure_after_an_unknown_outcome_leaves_it_unknown(storage: F
     storage.fail("create", RECORD_2, Fault.ERROR, times=3)
     with pytest.raises(UnknownOutcomeError):
         add(store, 1)
+
+
+def test_a_record_whose_request_may_still_arrive_is_not_dropped(storage: FaultyStorage) -> None:
+    clock = NoClock()
+    store = claimed(storage, clock=clock)
+    storage.fail("create", RECORD_2, Fault.LATE)
+    added = store.add(lambda checkpoint_id, attempt: record(checkpoint_id, 1, 1, attempt))
+    assert not store.may_subsume(added)
+    assert store.may_subsume(add(store, 2))
+    clock.now += LATE_REQUEST_MS
+    assert store.may_subsume(added)
 
 
 def test_a_certain_failure_can_be_tried_again(storage: FaultyStorage) -> None:

@@ -47,6 +47,10 @@ class FaultyStorage(Storage):
             request()
         self._late.clear()
 
+    def lose(self) -> None:
+        """What was late never arrives."""
+        self._late.clear()
+
     def read(self, name: str) -> bytes:
         self._plain("read", name)
         return self.inner.read(name)
