@@ -108,12 +108,20 @@ class Supervisor:
             raise DriverFailedError(log, "\n".join(log.read_text(errors="replace").splitlines()[-40:]))
         return True
 
-    def _driver(self, output: IO[bytes]) -> subprocess.Popen[bytes]:
+    def command(self) -> list[str]:
+        """What starts the driver."""
         command = [sys.executable, "-m", "benchmarks.demo.driver", "--work", str(self.layout.work)]
-        command += ["--provider", self.provider]
+        return [*command, "--provider", self.provider]
+
+    def _driver(self, output: IO[bytes]) -> subprocess.Popen[bytes]:
         # A process group of its own: the signal takes Python, JVM and side process at once, as a lost machine would.
         return subprocess.Popen(
-            command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            self.command(),
+            cwd=REPOSITORY,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
         )
 
     def _watch(self, driver: subprocess.Popen[bytes], began: float) -> Iterator[list[QueryState]]:

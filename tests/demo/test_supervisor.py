@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from benchmarks.demo.layout import Layout
+from benchmarks.demo.supervisor import DriverFailedError, Kill, QueryState, Supervisor, _is_alive
+
+# Writes logs as Spark does: a batch is planned, takes a while, is committed. Has a child, as the real driver has.
+DRIVER = """
+import json, subprocess, sys, time
+from pathlib import Path
+
+work, batches, seconds = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+(work / "child").write_text(str(child.pid))
+logs = [work / "checkpoints" / name for name in ("aircraft", "weather", "routes")]
+for log in logs:
+    for kind in ("offsets", "commits"):
+        (log / kind).mkdir(parents=True, exist_ok=True)
+for batch in range(batches):
+    if (logs[-1] / "commits" / str(batch)).exists():
+        continue
+    for log in logs:
+        (log / "offsets" / str(batch)).write_text("v1\\n{}\\n" + json.dumps({"logOffset": batch}))
+    time.sleep(seconds)
+    for log in logs:
+        (log / "commits" / str(batch)).touch()
+child.kill()
+"""
+
+
+@dataclass
+class Notes:
+    """An audience that remembers."""
+
+    starts: list[int] = field(default_factory=list)
+    resumes: list[int] = field(default_factory=list)
+    kills: list[Kill] = field(default_factory=list)
+    last: list[QueryState] = field(default_factory=list)
+
+    def started(self, start: int) -> None:
+        self.starts.append(start)
+
+    def progressed(self, states: list[QueryState]) -> None:
+        self.last = states
+
+    def resumed(self, start: int, seconds: float) -> None:
+        self.resumes.append(start)
+
+    def killed(self, kill: Kill) -> None:
+        self.kills.append(kill)
+
+
+@dataclass
+class FakeDriver(Supervisor):
+    """Supervises a program that only writes the logs."""
+
+    program: str = DRIVER
+    seconds: float = 1.5
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-c", self.program, str(self.layout.work), str(self.files), str(self.seconds)]
+
+
+def test_kills_in_the_middle_of_batches_and_gets_to_the_end(tmp_path: Path) -> None:
+    notes = Notes()
+    kills = FakeDriver(Layout(tmp_path), "none", files=6, kills=2, audience=notes).run()
+    assert kills == notes.kills
+    assert [sorted(kill.interrupted) for kill in kills] == [["aircraft", "routes", "weather"]] * 2
+    assert len(notes.starts) >= 3
+    assert notes.resumes[: len(kills)] == [2, 3]
+    assert [state.files for state in notes.last] == [6, 6, 6]
+
+
+def test_a_batch_that_ends_too_soon_is_not_killed(tmp_path: Path) -> None:
+    """No batch lives long enough here to be met, so there is nothing to count."""
+    notes = Notes()
+    supervisor = FakeDriver(Layout(tmp_path), "none", files=40, kills=3, audience=notes, seconds=0.02)
+    assert supervisor.run() == []
+    assert notes.starts == [1]
+
+
+def test_leaves_no_process_behind(tmp_path: Path) -> None:
+    FakeDriver(Layout(tmp_path), "none", files=2, kills=1, audience=Notes()).run()
+    child = int((tmp_path / "child").read_text())
+    state = Path(f"/proc/{child}/stat")
+    assert not state.exists() or state.read_text().split(") ")[1].startswith("Z")
+    assert not _is_alive(child)
+
+
+def test_a_driver_that_fails_by_itself_is_an_error_with_its_last_words(tmp_path: Path) -> None:
+    supervisor = FakeDriver(
+        Layout(tmp_path), "none", files=1, kills=0, audience=Notes(), program="raise RuntimeError('no such luck')"
+    )
+    with pytest.raises(DriverFailedError, match="no such luck") as caught:
+        supervisor.run()
+    assert caught.value.log == Layout(tmp_path).driver_log(1)
