@@ -6,6 +6,7 @@ import logging
 import queue
 import threading
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Iterable
 
 from spark_ckpt.clock import Clock, SystemClock
@@ -14,6 +15,7 @@ from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
 
+_MOST_REMEMBERED = 100_000
 _TRIES = 3
 _FIRST_PAUSE_SECONDS = 0.5
 
@@ -27,7 +29,7 @@ class Cleaner(ABC):
     def __init__(self, storage: Storage, clock: Clock | None = None) -> None:
         self._storage = storage
         self._clock = clock or SystemClock()
-        self._taken: set[str] = set()
+        self._taken: OrderedDict[str, None] = OrderedDict()
 
     @abstractmethod
     def submit(self, names: Iterable[str]) -> None:
@@ -43,7 +45,9 @@ class Cleaner(ABC):
 
     def _new(self, names: Iterable[str]) -> list[str]:
         new = [name for name in names if name not in self._taken]
-        self._taken.update(new)
+        self._taken.update(dict.fromkeys(new))
+        while len(self._taken) > _MOST_REMEMBERED:
+            self._taken.popitem(last=False)
         return new
 
     def _delete(self, name: str) -> None:

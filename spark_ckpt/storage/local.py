@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,10 @@ from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StateFileNotFound
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
 
 TEMPORARY_PREFIX = ".tmp-"
-"""How the names of files begin that are being written. They are no files of the storage: `list` leaves them out."""
+"""How the names of files begin that are being written. `list` leaves them out until they are an hour old: then a crash
+has left them behind."""
+
+_LEFT_BEHIND_SECONDS = 3600
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
 
@@ -82,14 +86,14 @@ class LocalStorage(Storage):
         try:
             with os.scandir(path) as entries:
                 for entry in entries:
-                    if entry.name.startswith(TEMPORARY_PREFIX):
-                        continue
-                    is_directory = entry.is_dir()
                     try:
-                        size = 0 if is_directory else entry.stat().st_size
+                        info = entry.stat()
                     except FileNotFoundError:
                         continue  # deleted since the directory was read
-                    found.append(FileInfo(entry.name, size, is_directory))
+                    if entry.name.startswith(TEMPORARY_PREFIX) and info.st_mtime > time.time() - _LEFT_BEHIND_SECONDS:
+                        continue
+                    is_directory = entry.is_dir()
+                    found.append(FileInfo(entry.name, 0 if is_directory else info.st_size, is_directory))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as e:

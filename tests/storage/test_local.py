@@ -56,6 +56,8 @@ def test_does_not_list_files_that_are_being_written(tmp_path: Path) -> None:
     storage.write_atomic("a/one", b"1")
     (tmp_path / "a" / ".tmp-abc").write_bytes(b"half")
     assert [file.name for file in storage.list("a")] == ["one"]
+    os.utime(tmp_path / "a" / ".tmp-abc", (0, 0))  # a crash long ago has left it
+    assert {file.name for file in storage.list("a")} == {"one", ".tmp-abc"}
 
 
 def test_deletes_the_checksum_file_that_hadoop_puts_beside_a_file(tmp_path: Path) -> None:
