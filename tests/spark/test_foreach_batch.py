@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
 from delta.tables import DeltaTable
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.streaming import DataStreamWriter
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from tests.support.checkpoints import committed_batches, completed_checkpoints
 from tests.support.events import SCHEMA, events
 from tests.support.feeds import Feed
 from tests.support.runner import QueryRunner
@@ -34,6 +37,18 @@ class TwiceLog(BatchLog):
         super().write(frame, batch_id)
         kept = self.batches()[batch_id]
         assert len(kept) == count, f"batch {batch_id}: {count} rows the first time, {len(kept)} the second"
+
+
+class PartialLog(BatchLog):
+    """Looks at the first rows of a batch only, so that some of its partitions never run."""
+
+    partial = True
+
+    def write(self, frame: DataFrame, batch_id: int) -> None:
+        if self.partial:
+            frame.head(1)
+        else:
+            super().write(frame, batch_id)
 
 
 class DeltaMerge:
@@ -73,6 +88,23 @@ def test_data_frame_used_twice(
     sink = TwiceLog(tmp_path / "out", "update")
     rows = runner.run(lambda: by_key(feed.stream(spark)), sink, {feed: events(rng)})
     assert_same_rows(rows, answer(feed, spark))
+
+
+def test_data_frame_used_in_part(
+    runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
+) -> None:
+    """A batch of which some subtasks never ran is not committed and no checkpoint; run as a whole it is both."""
+    feed = runner.feed("events", SCHEMA)
+    sink = PartialLog(tmp_path / "out", "update")
+    for batch in events(rng, 2):
+        feed.drop(batch)
+    with pytest.raises(StreamingQueryException):  # Spark finds it, in words of its own
+        runner.drain(by_key(feed.stream(spark)), sink)
+    assert not committed_batches(runner.location)
+    assert not completed_checkpoints(runner.location)
+    sink.partial = False
+    runner.drain(by_key(feed.stream(spark)), sink)
+    assert_same_rows(runner.finish(sink), answer(feed, spark))
 
 
 def test_merge_into_delta(runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path) -> None:

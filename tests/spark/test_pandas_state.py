@@ -105,7 +105,7 @@ def test_processing_time_timeouts(runner: QueryRunner, spark: SparkSession, rng:
         frame = grouped.applyInPandasWithState(
             bundles, OUTPUT, STATE, "append", GroupStateTimeout.ProcessingTimeTimeout
         )
-        query = runner.start(frame, sink, trigger={"processingTime": "100 milliseconds"})
+        query = runner.start(frame, sink, lambda writer: writer.trigger(processingTime="100 milliseconds"))
         try:
             runner.await_(lambda: bool(sink.batches()), query=query)
             if part == 2:

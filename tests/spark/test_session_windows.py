@@ -37,7 +37,7 @@ def test_sessions_in_append_mode(
     sink = BatchLog(tmp_path / "out", "append")
     rows = runner.run(lambda: sessions(feed.stream(spark)), sink, {feed: [*events(rng), end()]})
     expected = without_end([tuple(row) for row in sessions(feed.table(spark)).collect()])
-    assert any(row[3] > 1 for row in expected), "no session had two events"
+    assert any(row[3] != 1 for row in expected), "no session had two events"
     assert_same_rows(rows, expected)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.support.checkpoints import CheckpointJudge, committed_batches
 from tests.support.events import SCHEMA, end, events, without_end
@@ -37,7 +37,7 @@ def test_available_now(
     for begin in (0, 3, 6):
         for batch in batches[begin : begin + 3]:
             feed.drop(batch)
-        query = runner.start(by_window(feed.stream(spark)), sink, trigger={"availableNow": True})
+        query = runner.start(by_window(feed.stream(spark)), sink, lambda writer: writer.trigger(availableNow=True))
         assert query.awaitTermination(int(PATIENCE)), "the query did not end by itself"
         assert query.exception() is None
     expected = [tuple(row) for row in by_window(feed.table(spark)).collect()]
@@ -50,7 +50,9 @@ def test_processing_time(runner: QueryRunner, spark: SparkSession, rng: random.R
     sink = BatchLog(tmp_path / "out", "update")
     batches = events(rng, 6)
     for half in (batches[:3], batches[3:]):
-        query = runner.start(by_key(feed.stream(spark)), sink, trigger={"processingTime": "200 milliseconds"})
+        query = runner.start(
+            by_key(feed.stream(spark)), sink, lambda writer: writer.trigger(processingTime="200 milliseconds")
+        )
         for batch in half:
             feed.drop(batch)
             runner.await_(lambda: len(committed_batches(runner.location)) >= len(feed.batches), query=query)

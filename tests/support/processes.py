@@ -131,8 +131,12 @@ class DriverJob:
     def side_process(self) -> int:
         """The pid of the coordinator beside the driver's JVM."""
         found: list[int] = []
-        self.await_(lambda: bool(found.extend(find_below(self.pid, BRIDGE)) or found))
-        assert found, f"the driver has no side process:\n{self.output()[-4000:]}"
+
+        def look() -> bool:
+            found[:] = find_below(self.pid, BRIDGE)
+            return bool(found)
+
+        assert self.await_(look), f"the driver has no side process:\n{self.output()[-4000:]}"
         return found[0]
 
 

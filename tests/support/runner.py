@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tests.support.checkpoints import CheckpointJudge, committed_batches, numbers
 from tests.support.feeds import Feed, Row
@@ -17,7 +19,8 @@ from tests.support.sinks import Rows, Sink
 PATIENCE = 120.0
 """Seconds after which a query that makes no headway fails its test."""
 
-Batches = Sequence[Sequence[Row]]
+Batches: TypeAlias = Sequence[Sequence[Row]]
+Trigger: TypeAlias = Callable[[DataStreamWriter], DataStreamWriter]
 
 
 class QueryRunner:
@@ -37,12 +40,10 @@ class QueryRunner:
         """A new feed in this test's folder."""
         return Feed(self.folder / "feeds" / name, schema)
 
-    def start(
-        self, frame: DataFrame, sink: Sink, *, trigger: dict[str, object] | None = None, location: Path | None = None
-    ) -> StreamingQuery:
+    def start(self, frame: DataFrame, sink: Sink, trigger: Trigger | None = None) -> StreamingQuery:
         """Starts the query; the caller stops it."""
-        writer = sink.attach(frame.writeStream).option("checkpointLocation", str(location or self.location))
-        return writer.trigger(**trigger).start() if trigger else writer.start()  # type: ignore[arg-type]
+        writer = sink.attach(frame.writeStream).option("checkpointLocation", str(self.location))
+        return (trigger(writer) if trigger else writer).start()
 
     def drain(self, frame: DataFrame, sink: Sink) -> None:
         """Runs until all input has been processed and nothing is left to evict, then stops."""
@@ -64,7 +65,7 @@ class QueryRunner:
         self,
         plan: Callable[[], DataFrame],
         sink: Sink,
-        inputs: dict[Feed, Batches],
+        inputs: Mapping[Feed, Batches],
         cuts: Sequence[int] = (2, 5),
     ) -> Rows:
         """Feeds all inputs and returns the final content of the sink.

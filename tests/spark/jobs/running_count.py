@@ -22,7 +22,7 @@ from tests.support.session import open_session
 from tests.support.sinks import BatchLog
 
 GATE = "gate"
-"""Key of rows that are held until the gate is opened."""
+"""A key that passes the gate only when it is open; till then only the first operator has acknowledged."""
 
 FAILED = 3
 
@@ -35,24 +35,34 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--partitions", type=int, default=3)
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--gate", type=Path, help="hold rows with the key 'gate' until this file exists")
+    parser.add_argument("--gate", type=Path, help="hold the task with the key 'gate' until this file exists")
     return parser.parse_args(arguments)
 
 
+def waiting(gate: Path) -> Path:
+    """The file that says that a row waits at the gate."""
+    return gate.with_suffix(".waiting")
+
+
 def held(key: Column, gate: Path) -> Column:
-    """The key as it is, but a row of the gate waits for the gate's file."""
+    """The key as it is, but a row of the gate waits for the gate's file, and its task with it."""
+
+    mark = waiting(gate)
 
     def wait(value: str) -> str:
         while value == GATE and not gate.exists():
+            mark.touch()
             time.sleep(0.02)
         return value
 
     return sf.udf(wait, "string")(key)
 
 
-def plan(frame: DataFrame) -> DataFrame:
-    """Two stateful operators: single events, then their figures by key."""
+def plan(frame: DataFrame, gate: Path | None) -> DataFrame:
+    """Two stateful operators: single events, then their figures by key; the gate stands between them."""
     single = frame.dropDuplicates(["ts", "key", "value"])
+    if gate is not None:
+        single = single.withColumn("key", held(sf.col("key"), gate))
     return single.groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
 
 
@@ -63,10 +73,8 @@ def main(arguments: list[str]) -> int:
     conf["spark.sql.shuffle.partitions"] = str(options.partitions)
     folder: Path = options.folder
     spark = open_session(PROVIDERS[options.provider], folder, master=options.master, conf=conf)
-    frame = Feed(folder / "feeds" / "events", SCHEMA).stream(spark)
-    if options.gate is not None:
-        frame = frame.withColumn("key", held(sf.col("key"), options.gate))
-    writer = BatchLog(folder / "out", "update").attach(plan(frame).writeStream)
+    frame = plan(Feed(folder / "feeds" / "events", SCHEMA).stream(spark), options.gate)
+    writer = BatchLog(folder / "out", "update").attach(frame.writeStream)
     writer = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
     try:
         writer.start().awaitTermination()
