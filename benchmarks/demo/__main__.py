@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -93,11 +94,16 @@ def _show_verdicts(console: Console, verdicts: list[Verdict]) -> None:
 
 def _show_checkpoints(console: Console, layout: Layout) -> None:
     """What the command line shows of the checkpoints that are left."""
-    commands = [["list", str(layout.checkpoint(query.name))] for query in QUERIES]
-    commands.append(["inspect", str(layout.checkpoint(INSPECTED))])
+    commands = [["list", _shown(layout.checkpoint(query.name))] for query in QUERIES]
+    commands.append(["inspect", _shown(layout.checkpoint(INSPECTED))])
     for command in commands:
         console.print(f"\n[bold]$ spark-ckpt {' '.join(command)}[/]", soft_wrap=True)
         spark_ckpt(command, prog_name="spark-ckpt", standalone_mode=False)
+
+
+def _shown(path: Path) -> str:
+    """The path as one would type it here."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 if __name__ == "__main__":

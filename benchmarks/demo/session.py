@@ -23,6 +23,8 @@ PROVIDERS = {
 
 SETTINGS = {
     "spark.driver.memory": "2g",
+    # Drivers that live for a minute gain more from a quick start than from the best machine code.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
