@@ -36,9 +36,8 @@ def main() -> int:
     layout = Layout(arguments.work.resolve())
     shutil.rmtree(layout.work, ignore_errors=True)
     rows = data.prepare(layout.feed, arguments.days_per_file)
-    console.print(
-        f"{sum(rows) - 1:,} flights and the weather in {len(rows)} files each, into Delta tables below {layout.work}"
-    )
+    feed = f"{sum(rows) - 1:,} flights and the weather in {len(rows)} files each"
+    console.print(f"{feed}, into Delta tables below {_shown(layout.work)}")
     try:
         with Display(console, rows) as display:
             supervisor = Supervisor(layout, arguments.provider, len(rows), arguments.kills, display)
