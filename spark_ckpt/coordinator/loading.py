@@ -120,8 +120,8 @@ def _way_out(storage: Storage, good: CheckpointRecord | None) -> str:
             "checkpoint location"
         )
     return (
-        f"The newest whole checkpoint is {good.id}, of batch {good.batch_id}: restore the file from a backup, or go back "
-        f"to that batch by moving the files with numbers above {good.batch_id} out of offsets/ and commits/ in "
+        f"The newest whole checkpoint is {good.id}, of batch {good.batch_id}: restore the file from a backup, or go "
+        f"back to that batch by moving the files with numbers above {good.batch_id} out of offsets/ and commits/ in "
         f"{storage.location}, and starting the query again"
     )
 
