@@ -20,7 +20,11 @@ MIN_RETAINED = 2
 MAX_INLINE_BYTES = 1 << 20
 """Most state bytes inside one `_metadata` (Flink: `FsCheckpointStreamFactory.MAX_FILE_STATE_THRESHOLD`, per handle)."""
 
-_STORES = ("filesystem",)
+MAX_TOLERABLE_FAILURES = 20
+"""Most failures in a row that can be tolerated."""
+
+_STORES = ("filesystem", "standalone", "zookeeper")
+_CLEANUPS = ("retain", "deleteOnCancellation", "deleteOnEnd")
 
 T = TypeVar("T")
 
@@ -89,10 +93,12 @@ def _positive(text: str) -> float:
 
 
 def _one_of(*allowed: str) -> Callable[[str], str]:
+    names = {name.lower(): name for name in allowed}
+
     def parse(text: str) -> str:
-        if text.lower() not in allowed:
+        if text.lower() not in names:
             raise ValueError(f"'{text}' is not one of: {', '.join(allowed)}")
-        return text.lower()
+        return names[text.lower()]
 
     return parse
 
@@ -100,6 +106,12 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
 def _text(text: str) -> str:
     if not text:
         raise ValueError("an empty value; leave the setting out for its default")
+    return text
+
+
+def _absolute(text: str) -> str:
+    if not text.startswith("/") or "//" in text or text.endswith("/"):
+        raise ValueError(f"'{text}' is not a path such as /spark-ckpt")
     return text
 
 
@@ -127,7 +139,69 @@ INLINE_THRESHOLD = Setting[int](
     _whole(0, MAX_INLINE_BYTES),
 )
 STORE = Setting[str](
-    "store", "name", "filesystem", f"The completed-checkpoint store: {', '.join(_STORES)}.", _one_of(*_STORES)
+    "store",
+    "name",
+    "filesystem",
+    "The completed-checkpoint store. `filesystem`: records beside the checkpoints, with a fence against a second "
+    "driver. `zookeeper`: records in ZooKeeper, with a fence; needs `zookeeper.quorum`. `standalone`: no records and "
+    "no fence, for a location that only one driver ever uses.",
+    _one_of(*_STORES),
+)
+ZOOKEEPER_QUORUM = Setting[str](
+    "zookeeper.quorum",
+    "hosts",
+    None,
+    "ZooKeeper servers as `host:port`, separated by commas. Needed by the store `zookeeper`, used by no other.",
+    _text,
+)
+ZOOKEEPER_PATH = Setting[str](
+    "zookeeper.path",
+    "path",
+    "/spark-ckpt",
+    "The node below which the store `zookeeper` keeps a node for each checkpoint location.",
+    _absolute,
+)
+ZOOKEEPER_SESSION_TIMEOUT = Setting[float](
+    "zookeeper.sessionTimeout",
+    "seconds",
+    60.0,
+    "After how long without a sign of life ZooKeeper takes a driver for dead. The servers have limits of their own.",
+    _positive,
+)
+CLEANUP = Setting[str](
+    "cleanup",
+    "name",
+    "retain",
+    "What becomes of the completed checkpoints when the query ends. `retain`: they stay. `deleteOnCancellation`: they "
+    "are deleted if the query is stopped. `deleteOnEnd`: also if it finishes or fails. Without them **the query cannot "
+    "be started again from this location**, since Spark's own logs there still name state that is gone. A driver that "
+    "ends while the query is active always leaves them, and so does one that another driver has taken over from.",
+    _one_of(*_CLEANUPS),
+)
+TIMEOUT = Setting[float](
+    "timeout",
+    "seconds",
+    None,
+    "A checkpoint that is not complete this long after its batch began is given up: acknowledgements that come later "
+    "fail their tasks, and so the batch. Default: never, since a batch may rightly take hours.",
+    _positive,
+)
+TOLERABLE_FAILURES = Setting[int](
+    "tolerableFailures",
+    "whole number",
+    2,
+    "So many times in a row the storage may fail while a checkpoint is completed, and the coordinator tries again by "
+    "itself. One more fails the task that waits for it, which Spark runs `spark.task.maxFailures` times. At most "
+    f"{MAX_TOLERABLE_FAILURES}, so that the tries end before `bridge.timeout` does.",
+    _whole(0, MAX_TOLERABLE_FAILURES),
+)
+HISTORY = Setting[int](
+    "history",
+    "whole number",
+    10,
+    "For how many checkpoints statistics are kept, failed ones included. They are part of each `_metadata`, with a few "
+    "hundred bytes for each; `spark-ckpt history` shows them.",
+    _whole(1, 1000),
 )
 ACK_THRESHOLD = Setting[int](
     "ackThreshold",
@@ -162,6 +236,13 @@ SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     RETAINED,
     INLINE_THRESHOLD,
     STORE,
+    ZOOKEEPER_QUORUM,
+    ZOOKEEPER_PATH,
+    ZOOKEEPER_SESSION_TIMEOUT,
+    CLEANUP,
+    TIMEOUT,
+    TOLERABLE_FAILURES,
+    HISTORY,
     ACK_THRESHOLD,
     MAX_DELTAS,
     MAX_DELTA_RATIO,
@@ -173,12 +254,20 @@ SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class CheckpointConfig:
-    """The settings of one query. Fields are named after the settings; None where a default depends on the query."""
+    """The settings of one query. Fields are named after the settings; None where a default depends on the query, or
+    where nothing is the default."""
 
     max_parallelism: int | None = None
     retained: int = 2
     inline_threshold: int = 20 * 1024
     store: str = "filesystem"
+    zookeeper_quorum: str | None = None
+    zookeeper_path: str = "/spark-ckpt"
+    zookeeper_session_timeout: float = 60.0
+    cleanup: str = "retain"
+    timeout: float | None = None
+    tolerable_failures: int = 2
+    history: int = 10
     ack_threshold: int = 1 << 20
     max_deltas: int = 16
     max_delta_ratio: float = 1.0
@@ -190,7 +279,8 @@ class CheckpointConfig:
         """The values of these settings; keys that do not begin with `PREFIX` are not ours and are left alone.
 
         Raises:
-            SettingError: an unknown key, with the nearest known one, or a value that the setting cannot have.
+            SettingError: an unknown key, with the nearest known one, a value that the setting cannot have, or one that
+                needs another setting.
         """
         known = {setting.key.lower(): setting.key for setting in SETTINGS}
         ours: dict[str, str] = {}
@@ -202,17 +292,27 @@ class CheckpointConfig:
             if name is None:
                 raise SettingError(key, _unknown(key))
             ours[name] = text
-        return cls(
+        config = cls(
             max_parallelism=MAX_PARALLELISM.value(ours),
             retained=_set(RETAINED, ours),
             inline_threshold=_set(INLINE_THRESHOLD, ours),
             store=_set(STORE, ours),
+            zookeeper_quorum=ZOOKEEPER_QUORUM.value(ours),
+            zookeeper_path=_set(ZOOKEEPER_PATH, ours),
+            zookeeper_session_timeout=_set(ZOOKEEPER_SESSION_TIMEOUT, ours),
+            cleanup=_set(CLEANUP, ours),
+            timeout=TIMEOUT.value(ours),
+            tolerable_failures=_set(TOLERABLE_FAILURES, ours),
+            history=_set(HISTORY, ours),
             ack_threshold=_set(ACK_THRESHOLD, ours),
             max_deltas=_set(MAX_DELTAS, ours),
             max_delta_ratio=_set(MAX_DELTA_RATIO, ours),
             python=PYTHON.value(ours),
             bridge_timeout=_set(BRIDGE_TIMEOUT, ours),
         )
+        if config.store == "zookeeper" and config.zookeeper_quorum is None:
+            raise SettingError(ZOOKEEPER_QUORUM.key, "the store zookeeper needs it: servers as host:port, with commas")
+        return config
 
 
 def _set(setting: Setting[T], settings: Mapping[str, str]) -> T:

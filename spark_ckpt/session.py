@@ -24,6 +24,13 @@ def configure(
     builder: SparkSession.Builder,
     *,
     store: str | None = None,
+    zookeeper_quorum: str | None = None,
+    zookeeper_path: str | None = None,
+    zookeeper_session_timeout: float | None = None,
+    cleanup: str | None = None,
+    timeout: float | None = None,
+    tolerable_failures: int | None = None,
+    history: int | None = None,
     retained: int | None = None,
     inline_threshold: int | None = None,
     max_parallelism: int | None = None,
@@ -44,6 +51,16 @@ def configure(
         The builder of a classic session. A Spark Connect session gets its provider from its server.
     store
         Completed-checkpoint store, by name.
+    zookeeper_quorum, zookeeper_path, zookeeper_session_timeout
+        For the store `zookeeper`: its servers, the node that is ours, and seconds after which a silent driver is dead.
+    cleanup
+        What becomes of the checkpoints when the query ends, by name.
+    timeout
+        Seconds after which a checkpoint that is not complete is given up.
+    tolerable_failures
+        How often in a row the storage may fail before the task that waits for the checkpoint does.
+    history
+        For how many checkpoints statistics are kept.
     retained
         How many completed checkpoints to keep.
     inline_threshold
@@ -74,6 +91,13 @@ def configure(
     """
     options: Mapping[config.Setting[Any], object] = {
         config.STORE: store,
+        config.ZOOKEEPER_QUORUM: zookeeper_quorum,
+        config.ZOOKEEPER_PATH: zookeeper_path,
+        config.ZOOKEEPER_SESSION_TIMEOUT: zookeeper_session_timeout,
+        config.CLEANUP: cleanup,
+        config.TIMEOUT: timeout,
+        config.TOLERABLE_FAILURES: tolerable_failures,
+        config.HISTORY: history,
         config.RETAINED: retained,
         config.INLINE_THRESHOLD: inline_threshold,
         config.MAX_PARALLELISM: max_parallelism,

@@ -22,6 +22,13 @@ def test_the_table_has_the_defaults_of_the_class() -> None:
         config.retained,
         config.inline_threshold,
         config.store,
+        config.zookeeper_quorum,
+        config.zookeeper_path,
+        config.zookeeper_session_timeout,
+        config.cleanup,
+        config.timeout,
+        config.tolerable_failures,
+        config.history,
         config.ack_threshold,
         config.max_deltas,
         config.max_delta_ratio,
@@ -42,14 +49,45 @@ def test_values_are_typed() -> None:
         maxParallelism="1600",
         retained=" 5 ",
         inlineThreshold="0",
-        store="FileSystem",
+        store="ZooKeeper",
+        zookeeper__quorum="zk-1:2181,zk-2:2181",
+        zookeeper__path="/streams",
+        zookeeper__sessionTimeout="30",
+        cleanup="deleteoncancellation",
+        timeout="3600",
+        tolerableFailures="0",
+        history="25",
         ackThreshold="1048576",
         chain__maxDeltas="8",
         chain__maxDeltaRatio="0.5",
         python="/usr/bin/python3",
         bridge__timeout="12.5",
     )
-    assert config == CheckpointConfig(1600, 5, 0, "filesystem", 1 << 20, 8, 0.5, "/usr/bin/python3", 12.5)
+    assert config == CheckpointConfig(
+        max_parallelism=1600,
+        retained=5,
+        inline_threshold=0,
+        store="zookeeper",
+        zookeeper_quorum="zk-1:2181,zk-2:2181",
+        zookeeper_path="/streams",
+        zookeeper_session_timeout=30.0,
+        cleanup="deleteOnCancellation",
+        timeout=3600.0,
+        tolerable_failures=0,
+        history=25,
+        ack_threshold=1 << 20,
+        max_deltas=8,
+        max_delta_ratio=0.5,
+        python="/usr/bin/python3",
+        bridge_timeout=12.5,
+    )
+
+
+def test_the_store_zookeeper_needs_its_servers() -> None:
+    with pytest.raises(SettingError, match="host:port") as caught:
+        parse(store="zookeeper")
+    assert caught.value.key == PREFIX + "zookeeper.quorum"
+    assert parse(zookeeper__quorum="zk:2181").store == "filesystem"
 
 
 def test_keys_are_matched_whatever_their_case() -> None:
@@ -69,7 +107,16 @@ def test_settings_of_others_are_left_alone() -> None:
         ("retained", "many", "'many' is not a whole number of 1 or more"),
         ("inlineThreshold", "1048577", "from 0 to 1048576"),
         ("ackThreshold", "-1", "of 0 or more"),
-        ("store", "postgres", "'postgres' is not one of: filesystem"),
+        ("store", "postgres", "'postgres' is not one of: filesystem, standalone, zookeeper"),
+        ("zookeeper.quorum", "", "empty value"),
+        ("zookeeper.path", "streams", "'streams' is not a path such as"),
+        ("zookeeper.path", "/", "'/' is not a path such as"),
+        ("zookeeper.path", "/a//b", "is not a path such as"),
+        ("zookeeper.sessionTimeout", "0", "not a number above 0"),
+        ("cleanup", "delete", "'delete' is not one of: retain, deleteOnCancellation, deleteOnEnd"),
+        ("timeout", "0", "not a number above 0"),
+        ("tolerableFailures", "21", "from 0 to 20"),
+        ("history", "0", "from 1 to 1000"),
         ("chain.maxDeltas", "1.5", "'1.5' is not a whole number"),
         ("chain.maxDeltaRatio", "0", "not a number above 0"),
         ("chain.maxDeltaRatio", "nan", "not a number above 0"),

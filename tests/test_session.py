@@ -48,7 +48,14 @@ def test_adds_jar_provider_and_this_python(builder: Builder) -> None:
 def test_every_setting_has_a_typed_option(builder: Builder) -> None:
     configure(
         builder,
-        store="filesystem",
+        store="zookeeper",
+        zookeeper_quorum="zk:2181",
+        zookeeper_path="/streams",
+        zookeeper_session_timeout=30.0,
+        cleanup="deleteOnEnd",
+        timeout=3600.0,
+        tolerable_failures=0,
+        history=20,
         retained=7,
         inline_threshold=0,
         max_parallelism=4096,
