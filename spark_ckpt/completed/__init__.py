@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from spark_ckpt.completed.filesystem import FilesystemCheckpointIDCounter, FilesystemCompletedCheckpointStore
+from spark_ckpt.completed.base import LogIDCounter
+from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore
 from spark_ckpt.completed.records import (
     CheckpointRecord,
     ClaimRecord,
@@ -21,9 +22,9 @@ __all__ = [
     "CheckpointRecord",
     "ClaimRecord",
     "CompletedCheckpointStore",
-    "FilesystemCheckpointIDCounter",
     "FilesystemCompletedCheckpointStore",
     "JobStatus",
+    "LogIDCounter",
     "MetadataReference",
     "OperatorSummary",
     "Owner",

@@ -126,6 +126,10 @@ class CompletedCheckpointStore(ABC):
         """The checkpoints, ascending by id."""
 
     @abstractmethod
+    def claims(self) -> list[ClaimRecord]:
+        """The claims that are kept, ascending by id: the newest at least, where claims outlast their driver."""
+
+    @abstractmethod
     def check_owner(self) -> None:
         """Makes sure that no other driver had claimed a moment ago: to be asked before deleting files.
 

@@ -1,4 +1,5 @@
-"""What every completed-checkpoint store must keep to (Flink: `CompletedCheckpointStoreTest`); a subclass per store."""
+"""What completed-checkpoint stores and counters must keep to (Flink: `CompletedCheckpointStoreTest`,
+`CheckpointIDCounterTestBase`); a subclass per store."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from abc import ABC, abstractmethod
 
 import pytest
 
-from spark_ckpt.completed import CompletedCheckpointStore, JobStatus
+from spark_ckpt.completed import CheckpointIDCounter, CheckpointRecord, CompletedCheckpointStore, JobStatus
 from spark_ckpt.errors import FencedError
 from tests.completed.making import add
 
@@ -16,6 +17,10 @@ class CompletedCheckpointStoreContract(ABC):
     @abstractmethod
     def open_store(self, name: str = "a") -> CompletedCheckpointStore:
         """A store of another driver on one and the same location, neither recovered nor claimed."""
+
+    def add(self, store: CompletedCheckpointStore, version: int) -> CheckpointRecord:
+        """Completes a checkpoint."""
+        return add(store, version)
 
     def claimed(self, name: str = "a") -> CompletedCheckpointStore:
         store = self.open_store(name)
@@ -32,15 +37,15 @@ class CompletedCheckpointStoreContract(ABC):
 
     def test_recovering_changes_nothing(self) -> None:
         first = self.claimed()
-        add(first, 1)
+        self.add(first, 1)
         other = self.open_store("b")
         other.recover()
         other.recover()
-        add(first, 2)
+        self.add(first, 2)
 
     def test_what_was_added_is_found_again(self) -> None:
         store = self.claimed()
-        added = [add(store, version) for version in (1, 2, 3)]
+        added = [self.add(store, version) for version in (1, 2, 3)]
         other = self.open_store("b")
         other.recover()
         assert other.all() == added == store.all()
@@ -52,12 +57,12 @@ class CompletedCheckpointStoreContract(ABC):
             store = self.open_store(name)
             store.recover()
             ids.append(store.claim().id)
-            ids += [add(store, version).id for version in (1, 2)]
+            ids += [self.add(store, version).id for version in (1, 2)]
         assert ids == list(range(ids[0], ids[0] + 9))
 
     def test_the_newest_is_that_with_the_highest_number(self) -> None:
         store = self.claimed()
-        added = [add(store, version) for version in range(1, 13)]
+        added = [self.add(store, version) for version in range(1, 13)]
         assert {len(str(checkpoint.id)) for checkpoint in added} == {1, 2}
         other = self.open_store("b")
         other.recover()
@@ -66,11 +71,74 @@ class CompletedCheckpointStoreContract(ABC):
 
     def test_the_newest_of_a_version_is_found(self) -> None:
         store = self.claimed()
-        add(store, 1)
-        again = add(store, 1)
-        add(store, 2)
+        self.add(store, 1)
+        again = self.add(store, 1)
+        self.add(store, 2)
         assert store.latest_of_version(1) == again
         assert store.latest_of_version(3) is None
+
+    def test_what_is_subsumed_is_not_found_again(self) -> None:
+        store = self.claimed()
+        first, second = self.add(store, 1), self.add(store, 2)
+        store.subsume(first)
+        assert store.all() == [second]
+        other = self.open_store("b")
+        other.recover()
+        assert other.all() == [second]
+
+    def test_a_second_store_leaves_what_the_first_has(self) -> None:
+        first = self.claimed("a")
+        added = self.add(first, 1)
+        second = self.claimed("b")
+        second.shutdown(JobStatus.SUSPENDED)
+        third = self.open_store("c")
+        third.recover()
+        assert third.all() == [added]
+
+    @pytest.mark.parametrize("status", list(JobStatus))
+    def test_shutdown_keeps_unless_told_to_discard(self, status: JobStatus) -> None:
+        store = self.claimed()
+        added = self.add(store, 1)
+        assert store.shutdown(status) == []
+        other = self.open_store("b")
+        other.recover()
+        assert other.all() == [added]
+
+    def test_a_finished_query_may_discard(self) -> None:
+        store = self.claimed()
+        added = [self.add(store, 1), self.add(store, 2)]
+        assert store.shutdown(JobStatus.FINISHED, discard=True) == added
+        other = self.open_store("b")
+        other.recover()
+        assert other.all() == []
+
+    def test_a_suspended_query_keeps_even_if_told_to_discard(self) -> None:
+        store = self.claimed()
+        added = self.add(store, 1)
+        assert store.shutdown(JobStatus.SUSPENDED, discard=True) == []
+        other = self.open_store("b")
+        other.recover()
+        assert other.all() == [added]
+
+    def test_nothing_is_added_before_the_claim_or_after_the_shutdown(self) -> None:
+        store = self.open_store()
+        store.recover()
+        with pytest.raises(RuntimeError):
+            self.add(store, 1)
+        store.claim()
+        store.shutdown(JobStatus.FINISHED)
+        with pytest.raises(RuntimeError):
+            self.add(store, 1)
+
+    def test_the_counter_names_the_next_id(self) -> None:
+        store = self.claimed()
+        expected = store.counter.get()
+        assert self.add(store, 1).id == expected
+        assert store.counter.get() == expected + 1
+
+
+class FencingStoreContract(CompletedCheckpointStoreContract):
+    """What those stores keep to as well that tell two drivers apart."""
 
     def test_each_claim_has_a_higher_generation(self) -> None:
         generations = [self.claimed(name).generation for name in "abcd"]
@@ -78,19 +146,19 @@ class CompletedCheckpointStoreContract(ABC):
 
     def test_after_another_claim_nothing_can_be_added_any_more(self) -> None:
         first = self.claimed("a")
-        kept = add(first, 1)
+        kept = self.add(first, 1)
         second = self.claimed("b")
         with pytest.raises(FencedError) as caught:
-            add(first, 2)
+            self.add(first, 2)
         assert caught.value.generation == first.generation
         assert caught.value.owner_generation == second.generation
         assert "host-b" in caught.value.owner
         assert "host-b" in str(caught.value)
         for _ in range(2):
             with pytest.raises(FencedError):
-                add(first, 2)
+                self.add(first, 2)
         assert second.all() == [kept]
-        add(second, 2)
+        self.add(second, 2)
 
     def test_after_another_claim_settling_and_asking_for_ownership_fail_too(self) -> None:
         first = self.claimed("a")
@@ -101,28 +169,28 @@ class CompletedCheckpointStoreContract(ABC):
         with pytest.raises(FencedError):
             first.settle()
         with pytest.raises(FencedError):
-            add(first, 1)
+            self.add(first, 1)
 
     def test_an_owner_that_was_shut_out_may_claim_anew(self) -> None:
         first, second = self.claimed("a"), self.claimed("b")
         with pytest.raises(FencedError):
-            add(first, 1)
+            self.add(first, 1)
         first.recover()
         first.claim()
-        add(first, 1)
+        self.add(first, 1)
         with pytest.raises(FencedError):
-            add(second, 1)
+            self.add(second, 1)
 
     def test_a_zombie_that_comes_back_late_adds_nothing(self) -> None:
         zombie = self.claimed("zombie")
-        add(zombie, 1)
+        self.add(zombie, 1)
         second = self.claimed("b")
         for version in range(2, 12):
-            add(second, version)
+            self.add(second, version)
             if version > 4:
                 second.subsume(second.all()[0])
         with pytest.raises(FencedError):
-            add(zombie, 2)
+            self.add(zombie, 2)
         other = self.open_store("c")
         other.recover()
         assert {checkpoint.generation for checkpoint in other.all()} == {second.generation}
@@ -148,73 +216,34 @@ class CompletedCheckpointStoreContract(ABC):
         stores.sort(key=lambda store: store.generation)
         for store in stores[:-1]:
             with pytest.raises(FencedError):
-                add(store, 1)
-        add(stores[-1], 1)
-
-    def test_what_is_subsumed_is_not_found_again(self) -> None:
-        store = self.claimed()
-        first, second = add(store, 1), add(store, 2)
-        store.subsume(first)
-        assert store.all() == [second]
-        other = self.open_store("b")
-        other.recover()
-        assert other.all() == [second]
-
-    def test_a_second_store_leaves_what_the_first_has(self) -> None:
-        first = self.claimed("a")
-        added = add(first, 1)
-        second = self.claimed("b")
-        second.shutdown(JobStatus.SUSPENDED)
-        third = self.open_store("c")
-        third.recover()
-        assert third.all() == [added]
-
-    @pytest.mark.parametrize("status", list(JobStatus))
-    def test_shutdown_keeps_unless_told_to_discard(self, status: JobStatus) -> None:
-        store = self.claimed()
-        added = add(store, 1)
-        assert store.shutdown(status) == []
-        other = self.open_store("b")
-        other.recover()
-        assert other.all() == [added]
-
-    def test_a_finished_query_may_discard(self) -> None:
-        store = self.claimed()
-        added = [add(store, 1), add(store, 2)]
-        assert store.shutdown(JobStatus.FINISHED, discard=True) == added
-        other = self.open_store("b")
-        other.recover()
-        assert other.all() == []
-
-    def test_a_suspended_query_keeps_even_if_told_to_discard(self) -> None:
-        store = self.claimed()
-        added = add(store, 1)
-        assert store.shutdown(JobStatus.SUSPENDED, discard=True) == []
-        other = self.open_store("b")
-        other.recover()
-        assert other.all() == [added]
+                self.add(store, 1)
+        self.add(stores[-1], 1)
 
     def test_a_driver_that_was_shut_out_discards_nothing(self) -> None:
         first = self.claimed("a")
-        added = add(first, 1)
+        added = self.add(first, 1)
         second = self.claimed("b")
         with pytest.raises(FencedError):
             first.shutdown(JobStatus.FINISHED, discard=True)
         second.recover()
         assert second.all() == [added]
 
-    def test_nothing_is_added_before_the_claim_or_after_the_shutdown(self) -> None:
-        store = self.open_store()
-        store.recover()
-        with pytest.raises(RuntimeError):
-            add(store, 1)
-        store.claim()
-        store.shutdown(JobStatus.FINISHED)
-        with pytest.raises(RuntimeError):
-            add(store, 1)
 
-    def test_the_counter_names_the_next_id(self) -> None:
-        store = self.claimed()
-        expected = store.counter.get()
-        assert add(store, 1).id == expected
-        assert store.counter.get() == expected + 1
+class CheckpointIDCounterContract(ABC):
+    @abstractmethod
+    def open_counter(self) -> CheckpointIDCounter:
+        """A counter that nobody has used."""
+
+    def test_counts(self) -> None:
+        counter = self.open_counter()
+        assert [counter.get(), counter.get_and_increment(), counter.get_and_increment(), counter.get()] == [1, 1, 2, 3]
+        counter.set_count(17)
+        assert counter.get_and_increment() == 17
+        counter.shutdown(JobStatus.FINISHED)
+
+    def test_never_goes_back(self) -> None:
+        counter = self.open_counter()
+        counter.set_count(5)
+        with pytest.raises(ValueError, match="id 4 lies before 5"):
+            counter.set_count(4)
+        assert counter.get() == 5

@@ -7,23 +7,23 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.completed import (
+    CheckpointIDCounter,
     CheckpointRecord,
     CompletedCheckpointStore,
-    FilesystemCheckpointIDCounter,
     FilesystemCompletedCheckpointStore,
-    JobStatus,
+    LogIDCounter,
     encode_record,
 )
 from spark_ckpt.completed.filesystem import CLAIM_GRACE_MS, LATE_REQUEST_MS
 from spark_ckpt.errors import CorruptRecordError, FencedError, StorageError, UnknownOutcomeError
 from spark_ckpt.storage import LocalStorage, Storage
-from tests.completed.contract import CompletedCheckpointStoreContract
+from tests.completed.contract import CheckpointIDCounterContract, FencingStoreContract
 from tests.completed.making import add, owner, record
 from tests.storage.faulty import Fault, FaultyStorage
 from tests.storage.test_remote import NoClock, memory_storage
 
 
-class TestFilesystemStoreOnALocalDisk(CompletedCheckpointStoreContract):
+class TestFilesystemStoreOnALocalDisk(FencingStoreContract):
     @pytest.fixture(autouse=True)
     def _location(self, tmp_path: Path) -> None:
         self.path = tmp_path
@@ -32,7 +32,7 @@ class TestFilesystemStoreOnALocalDisk(CompletedCheckpointStoreContract):
         return FilesystemCompletedCheckpointStore(LocalStorage(self.path), owner(name), clock=NoClock())
 
 
-class TestFilesystemStoreOnAnObjectStore(CompletedCheckpointStoreContract):
+class TestFilesystemStoreOnAnObjectStore(FencingStoreContract):
     @pytest.fixture(autouse=True)
     def _location(self) -> None:
         self.storage = memory_storage()
@@ -41,7 +41,7 @@ class TestFilesystemStoreOnAnObjectStore(CompletedCheckpointStoreContract):
         return FilesystemCompletedCheckpointStore(self.storage, owner(name), clock=NoClock())
 
 
-class TestFilesystemStoreWhoseAnswersGetLost(CompletedCheckpointStoreContract):
+class TestFilesystemStoreWhoseAnswersGetLost(FencingStoreContract):
     """Every third create is done, and its outcome is reported as unknown."""
 
     @pytest.fixture(autouse=True)
@@ -187,6 +187,49 @@ def test_claims_of_drivers_in_a_race_go_on_to_the_next_id(storage: FaultyStorage
     assert [claim.generation for claim in store.claims()] == [1, 2, 3, 4]
 
 
+def test_a_driver_that_claims_right_after_ours_shuts_us_out(storage: FaultyStorage, tmp_path: Path) -> None:
+    rivals: list[FilesystemCompletedCheckpointStore] = []
+
+    def before(operation: str, name: str) -> None:
+        if operation == "list" and storage.inner.exists(f"ckpt/completed/{1:020d}.json") and not rivals:
+            rivals.append(claimed(LocalStorage(tmp_path), "rival"))
+
+    storage.before = before
+    store = claimed(storage)
+    with pytest.raises(FencedError, match="host-rival"):
+        add(store, 1)
+    added = add(rivals[0], 1)
+    assert stored(storage) == [added]
+
+
+@pytest.mark.parametrize("settles", [False, True])
+def test_a_repeated_request_does_not_bring_back_what_the_next_owner_has_dropped(
+    storage: FaultyStorage, tmp_path: Path, settles: bool
+) -> None:
+    first = claimed(storage, "a")
+    if settles:
+        storage.fail("create", RECORD_2, Fault.LOST_ANSWER, times=4)
+        storage.fail("read", RECORD_2, times=4)
+        with pytest.raises(UnknownOutcomeError):
+            add(first, 1)
+    else:
+        storage.fail("create", RECORD_2, Fault.LOST_ANSWER)
+        storage.fail("read", RECORD_2)
+    rivals: list[FilesystemCompletedCheckpointStore] = []
+
+    def before(operation: str, name: str) -> None:
+        if operation == "create" and storage.inner.exists(name) and not rivals:
+            rivals.append(claimed(LocalStorage(tmp_path), "b"))
+            for version in (2, 3):
+                add(rivals[0], version)
+            rivals[0].subsume(rivals[0].all()[0])
+
+    storage.before = before
+    with pytest.raises(FencedError, match="host-b"):
+        first.settle() if settles else add(first, 1)
+    assert [checkpoint.version for checkpoint in stored(storage)] == [2, 3]
+
+
 def test_recovery_reads_until_two_listings_agree(storage: FaultyStorage, tmp_path: Path) -> None:
     writer = claimed(LocalStorage(tmp_path), "writer")
     first = add(writer, 1)
@@ -286,16 +329,6 @@ def test_claims_are_kept_for_the_grace_time_and_the_newest_for_ever(storage: Fau
     assert store.generation == 5
 
 
-class TestFilesystemCheckpointIDCounter:
-    def test_counts(self) -> None:
-        counter = FilesystemCheckpointIDCounter()
-        assert [counter.get(), counter.get_and_increment(), counter.get_and_increment(), counter.get()] == [1, 1, 2, 3]
-        counter.set_count(17)
-        assert counter.get_and_increment() == 17
-        counter.shutdown(JobStatus.FINISHED)
-
-    def test_never_goes_back(self) -> None:
-        counter = FilesystemCheckpointIDCounter()
-        counter.set_count(5)
-        with pytest.raises(ValueError, match="id 4 lies before 5"):
-            counter.set_count(4)
+class TestTheCounterOfALog(CheckpointIDCounterContract):
+    def open_counter(self) -> CheckpointIDCounter:
+        return LogIDCounter()
