@@ -1,7 +1,7 @@
 """Writing of state handles: the counterpart of `handle_decoder`, where the layouts are described.
 
 Flink: `MetadataV2V3SerializerBase.serialize*Handle`. Flink always writes the newest code of a class; here the handle
-says which (see `handles`).
+says which (see `codes`). The functions below write what follows the code.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from spark_ckpt.metadata.codes import code_of
 from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.metadata.handle_decoder import NULL_HANDLE
 from spark_ckpt.metadata.handles import (
@@ -40,14 +41,14 @@ def write_keyed_state_handle(out: DataOutput, handle: KeyedStateHandle | None, f
         out.i8(NULL_HANDLE, field)
         return
     out.enter(field)
-    _writer(out, _KEYED_STATE_HANDLES, handle)(out, handle)
+    _write(out, _KEYED_STATE_HANDLES, handle)
     out.leave()
 
 
 def write_operator_state_handle(out: DataOutput, handle: OperatorStateHandle, field: str) -> None:
     """Writes a handle of operator state."""
     out.enter(field)
-    _writer(out, _OPERATOR_STATE_HANDLES, handle)(out, handle)
+    _write(out, _OPERATOR_STATE_HANDLES, handle)
     out.leave()
 
 
@@ -57,41 +58,40 @@ def write_stream(out: DataOutput, handle: StreamStateHandle | None, field: str) 
         out.i8(NULL_HANDLE, field)
         return
     out.enter(field)
-    _writer(out, _STREAM_STATE_HANDLES, handle)(out, handle)
+    _write(out, _STREAM_STATE_HANDLES, handle)
     out.leave()
 
 
-def _writer(out: DataOutput, table: Mapping[type, Callable[[DataOutput, Any], None]], handle: object) -> _Write:
-    if (write := table.get(type(handle))) is None:
+_WriteFields = Callable[[DataOutput, Any], None]
+
+
+def _write(out: DataOutput, table: Mapping[type, _WriteFields], handle: object) -> None:
+    code = code_of(handle)
+    if code is None or (write_fields := table.get(type(handle))) is None:
         raise out.error("code", f"a {type(handle).__name__} has no place here")
-    return write
+    out.i8(code, "code")
+    write_fields(out, handle)
 
-
-_Write = Callable[[DataOutput, Any], None]
 
 # ---- streams of bytes ------------------------------------------------------------------------------------------------
 
 
 def _byte_stream(out: DataOutput, handle: ByteStreamStateHandle) -> None:
-    out.i8(1, "code")
     out.utf(handle.handle_name, "handle_name")
     out.byte_array(handle.data, "data")
 
 
 def _file(out: DataOutput, handle: FileStateHandle) -> None:
-    out.i8(2, "code")
     out.i64(handle.state_size, "state_size")
     out.utf(handle.file_path, "file_path")
 
 
 def _relative_file(out: DataOutput, handle: RelativeFileStateHandle) -> None:
-    out.i8(6, "code")
     out.utf(handle.relative_path, "relative_path")
     out.i64(handle.state_size, "state_size")
 
 
 def _segment_file(out: DataOutput, handle: SegmentFileStateHandle) -> None:
-    out.i8(15, "code")
     out.i64(handle.start_pos, "start_pos")
     out.i64(handle.state_size, "state_size")
     out.i32(handle.scope.value, "scope")
@@ -100,7 +100,7 @@ def _segment_file(out: DataOutput, handle: SegmentFileStateHandle) -> None:
 
 
 def _empty_segment_file(out: DataOutput, handle: EmptySegmentFileStateHandle) -> None:
-    out.i8(16, "code")
+    """It is its code alone."""
 
 
 def _key_groups_as_stream(out: DataOutput, handle: KeyGroupsStateHandle) -> None:
@@ -123,7 +123,6 @@ def _group_range_offsets(out: DataOutput, offsets: KeyGroupRangeOffsets) -> None
 
 
 def _key_groups(out: DataOutput, handle: KeyGroupsStateHandle) -> None:
-    out.i8(3 if handle.state_handle_id is None else 12, "code")
     _group_range_offsets(out, handle.group_range_offsets)
     write_stream(out, handle.delegate_state_handle, "delegate_state_handle")
     if handle.state_handle_id is not None:
@@ -131,13 +130,11 @@ def _key_groups(out: DataOutput, handle: KeyGroupsStateHandle) -> None:
 
 
 def _key_groups_savepoint(out: DataOutput, handle: KeyGroupsSavepointStateHandle) -> None:
-    out.i8(7, "code")
     _group_range_offsets(out, handle.group_range_offsets)
     write_stream(out, handle.delegate_state_handle, "delegate_state_handle")
 
 
 def _incremental(out: DataOutput, handle: IncrementalRemoteKeyedStateHandle) -> None:
-    out.i8(5 if handle.state_handle_id is None else 11, "code")
     out.i64(handle.checkpoint_id, "checkpoint_id")
     out.utf(handle.backend_identifier, "backend_identifier")
     _key_group_range(out, handle.key_group_range)
@@ -160,7 +157,6 @@ def _files(out: DataOutput, files: tuple[HandleAndLocalPath, ...], field: str) -
 
 
 def _changelog(out: DataOutput, handle: ChangelogStateBackendHandle) -> None:
-    out.i8(8 if handle.checkpoint_id is None else 14, "code")
     _key_group_range(out, handle.key_group_range)
     out.i64(handle.checkpointed_size, "checkpointed_size")
     _keyed_list(out, handle.materialized_state_handles, "materialized_state_handles", _KEYED_STATE_HANDLES)
@@ -172,17 +168,16 @@ def _changelog(out: DataOutput, handle: ChangelogStateBackendHandle) -> None:
 
 
 def _keyed_list(
-    out: DataOutput, handles: tuple[KeyedStateHandle, ...], field: str, table: Mapping[type, _Write]
+    out: DataOutput, handles: tuple[KeyedStateHandle, ...], field: str, table: Mapping[type, _WriteFields]
 ) -> None:
     out.i32(len(handles), field)
     for index, handle in enumerate(handles):
         out.enter(field, index)
-        _writer(out, table, handle)(out, handle)
+        _write(out, table, handle)
         out.leave()
 
 
 def _in_memory_changes(out: DataOutput, handle: InMemoryChangelogStateHandle) -> None:
-    out.i8(9, "code")
     _key_group_range(out, handle.key_group_range)
     out.i64(handle.from_, "from_")
     out.i64(handle.to, "to")
@@ -194,7 +189,6 @@ def _in_memory_changes(out: DataOutput, handle: InMemoryChangelogStateHandle) ->
 
 
 def _changes_in_files(out: DataOutput, handle: ChangelogStateHandleStreamImpl) -> None:
-    out.i8(10 if handle.storage_identifier is None else 13, "code")
     _key_group_range(out, handle.key_group_range)
     out.i32(len(handle.handles_and_offsets), "handles_and_offsets")
     for index, part in enumerate(handle.handles_and_offsets):
@@ -223,13 +217,11 @@ def _state_name_to_partition_offsets(out: DataOutput, states: Mapping[str, State
 
 
 def _operator_stream(out: DataOutput, handle: OperatorStreamStateHandle) -> None:
-    out.i8(4, "code")
     _state_name_to_partition_offsets(out, handle.state_name_to_partition_offsets)
     write_stream(out, handle.delegate_state_handle, "delegate_state_handle")
 
 
 def _file_merging_operator_stream(out: DataOutput, handle: FileMergingOperatorStreamStateHandle) -> None:
-    out.i8(17, "code")
     _state_name_to_partition_offsets(out, handle.state_name_to_partition_offsets)
     out.utf(handle.task_owned_dir, "task_owned_dir")
     out.utf(handle.shared_dir, "shared_dir")
@@ -237,7 +229,7 @@ def _file_merging_operator_stream(out: DataOutput, handle: FileMergingOperatorSt
     write_stream(out, handle.delegate_state_handle, "delegate_state_handle")
 
 
-_STREAM_STATE_HANDLES: dict[type, _Write] = {
+_STREAM_STATE_HANDLES: dict[type, _WriteFields] = {
     ByteStreamStateHandle: _byte_stream,
     FileStateHandle: _file,
     RelativeFileStateHandle: _relative_file,
@@ -246,12 +238,12 @@ _STREAM_STATE_HANDLES: dict[type, _Write] = {
     KeyGroupsStateHandle: _key_groups_as_stream,
 }
 
-_CHANGELOG_STATE_HANDLES: dict[type, _Write] = {
+_CHANGELOG_STATE_HANDLES: dict[type, _WriteFields] = {
     InMemoryChangelogStateHandle: _in_memory_changes,
     ChangelogStateHandleStreamImpl: _changes_in_files,
 }
 
-_KEYED_STATE_HANDLES: dict[type, _Write] = {
+_KEYED_STATE_HANDLES: dict[type, _WriteFields] = {
     KeyGroupsStateHandle: _key_groups,
     KeyGroupsSavepointStateHandle: _key_groups_savepoint,
     IncrementalRemoteKeyedStateHandle: _incremental,
@@ -259,7 +251,7 @@ _KEYED_STATE_HANDLES: dict[type, _Write] = {
     **_CHANGELOG_STATE_HANDLES,
 }
 
-_OPERATOR_STATE_HANDLES: dict[type, _Write] = {
+_OPERATOR_STATE_HANDLES: dict[type, _WriteFields] = {
     OperatorStreamStateHandle: _operator_stream,
     FileMergingOperatorStreamStateHandle: _file_merging_operator_stream,
 }
