@@ -5,15 +5,21 @@
         ...
     spark_ckpt.metadata.dump(metadata, "copy/_metadata", version=metadata.version)
 
-Reads and writes versions 2, 3 and 4, which are what Flink 1.3 to 1.20 write. The classes bear Flink's names.
+Reads and writes versions 2, 3 and 4, which are what Flink 1.3 to 1.20 write. The classes bear Flink's names. `convert`
+makes one version of another, `relocate` gives state files another place, and `required_release` says which releases of
+Flink can read the result.
 """
 
 from __future__ import annotations
 
 from spark_ckpt.metadata.errors import (
+    Loss,
     MetadataFormatError,
+    MetadataLossError,
     MetadataNotFoundError,
     MetadataValueError,
+    NothingToRelocateError,
+    PathPrefixError,
     UnsupportedMetadataVersionError,
 )
 from spark_ckpt.metadata.files import METADATA_FILE_NAME, dump, dumps, load, loads
@@ -55,6 +61,9 @@ from spark_ckpt.metadata.model import (
     ResultSubpartitionInfo,
     ResultSubpartitionStateHandle,
 )
+from spark_ckpt.metadata.releases import FlinkRelease, RequiredRelease, required_release
+from spark_ckpt.metadata.relocation import Relocation, relocate
+from spark_ckpt.metadata.versions import convert
 
 __all__ = [
     "METADATA_FILE_NAME",
@@ -69,6 +78,7 @@ __all__ = [
     "FileMergingOperatorStreamStateHandle",
     "FileStateHandle",
     "FinishedOperatorSubtaskState",
+    "FlinkRelease",
     "FullyFinishedOperatorState",
     "HandleAndLocalPath",
     "HandleAndOffset",
@@ -81,15 +91,21 @@ __all__ = [
     "KeyGroupsSavepointStateHandle",
     "KeyGroupsStateHandle",
     "KeyedStateHandle",
+    "Loss",
     "MasterState",
     "MetadataFormatError",
+    "MetadataLossError",
     "MetadataNotFoundError",
     "MetadataValueError",
+    "NothingToRelocateError",
     "OperatorState",
     "OperatorStateHandle",
     "OperatorStreamStateHandle",
     "OperatorSubtaskState",
+    "PathPrefixError",
     "RelativeFileStateHandle",
+    "Relocation",
+    "RequiredRelease",
     "ResultSubpartitionInfo",
     "ResultSubpartitionStateHandle",
     "SegmentFileStateHandle",
@@ -97,8 +113,11 @@ __all__ = [
     "StateMetaInfo",
     "StreamStateHandle",
     "UnsupportedMetadataVersionError",
+    "convert",
     "dump",
     "dumps",
     "load",
     "loads",
+    "relocate",
+    "required_release",
 ]

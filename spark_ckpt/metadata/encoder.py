@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.metadata.decoder import MAGIC_NUMBER, MASTER_STATE_MAGIC_NUMBER
-from spark_ckpt.metadata.errors import UnsupportedMetadataVersionError
 from spark_ckpt.metadata.handle_encoder import write_keyed_state_handle, write_operator_state_handle, write_stream
 from spark_ckpt.metadata.handles import OperatorStateHandle
 from spark_ckpt.metadata.model import (
@@ -23,6 +22,7 @@ from spark_ckpt.metadata.model import (
     ResultSubpartitionStateHandle,
 )
 from spark_ckpt.metadata.properties import NULL_PROPERTIES
+from spark_ckpt.metadata.versions import check_version
 
 _V2_CHAIN_LENGTH = 1
 _V2_DURATION = -1
@@ -42,10 +42,10 @@ def encode(metadata: CheckpointMetadata, version: int) -> bytes:
 
     Raises:
         UnsupportedMetadataVersionError: another version.
-        MetadataValueError: something that the version, or any file, cannot hold; `field` tells which.
+        MetadataLossError: the version has no place for something.
+        MetadataValueError: a value that no file can hold; `field` tells which.
     """
-    if version not in (2, 3, 4):
-        raise UnsupportedMetadataVersionError("<to be written>", version)
+    check_version(metadata, version)
     out = DataOutput()
     out.raw(MAGIC_NUMBER.to_bytes(4, "big"))
     out.i32(version, "version")
@@ -82,19 +82,11 @@ def _operator_head(out: DataOutput, state: OperatorState) -> None:
 
 
 def _operator_state_v2(out: DataOutput, state: OperatorState) -> None:
-    if state.coordinator_state is not None:
-        raise out.error("coordinator_state", "version 2 has no place for it; write version 3")
-    if state.is_fully_finished:
-        raise out.error("subtask_states", "version 2 knows no finished operators; write version 3")
     _operator_head(out, state)
     out.i32(_V2_CHAIN_LENGTH, "chain_length")
     out.i32(len(state.subtask_states), "subtask_states")
     for position, (index, subtask) in enumerate(state.subtask_states.items()):
         out.enter("subtask_states", position)
-        if subtask.is_finished:
-            raise out.error("index", "version 2 knows no finished subtasks; write version 3")
-        if subtask.input_channel_state or subtask.result_subpartition_state:
-            raise out.error("input_channel_state", "version 2 has no place for channel state; write version 3")
         out.i32(index, "index")
         out.i64(_V2_DURATION, "duration")
         out.i32(_V2_LEGACY_STATES, "legacy_states")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from spark_ckpt.errors import SparkCkptError
 
 
@@ -17,6 +20,38 @@ class MetadataValueError(SparkCkptError, ValueError):
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
+
+
+class Loss(NamedTuple):
+    """Something of a checkpoint that a version of the file has no place for.
+
+    Args:
+        field: dotted path of it, such as `operator_states[2].subtask_states[0].input_channel_state`.
+        what: what it is, for a person.
+        operator_id: the operator it belongs to, hexadecimal.
+        subtask: index of the subtask it belongs to; None if it is the operator's.
+    """
+
+    field: str
+    what: str
+    operator_id: str
+    subtask: int | None = None
+
+
+class MetadataLossError(MetadataValueError):
+    """A checkpoint has state that the version of the file to be written has no place for. `field` is the first.
+
+    Attributes:
+        version: that version.
+        losses: all of it, in the order of the file.
+    """
+
+    def __init__(self, version: int, losses: Sequence[Loss]) -> None:
+        super().__init__(
+            losses[0].field, f"version {version} has no place for {_explain_losses(losses)}. Write version 3 or later"
+        )
+        self.version = version
+        self.losses = tuple(losses)
 
 
 class MetadataFormatError(SparkCkptError, ValueError):
@@ -59,6 +94,59 @@ class MetadataNotFoundError(SparkCkptError, FileNotFoundError):
     def __init__(self, path: str) -> None:
         super().__init__(f"no checkpoint metadata at {path}: name a _metadata file or the directory that holds one")
         self.path = path
+
+
+class PathPrefixError(SparkCkptError, ValueError):
+    """A prefix of paths that is not absolute.
+
+    Attributes:
+        prefix: what was given.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(
+            f"the prefix '{prefix}' is not absolute: name a path from / on, or a URL such as s3://bucket/dir"
+        )
+        self.prefix = prefix
+
+
+class NothingToRelocateError(SparkCkptError, ValueError):
+    """No path of a checkpoint begins with a prefix.
+
+    Attributes:
+        prefix: the prefix.
+        directories: where the absolute paths of the checkpoint lie: one directory for each file system.
+        schemes: schemes under which the prefix does occur.
+        relative: number of paths that count from the directory of `_metadata`, and need no new prefix.
+    """
+
+    def __init__(self, prefix: str, directories: Sequence[str], schemes: Sequence[str], relative: int) -> None:
+        if schemes:
+            reason = f"it occurs with the scheme {' and '.join(schemes)}, which is another one: name it as the paths do"
+        elif directories:
+            reason = "name a prefix that occurs"
+        elif relative:
+            reason = "all count from the directory of _metadata, and stay right if the files move along"
+        else:
+            reason = "there are none"
+        places = f"; the paths lie in {', '.join(directories)}" if directories else ""
+        super().__init__(f"no path begins with {prefix}{places}: {reason}")
+        self.prefix = prefix
+        self.directories = tuple(directories)
+        self.schemes = tuple(schemes)
+        self.relative = relative
+
+
+def _explain_losses(losses: Sequence[Loss]) -> str:
+    subtasks: dict[tuple[str, str], list[int]] = {}
+    for loss in losses:
+        listed = subtasks.setdefault((loss.what, loss.operator_id), [])
+        if loss.subtask is not None and loss.subtask not in listed[-1:]:
+            listed.append(loss.subtask)
+    return "; ".join(
+        f"{what} of operator {operator_id}" + (f", subtasks {', '.join(map(str, listed))}" if listed else "")
+        for (what, operator_id), listed in subtasks.items()
+    )
 
 
 def _explain(version: int) -> str:

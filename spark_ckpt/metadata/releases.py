@@ -1,0 +1,73 @@
+"""Which releases of Flink can read a file.
+
+A reader has to know the version of the file, the codes of the state handles in it (which are not tied to the version),
+and, if there are any, finished operators and subtasks. The tables say in which release line each came: the writers and
+readers `MetadataV2Serializer` to `MetadataV4Serializer`, the constants of `MetadataV2V3SerializerBase`, and
+`FullyFinishedOperatorState`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from spark_ckpt.metadata.codes import code_of
+from spark_ckpt.metadata.model import CheckpointMetadata, FinishedOperatorSubtaskState, FullyFinishedOperatorState
+from spark_ckpt.metadata.parts import parts_of
+
+
+class FlinkRelease(NamedTuple):
+    """A release line of Flink, such as 1.15."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredRelease:
+    """The oldest release line of Flink that can read a file; all later ones can, too.
+
+    Args:
+        release: the release line.
+        reasons: what no older one knows, for a person, such as "code 12 (KeyGroupsStateHandle)".
+    """
+
+    release: FlinkRelease
+    reasons: tuple[str, ...]
+
+
+_SINCE_VERSION = {2: FlinkRelease(1, 3), 3: FlinkRelease(1, 11), 4: FlinkRelease(1, 16)}
+
+_SINCE_CODE = {
+    **dict.fromkeys((1, 2, 3, 4, 5), FlinkRelease(1, 3)),
+    6: FlinkRelease(1, 11),
+    7: FlinkRelease(1, 13),
+    **dict.fromkeys((8, 9, 10), FlinkRelease(1, 14)),
+    **dict.fromkeys((11, 12), FlinkRelease(1, 15)),
+    **dict.fromkeys((13, 14), FlinkRelease(1, 16)),
+    **dict.fromkeys((15, 16, 17), FlinkRelease(1, 20)),
+}
+
+_SINCE_FINISHED = FlinkRelease(1, 14)
+
+
+def required_release(metadata: CheckpointMetadata) -> RequiredRelease:
+    """The oldest release line of Flink that can read the checkpoint as a file of `metadata.version`."""
+    needs = set(_needs(metadata))
+    newest = max(release for release, _ in needs)
+    return RequiredRelease(newest, tuple(sorted(reason for release, reason in needs if release == newest)))
+
+
+def _needs(metadata: CheckpointMetadata) -> Iterator[tuple[FlinkRelease, str]]:
+    yield _SINCE_VERSION[metadata.version], f"version {metadata.version}"
+    for part in parts_of(metadata):
+        if isinstance(part, FullyFinishedOperatorState):
+            yield _SINCE_FINISHED, "finished operators"
+        elif isinstance(part, FinishedOperatorSubtaskState):
+            yield _SINCE_FINISHED, "finished subtasks"
+        elif (code := code_of(part)) is not None:
+            yield _SINCE_CODE[code], f"code {code} ({type(part).__name__})"

@@ -1,0 +1,151 @@
+"""Another place for the state files of a checkpoint: every absolute path in its handles begins with another prefix.
+
+A path that is relative to the directory of `_metadata` stays as it is, and is right as long as the file moves along.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from spark_ckpt.metadata.errors import NothingToRelocateError, PathPrefixError
+from spark_ckpt.metadata.handles import (
+    FileMergingOperatorStreamStateHandle,
+    FileStateHandle,
+    RelativeFileStateHandle,
+    SegmentFileStateHandle,
+)
+from spark_ckpt.metadata.model import CheckpointMetadata
+from spark_ckpt.metadata.parts import parts_of, with_parts
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """What `relocate` did. A path counts as often as it stands in the file.
+
+    Args:
+        metadata: the checkpoint with its new paths.
+        rewritten: old and new path of all that were rewritten.
+        left_alone: absolute paths that do not begin with the old prefix.
+        relative: paths that count from the directory of `_metadata`.
+    """
+
+    metadata: CheckpointMetadata
+    rewritten: tuple[tuple[str, str], ...]
+    left_alone: tuple[str, ...]
+    relative: tuple[str, ...]
+
+
+_PATH_FIELDS: dict[type, tuple[str, ...]] = {
+    FileStateHandle: ("file_path",),
+    SegmentFileStateHandle: ("file_path",),
+    FileMergingOperatorStreamStateHandle: ("task_owned_dir", "shared_dir"),
+}
+
+
+def relocate(metadata: CheckpointMetadata, old_prefix: str, new_prefix: str) -> Relocation:
+    """The same checkpoint with its state files in another place.
+
+    A prefix ends where a component of the path ends: `s3://b/a` is none of `s3://b/ab`. Paths compare as
+    `org.apache.flink.core.fs.Path` takes them: `file:/x`, `file:///x` and `/x` are one place, `s3://b/x` and `s3a://b/x`
+    are two, and `//`, `.` and `..` are resolved.
+
+    Args:
+        metadata: the checkpoint.
+        old_prefix: where the files were: an absolute path, or a URL.
+        new_prefix: where they are instead. New paths are spelled like it.
+
+    Raises:
+        PathPrefixError: a prefix is not absolute.
+        NothingToRelocateError: no path begins with the old prefix.
+    """
+    old = _prefix(old_prefix)
+    _prefix(new_prefix)
+    rewritten: list[tuple[str, str]] = []
+    left_alone: list[str] = []
+
+    def moved(path: str) -> str:
+        place = _Place.of(path)
+        if place is None or not old.holds(place):
+            left_alone.append(path)
+            return path
+        below = "/".join(place.components[len(old.components) :])
+        new = f"{new_prefix.rstrip('/')}/{below}" if below else new_prefix
+        rewritten.append((path, new))
+        return new
+
+    result = with_parts(metadata, _on_paths(moved))
+    relative = tuple(relative_paths(metadata))
+    if not rewritten:
+        places = {place for path in left_alone if (place := _Place.of(path))}
+        schemes = tuple(sorted({p.scheme for p in places if old._replace(scheme=p.scheme).holds(p)}))
+        raise NothingToRelocateError(old_prefix, _directories(places), schemes, len(relative))
+    return Relocation(result, tuple(rewritten), tuple(left_alone), relative)
+
+
+def relative_paths(metadata: CheckpointMetadata) -> Iterable[str]:
+    """The paths that count from the directory of `_metadata`, as often as they stand in the file."""
+    return (part.relative_path for part in parts_of(metadata) if isinstance(part, RelativeFileStateHandle))
+
+
+def _on_paths(change: Callable[[str], str]) -> Callable[[Any], Any]:
+    def on_paths(part: Any) -> Any:  # noqa: ANN401
+        names = _PATH_FIELDS.get(type(part), ())
+        return replace(part, **{name: change(getattr(part, name)) for name in names}) if names else part
+
+    return on_paths
+
+
+_ABSOLUTE = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)?", re.DOTALL)
+
+
+class _Place(NamedTuple):
+    """What an absolute path names, however it is spelled."""
+
+    scheme: str
+    authority: str
+    components: tuple[str, ...]
+
+    @classmethod
+    def of(cls, path: str) -> _Place | None:
+        """The place, or None if the path is not absolute."""
+        match = _ABSOLUTE.fullmatch(path)
+        if match is None or not (match[2] or match[3]):
+            return None
+        components: list[str] = []
+        for component in (match[3] or "").split("/"):
+            if component == "..":
+                del components[-1:]
+            elif component not in ("", "."):
+                components.append(component)
+        scheme = (match[1] or "").lower()
+        authority = "" if scheme == "file" else match[2] or ""
+        return cls(scheme or "file", authority, tuple(components))
+
+    def holds(self, other: _Place) -> bool:
+        """Whether the other place is this one, or lies below it."""
+        return self[:2] == other[:2] and self.components == other.components[: len(self.components)]
+
+    def __str__(self) -> str:
+        path = "/".join(("", *self.components))
+        return path or "/" if self.scheme == "file" else f"{self.scheme}://{self.authority}{path}"
+
+
+def _prefix(text: str) -> _Place:
+    if (place := _Place.of(text)) is None:
+        raise PathPrefixError(text)
+    return place
+
+
+def _directories(places: Iterable[_Place]) -> tuple[str, ...]:
+    """For each file system, the deepest directory that all of its places lie in."""
+    deepest: dict[tuple[str, str], tuple[str, ...]] = {}
+    for place in places:
+        parent = place.components[:-1]
+        known = deepest.setdefault((place.scheme, place.authority), parent)
+        common = takewhile(lambda pair: pair[0] == pair[1], zip(known, parent, strict=False))
+        deepest[place.scheme, place.authority] = tuple(component for component, _ in common)
+    return tuple(sorted(str(_Place(*system, components)) for system, components in deepest.items()))

@@ -1,0 +1,72 @@
+"""What each version of the file can hold, and the same checkpoint as another version.
+
+Versions differ in the frame alone; state handles are the same in all (`MetadataV2Serializer` to
+`MetadataV4Serializer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from spark_ckpt.metadata.errors import Loss, MetadataLossError, UnsupportedMetadataVersionError
+from spark_ckpt.metadata.model import CheckpointMetadata, OperatorState
+from spark_ckpt.metadata.properties import NULL_PROPERTIES
+
+SUPPORTED_VERSIONS = (2, 3, 4)
+"""Versions that are read and written."""
+
+
+def convert(metadata: CheckpointMetadata, version: int) -> CheckpointMetadata:
+    """The same checkpoint as `loads(dumps(metadata, version))` gives it.
+
+    Properties are in files of version 4 only; Flink takes a file of another version for one whose properties are null.
+    Converting to 2 or 3 therefore drops them, and converting to 4 adds a null object where there are none.
+
+    Args:
+        metadata: the checkpoint, of any version.
+        version: 2, 3 or 4.
+
+    Raises:
+        UnsupportedMetadataVersionError: another version.
+        MetadataLossError: the checkpoint has state that the version has no place for.
+    """
+    check_version(metadata, version)
+    properties = (metadata.properties or NULL_PROPERTIES) if version == 4 else b""
+    return replace(metadata, version=version, properties=properties)
+
+
+def check_version(metadata: CheckpointMetadata, version: int) -> None:
+    """Finds out whether a file of `version` can hold the checkpoint, but for its properties.
+
+    Raises:
+        UnsupportedMetadataVersionError, MetadataLossError: as in `convert`.
+    """
+    if version not in SUPPORTED_VERSIONS:
+        raise UnsupportedMetadataVersionError("<to be written>", version)
+    # Version 4 adds nothing to version 3 but the properties.
+    if version == 2 and (losses := tuple(_not_in_version_2(metadata))):
+        raise MetadataLossError(version, losses)
+
+
+def _not_in_version_2(metadata: CheckpointMetadata) -> Iterator[Loss]:
+    for number, operator in enumerate(metadata.operator_states):
+        within = f"operator_states[{number}]"
+        operator_id = operator.operator_id.hex()
+        if operator.coordinator_state is not None:
+            yield Loss(f"{within}.coordinator_state", "coordinator state", operator_id)
+        if operator.is_fully_finished:
+            yield Loss(f"{within}.subtask_states", "a finished operator", operator_id)
+        yield from _of_subtasks(operator, within)
+
+
+def _of_subtasks(operator: OperatorState, within: str) -> Iterator[Loss]:
+    operator_id = operator.operator_id.hex()
+    for position, (index, subtask) in enumerate(operator.subtask_states.items()):
+        at = f"{within}.subtask_states[{position}]"
+        if subtask.is_finished:
+            yield Loss(f"{at}.index", "finished subtasks", operator_id, index)
+        if subtask.input_channel_state:
+            yield Loss(f"{at}.input_channel_state", "channel state", operator_id, index)
+        if subtask.result_subpartition_state:
+            yield Loss(f"{at}.result_subpartition_state", "channel state", operator_id, index)
