@@ -15,7 +15,7 @@ from rich.tree import Tree
 from spark_ckpt.cli.describe import decoded_payload
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.output import Output, iso_time
-from spark_ckpt.cli.summary import Branch, count, human_size, plain, summarise
+from spark_ckpt.cli.summary import Branch, count, human_size, plain, readable_by, summarise
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.batch_state import SPARK_BATCH
 from spark_ckpt.errors import SparkCkptError
@@ -104,6 +104,7 @@ def _header(inspection: Inspection) -> Iterator[str]:
         kind = properties.checkpoint_type
         details = (kind.format_type, kind.post_checkpoint_action, kind.sharing_files_strategy)
         yield plain(f"{kind.name} ({', '.join(detail for detail in details if detail)})")
+    yield readable_by(inspection.found.metadata)
 
 
 def _master_state(state: MasterState, inspection: Inspection) -> Branch:

@@ -7,17 +7,28 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
+from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias
 
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.coordinator.batch_state import StoreState
-from spark_ckpt.metadata import KeyGroupRange, KeyGroupRangeOffsets, MasterState, OperatorState, OperatorSubtaskState
+from spark_ckpt.metadata import (
+    CheckpointMetadata,
+    KeyGroupRange,
+    KeyGroupRangeOffsets,
+    MasterState,
+    OperatorState,
+    OperatorSubtaskState,
+    required_release,
+)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = dict[str, Json]
+
+_DEEPEST_PAYLOAD = 50
 
 
 def describe(inspection: Inspection) -> JsonObject:
@@ -33,10 +44,17 @@ def describe(inspection: Inspection) -> JsonObject:
         "version": metadata.version,
         "checkpoint_id": metadata.checkpoint_id,
         "record": asdict(inspection.found.record) if inspection.found.record else None,
+        "required_release": describe_required_release(metadata),
         "properties": _value(inspection.properties),
         "master_states": [_master_state(state) for state in metadata.master_states],
         "operator_states": [_operator(inspection, operator) for operator in metadata.operator_states],
     }
+
+
+def describe_required_release(metadata: CheckpointMetadata) -> JsonObject:
+    """Which releases of Flink can read the metadata."""
+    required = required_release(metadata)
+    return {"release": str(required.release), "reasons": list(required.reasons)}
 
 
 def decoded_payload(payload: bytes) -> Json:
@@ -47,10 +65,18 @@ def decoded_payload(payload: bytes) -> Json:
         return None
     try:
         value: Json = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         # Such as the text of Spark's logs: lines, the first of which is a version.
         return text
-    return value
+    return value if _can_be_written(value) else text
+
+
+def _can_be_written(value: Json, depth: int = 0) -> bool:
+    """Whether a value that Python has read as JSON is JSON: it reads `NaN` and `1e999`, and deeper than it writes."""
+    if isinstance(value, float):
+        return isfinite(value)
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return depth < _DEEPEST_PAYLOAD and all(_can_be_written(item, depth + 1) for item in items)
 
 
 def _master_state(state: MasterState) -> JsonObject:

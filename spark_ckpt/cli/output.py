@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -15,6 +16,11 @@ from spark_ckpt.cli.describe import describe
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import SparkCkptError
+
+FORMAT = 1
+"""Shape of the JSON that this release writes, as docs/json.md describes it."""
+
+_NUMBERS = re.compile(r"\[\n\s+(-?[0-9]+(?:,\n\s+-?[0-9]+)*)\n\s+\]")
 
 
 class Output(ABC):
@@ -34,7 +40,7 @@ class Output(ABC):
 
 
 class JsonOutput(Output):
-    """One JSON object for each result."""
+    """One JSON object for each result; `format` comes first in each."""
 
     def checkpoints(self, location: str, checkpoints: Sequence[CheckpointRecord]) -> None:
         """`{"location", "checkpoints": [the fields of each record, and "timestamp" in ISO 8601]}`."""
@@ -51,10 +57,16 @@ class JsonOutput(Output):
         self._write({"error": type(error).__name__, "message": str(error), **attributes}, to_stderr=True)
 
     def _write(self, value: dict[str, Any], *, to_stderr: bool = False) -> None:
-        click.echo(json.dumps(value, indent=2, default=str), err=to_stderr)
+        text = json.dumps({"format": FORMAT, **value}, indent=2, default=_fields_or_text)
+        # A line for each offset of each key group would be most of the output. No string has a line break in it here.
+        click.echo(_NUMBERS.sub(lambda numbers: f"[{' '.join(numbers[1].split())}]", text), err=to_stderr)
 
 
 def iso_time(timestamp_ms: int) -> str:
     """A time in UTC as ISO 8601, with milliseconds."""
     time = datetime.fromtimestamp(timestamp_ms / 1000, timezone.utc)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _fields_or_text(value: object) -> dict[str, Any] | str:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)

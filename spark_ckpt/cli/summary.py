@@ -9,6 +9,7 @@ from spark_ckpt.metadata import (
     ByteStreamStateHandle,
     ChangelogStateBackendHandle,
     ChangelogStateHandleStreamImpl,
+    CheckpointMetadata,
     EmptySegmentFileStateHandle,
     FileMergingOperatorStreamStateHandle,
     FileStateHandle,
@@ -22,6 +23,7 @@ from spark_ckpt.metadata import (
     RelativeFileStateHandle,
     ResultSubpartitionStateHandle,
     SegmentFileStateHandle,
+    required_release,
 )
 
 Branch: TypeAlias = tuple[str, list["Branch"]]
@@ -48,6 +50,12 @@ def human_size(size: int) -> str:
 def count(number: int, noun: str) -> str:
     """A number of things."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def readable_by(metadata: CheckpointMetadata) -> str:
+    """Which releases of Flink can read the metadata, and why no older ones."""
+    required = required_release(metadata)
+    return f"readable by Flink {required.release} and later, because of {', '.join(required.reasons)}"
 
 
 def summarise(handle: object) -> Branch:

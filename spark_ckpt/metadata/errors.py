@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from spark_ckpt.errors import SparkCkptError
 
@@ -22,7 +22,8 @@ class MetadataValueError(SparkCkptError, ValueError):
         self.reason = reason
 
 
-class Loss(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Loss:
     """Something of a checkpoint that a version of the file has no place for.
 
     Args:
