@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.demo import data
-from benchmarks.demo.compare import Verdict
 from benchmarks.demo.display import Display
 from benchmarks.demo.layout import Layout
 from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.session import PROVIDERS, REPOSITORY
 from benchmarks.demo.supervisor import DriverFailedError, Supervisor
+from benchmarks.demo.verdicts import judge, show_verdicts
 from spark_ckpt.cli.main import main as spark_ckpt
 
 INSPECTED = "aircraft"
@@ -45,8 +42,8 @@ def main() -> int:
     except DriverFailedError as error:
         console.print(str(error), markup=False)
         return 1
-    verdicts = _judge(console, layout)
-    _show_verdicts(console, verdicts)
+    verdicts = judge(console, layout)
+    show_verdicts(console, verdicts)
     if arguments.provider == "ckpt":
         _show_checkpoints(console, layout)
     good = all(verdict.equal for verdict in verdicts) and len(kills) >= arguments.kills
@@ -62,33 +59,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--days-per-file", type=int, default=21)
     return parser.parse_args()
-
-
-def _judge(console: Console, layout: Layout) -> list[Verdict]:
-    command = [sys.executable, "-m", "benchmarks.demo.compare", "--work", str(layout.work)]
-    command += ["--result", str(layout.verdicts)]
-    with layout.judge_log.open("wb") as log, console.status("comparing with the batch answer"):
-        code = subprocess.run(command, cwd=REPOSITORY, stdout=log, stderr=subprocess.STDOUT).returncode
-    if code != 0:
-        raise SystemExit(f"the comparison failed: see {layout.judge_log}")
-    return [Verdict(**verdict) for verdict in json.loads(layout.verdicts.read_text(encoding="utf-8"))]
-
-
-def _show_verdicts(console: Console, verdicts: list[Verdict]) -> None:
-    titles = {query.name: query.title for query in QUERIES}
-    table = Table(title="Stream against batch", title_justify="left")
-    table.add_column("result")
-    for heading in ("rows streamed", "rows of the batch answer", "missing", "surplus"):
-        table.add_column(heading, justify="right")
-    table.add_column("")
-    for verdict in verdicts:
-        counts = (verdict.streamed, verdict.expected, verdict.missing, verdict.surplus)
-        mark = "[green]equal[/]" if verdict.equal else "[red]DIFFERENT[/]"
-        table.add_row(titles[verdict.query], *(f"{count:,}" for count in counts), mark)
-    console.print(table)
-    for verdict in verdicts:
-        for example in verdict.examples:
-            console.print(f"{verdict.query}: {example}", markup=False)
 
 
 def _show_checkpoints(console: Console, layout: Layout) -> None:

@@ -56,5 +56,5 @@ class Display:
     def killed(self, kill: Kill) -> None:
         """Say what the kill met."""
         self._kills += 1
-        batches = ", ".join(f"batch {batch} of {name}" for name, batch in kill.interrupted.items())
-        self._console.print(f"[bold red]SIGKILL {self._kills}[/]: the driver died during {batches}")
+        batches = ", ".join(f"batch {batch} of {name}" for name, batch in kill.interrupted.items()) or "no batch"
+        self._console.print(f"[bold red]SIGKILL {self._kills}[/]: the {kill.victim} died during {batches}")

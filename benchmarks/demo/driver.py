@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.demo.layout import Layout
 from benchmarks.demo.queries import QUERIES, DemoQuery
-from benchmarks.demo.session import PROVIDERS, open_session
+from benchmarks.demo.session import LOCAL, PROVIDERS, open_session
 
 
 def main() -> None:
@@ -23,9 +23,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--provider", choices=PROVIDERS, required=True)
+    parser.add_argument("--master", default=LOCAL)
     arguments = parser.parse_args()
     layout = Layout(arguments.work)
-    spark = open_session(layout.work, arguments.provider)
+    spark = open_session(layout.work, arguments.provider, arguments.master)
     running = [start(spark, layout, query) for query in QUERIES]
     try:
         for stream in running:

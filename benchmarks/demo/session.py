@@ -21,10 +21,14 @@ PROVIDERS = {
     "hdfs": BUILT_IN + "HDFSBackedStateStoreProvider",
 }
 
+LOCAL = "local[2]"
+
 SETTINGS = {
     "spark.driver.memory": "2g",
+    "spark.executor.memory": "512m",
     # Drivers that live for a minute gain more from a quick start than from the best machine code.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
@@ -47,10 +51,10 @@ def delta_jars() -> list[Path]:
     return jars
 
 
-def open_session(work: Path, provider: str | None) -> SparkSession:
+def open_session(work: Path, provider: str | None, master: str = LOCAL) -> SparkSession:
     """Start Spark; `provider` None is for batch work, which keeps no state."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").appName("spark-ckpt demo")
+    builder = SparkSession.builder.master(master).appName("spark-ckpt demo")
     builder = builder.config(map={**SETTINGS, "spark.sql.warehouse.dir": str(work / "warehouse")})
     builder = builder.config("spark.jars", ",".join(map(str, delta_jars())))
     if provider == "ckpt":

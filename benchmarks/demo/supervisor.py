@@ -43,10 +43,11 @@ class QueryState:
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill, with what was running when it fell: batch by query, from Spark's logs after the driver was dead."""
+    """One kill, with what was running when it fell: batch by query, from Spark's logs after the victim was dead."""
 
     start: int
     interrupted: dict[str, int]
+    victim: str = "driver"
 
 
 class Audience(Protocol):
@@ -62,7 +63,7 @@ class Audience(Protocol):
         """A restarted driver has committed its first batch, so long after its start."""
 
     def killed(self, kill: Kill) -> None:
-        """The driver has been killed."""
+        """The driver, or another process of the job, has been killed."""
 
 
 @dataclass
@@ -98,15 +99,33 @@ class Supervisor:
                     if not resumed and sum(state.batches.committed for state in states) > before:
                         resumed = True
                         self.audience.resumed(start, time.monotonic() - began)
-                    if resumed and self._is_time_to_kill(states):
-                        self._kill(driver, start)
+                    if self.strike(driver, start, states, resumed):
                         return False
             finally:
-                _kill_group(driver)
+                kill_group(driver)
         self.audience.progressed(self._states())
         if driver.returncode != 0:
             raise DriverFailedError(log, "\n".join(log.read_text(errors="replace").splitlines()[-40:]))
         return True
+
+    def strike(self, driver: subprocess.Popen[bytes], start: int, states: list[QueryState], resumed: bool) -> bool:
+        """Kill the driver if it is time. Whether it has been killed."""
+        if not resumed or not self._is_time_to_kill(states):
+            return False
+        kill_group(driver)
+        interrupted = self.interrupted()
+        if interrupted:  # it counts as a kill only if Spark's logs say that it met a batch
+            self.note(Kill(start, interrupted))
+        return True
+
+    def note(self, kill: Kill) -> None:
+        """Count a kill."""
+        self.done.append(kill)
+        self.audience.killed(kill)
+
+    def interrupted(self) -> dict[str, int]:
+        """The batch that each query has planned and not committed, as Spark's logs have it now."""
+        return {state.name: state.batches.planned for state in self._states() if state.batches.running}
 
     def command(self) -> list[str]:
         """What starts the driver."""
@@ -153,17 +172,8 @@ class Supervisor:
         time.sleep(KILL_DELAYS[len(self.done) % len(KILL_DELAYS)])
         return read_batches(self.layout.checkpoint(target.name)) == target.batches
 
-    def _kill(self, driver: subprocess.Popen[bytes], start: int) -> None:
-        """Kill the driver; it counts as a kill only if Spark's logs say that it met a batch."""
-        _kill_group(driver)
-        after = {state.name: state.batches for state in self._states()}
-        interrupted = {name: batches.planned for name, batches in after.items() if batches.running}
-        if interrupted:
-            self.done.append(Kill(start, interrupted))
-            self.audience.killed(self.done[-1])
 
-
-def _kill_group(driver: subprocess.Popen[bytes]) -> None:
+def kill_group(driver: subprocess.Popen[bytes]) -> None:
     """Kill the driver with all its processes, and wait until the last of them is gone."""
     with suppress(ProcessLookupError):
         os.killpg(driver.pid, signal.SIGKILL)
