@@ -44,13 +44,18 @@ def assert_invariants(location: Path | str | Storage, *, orphans: bool = False) 
         location: a checkpoint location.
         orphans: whether files that nothing refers to are all right, as they are after a crash until the next claim.
     """
-    storage = location if isinstance(location, Storage) else LocalStorage(location)
+    findings = inspect(location if isinstance(location, Storage) else LocalStorage(location), orphans=orphans)
+    assert not findings.violations, "\n".join(findings.violations)
+    return findings
+
+
+def inspect(storage: Storage, *, orphans: bool = False) -> Findings:
+    """All findings, for whoever wants to say more about them; the arguments are those of `assert_invariants`."""
     findings = Findings()
     records = check_log(storage, findings)
     check_checkpoints(storage, [record for record in records if isinstance(record, CheckpointRecord)], findings)
     if not orphans:
         check_no_orphans(storage, records, findings)
-    assert not findings.violations, "\n".join(findings.violations)
     return findings
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
 from tests.support.checkpoints import CheckpointJudge
 from tests.support.events import SCHEMA, Event, events
-from tests.support.feeds import Feed
+from tests.support.feeds import Feed, Row
 from tests.support.processes import DriverJob, job_arguments
 from tests.support.provider import ProviderUnderTest
 from tests.support.sinks import BatchLog, Rows, assert_same_rows
@@ -41,12 +42,17 @@ class Jobs:
         self.judge.check(self.location)
 
     def answer(self) -> Rows:
-        """The batch answer, by Python."""
-        sums: dict[object, tuple[int, int]] = {}
-        for _, key, value in dict.fromkeys(self.feed.rows()):
-            count, total = sums.get(key, (0, 0))
-            sums[key] = (count + 1, total + int(str(value)))
-        return [(key, *figures) for key, figures in sums.items()]
+        """The batch answer."""
+        return running_counts(self.feed.rows())
+
+
+def running_counts(events: Iterable[Row]) -> Rows:
+    """The batch answer to the query of these drivers, by Python."""
+    sums: dict[object, tuple[int, int]] = {}
+    for _, key, value in dict.fromkeys(tuple(event) for event in events):
+        count, total = sums.get(key, (0, 0))
+        sums[key] = (count + 1, total + int(str(value)))
+    return [(key, *figures) for key, figures in sums.items()]
 
 
 def with_duplicates(rng: random.Random, batches: int) -> list[list[Event]]:

@@ -1,0 +1,54 @@
+"""The whole fault table. Run it with `make faults`."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.markdown import Markdown
+
+from tests.faults.points import Kind, cells
+from tests.faults.table import FaultTable, markdown
+from tests.support.provider import REPOSITORY
+
+
+def main() -> int:
+    """Strike a running query at every point with every kind of fault, and say what came of it."""
+    arguments = _arguments()
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    chosen = [cell for cell in cells() if arguments.only in cell.name]
+    # A driver that dies takes its Spark with it: the cells that need only one come first.
+    chosen.sort(key=lambda cell: cell.kind is Kind.KILL_DRIVER)
+    shutil.rmtree(arguments.work, ignore_errors=True)
+    arguments.work.mkdir(parents=True)
+    console.print(f"{len(chosen)} faults, seed {arguments.seed}, in {arguments.work}")
+    began = time.monotonic()
+    results = []
+    for result in FaultTable(arguments.work.resolve(), chosen, arguments.seed).results():
+        results.append(result)
+        mark = "[green]as expected[/]" if result.is_good else f"[red]{result.wrong or 'not ' + result.cell.expected}[/]"
+        console.print(f"{len(results):>3}  {result.cell.name:<70} {result.outcome}: {mark}")
+    table = markdown(results)
+    (arguments.work / "faults.md").write_text(table, encoding="utf-8")
+    console.print(Markdown(table))
+    bad = sum(not result.is_good for result in results)
+    verdict = f"[red]{bad} not as expected[/]" if bad else "[green]all as expected[/]"
+    console.print(f"{len(results)} faults, {time.monotonic() - began:.0f} s, {verdict}: {arguments.work / 'faults.md'}")
+    return 1 if bad else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=main.__doc__)
+    parser.add_argument("--work", type=Path, default=REPOSITORY / "build" / "faults", help="is emptied first")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--only", default="", help="a part of the names of the faults to run")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

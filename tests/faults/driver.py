@@ -1,0 +1,115 @@
+"""Driver program of the fault table: runs the query of one cell after another in one Spark application.
+
+Killed and started again with the same folders, it goes on with the run that it was at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.faults.folder import CellFolder, Run
+from tests.faults.injection import SLOW_SECONDS, Injector, arm, disarm
+from tests.faults.points import PARTITIONS, Kind, Place
+from tests.spark.jobs.running_count import plan
+from tests.support.processes import find_below, kill
+from tests.support.provider import CKPT, CKPT_PREFIX
+from tests.support.session import open_session
+from tests.support.sinks import BatchLog
+
+MOST_RUNS = 6
+FAULTY_RUN = 1
+SIDE_PROCESS = "tests.faults.side_process"
+
+_ERROR = re.compile(r"\[([A-Z]\w+Error|FOREACH_BATCH\w+)\]")
+
+
+class StruckSink(BatchLog):
+    """The fault strikes when a batch has been written."""
+
+    def __init__(self, folder: Path, injector: Injector) -> None:
+        super().__init__(folder, "update")
+        self._injector = injector
+
+    def write(self, frame: DataFrame, batch_id: int) -> None:
+        """Stores one batch, and may fail then."""
+        super().write(frame, batch_id)
+        kind = self._injector.strike(Place.SINK, "write")
+        if kind is Kind.ERROR:
+            raise OSError("injected")
+        if kind is Kind.LATE:
+            time.sleep(SLOW_SECONDS)
+
+
+def kill_coordinator() -> None:
+    """kill -9 of the side process."""
+    for pid in find_below(os.getpid(), SIDE_PROCESS):
+        kill(pid)
+
+
+def run_cell(spark: SparkSession, folder: CellFolder) -> None:
+    """All runs of a cell that are not over."""
+    for key, value in folder.cell.point.conf().items():
+        spark.conf.set(key, value)
+    for number in folder.stages():
+        if number == FAULTY_RUN:
+            arm(folder.folder, folder.cell)
+        while not run_query(spark, folder):
+            if len(folder.runs()) == MOST_RUNS:
+                raise SystemExit(f"the query in {folder.folder} fails again and again")
+        disarm(folder.folder)
+    folder.finish()
+
+
+def run_query(spark: SparkSession, folder: CellFolder) -> bool:
+    """One run. Whether it came to the end of the input."""
+    sink = StruckSink(folder.out, Injector(folder.folder, kill_coordinator))
+    writer = sink.attach(plan(folder.feed.stream(spark), None).writeStream)
+    query = writer.option("checkpointLocation", str(folder.location)).trigger(availableNow=True).start()
+    error = None
+    try:
+        query.awaitTermination()
+    except StreamingQueryException as e:
+        named = _ERROR.search(str(e))
+        error = named[1] if named else str(e)
+    folder.note(Run(failed_tasks(spark, query), error))
+    return error is None
+
+
+def failed_tasks(spark: SparkSession, query: StreamingQuery) -> int:
+    """Attempts of the query's tasks that failed."""
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(query.runId)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return sum(stage.numFailedTasks for stage in stages if stage is not None)
+
+
+def main(arguments: list[str]) -> None:
+    """Runs the cells of all folders given."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--python", type=Path, required=True)
+    parser.add_argument("cells", type=Path, nargs="+")
+    options = parser.parse_args(arguments)
+    conf = {
+        CKPT_PREFIX + "python": str(options.python),
+        "spark.sql.shuffle.partitions": str(PARTITIONS),
+    }
+    spark = open_session(CKPT, options.folder, master="local[2,4]", conf=conf)
+    for path in options.cells:
+        folder = CellFolder(path)
+        if not folder.is_done:
+            run_cell(spark.newSession(), folder)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

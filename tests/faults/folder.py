@@ -1,0 +1,89 @@
+"""The folder of one cell: its input, held back for the runs to come, and what the driver notes about its runs."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.faults.points import Cell, Kind, point_named
+from tests.support.events import SCHEMA
+from tests.support.feeds import Feed
+from tests.support.jobs import with_duplicates
+
+FILES_OF_RUNS = (3, 4, 1)
+"""Input files, one a batch, that come with each run of the query. The fault strikes in the second."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the query in a cell.
+
+    Args:
+        failed_tasks: attempts of tasks that failed.
+        error: what ended the query, or None if it came to the end of its input.
+    """
+
+    failed_tasks: int
+    error: str | None
+
+
+class CellFolder:
+    """Paths and notes of one cell."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.location = folder / "checkpoint"
+        self.out = folder / "out"
+        self.feed = Feed(folder / "feed", SCHEMA)
+        self._later = folder / "later"
+        self._runs = folder / "runs.jsonl"
+        self._done = folder / "done"
+
+    def prepare(self, cell: Cell, rng: random.Random) -> None:
+        """Makes the input, and holds all of it back."""
+        self._later.mkdir()
+        (self.folder / "cell.json").write_text(json.dumps({"point": cell.point.name, "kind": cell.kind.name}))
+        for batch in with_duplicates(rng, sum(FILES_OF_RUNS)):
+            self.feed.drop(batch)
+        for file in self.feed.folder.glob("*.json"):
+            file.rename(self._later / file.name)
+
+    @property
+    def cell(self) -> Cell:
+        """The cell."""
+        fields = json.loads((self.folder / "cell.json").read_text())
+        return Cell(point_named(fields["point"]), Kind[fields["kind"]])
+
+    def stages(self) -> Iterable[int]:
+        """The numbers of the runs that are not over, each with its input in place."""
+        files = 0
+        for number, more in enumerate(FILES_OF_RUNS):
+            files += more
+            there = len(list(self.feed.folder.glob("*.json")))
+            if there > files:
+                continue
+            for file in sorted(self._later.iterdir())[: files - there]:
+                file.rename(self.feed.folder / file.name)
+            yield number
+
+    def note(self, run: Run) -> None:
+        """A run has ended by itself."""
+        with self._runs.open("a") as file:
+            file.write(json.dumps(asdict(run)) + "\n")
+
+    def runs(self) -> list[Run]:
+        """The runs that have ended by themselves."""
+        lines = self._runs.read_text().splitlines() if self._runs.exists() else []
+        return [Run(**json.loads(line)) for line in lines]
+
+    def finish(self) -> None:
+        """All runs have ended."""
+        self._done.touch()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all runs have ended."""
+        return self._done.exists()

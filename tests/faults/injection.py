@@ -1,0 +1,145 @@
+"""Makes the fault of one checkpoint location happen, once.
+
+The file `fault.json` beside the checkpoint location names the fault while it may strike. Whoever makes it happen first
+creates `struck` there, so it strikes once, however many processes or lives of a process meet the point.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from spark_ckpt.storage import Storage
+from tests.faults.points import Cell, Kind, Place, point_named
+from tests.storage.faulty import Fault, FaultyStorage
+
+PLAN = "fault.json"
+STRUCK = "struck"
+
+SLOW_SECONDS = 1.0
+"""How long something takes that is late and that nothing can overtake."""
+
+_DELIVERED_AFTER = 3
+_FAULTS = {Kind.ERROR: Fault.ERROR, Kind.LOST: Fault.LOST_ANSWER, Kind.LATE: Fault.LATE}
+
+
+def arm(folder: Path, cell: Cell) -> None:
+    """Lets the fault strike from now on, unless it has already."""
+    if not has_struck(folder):
+        hidden = folder / f".{PLAN}"
+        hidden.write_text(json.dumps({"point": cell.point.name, "kind": cell.kind.name}))
+        hidden.rename(folder / PLAN)
+
+
+def disarm(folder: Path) -> None:
+    """Lets no fault strike any more."""
+    (folder / PLAN).unlink(missing_ok=True)
+
+
+def has_struck(folder: Path) -> bool:
+    """Whether the fault has happened."""
+    return (folder / STRUCK).exists()
+
+
+def kill_this_process() -> None:
+    """kill -9."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_driver() -> None:
+    """kill -9 of the driver's whole process group: Python, JVM, executors in it, and the side process."""
+    os.killpg(0, signal.SIGKILL)
+
+
+class Injector:
+    """The fault of one checkpoint location, as one process meets it. Thread-safe.
+
+    Args:
+        folder: where the checkpoint location is.
+        kill_coordinator: ends the side process.
+    """
+
+    def __init__(self, folder: Path, kill_coordinator: Callable[[], None] = kill_this_process) -> None:
+        self.folder = folder
+        self._kills = {Kind.KILL: kill_coordinator, Kind.KILL_DRIVER: kill_driver}
+        self._met = 0
+        self._reached = False
+        self._lock = threading.Lock()
+
+    def strike(self, place: Place, what: str, name: str = "") -> Kind | None:
+        """What happens at this moment: None if nothing does, and a kill has happened when it is returned."""
+        cell = self._cell()
+        if cell is None or cell.point.place is not place:
+            return None
+        with self._lock:
+            if not self._is_now(cell, what, name) or not self._take():
+                return None
+        if cell.kind in self._kills:
+            self._kills[cell.kind]()
+        return cell.kind
+
+    def leads_there(self, operation: str, name: str) -> bool:
+        """Whether the answer to this operation has to get lost for the point to be reached."""
+        cell = self._cell()
+        if cell is None or cell.point.after is None or not _is(cell.point.after, operation, name):
+            return False
+        with self._lock:
+            self._met += 1
+            self._reached = self._met == cell.point.skip + 1
+            return self._reached
+
+    def _cell(self) -> Cell | None:
+        try:
+            plan = json.loads((self.folder / PLAN).read_text())
+        except FileNotFoundError:
+            return None
+        return Cell(point_named(plan["point"]), Kind[plan["kind"]])
+
+    def _is_now(self, cell: Cell, what: str, name: str) -> bool:
+        if not _is((cell.point.what, cell.point.pattern), what, name):
+            return False
+        if cell.point.after is not None:
+            return self._reached
+        self._met += 1
+        return self._met == cell.point.skip + 1
+
+    def _take(self) -> bool:
+        try:
+            (self.folder / STRUCK).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+
+class StruckStorage(FaultyStorage):
+    """A storage that the fault strikes. A late change arrives a few operations after it was given up."""
+
+    def __init__(self, inner: Storage, injector: Injector) -> None:
+        super().__init__(inner)
+        self.before = self._before
+        self._injector = injector
+        self._until_delivery = 0
+
+    def _before(self, operation: str, name: str) -> None:
+        if self._until_delivery:
+            self._until_delivery -= 1
+            if not self._until_delivery:
+                self.deliver()
+        if self._injector.leads_there(operation, name):
+            self.fail(operation, re.escape(name), Fault.LOST_ANSWER)
+        kind = self._injector.strike(Place.STORAGE, operation, name)
+        if kind is Kind.LATE and operation not in ("create", "write"):
+            time.sleep(SLOW_SECONDS)
+        elif kind is not None:
+            self.fail(operation, re.escape(name), _FAULTS[kind])
+            self._until_delivery = _DELIVERED_AFTER
+
+
+def _is(moment: tuple[str, str], what: str, name: str) -> bool:
+    return moment[0] == what and re.search(moment[1], name) is not None

@@ -1,0 +1,258 @@
+"""Where a fault can strike a running query, what happens there, and what the query must make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tests.support.provider import CKPT_PREFIX
+
+
+class Kind(Enum):
+    """What happens at a point."""
+
+    ERROR = "error"
+    LOST = "answer lost"
+    LATE = "late"
+    KILL = "coordinator killed"
+    KILL_DRIVER = "driver killed"
+
+
+class Place(Enum):
+    """Which part is struck."""
+
+    STORAGE = "an operation of the coordinator's storage"
+    REQUEST = "a message on its way to the coordinator"
+    REPLY = "an answer on its way back"
+    SHARED = "the directory that executors write their state files to, from a message to the coordinator on"
+    SINK = "the sink of the query, after the checkpoint is complete and before Spark commits the batch"
+
+
+WENT_ON = "went on"
+RETRIED = "task retried"
+RESTARTED = "driver restarted"
+
+
+def failed(error: str) -> str:
+    """The outcome of a query that ended with an error and was started again."""
+    return f"query failed with {error}, restarted"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A moment in the life of a checkpoint.
+
+    A query under test has three runs; the fault strikes once, in the second one.
+
+    Args:
+        name: for a person.
+        place: what is struck.
+        what: the operation of the storage, or the kind of the message.
+        outcomes: by kind of fault; kinds that make no sense here are left out.
+        pattern: regular expression that is found in the name of the file.
+        skip: how many such moments of the run come before the one that is struck.
+        after: an operation and a pattern, for a point that is only reached when the answer to that operation gets lost:
+            `skip` counts those operations, and the first `what` after the lost answer is struck.
+        settings: of the query, without the prefix of all our settings.
+    """
+
+    name: str
+    place: Place
+    what: str
+    outcomes: Mapping[Kind, str]
+    pattern: str = ""
+    skip: int = 0
+    after: tuple[str, str] | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def conf(self) -> dict[str, str]:
+        """The settings of the query under test."""
+        return {CKPT_PREFIX + key: value for key, value in self.settings.items()}
+
+
+RECORD = r"^ckpt/completed/[0-9]{20}\.json$"
+METADATA = r"^ckpt/chk-[0-9]+/_metadata$"
+
+PARTITIONS = 4
+ACKS = 2 * PARTITIONS
+"""Acks of one batch: of both operators, each in every partition."""
+
+_FILES = {"inlineThreshold": "0"}
+_BASES = {"inlineThreshold": "0", "chain.maxDeltas": "2"}
+_EXECUTORS_WRITE = {"inlineThreshold": "0", "ackThreshold": "0"}
+_FEW = {"retained": "2", "inlineThreshold": "0"}
+_IMPATIENT = {"bridge.timeout": "5"}
+
+
+def _storage(error: str, late: str, lost: str | None = None) -> dict[Kind, str]:
+    outcomes = {Kind.ERROR: error, Kind.LATE: late, Kind.KILL: WENT_ON}
+    return outcomes if lost is None else outcomes | {Kind.LOST: lost}
+
+
+_MESSAGE = {
+    Kind.ERROR: RETRIED,
+    Kind.LATE: RETRIED,
+    Kind.KILL: WENT_ON,
+    Kind.KILL_DRIVER: RESTARTED,
+}
+
+POINTS = (
+    # A run begins.
+    Point("log: list it", Place.STORAGE, "list", _storage(RETRIED, WENT_ON), "^ckpt/completed$"),
+    Point("log: read a record", Place.STORAGE, "read", _storage(RETRIED, WENT_ON), RECORD),
+    Point("checkpoint to start from: read `_metadata`", Place.STORAGE, "read", _storage(RETRIED, WENT_ON), METADATA),
+    Point("claim: create", Place.STORAGE, "create", _storage(RETRIED, WENT_ON, WENT_ON), RECORD),
+    Point(
+        "claim: created, read the log again",
+        Place.STORAGE,
+        "list",
+        _storage(RETRIED, WENT_ON) | {Kind.KILL_DRIVER: RESTARTED},
+        "^ckpt/completed$",
+        skip=2,
+    ),
+    # A batch begins.
+    Point("trigger: on its way", Place.REQUEST, "trigger", _MESSAGE | {Kind.LATE: WENT_ON}, skip=1),
+    Point("trigger: its answer", Place.REPLY, "trigger", _MESSAGE | {Kind.LATE: WENT_ON}, skip=1),
+    Point("locate: on its way", Place.REQUEST, "locate", _MESSAGE, skip=2, settings=_IMPATIENT),
+    Point("locate: its answer", Place.REPLY, "locate", _MESSAGE, skip=2, settings=_IMPATIENT),
+    # Acks come in.
+    Point("first ack: on its way", Place.REQUEST, "ack", _MESSAGE, skip=ACKS, settings=_IMPATIENT),
+    Point("first ack: its answer", Place.REPLY, "ack", _MESSAGE, skip=ACKS, settings=_IMPATIENT),
+    Point("half of an operator's acks", Place.REQUEST, "ack", _MESSAGE, skip=ACKS + 2, settings=_IMPATIENT),
+    Point("between two operators", Place.REQUEST, "ack", _MESSAGE, skip=ACKS + PARTITIONS, settings=_IMPATIENT),
+    Point("last ack: on its way", Place.REQUEST, "ack", _MESSAGE, skip=2 * ACKS - 1, settings=_IMPATIENT),
+    Point(
+        "executor: write a state file",
+        Place.SHARED,
+        "trigger",
+        {Kind.ERROR: RETRIED},
+        skip=1,
+        settings=_EXECUTORS_WRITE,
+    ),
+    Point(
+        "executor: state file written, ack on its way",
+        Place.REQUEST,
+        "ack",
+        _MESSAGE,
+        skip=ACKS + 1,
+        settings=_EXECUTORS_WRITE | _IMPATIENT,
+    ),
+    # The checkpoint is made.
+    Point(
+        "state file of an executor: look at its size",
+        Place.STORAGE,
+        "size",
+        _storage(RETRIED, WENT_ON),
+        "^ckpt/shared/delta-",
+        skip=ACKS + 3,
+        settings=_EXECUTORS_WRITE,
+    ),
+    Point(
+        "merged deltas: write",
+        Place.STORAGE,
+        "write",
+        _storage(RETRIED, RETRIED, RETRIED),
+        "^ckpt/shared/deltas-",
+        skip=1,
+        settings=_FILES,
+    ),
+    Point(
+        "merged bases: write",
+        Place.STORAGE,
+        "write",
+        _storage(RETRIED, RETRIED, RETRIED),
+        "^ckpt/shared/bases-",
+        settings=_BASES,
+    ),
+    Point("Spark's offsets: read", Place.STORAGE, "read", _storage(RETRIED, WENT_ON), "^offsets/", skip=1),
+    Point("`_metadata`: create", Place.STORAGE, "create", _storage(RETRIED, WENT_ON, WENT_ON), METADATA, skip=1),
+    Point(
+        "record: create",
+        Place.STORAGE,
+        "create",
+        _storage(RETRIED, WENT_ON, WENT_ON) | {Kind.KILL_DRIVER: RESTARTED},
+        RECORD,
+        skip=2,
+    ),
+    Point(
+        "record: outcome unknown, read it back",
+        Place.STORAGE,
+        "read",
+        _storage(WENT_ON, WENT_ON) | {Kind.KILL_DRIVER: RESTARTED},
+        RECORD,
+        skip=2,
+        after=("create", RECORD),
+    ),
+    Point("last ack: its answer", Place.REPLY, "ack", _MESSAGE, skip=2 * ACKS - 1, settings=_IMPATIENT),
+    Point(
+        "checkpoint complete, commit of Spark to come",
+        Place.SINK,
+        "write",
+        {
+            Kind.ERROR: failed("FOREACH_BATCH_USER_FUNCTION_ERROR"),
+            Kind.LATE: WENT_ON,
+            Kind.KILL: WENT_ON,
+            Kind.KILL_DRIVER: RESTARTED,
+        },
+        skip=1,
+    ),
+    # What is old goes.
+    Point(
+        "subsuming: look for another owner",
+        Place.STORAGE,
+        "size",
+        _storage(WENT_ON, WENT_ON),
+        RECORD,
+        settings=_FEW,
+    ),
+    Point(
+        "subsuming: delete the record",
+        Place.STORAGE,
+        "delete",
+        _storage(WENT_ON, WENT_ON) | {Kind.KILL_DRIVER: RESTARTED},
+        RECORD,
+        settings=_FEW,
+    ),
+    Point(
+        "subsuming: delete files",
+        Place.STORAGE,
+        "delete",
+        _storage(WENT_ON, WENT_ON) | {Kind.KILL_DRIVER: RESTARTED},
+        "^ckpt/(chk-|shared/)",
+        settings=_FEW,
+    ),
+    # The run ends.
+    Point("close: on its way", Place.REQUEST, "close", dict.fromkeys((Kind.ERROR, Kind.LATE, Kind.KILL), WENT_ON)),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A point with one kind of fault."""
+
+    point: Point
+    kind: Kind
+
+    @property
+    def name(self) -> str:
+        """For a person."""
+        return f"{self.point.name}: {self.kind.value}"
+
+    @property
+    def expected(self) -> str:
+        """The outcome."""
+        return self.point.outcomes[self.kind]
+
+
+def cells() -> Iterator[Cell]:
+    """All of them."""
+    for point in POINTS:
+        for kind in Kind:
+            if kind in point.outcomes:
+                yield Cell(point, kind)
+
+
+def point_named(name: str) -> Point:
+    """The point of that name."""
+    return next(point for point in POINTS if point.name == name)

@@ -1,0 +1,119 @@
+"""The messages between the JVM and the coordinator, with the fault among them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spark_ckpt.bridge.protocol import Message, error
+from spark_ckpt.coordinator.layout import CKPT, SHARED
+from tests.faults.injection import SLOW_SECONDS, Injector
+from tests.faults.points import Kind, Place
+
+_REPEATED = ("ack", "locate")
+"""Messages that the next attempt of a task sends again, so that a late one can be overtaken."""
+
+_GIVEN_UP = ("task_failed", "decline")
+
+
+class _Asked(NamedTuple):
+    kind: str
+    subtask: tuple[object, ...]
+    injector: Injector
+
+
+class Passed(NamedTuple):
+    """What goes on because of a message."""
+
+    to_coordinator: list[Message]
+    to_driver: list[Message]
+
+
+@dataclass
+class _Held:
+    message: Message
+    asked: _Asked
+
+
+class Relay:
+    """Decides what becomes of each message. One thread gives it requests, another replies.
+
+    A late request or answer is overtaken: it is passed on after the next one of the same subtask, which a new attempt
+    of the task has caused; where no attempt would, it only takes its time.
+
+    Args:
+        injector_of: the fault at a location, as a `trigger` names it.
+    """
+
+    def __init__(self, injector_of: Callable[[str], Injector]) -> None:
+        self._injector_of = injector_of
+        self._injectors: dict[str, Injector] = {}
+        self._asked: dict[int, _Asked] = {}
+        self._held: dict[Place, _Held] = {}
+
+    def request(self, message: Message) -> Passed:
+        """A message of the JVM."""
+        header = json.loads(message.header)
+        job = header.get("job")
+        if message.kind == "trigger":
+            self._injectors[job] = self._injector_of(header["location"])
+        injector = self._injectors.get(job)
+        if injector is None:
+            return Passed([message], [])
+        asked = self._asked[message.id] = _Asked(message.kind, _subtask(header), injector)
+        if injector.strike(Place.SHARED, message.kind) is Kind.ERROR:
+            _block(injector.folder)
+        if message.kind in _GIVEN_UP:
+            _unblock(injector.folder)
+        kind = injector.strike(Place.REQUEST, message.kind)
+        if kind is Kind.ERROR:
+            return Passed([], [_injected(message.id)])
+        return Passed(self._pass(Place.REQUEST, kind, message, asked), [])
+
+    def reply(self, message: Message) -> Passed:
+        """A message of the coordinator."""
+        asked = self._asked.pop(message.id, None)
+        if asked is None:
+            return Passed([], [message])
+        kind = asked.injector.strike(Place.REPLY, asked.kind)
+        if kind is Kind.ERROR:
+            return Passed([], [_injected(message.id)])
+        return Passed([], self._pass(Place.REPLY, kind, message, asked))
+
+    def _pass(self, place: Place, kind: Kind | None, message: Message, asked: _Asked) -> list[Message]:
+        if kind is Kind.LATE and asked.kind in _REPEATED:
+            self._held[place] = _Held(message, asked)
+            return []
+        if kind is Kind.LATE:
+            time.sleep(SLOW_SECONDS)
+        held = self._held.get(place)
+        if held is None or held.asked != asked:
+            return [message]
+        return [message, self._held.pop(place).message]
+
+
+def _subtask(header: dict[str, Any]) -> tuple[object, ...]:
+    return tuple(header.get(key) for key in ("job", "operator_id", "store", "partition"))
+
+
+def _injected(request_id: int) -> Message:
+    return error(request_id, "InjectedError", "injected", fatal=False)
+
+
+def _block(folder: Path) -> None:
+    """Puts a file where executors want to write their state files."""
+    shared = folder / "checkpoint" / CKPT / SHARED
+    shared.rename(folder / "shared-away")
+    shared.touch()
+
+
+def _unblock(folder: Path) -> None:
+    away = folder / "shared-away"
+    if away.exists():
+        shared = folder / "checkpoint" / CKPT / SHARED
+        shared.unlink()
+        away.rename(shared)

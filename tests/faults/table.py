@@ -1,0 +1,140 @@
+"""Runs cells of the fault table and judges them: what the query made of the fault, its answer, its checkpoints."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.faults.driver import SIDE_PROCESS
+from tests.faults.folder import CellFolder
+from tests.faults.injection import has_struck
+from tests.faults.points import RESTARTED, RETRIED, WENT_ON, Cell, Kind, failed
+from tests.support.checkpoints import CheckpointJudge, completed_checkpoints
+from tests.support.jobs import running_counts
+from tests.support.processes import DriverJob
+from tests.support.provider import CKPT
+from tests.support.sinks import BatchLog, assert_same_rows
+
+HERE = Path(__file__).parent
+
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one cell.
+
+    Args:
+        cell: the fault.
+        outcome: what the query made of it.
+        restarts: how often the query was started again because of it.
+        checkpoints: how many there were at the end.
+        wrong: what is wrong with the answer or the checkpoints; None if nothing is.
+    """
+
+    cell: Cell
+    outcome: str
+    restarts: int
+    checkpoints: int
+    wrong: str | None
+
+    @property
+    def is_good(self) -> bool:
+        """Whether everything is as it has to be."""
+        return self.wrong is None and self.outcome == self.cell.expected
+
+
+class FaultTable:
+    """Cells with a folder each, run by drivers one after the other.
+
+    Args:
+        work: an empty folder.
+        cells: what to run; those that kill the driver should come last.
+        seed: of the input.
+    """
+
+    def __init__(self, work: Path, cells: Sequence[Cell], seed: int) -> None:
+        self._work = work
+        self._judge = CheckpointJudge(CKPT, work / "metadata")
+        self._python = work / "python"
+        self._python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {SIDE_PROCESS}\n')
+        self._python.chmod(0o755)
+        self._folders = []
+        for number, cell in enumerate(cells):
+            folder = CellFolder(work / f"{number:03}")
+            folder.prepare(cell, random.Random(seed + number))
+            self._folders.append(folder)
+
+    def results(self) -> Iterator[Result]:
+        """Runs the cells; each is judged when its last run is over.
+
+        Raises:
+            RuntimeError: a driver ended by itself before all cells were done.
+        """
+        waiting = list(self._folders)
+        kills = 0
+        while waiting:
+            driver = self._start(waiting)
+            try:
+                while waiting and driver.await_(lambda: waiting[0].is_done):
+                    yield self._judged(waiting.pop(0), kills)
+                    kills = 0
+                status = driver.wait()
+            finally:
+                driver.kill()
+            if waiting and status not in _KILLED:
+                raise RuntimeError(f"the driver ended with status {status}:\n{driver.output()[-6000:]}")
+            kills += 1
+
+    def _start(self, folders: Sequence[CellFolder]) -> DriverJob:
+        arguments = ["--python", str(self._python), *(str(folder.folder) for folder in folders)]
+        return DriverJob(str(HERE / "driver.py"), self._work, arguments)
+
+    def _judged(self, folder: CellFolder, kills: int) -> Result:
+        runs = folder.runs()
+        errors = [run.error for run in runs if run.error is not None]
+        if kills:
+            outcome = RESTARTED
+        elif errors:
+            outcome = failed(errors[0])
+        else:
+            outcome = RETRIED if any(run.failed_tasks for run in runs) else WENT_ON
+        checkpoints = len(completed_checkpoints(folder.location))
+        return Result(folder.cell, outcome, kills + len(errors), checkpoints, self._wrong(folder))
+
+    def _wrong(self, folder: CellFolder) -> str | None:
+        if not has_struck(folder.folder):
+            return "the fault has not struck"
+        try:
+            assert_same_rows(BatchLog(folder.out, "update").rows(), running_counts(folder.feed.rows()))
+            self._judge.check(folder.location, all_retained="retained" not in folder.cell.point.settings)
+        except AssertionError as error:
+            return str(error)
+        return None
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """The table: a row per point, a column per kind of fault."""
+    by_point: dict[str, dict[Kind, Result]] = {}
+    for result in results:
+        by_point.setdefault(result.cell.point.name, {})[result.cell.kind] = result
+    lines = [
+        "| point | " + " | ".join(kind.value for kind in Kind) + " | checkpoints |",
+        "|---|" + "---|" * len(Kind) + "---:|",
+    ]
+    for name, row in by_point.items():
+        counts = "/".join(str(count) for count in sorted({result.checkpoints for result in row.values()}))
+        lines.append(f"| {name} | " + " | ".join(_text(row.get(kind)) for kind in Kind) + f" | {counts} |")
+    return "\n".join(lines) + "\n"
+
+
+def _text(result: Result | None) -> str:
+    if result is None:
+        return ""
+    if result.wrong is not None:
+        return f"**WRONG**: {result.wrong}"
+    return result.outcome if result.is_good else f"**{result.outcome}**, not: {result.cell.expected}"
