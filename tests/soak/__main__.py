@@ -1,0 +1,103 @@
+"""The main job under random kills. Run it with `make soak`."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.demo import data
+from benchmarks.demo.display import Display
+from benchmarks.demo.layout import Layout, read_batches
+from benchmarks.demo.queries import QUERIES
+from benchmarks.demo.session import REPOSITORY
+from benchmarks.demo.supervisor import DriverFailedError
+from benchmarks.demo.verdicts import judge, show_verdicts
+from spark_ckpt.storage import LocalStorage
+from tests.soak.killer import VICTIMS, Killer
+from tests.support.invariants import inspect
+from tests.support.session import use_this_python
+from tests.support.standalone_cluster import StandaloneCluster
+
+FILES_PER_KILL = 2
+"""So many files of each feed for every kill, at least: there has to be work left to interrupt."""
+
+FEWEST_FILES = 18
+
+
+def main() -> int:
+    """Run the main job on a cluster under random kills of drivers, executors and coordinators, and check every row."""
+    arguments = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no process behind
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    began = time.monotonic()
+    layout = Layout(arguments.work.resolve())
+    shutil.rmtree(layout.work, ignore_errors=True)
+    rows = data.prepare(layout.feed, max(1, 365 // max(FEWEST_FILES, FILES_PER_KILL * arguments.kills)))
+    console.print(f"{len(rows)} files in each feed, {arguments.kills} kills, seed {arguments.seed}")
+    use_this_python()
+    try:
+        with StandaloneCluster(layout.work / "cluster") as cluster, Display(console, rows) as display:
+            killer = Killer(
+                layout,
+                "ckpt",
+                len(rows),
+                arguments.kills,
+                display,
+                master=cluster.url,
+                executors=cluster.executors,
+                rng=random.Random(arguments.seed),
+            )
+            killer.run()
+    except DriverFailedError as error:
+        console.print(str(error), markup=False)
+        return 1
+    verdicts = judge(console, layout)
+    show_verdicts(console, verdicts)
+    violations = _violations(layout)
+    for violation in violations:
+        console.print(violation, markup=False)
+    _show_summary(console, layout, killer)
+    good = all(verdict.equal for verdict in verdicts) and not violations and len(killer.done) == arguments.kills
+    result = "[bold green]equal[/], to the row" if good else "[bold red]NOT as it has to be[/]"
+    console.print(f"{len(killer.done)} kills, {time.monotonic() - began:.0f} s, seed {arguments.seed}: {result}")
+    return 0 if good else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=main.__doc__)
+    parser.add_argument("--work", type=Path, default=REPOSITORY / "build" / "soak", help="is emptied first")
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    return parser.parse_args()
+
+
+def _violations(layout: Layout) -> list[str]:
+    """What does not hold of the checkpoint locations. Files that crashes left are removed by the next claim only."""
+    found = ((query.name, inspect(LocalStorage(layout.checkpoint(query.name)), orphans=True)) for query in QUERIES)
+    return [f"{name}: {violation}" for name, findings in found for violation in findings.violations]
+
+
+def _show_summary(console: Console, layout: Layout, killer: Killer) -> None:
+    by_victim = Counter(kill.victim for kill in killer.done)
+    met = Counter(kill.victim for kill in killer.done if kill.interrupted)
+    table = Table(title="Kills", title_justify="left")
+    for heading in ("victim", "kills", "in the middle of a batch"):
+        table.add_column(heading, justify="left" if heading == "victim" else "right")
+    for victim in VICTIMS:
+        table.add_row(victim, str(by_victim[victim]), str(met[victim]))
+    console.print(table)
+    batches = sum(read_batches(layout.checkpoint(query.name)).committed + 1 for query in QUERIES)
+    console.print(f"{killer.starts - 1} restarts of the driver, {batches} batches")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

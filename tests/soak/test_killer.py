@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from benchmarks.demo.layout import Layout
+from benchmarks.demo.supervisor import Kill, QueryState
+from tests.soak import killer as killer_module
+from tests.soak.killer import COORDINATOR, DRIVER, EXECUTOR, Killer, schedule
+
+# Writes logs as Spark does, batch by batch, beside a child that looks like the coordinator.
+JOB = """
+import json, subprocess, sys, time
+from pathlib import Path
+
+work, batches = Path(sys.argv[1]), int(sys.argv[2])
+sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+children = [subprocess.Popen([*sleep, "spark_ckpt.bridge"]) for _ in range(2)]
+logs = [work / "checkpoints" / name for name in ("aircraft", "weather", "routes")]
+for log in logs:
+    for kind in ("offsets", "commits"):
+        (log / kind).mkdir(parents=True, exist_ok=True)
+for batch in range(batches):
+    if (logs[-1] / "commits" / str(batch)).exists():
+        continue
+    for log in logs:
+        (log / "offsets" / str(batch)).write_text("v1\\n{}\\n" + json.dumps({"logOffset": batch}))
+    time.sleep(0.3)
+    for log in logs:
+        (log / "commits" / str(batch)).touch()
+for child in children:
+    child.kill()
+"""
+
+
+@dataclass
+class Silence:
+    """An audience that only counts."""
+
+    kills: list[Kill] = field(default_factory=list)
+    starts: int = 0
+
+    def started(self, start: int) -> None:
+        self.starts = start
+
+    def progressed(self, states: list[QueryState]) -> None: ...
+
+    def resumed(self, start: int, seconds: float) -> None: ...
+
+    def killed(self, kill: Kill) -> None:
+        self.kills.append(kill)
+
+
+@dataclass
+class FakeJob(Killer):
+    def command(self) -> list[str]:
+        return [sys.executable, "-c", JOB, str(self.layout.work), str(self.files)]
+
+
+def test_all_victims_come_equally_often_over_the_whole_way(rng: random.Random) -> None:
+    plan = schedule(60, rng)
+    assert Counter(victim for victim, _, _ in plan) == {DRIVER: 20, EXECUTOR: 20, COORDINATOR: 20}
+    shares = [share for _, share, _ in plan if share]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.1
+    assert 0.5 * 60 < len(shares) < 60, "some kills come in bursts, and most do not"
+
+
+def test_a_seed_is_a_schedule() -> None:
+    assert schedule(20, random.Random(3)) == schedule(20, random.Random(3)) != schedule(20, random.Random(4))
+
+
+def test_kills_all_and_gets_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that is killed starts again; executor and coordinator are killed beside it."""
+    monkeypatch.setattr(killer_module, "LATEST_SECONDS", 0.2)
+    monkeypatch.setattr(killer_module, "BURST_SECONDS", 0.2)
+    shot: list[int] = []
+    monkeypatch.setattr(killer_module, "kill", shot.append)
+    audience = Silence()
+    job = FakeJob(Layout(tmp_path), "none", 20, 6, audience, executors=lambda: [-7], rng=random.Random(1))
+    done = job.run()
+    assert Counter(kill.victim for kill in done) == {DRIVER: 2, EXECUTOR: 2, COORDINATOR: 2}
+    assert audience.kills == done
+    assert audience.starts == job.starts == 3
+    assert shot.count(-7) == 2
+    assert len(shot) == 4
