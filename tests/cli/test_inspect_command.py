@@ -108,7 +108,7 @@ def test_what_flink_wrote(vector: Vector) -> None:
         for subtask in operator.subtask_states.values()
         if isinstance(subtask.managed_keyed_state, (m.KeyGroupsStateHandle, m.KeyGroupsSavepointStateHandle))
     ]
-    assert ("Savepoint" in text.stdout) == (vector.version == 4 and "savepoint" in vector.directory.name)
+    assert ("Savepoint (" in text.stdout) == (vector.version == 4 and "savepoint" in vector.directory.name)
 
 
 @pytest.mark.parametrize("vector", MUTANTS, ids=str)
