@@ -64,7 +64,11 @@ class RecordFiles:
             StorageError: the log cannot be read, or does not stand still.
         """
         seen = known or {}
-        records = read_settled(self.ids, lambda i: seen.get(i) or self.read(i), self._storage.describe(self.directory))
+
+        def read(record_id: int) -> Record | None:
+            return seen.get(record_id) or self.read(record_id)
+
+        records: dict[int, Record] = read_settled(self.ids, read, self._storage.describe(self.directory))
         check_generations(records, self.path)
         return records
 

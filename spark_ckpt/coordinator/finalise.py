@@ -17,7 +17,7 @@ from spark_ckpt.coordinator.loading import CheckpointState
 from spark_ckpt.coordinator.messages import Ack, Segment, StoreKey, SubtaskKey, Trigger
 from spark_ckpt.coordinator.opening import OpenJob
 from spark_ckpt.coordinator.policy import Placement, place
-from spark_ckpt.errors import CheckpointError, StateFileNotFoundError, StorageError, UnknownOutcomeError
+from spark_ckpt.errors import CheckpointError, FencedError, StateFileNotFoundError, StorageError, UnknownOutcomeError
 from spark_ckpt.storage import CreateOutcome, Storage
 
 _CREATE_TRIES = 3
@@ -58,8 +58,8 @@ class Draft:
 def finalise(job: OpenJob, draft: Draft, base: CheckpointState, now_ms: int) -> CheckpointState:
     """Completes a checkpoint. When this returns, it is durable.
 
-    What a failed try has written is handed to the cleaner; if the outcome is unknown it stays, since the checkpoint may
-    be complete.
+    What a failed try has written is handed to the cleaner. If the outcome is unknown it stays, since the checkpoint may
+    be complete; and if another driver has taken over, since that one may have found it complete.
 
     Args:
         job: the open job.
@@ -78,10 +78,10 @@ def finalise(job: OpenJob, draft: Draft, base: CheckpointState, now_ms: int) -> 
         draft.batch = _spark_batch(job, draft)
         metadata = _write_metadata(job, draft)
         record = job.store.add(lambda record_id, attempt: _record(job, draft, metadata, record_id, attempt, now_ms))
-    except UnknownOutcomeError:
+    except (UnknownOutcomeError, FencedError):
         raise
     except BaseException:
-        job.cleaner.submit(in_location(path) for path in draft.written)
+        job.cleaner.submit(in_location(path) for path in reversed(draft.written))
         raise
     return draft.completed(record)
 

@@ -68,6 +68,7 @@ class Job:
         self._own: dict[int, int] = {}
         self._states: OrderedDict[int, CheckpointState] = OrderedDict()
         self._asked: dict[SubtaskKey, int] = {}
+        self._unused: list[str] = []  # files of dropped checkpoints, to be deleted once we are known to be the owner
         self._started_ms = 0
         self._remember(self._base, own=self._base.version == trigger.version)
 
@@ -178,7 +179,8 @@ class Job:
 
     def close(self, status: JobStatus) -> None:
         """The run has ended. Checkpoints stay: Spark restarts finished queries as well."""
-        self._abort_pending()
+        if self._doubt is None:
+            self._abort_pending()
         self._open.store.shutdown(status)
         self._open.cleaner.close(_CLOSE_SECONDS)
 
@@ -186,7 +188,7 @@ class Job:
         """What can wait until the ack is answered: checkpoints that are subsumed are dropped. Never raises."""
         store, retained = self._open.store, retained_checkpoints(self._open.config)
         subsumed = select_subsumed([record for record in store.all() if store.may_subsume(record)], retained)
-        if not subsumed:
+        if not subsumed and not self._unused:
             return
         try:
             store.check_owner()
@@ -194,8 +196,11 @@ class Job:
                 # The record first: a checkpoint that is found must be whole.
                 store.subsume(record)
                 self._states.pop(record.id, None)
-                unused = self._open.registry.unregister(record.id)
-                self._open.cleaner.submit(in_location(path) for path in [record.metadata.path, *unused])
+                self._unused += [record.metadata.path, *self._open.registry.unregister(record.id)]
+            # A driver that claimed before the records were gone has seen them. One that claims from here on has not.
+            store.check_owner()
+            self._open.cleaner.submit(in_location(path) for path in self._unused)
+            self._unused = []
         except SparkCkptError as e:
             _log.warning("subsumed checkpoints are dropped later: %s", e)
 
@@ -210,7 +215,8 @@ class Job:
             pending.withdraw(last)
             raise
         except FencedError:
-            self._abort_pending()
+            # Its files stay: the new owner may have found its record, and go on from it.
+            self._pending = None
             raise
         except SparkCkptError as e:
             _log.error("checkpoint of batch %d cannot be completed: %s", pending.batch_id, e)
@@ -232,7 +238,11 @@ class Job:
 
     def _settle(self) -> None:
         """Finds out about a record whose outcome was unknown, before anything else is done."""
-        record = self._open.store.settle()
+        try:
+            record = self._open.store.settle()
+        except FencedError:
+            self._pending = None
+            raise
         draft, self._doubt = self._doubt, None
         if record is not None and draft is not None:
             self._completed(draft.completed(record))

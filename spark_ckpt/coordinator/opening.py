@@ -116,9 +116,9 @@ def open_job(trigger: Trigger, environment: Environment) -> OpenJob:
     max_parallelism, chain = _key_groups(trigger, base, config)
     claims = store.claims()
     store.claim()
-    # The owner before may have completed a checkpoint between our reading and our claim.
-    if (record := _record_to_start_from(trigger, store)) != base.record and record is not None:
-        base = load_checkpoint(storage, record, store.all())
+    # The owner before may have completed a checkpoint between our reading and our claim, or dropped ours.
+    if _record_to_start_from(trigger, store) != base.record:
+        base = starting_point(trigger, storage, store)
     registry, whole = _register(storage, store.all(), base)
     cleaner = environment.make_cleaner(storage, environment.clock)
     if not whole:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 import re
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from spark_ckpt.completed import JobStatus
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import Ack, AckReply, Operator, Outcome, TaskFailed
+from spark_ckpt.coordinator.messages import Ack, AckReply, Operator, Outcome, SubtaskKey, TaskFailed
 from spark_ckpt.errors import CheckpointError, FencedError, SparkCkptError, StorageError, UnknownOutcomeError
 from spark_ckpt.segments import SegmentKind
 from spark_ckpt.storage import LocalStorage
@@ -314,3 +317,91 @@ def _restarted(driver: Driver, storage: FaultyStorage, version: int) -> Driver:
             again.ids[key] = str(reply.ckpt_id)
             again.rows[key] = restore(storage, reply)
     return again
+
+
+def in_doubt(driver: Driver, storage: FaultyStorage) -> Job:
+    """The third batch is complete, and the record there; nobody has heard of it."""
+    job = driver.trigger(3)
+    acks = [written(driver, storage, key, 3) for key in driver.subtasks()]
+    up_to_the_last(driver, job, acks)
+    storage.fail("create", r"completed/0{19}4\.json", Fault.LOST_ANSWER, times=4)
+    storage.fail("read", r"completed/0{19}4\.json", times=4)
+    with pytest.raises(UnknownOutcomeError):
+        job.acknowledge(acks[-1])
+    return job
+
+
+def written(driver: Driver, storage: FaultyStorage, key: SubtaskKey, version: int) -> Ack:
+    """An ack whose delta is a file that the task has written."""
+    path = f"shared/delta-{version}-{key.partition}"
+    made = make_segment(SegmentKind.DELTA, version, driver.changes_of(key, version))
+    storage.write_atomic(f"ckpt/{path}", bytes(made.data))
+    return driver.make_ack(key, version, delta=replace(made, path=path, data=b""))
+
+
+def test_a_query_that_ends_in_doubt_leaves_the_files_of_the_checkpoint(driver: Driver, storage: FaultyStorage) -> None:
+    in_doubt(driver, storage).close(JobStatus.FAILED)
+    assert completed_versions(driver.location) == [1, 2, 3]
+    assert_invariants(driver.location)
+
+
+def test_a_driver_that_lost_in_doubt_deletes_nothing_the_next_one_goes_on_from(
+    driver: Driver, storage: FaultyStorage
+) -> None:
+    job = in_doubt(driver, storage)
+    second = Driver(storage.location, environment=faulty_environment(LocalStorage(storage.location)))
+    second.trigger(4)
+    second.ids = {key: str(located(second, 3, key).ckpt_id) for key in second.subtasks()}
+    for version in (4, 5, 6):
+        second.batch(version)
+    for end in (lambda: driver.trigger(4), lambda: job.close(JobStatus.FAILED)):
+        with suppress(FencedError):
+            end()
+    assert completed_versions(driver.location) == [5, 6]
+    assert_invariants(driver.location)
+
+
+def test_files_of_a_dropped_checkpoint_stay_if_a_driver_claims_meanwhile(
+    driver: Driver, storage: FaultyStorage
+) -> None:
+    """The first driver stops between asking who the owner is and dropping a record, and goes on after a take-over."""
+    driver.batch(3)
+    job = driver.trigger(4)
+    for ack in acks_of(driver, 4):
+        job.acknowledge(ack)
+    rivals: list[Driver] = []
+
+    def before(operation: str, name: str) -> None:
+        if operation == "delete" and "completed" in name and not rivals:
+            rivals.append(Driver(storage.location, environment=faulty_environment(LocalStorage(storage.location))))
+            rivals[0].trigger(3)  # goes back to the very checkpoint that is being dropped
+
+    storage.before = before
+    job.housekeeping()
+    rival = rivals[0]
+    rival.ids = {key: str(located(rival, 2, key).ckpt_id) for key in rival.subtasks()}
+    rival.batch(3)
+    assert_invariants(driver.location, orphans=True)
+
+
+def test_files_of_a_dropped_checkpoint_are_deleted_later_if_the_owner_cannot_be_asked(
+    driver: Driver, storage: FaultyStorage
+) -> None:
+    driver.batch(3)
+    job = driver.trigger(4)
+    for ack in acks_of(driver, 4):
+        job.acknowledge(ack)
+    dropped = False
+
+    def before(operation: str, name: str) -> None:
+        nonlocal dropped
+        if operation == "delete" and not dropped:
+            dropped = True
+            storage.fail("read", "completed")
+
+    storage.before = before
+    job.housekeeping()
+    assert storage.exists("ckpt/chk-3/_metadata")
+    job.housekeeping()
+    assert not storage.exists("ckpt/chk-3/_metadata")
+    assert_invariants(driver.location)

@@ -101,7 +101,7 @@ class TestRestarts:
                 ask()
         second.batch(4)
         check_rows(second, storage, 4)
-        assert_invariants(storage)
+        assert_invariants(storage, orphans=True)  # the first driver may delete nothing any more
 
     def test_the_run_before_deletes_nothing_any_more(self, storage: LocalStorage) -> None:
         first = run(storage, 3)
