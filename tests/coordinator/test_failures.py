@@ -365,7 +365,7 @@ def test_files_of_a_dropped_checkpoint_stay_if_a_driver_claims_meanwhile(
     driver: Driver, storage: FaultyStorage
 ) -> None:
     """The first driver stops between asking who the owner is and dropping a record, and goes on after a take-over."""
-    driver.batch(3)
+    driver.batch(3, driver.subtasks())
     job = driver.trigger(4)
     for ack in acks_of(driver, 4):
         job.acknowledge(ack)
