@@ -145,7 +145,7 @@ def _explain_losses(losses: Sequence[Loss]) -> str:
         if loss.subtask is not None and loss.subtask not in listed[-1:]:
             listed.append(loss.subtask)
     return "; ".join(
-        f"{what} of operator {operator_id}" + (f", subtasks {', '.join(map(str, listed))}" if listed else "")
+        f"{what} (operator {', '.join([operator_id, *(f'subtask {index}' for index in listed)])})"
         for (what, operator_id), listed in subtasks.items()
     )
 

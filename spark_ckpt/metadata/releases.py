@@ -42,8 +42,8 @@ class RequiredRelease:
 
 _SINCE_VERSION = {2: FlinkRelease(1, 3), 3: FlinkRelease(1, 11), 4: FlinkRelease(1, 16)}
 
+# Codes 1 to 5 are as old as version 2.
 _SINCE_CODE = {
-    **dict.fromkeys((1, 2, 3, 4, 5), FlinkRelease(1, 3)),
     6: FlinkRelease(1, 11),
     7: FlinkRelease(1, 13),
     **dict.fromkeys((8, 9, 10), FlinkRelease(1, 14)),
@@ -69,5 +69,5 @@ def _needs(metadata: CheckpointMetadata) -> Iterator[tuple[FlinkRelease, str]]:
             yield _SINCE_FINISHED, "finished operators"
         elif isinstance(part, FinishedOperatorSubtaskState):
             yield _SINCE_FINISHED, "finished subtasks"
-        elif (code := code_of(part)) is not None:
+        elif (code := code_of(part)) in _SINCE_CODE:
             yield _SINCE_CODE[code], f"code {code} ({type(part).__name__})"
