@@ -143,6 +143,24 @@ class CorruptRecordError(SparkCkptError, ValueError):
         )
 
 
+class LogInTheWayError(SparkCkptError):
+    """A location whose completed checkpoints are in a log, and a store that would not keep it.
+
+    Attributes:
+        path: the directory of the log.
+    """
+
+    fatal = True
+
+    def __init__(self, path: str, records: int) -> None:
+        self.path = path
+        super().__init__(
+            f"{path} has {records} records of completed checkpoints, which the store 'standalone' neither reads nor "
+            "keeps. Set spark.sql.streaming.stateStore.ckpt.store to the store that the query was run with; or, if no "
+            "other driver uses the location, move that directory aside"
+        )
+
+
 class FencedError(SparkCkptError):
     """Another driver owns the checkpoint location now; this one can complete nothing more.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spark_ckpt.completed.base import LogIDCounter
 from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore
+from spark_ckpt.completed.record_files import LOG, read_settled
 from spark_ckpt.completed.records import (
     CheckpointRecord,
     ClaimRecord,
@@ -15,9 +16,11 @@ from spark_ckpt.completed.records import (
     encode_record,
 )
 from spark_ckpt.completed.retention import select_subsumed
+from spark_ckpt.completed.standalone import Scan, StandaloneCompletedCheckpointStore
 from spark_ckpt.completed.store import CheckpointIDCounter, CompletedCheckpointStore, JobStatus
 
 __all__ = [
+    "LOG",
     "CheckpointIDCounter",
     "CheckpointRecord",
     "ClaimRecord",
@@ -29,7 +32,10 @@ __all__ = [
     "OperatorSummary",
     "Owner",
     "Record",
+    "Scan",
+    "StandaloneCompletedCheckpointStore",
     "decode_record",
     "encode_record",
+    "read_settled",
     "select_subsumed",
 ]

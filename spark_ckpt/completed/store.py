@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Enum
+from typing import ClassVar
 
 from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord
 
@@ -58,7 +59,13 @@ class CompletedCheckpointStore(ABC):
     - a checkpoint that `add` has returned for is found by every later `recover`;
     - what `add` failed with `UnknownOutcomeError` for is settled, one way or the other, before anything else is added;
     - the newest checkpoint is that with the highest number, not the last by name or time.
+
+    The second rule holds only where `fences` says so.
     """
+
+    fences: ClassVar[bool] = True
+    """Whether a driver is shut out when another one claims. Who cannot be shut out may never delete what it has not
+    written itself."""
 
     @abstractmethod
     def recover(self) -> None:

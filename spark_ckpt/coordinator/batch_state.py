@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_ckpt.completed import OperatorSummary
 from spark_ckpt.coordinator.chains import Chain, ChainEntry
 from spark_ckpt.coordinator.messages import StoreKey
 from spark_ckpt.errors import CheckpointError
@@ -145,6 +146,20 @@ class SparkBatch:
     query_name: str | None = None
     sources: tuple[str, ...] = ()
     stores: tuple[StoreState, ...] = field(default=())
+
+    def summaries(self) -> tuple[OperatorSummary, ...]:
+        """What a listing says of its stores."""
+        return tuple(
+            OperatorSummary(
+                store.operator_id,
+                store.name,
+                store.store,
+                store.parallelism,
+                sum(store.rows),
+                int(store.segments.sizes.sum()),
+            )
+            for store in self.stores
+        )
 
     def encode(self) -> bytes:
         """The payload of the master state: JSON."""

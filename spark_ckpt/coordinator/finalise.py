@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from spark_ckpt.completed import CheckpointRecord, MetadataReference, OperatorSummary
+from spark_ckpt.completed import CheckpointRecord, MetadataReference
 from spark_ckpt.coordinator.batch_state import SegmentTable, SparkBatch, StoreState
 from spark_ckpt.coordinator.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.coordinator.encode import encode_metadata
@@ -263,17 +263,7 @@ def _record(
 ) -> CheckpointRecord:
     assert draft.batch is not None
     trigger = draft.trigger
-    operators = tuple(
-        OperatorSummary(
-            store.operator_id,
-            store.name,
-            store.store,
-            store.parallelism,
-            sum(store.rows),
-            int(store.segments.sizes.sum()),
-        )
-        for store in draft.batch.stores
-    )
+    operators = draft.batch.summaries()
     return CheckpointRecord(
         id=record_id,
         generation=job.store.generation,

@@ -83,11 +83,17 @@ def read_checkpoint(storage: Storage, record: CheckpointRecord) -> CheckpointSta
         raise
     except SparkCkptError as e:
         raise _damaged(record, path, str(e)) from e
-    _check_files(storage, record, table)
+    check_files(storage, record, table)
     return CheckpointState(batch.version, record, batch, table)
 
 
-def _check_files(storage: Storage, record: CheckpointRecord, table: ChainTable) -> None:
+def check_files(storage: Storage, record: CheckpointRecord, table: ChainTable) -> None:
+    """Makes sure that the state files of a checkpoint are there, with the bytes they should have.
+
+    Raises:
+        DamagedCheckpointError: one is not.
+        StorageError: the storage does not answer.
+    """
     needed = {entry.path: entry.file_size for entry in all_entries(table) if entry.path is not None}
     if not needed:
         return

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.completed import CheckpointRecord, ClaimRecord, FilesystemCompletedCheckpointStore, Owner
-from spark_ckpt.config import MAX_PARALLELISM, CheckpointConfig
+from spark_ckpt.completed import CheckpointRecord, ClaimRecord, CompletedCheckpointStore, Owner
+from spark_ckpt.config import MAX_PARALLELISM, STORE, CheckpointConfig
 from spark_ckpt.coordinator.cleaner import Cleaner, ThreadCleaner
 from spark_ckpt.coordinator.layout import (
     CKPT,
@@ -25,6 +25,8 @@ from spark_ckpt.coordinator.layout import (
 from spark_ckpt.coordinator.loading import CheckpointState, load_checkpoint, read_checkpoint
 from spark_ckpt.coordinator.messages import StoreKey, Trigger
 from spark_ckpt.coordinator.registry import SharedStateRegistry
+from spark_ckpt.coordinator.scan import checkpoint_directories
+from spark_ckpt.coordinator.stores import make_store
 from spark_ckpt.errors import ForeignStateError, ParallelismChangedError, SparkCkptError, VersionNotFoundError
 from spark_ckpt.keygroups import default_max_parallelism, factors
 from spark_ckpt.storage import FileInfo, Storage, resolve
@@ -74,7 +76,7 @@ class OpenJob:
     Args:
         owner: what its records name as their owner.
         storage: of the checkpoint location.
-        store: the completed-checkpoint log, claimed.
+        store: of the completed checkpoints, claimed.
         registry: of the files of all retained checkpoints.
         cleaner: deletes files.
         config: the query's settings.
@@ -86,7 +88,7 @@ class OpenJob:
 
     owner: Owner
     storage: Storage
-    store: FilesystemCompletedCheckpointStore
+    store: CompletedCheckpointStore
     registry: SharedStateRegistry
     cleaner: Cleaner
     config: CheckpointConfig
@@ -102,6 +104,7 @@ def open_job(trigger: Trigger, environment: Environment) -> OpenJob:
         SettingError, UnsupportedSchemeError: a setting or the location cannot be used.
         ForeignStateError: the state there is another provider's.
         VersionNotFoundError: no retained checkpoint has the version that the batch starts from.
+        LogInTheWayError: the location was used with another store.
         DamagedCheckpointError: the one that has it is damaged.
         ParallelismChangedError: partitions or key groups are not those of that checkpoint.
         StorageError, CorruptRecordError: as they say.
@@ -109,7 +112,7 @@ def open_job(trigger: Trigger, environment: Environment) -> OpenJob:
     config = CheckpointConfig.parse(trigger.settings)
     storage = environment.open_storage(trigger)
     owner = environment.owner(trigger.query_id, trigger.job)
-    store = FilesystemCompletedCheckpointStore(storage, owner, clock=environment.clock)
+    store = make_store(config, storage, owner, environment.clock)
     store.recover()
     base = starting_point(trigger, storage, store)
     check_parallelism(trigger, base, config)
@@ -123,6 +126,8 @@ def open_job(trigger: Trigger, environment: Environment) -> OpenJob:
     cleaner = environment.make_cleaner(storage, environment.clock)
     if not whole:
         _log.warning("%s: orphans stay, since a retained checkpoint cannot be read", storage.location)
+    elif not store.fences:
+        _log.info("%s: orphans stay, since nothing says that this driver is the only one", storage.location)
     elif _same_run(claims, owner):
         # The process before this one died; tasks of the run may have written files that they will yet acknowledge.
         _log.info("%s: the run goes on after a restart of the coordinator; orphans stay", storage.location)
@@ -131,7 +136,7 @@ def open_job(trigger: Trigger, environment: Environment) -> OpenJob:
     return OpenJob(owner, storage, store, registry, cleaner, config, max_parallelism, chain, base)
 
 
-def starting_point(trigger: Trigger, storage: Storage, store: FilesystemCompletedCheckpointStore) -> CheckpointState:
+def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpointStore) -> CheckpointState:
     """The checkpoint that a batch starts from: of the version before its own, or its own if this run has completed it.
 
     Raises:
@@ -146,7 +151,10 @@ def starting_point(trigger: Trigger, storage: Storage, store: FilesystemComplete
     retained = store.all()
     if not retained and (found := _foreign_state(storage)) is not None:
         raise ForeignStateError(storage.location, found, version)
-    raise VersionNotFoundError(storage.location, version, tuple(sorted({record.version for record in retained})))
+    hint = ""
+    if not retained and checkpoint_directories(storage):
+        hint = f"It has checkpoints all the same, of a query that ran with another store: set {STORE.key} to that one"
+    raise VersionNotFoundError(storage.location, version, tuple(sorted({record.version for record in retained})), hint)
 
 
 def check_parallelism(trigger: Trigger, base: CheckpointState, config: CheckpointConfig) -> None:
@@ -175,7 +183,7 @@ def check_parallelism(trigger: Trigger, base: CheckpointState, config: Checkpoin
         )
 
 
-def _record_to_start_from(trigger: Trigger, store: FilesystemCompletedCheckpointStore) -> CheckpointRecord | None:
+def _record_to_start_from(trigger: Trigger, store: CompletedCheckpointStore) -> CheckpointRecord | None:
     own = store.latest_of_version(trigger.version)
     if own is not None and own.owner.run_id == trigger.job:
         return own

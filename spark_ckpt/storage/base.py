@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from spark_ckpt.errors import PathEscapeError
@@ -43,11 +43,13 @@ class FileInfo:
         name: its name, without the directory.
         size: its bytes; 0 for a directory.
         is_directory: whether it is one. An object store has a directory where it has names below it.
+        modified_ms: when it was last written, in milliseconds since 1970 UTC; None where the storage does not say.
     """
 
     name: str
     size: int
     is_directory: bool = False
+    modified_ms: int | None = field(default=None, compare=False)
 
 
 class Storage(ABC):

@@ -93,7 +93,8 @@ class LocalStorage(Storage):
                     if entry.name.startswith(TEMPORARY_PREFIX) and info.st_mtime > time.time() - _LEFT_BEHIND_SECONDS:
                         continue
                     is_directory = entry.is_dir()
-                    found.append(FileInfo(entry.name, 0 if is_directory else info.st_size, is_directory))
+                    size = 0 if is_directory else info.st_size
+                    found.append(FileInfo(entry.name, size, is_directory, info.st_mtime_ns // 1_000_000))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as e:

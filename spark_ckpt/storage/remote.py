@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from spark_ckpt.clock import Clock, SystemClock
@@ -81,7 +82,7 @@ class FsspecStorage(Storage):
         except FileNotFoundError:
             return []
         return [
-            FileInfo(name, int(entry.get("size") or 0), entry["type"] == "directory")
+            FileInfo(name, int(entry.get("size") or 0), entry["type"] == "directory", _modified_ms(entry))
             for entry in entries
             if (name := str(entry["name"]).rstrip("/").rpartition("/")[2]) and str(entry["name"]).rstrip("/") != path
         ]
@@ -150,6 +151,17 @@ class FsspecStorage(Storage):
                 self._clock.sleep(pause)
                 pause *= 2
         raise AssertionError("unreachable")
+
+
+def _modified_ms(entry: Mapping[str, Any]) -> int | None:
+    """When a file was written. fsspec leaves the name of that field to each file system, and its type."""
+    for field in ("LastModified", "last_modified", "mtime", "modified", "created"):
+        value = entry.get(field)
+        if isinstance(value, datetime):
+            return int((value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+        if isinstance(value, int | float):
+            return int(value * 1000)
+    return None
 
 
 def _protocols(fs: Any) -> tuple[str, ...]:  # noqa: ANN401

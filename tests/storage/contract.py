@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 
@@ -17,6 +18,14 @@ class StorageContract(ABC):
     @pytest.fixture
     def storage(self) -> Storage:
         """An empty storage."""
+
+    def test_a_listing_says_when_a_file_was_written(self, storage: Storage) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        storage.write_atomic("d/a", b"x")
+        (file,) = storage.list("d")
+        assert file.modified_ms is not None
+        # In the right unit and zone; the storage's clock is its own.
+        assert abs(file.modified_ms - now_ms) < 1_800_000
 
     def test_reads_what_was_written(self, storage: Storage) -> None:
         storage.write_atomic("a/b/file", b"content")

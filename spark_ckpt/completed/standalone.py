@@ -1,0 +1,102 @@
+"""A completed-checkpoint store in memory, for a location that one driver at a time uses."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spark_ckpt.clock import Clock
+from spark_ckpt.completed.base import RecordStore
+from spark_ckpt.completed.record_files import RecordFiles
+from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record
+from spark_ckpt.errors import DamagedCheckpointError, LogInTheWayError
+from spark_ckpt.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What the directories `chk-<id>` of a location hold.
+
+    Args:
+        records: of the checkpoints that are whole, made from their `_metadata`, ascending by id.
+        set_aside: what is wrong with the others.
+        next_id: above the number of every directory.
+    """
+
+    records: tuple[CheckpointRecord, ...] = ()
+    set_aside: tuple[DamagedCheckpointError, ...] = ()
+    next_id: int = 1
+
+
+class StandaloneCompletedCheckpointStore(RecordStore):
+    """Truth is in memory, and found again by reading every `_metadata` (Flink:
+    `StandaloneCompletedCheckpointStore`, which forgets).
+
+    There is no fence: two drivers on one location overwrite each other's checkpoints, and neither is told. A claim
+    lasts as long as its driver.
+
+    Args:
+        storage: of the checkpoint location.
+        scan: reads the checkpoints that are there.
+        owner: this driver.
+        clock: for timestamps.
+    """
+
+    fences = False
+
+    def __init__(self, storage: Storage, scan: Callable[[], Scan], owner: Owner, clock: Clock | None = None) -> None:
+        super().__init__(owner, clock)
+        self._storage = storage
+        self._scan = scan
+        self.set_aside: tuple[DamagedCheckpointError, ...] = ()
+        """What the last `recover` has found damaged and left out."""
+
+    def recover(self) -> None:
+        """Reads each checkpoint in full. One that is not whole is left out, with a warning.
+
+        Raises:
+            LogInTheWayError: another store has a log here.
+            StorageError: the storage does not answer.
+        """
+        log = RecordFiles(self._storage)
+        if ids := log.ids():
+            raise LogInTheWayError(self._storage.describe(log.directory), len(ids))
+        found = self._scan()
+        for damaged in found.set_aside:
+            _log.warning("left aside: %s", damaged)
+        self.set_aside = found.set_aside
+        self._records = {record.id: record for record in found.records}
+        self._counter.set_count(max(self._counter.get(), found.next_id))
+
+    def claim(self) -> ClaimRecord:
+        """Claims nothing that another driver would see."""
+        _log.warning(
+            "%s: the store 'standalone' has no fence: nothing keeps a second driver from this location",
+            self._storage.location,
+        )
+        claim = self._next_claim(str(uuid.uuid4()))
+        self._claimed(claim)
+        return claim
+
+    def add(self, make_record: Callable[[int, str], CheckpointRecord]) -> CheckpointRecord:
+        """Takes the record. The checkpoint has been there since its `_metadata` was written."""
+        self._check_open()
+        record = make_record(self._counter.get(), str(uuid.uuid4()))
+        self._took(record)
+        return record
+
+    def settle(self) -> None:
+        """There is nothing to settle."""
+        self._check_open()
+
+    def check_owner(self) -> None:
+        """Nobody can take over."""
+        self._check_open()
+
+    def _drop(self, record: Record) -> None:
+        if isinstance(record, CheckpointRecord):
+            self._storage.delete(f"ckpt/{record.metadata.path}")

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spark_ckpt.completed import (
+    CheckpointRecord,
+    CompletedCheckpointStore,
+    FilesystemCompletedCheckpointStore,
+    Scan,
+    StandaloneCompletedCheckpointStore,
+    decode_record,
+    encode_record,
+)
+from spark_ckpt.errors import DamagedCheckpointError, LogInTheWayError
+from spark_ckpt.storage import LocalStorage
+from tests.completed.contract import CompletedCheckpointStoreContract
+from tests.completed.making import add, owner, record
+from tests.storage.test_remote import NoClock
+
+
+class TestStandaloneStore(CompletedCheckpointStoreContract):
+    """A record in the place of each `_metadata`: what is read from real ones is in tests/coordinator/test_scan.py."""
+
+    @pytest.fixture(autouse=True)
+    def _location(self, tmp_path: Path) -> None:
+        self.storage = LocalStorage(tmp_path)
+
+    def open_store(self, name: str = "a") -> CompletedCheckpointStore:
+        return StandaloneCompletedCheckpointStore(self.storage, self.scan, owner(name), NoClock())
+
+    def add(self, store: CompletedCheckpointStore, version: int) -> CheckpointRecord:
+        added = add(store, version)
+        self.storage.write_atomic(f"ckpt/{added.metadata.path}", encode_record(added))
+        return added
+
+    def scan(self) -> Scan:
+        records = tuple(self.records())
+        return Scan(records, next_id=1 + max((record.id for record in records), default=0))
+
+    def records(self) -> Iterator[CheckpointRecord]:
+        for checkpoint_id in sorted(int(entry.name[4:]) for entry in self.storage.list("ckpt")):
+            name = f"ckpt/chk-{checkpoint_id}/_metadata"
+            if self.storage.exists(name):
+                found = decode_record(self.storage.read(name), name, checkpoint_id)
+                assert isinstance(found, CheckpointRecord)
+                yield found
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    return LocalStorage(tmp_path)
+
+
+def test_says_that_it_has_no_fence(storage: LocalStorage, caplog: pytest.LogCaptureFixture) -> None:
+    store = StandaloneCompletedCheckpointStore(storage, Scan, owner())
+    store.recover()
+    with caplog.at_level(logging.WARNING):
+        store.claim()
+    assert "has no fence" in caplog.text
+    assert storage.location in caplog.text
+    assert not store.fences
+    assert FilesystemCompletedCheckpointStore.fences
+
+
+def test_what_is_damaged_is_left_aside_and_reported(storage: LocalStorage, caplog: pytest.LogCaptureFixture) -> None:
+    damaged = DamagedCheckpointError("chk-7/_metadata", 7, "cut off", None, "")
+    whole = replace(record(4, 3), generation=0)
+    store = StandaloneCompletedCheckpointStore(storage, lambda: Scan((whole,), (damaged,), 8), owner(), NoClock())
+    with caplog.at_level(logging.WARNING):
+        store.recover()
+    assert store.all() == [whole]
+    assert store.set_aside == (damaged,)
+    assert "chk-7/_metadata: cut off" in caplog.text
+    store.claim()
+    assert add(store, 4).id == 9  # the numbers of damaged ones are not used again
+
+
+def test_a_log_of_another_store_is_not_left_to_age(storage: LocalStorage) -> None:
+    log = FilesystemCompletedCheckpointStore(storage, owner(), clock=NoClock())
+    log.recover()
+    log.claim()
+    with pytest.raises(LogInTheWayError, match="1 records of completed checkpoints") as caught:
+        StandaloneCompletedCheckpointStore(storage, Scan, owner()).recover()
+    assert caught.value.path == storage.describe("ckpt/completed")
