@@ -5,11 +5,10 @@ A path that is relative to the directory of `_metadata` stays as it is, and is r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from spark_ckpt.metadata.errors import NothingToRelocateError, PathPrefixError
 from spark_ckpt.metadata.handles import (
@@ -20,6 +19,7 @@ from spark_ckpt.metadata.handles import (
 )
 from spark_ckpt.metadata.model import CheckpointMetadata
 from spark_ckpt.metadata.parts import parts_of, with_parts
+from spark_ckpt.metadata.places import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def relocate(metadata: CheckpointMetadata, old_prefix: str, new_prefix: str) -> 
     left_alone: list[str] = []
 
     def moved(path: str) -> str:
-        place = _Place.of(path)
+        place = Place.of(path)
         if place is None or not old.holds(place):
             left_alone.append(path)
             return path
@@ -80,7 +80,7 @@ def relocate(metadata: CheckpointMetadata, old_prefix: str, new_prefix: str) -> 
     result = with_parts(metadata, _on_paths(moved))
     relative = tuple(relative_paths(metadata))
     if not rewritten:
-        places = {place for path in left_alone if (place := _Place.of(path))}
+        places = {place for path in left_alone if (place := Place.of(path))}
         schemes = tuple(sorted({p.scheme for p in places if old._replace(scheme=p.scheme).holds(p)}))
         raise NothingToRelocateError(old_prefix, _directories(places), schemes, len(relative))
     return Relocation(result, tuple(rewritten), tuple(left_alone), relative)
@@ -99,48 +99,13 @@ def _on_paths(change: Callable[[str], str]) -> Callable[[Any], Any]:
     return on_paths
 
 
-_ABSOLUTE = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)?", re.DOTALL)
-
-
-class _Place(NamedTuple):
-    """What an absolute path names, however it is spelled."""
-
-    scheme: str
-    authority: str
-    components: tuple[str, ...]
-
-    @classmethod
-    def of(cls, path: str) -> _Place | None:
-        """The place, or None if the path is not absolute."""
-        match = _ABSOLUTE.fullmatch(path)
-        if match is None or not (match[2] or match[3]):
-            return None
-        components: list[str] = []
-        for component in (match[3] or "").split("/"):
-            if component == "..":
-                del components[-1:]
-            elif component not in ("", "."):
-                components.append(component)
-        scheme = (match[1] or "").lower()
-        authority = "" if scheme == "file" else match[2] or ""
-        return cls(scheme or "file", authority, tuple(components))
-
-    def holds(self, other: _Place) -> bool:
-        """Whether the other place is this one, or lies below it."""
-        return self[:2] == other[:2] and self.components == other.components[: len(self.components)]
-
-    def __str__(self) -> str:
-        path = "/".join(("", *self.components))
-        return path or "/" if self.scheme == "file" else f"{self.scheme}://{self.authority}{path}"
-
-
-def _prefix(text: str) -> _Place:
-    if (place := _Place.of(text)) is None:
+def _prefix(text: str) -> Place:
+    if (place := Place.of(text)) is None:
         raise PathPrefixError(text)
     return place
 
 
-def _directories(places: Iterable[_Place]) -> tuple[str, ...]:
+def _directories(places: Iterable[Place]) -> tuple[str, ...]:
     """For each file system, the deepest directory that all of its places lie in."""
     deepest: dict[tuple[str, str], tuple[str, ...]] = {}
     for place in places:
@@ -148,4 +113,4 @@ def _directories(places: Iterable[_Place]) -> tuple[str, ...]:
         known = deepest.setdefault((place.scheme, place.authority), parent)
         common = takewhile(lambda pair: pair[0] == pair[1], zip(known, parent, strict=False))
         deepest[place.scheme, place.authority] = tuple(component for component, _ in common)
-    return tuple(sorted(str(_Place(*system, components)) for system, components in deepest.items()))
+    return tuple(sorted(str(Place(*system, components)) for system, components in deepest.items()))
