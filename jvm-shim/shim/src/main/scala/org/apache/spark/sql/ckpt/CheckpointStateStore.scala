@@ -145,18 +145,3 @@ private[ckpt] final class CheckpointStateStore(
 
   override def toString: String = s"CheckpointStateStore[${provider.stateStoreId}, version $version]"
 }
-
-/**
- * A batch that counts.
- *
- * @param stateId     the id of the state it led to; that of another attempt, if another one counts
- * @param baseStateId the id of the state it started from, empty at version 0
- */
-private[ckpt] final case class CommittedBatch(
-    version: Long,
-    stateId: String,
-    baseStateId: String,
-    rows: Long,
-    deltaBytes: Long,
-    snapshotMillis: Long,
-    acknowledgeMillis: Long)

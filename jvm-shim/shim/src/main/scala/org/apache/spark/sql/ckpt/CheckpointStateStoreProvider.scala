@@ -12,12 +12,11 @@ package org.apache.spark.sql.ckpt
 
 import java.util.UUID
 
-import scala.collection.mutable.ArrayBuffer
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.TaskContext
-import org.apache.spark.executor.CommitDeniedException
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
@@ -37,7 +36,7 @@ import org.apache.spark.sql.types.StructType
  * still be running. Opening, committing and discarding hold this object's lock; reads and writes of rows hold none, and
  * are fenced by `epoch`.
  */
-class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
+class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore with Logging {
   import CheckpointStateStoreProvider._
 
   CheckpointDriver.onProviderConstructed()
@@ -47,6 +46,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
   private var hadoopConf: Configuration = _
   private var schemas = Map.empty[String, FamilySchema]
   private var job: StoreJob = _
+  private var messages: CommitMessages = _
   private var files: StateFiles = _
   private var bases: BaseSnapshots = _
   private var ackThreshold = 0L
@@ -61,6 +61,9 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
 
   /** The committed version while the version before it is open once more, and the id of its state. */
   private var aside: Option[(SetAsideChanges, String)] = None
+
+  /** What was loaded since the last batch that counts. */
+  private var restored = RestoreCost.Nothing
 
   /** Moves on whenever a store that was handed out before must not be used any more. */
   @volatile private[ckpt] var epoch = 0L
@@ -85,7 +88,12 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
     schemas = Map(StateStore.DEFAULT_COL_FAMILY_NAME -> new FamilySchema(
       StateStore.DEFAULT_COL_FAMILY_NAME, keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey))
     job = StoreJob.of(stateStoreId, hadoopConf.get(StreamExecution.RUN_ID_KEY), settings, hadoopConf)
-    if (job.isInstanceOf[StandaloneJob]) CheckpointDriver.ensureStartedForStore(settings)
+    job match {
+      case query: QueryJob => LoadedStores.here.add(query.runId, this)
+      case _: StandaloneJob => CheckpointDriver.ensureStartedForStore(settings)
+      case _: ReaderJob =>
+    }
+    messages = new CommitMessages(job)
     files = new StateFiles(job.ckptDirectory, hadoopConf)
     bases = new BaseSnapshots(files, ackThreshold)
     // The `statestore` data source finds the partitions of a query by the folders that its stores have.
@@ -144,13 +152,15 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
       case Some(found) if held.contains(found.stateId) && sameLayout(found) =>
       case Some(found) => reload(version, found)
     }
-    if (backend.foldedVersion != version) {
-      takeBack()
-      backend.fold()
-      foldedId = committedId.getOrElse("")
-      committedId = None
-      epoch += 1
-    }
+    if (backend.foldedVersion != version) fold()
+  }
+
+  private def fold(): Unit = {
+    takeBack()
+    backend.fold()
+    foldedId = committedId.getOrElse("")
+    committedId = None
+    epoch += 1
   }
 
   private def heldId(version: Long): Option[String] =
@@ -194,25 +204,25 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
     aside = None
     val numbering = new KeyGroupNumbering(found.factors)
     backend = new HashMapStateBackend(numbering.maxParallelism)
-    val segments = ArrayBuffer.empty[StateSegment]
+    val segments = new OpenSegments(found, files)
     try {
-      found.segments.foreach(segment => segments += segment.open(files))
-      backend.restore(version, found.rows, segments.toSeq, RestoreFilter.range(0, numbering.maxParallelism - 1))
+      backend.restore(version, found.rows, segments.open(), RestoreFilter.range(0, numbering.maxParallelism - 1))
     } catch {
       case e: OutOfMemoryError => throw QueryExecutionErrors.notEnoughMemoryToLoadStore(storeId.toString, Name, e)
       case e: StateStreamCorruptException => throw unreadable(version, e)
       case e: java.io.IOException => throw unreadable(version, e)
     } finally {
-      segments.foreach(_.source.close())
+      segments.close()
     }
     schemas.values.foreach { schema =>
       backend.declareFamily(schema.spec(KeyGroupOfRow.of(numbering, found.operator, storeId.storeName, schema.name,
         schema.keySchema, found.stateFormatVersion, storeId.partitionId)))
     }
     foldedId = found.stateId
+    restored = RestoreCost(System.nanoTime() - start, segments.bytesRead, found.segments.size)
     if (version > 0) {
-      logInfo(s"loaded version $version of $storeId: ${found.segments.size} segments, ${backend.rowCount} rows, " +
-        s"${(System.nanoTime() - start) / 1000000} ms")
+      logInfo(s"loaded version $version of $storeId: ${restored.segments} segments, ${restored.bytes} bytes, " +
+        s"${backend.rowCount} rows, ${restored.nanos / 1000000} ms")
     }
   }
 
@@ -256,81 +266,64 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
   /** Sends the changes of the open batch to the coordinator and keeps them if they count. */
   private[ckpt] def commit(store: CheckpointStateStore, forceSnapshot: Boolean): CommittedBatch = synchronized {
     val version = store.version + 1
-    val start = System.nanoTime()
-    backend.commit()
     val stateId = UUID.randomUUID().toString.replace("-", "")
     val batch = try {
-      val delta = shipDelta()
-      if (forceSnapshot) bases.writeNow(backend.snapshotBase(), foldedId)
-      // The ack of a version that has committed before is likely not to count, and what comes with it is dropped.
-      val base = if (aside.isEmpty) bases.take() else None
-      val snapshotNanos = System.nanoTime() - start
-      val reply = CoordinatorClient.ask(ack(version, stateId, delta, base, snapshotNanos), timeoutSeconds).json
+      val shipment = prepare(version, forceSnapshot)
+      val asked = System.nanoTime()
+      val ack = messages.ack(version, stateId, foldedId, backend, shipment)
+      val reply = CoordinatorClient.ask(ack, timeoutSeconds).json
       val counted = reply.path("ckpt_id").asText(stateId)
-      settle(reply.path("outcome").asText(), version, stateId, counted)
+      settle(reply.path("outcome").asText(), version, stateId, counted, reply.path("reason").asText("no reason was given"))
       if (reply.path("base_due").asBoolean(false)) startBase()
-      CommittedBatch(version, counted, foldedId, backend.rowCount, delta.info.bytes, snapshotNanos / 1000000,
-        (System.nanoTime() - start - snapshotNanos) / 1000000)
+      val cost = CommitCost(shipment.snapshotNanos, shipment.writeNanos, System.nanoTime() - asked,
+        shipment.delta.info.bytes, shipment.base.fold(0L)(_.segment.info.bytes))
+      CommittedBatch(version, counted, foldedId, backend.rowCount, cost, restored)
     } catch {
       case e: Throwable =>
         forgetCommit()
         throw e
     }
+    restored = RestoreCost.Nothing
     if (storeConf.commitValidationEnabled) StateStore.reportCommitToCoordinator(version, storeId, hadoopConf)
     batch
   }
 
-  private def shipDelta(): ShippedSegment =
-    if (backend.deltaSize <= ackThreshold) ShippedSegment.inline(backend.deltaBytes())
-    else {
-      var info: SegmentInfo = null
-      val name = files.write("delta")(out => info = backend.writeDelta(out))
-      ShippedSegment.inFile(info, name)
+  /** Takes the changes of the open batch; declines if it cannot. */
+  private def prepare(version: Long, forceSnapshot: Boolean): Shipment =
+    try {
+      val start = System.nanoTime()
+      backend.commit()
+      val inline = if (backend.deltaSize <= ackThreshold) Some(ShippedSegment.inline(backend.deltaBytes())) else None
+      val taken = System.nanoTime()
+      val delta = inline.getOrElse(ShippedSegment.inFile(files, "delta")(backend.writeDelta))
+      if (forceSnapshot) bases.writeNow(backend.snapshotBase(), foldedId)
+      // The ack of a version that has committed before is likely not to count, and what comes with it is dropped.
+      val base = if (aside.isEmpty) bases.take() else None
+      Shipment(delta, base, taken - start, System.nanoTime() - taken)
+    } catch {
+      case e: Throwable =>
+        decline(version, e)
+        throw e
     }
 
-  private def ack(
-      version: Long,
-      stateId: String,
-      delta: ShippedSegment,
-      base: Option[ReadyBase],
-      snapshotNanos: Long): Message = {
-    val header = job.header(version, job.batchOf(version - 1))
-    header
-      .put("ckpt_id", stateId)
-      .put("base_ckpt_id", if (foldedId.isEmpty) null else foldedId)
-      .put("rows", backend.rowCount)
-      .put("rows_updated", backend.rowsUpdated)
-      .put("rows_removed", backend.rowsRemoved)
-    StoreJob.putTask(header)
-    delta.describe(header.putObject("delta"), delta.info.entries)
-    base match {
-      case Some(ready) =>
-        ready.segment.describe(header.putObject("base"), ready.rows)
-          .put("version", ready.version)
-          .put("ckpt_id", ready.stateId)
-      case None => header.putNull("base")
+  /** A task that was killed has not failed: the driver tells its end itself. */
+  private def decline(version: Long, cause: Throwable): Unit = {
+    val context = TaskContext.get()
+    if (context == null || !context.isInterrupted()) {
+      try CoordinatorClient.tell(messages.decline(version, cause)) catch {
+        case NonFatal(e) => cause.addSuppressed(e)
+      }
     }
-    header.putObject("timings_us").put("snapshot", snapshotNanos / 1000)
-    val segments = delta +: base.map(_.segment).toSeq
-    Message("ack", header.toString, ShippedSegment.index(segments), ShippedSegment.payload(segments))
   }
 
   /** What an ack's outcome means for the version in memory (docs/protocol.md, section 1.3). */
-  private def settle(outcome: String, version: Long, stateId: String, counted: String): Unit = outcome match {
-    case "success" => keepCommit(stateId)
-    case "duplicate" if counted == stateId => keepCommit(stateId)
-    case "duplicate" => forgetCommit()
-    case "denied" =>
-      val context = TaskContext.get()
-      throw new CommitDeniedException(
-        s"another attempt of this task commits version $version of $storeId",
-        if (context == null) -1 else context.stageId(),
-        storeId.partitionId,
-        if (context == null) 0 else context.attemptNumber())
-    case other =>
-      throw new CheckpointFailure("CheckpointDiscardedError",
-        s"the checkpoint for version $version of $storeId was given up ($other)")
-  }
+  private def settle(outcome: String, version: Long, stateId: String, counted: String, reason: => String): Unit =
+    outcome match {
+      case "success" => keepCommit(stateId)
+      case "duplicate" if counted == stateId => keepCommit(stateId)
+      case "duplicate" => forgetCommit()
+      case refusal => throw messages.refused(refusal, version, reason)
+    }
 
   private def keepCommit(stateId: String): Unit = {
     committedId = Some(stateId)
@@ -349,23 +342,51 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
   private def startBase(): Unit =
     if (bases.isIdle) bases.start(backend.snapshotBase(), foldedId)
 
-  override def close(): Unit = synchronized {
-    if (bases != null) bases.forget()
+  // ---- freeing ----
+
+  /**
+   * Frees what nothing needs any more (docs/protocol.md, section 1.4). No task of the run that may still count reads what
+   * is freed here; a store that is asked for it all the same loads it again.
+   */
+  override def notified(notification: Notification): Unit = synchronized {
+    val version = notification.version
+    if (backend != null) notification.event match {
+      // Another executor has gone on with this partition.
+      case Notification.Complete if backend.version < version - 1 => release()
+      case Notification.Complete if backend.version == version - 1 && committedId.isDefined => fold()
+      case Notification.Aborted if backend.foldedVersion == version - 1 => forgetAborted()
+      case Notification.Ended => release()
+      case _ =>
+    }
+  }
+
+  /** A batch that is open stays: it is the next attempt's. */
+  private def forgetAborted(): Unit = {
+    aside = None
+    if (committedId.isDefined) {
+      committedId = None
+      backend.undoCommit()
+      epoch += 1
+    }
+  }
+
+  private def release(): Unit = {
+    bases.forget()
     backend = null
     epoch += 1
   }
 
+  override def close(): Unit = synchronized {
+    if (bases != null) release()
+  }
+
   // ---- metrics ----
 
-  override def supportedCustomMetrics: Seq[StateStoreCustomMetric] = Metrics.all
+  override def supportedCustomMetrics: Seq[StateStoreCustomMetric] = StoreMetrics.all
 
   private[ckpt] def metrics(batch: Option[CommittedBatch], forced: Boolean): StateStoreMetrics = synchronized {
     val rows = batch.map(_.rows).getOrElse(if (backend == null) 0L else backend.rowCount)
-    StateStoreMetrics(rows, if (backend == null) 0L else backend.memoryBytes, Map(
-      Metrics.DeltaBytes -> batch.fold(0L)(_.deltaBytes),
-      Metrics.SnapshotTime -> batch.fold(0L)(_.snapshotMillis),
-      Metrics.AcknowledgeTime -> batch.fold(0L)(_.acknowledgeMillis),
-      Metrics.ForcedSnapshots -> (if (forced) 1L else 0L)))
+    StateStoreMetrics(rows, if (backend == null) 0L else backend.memoryBytes, StoreMetrics.of(batch, forced))
   }
 
   override def toString: String = s"CheckpointStateStoreProvider[$storeId]"
@@ -373,17 +394,4 @@ class CheckpointStateStoreProvider extends StateStoreProvider with Logging {
 
 private[ckpt] object CheckpointStateStoreProvider {
   val Name = "CheckpointStateStoreProvider"
-
-  private[ckpt] object Metrics {
-    val DeltaBytes: StateStoreCustomMetric =
-      StateStoreCustomSizeMetric("ckptDeltaBytes", "checkpoint: bytes of the changes of the batch")
-    val SnapshotTime: StateStoreCustomMetric =
-      StateStoreCustomTimingMetric("ckptSnapshotTimeMs", "checkpoint: time to write the changes as a delta")
-    val AcknowledgeTime: StateStoreCustomMetric =
-      StateStoreCustomTimingMetric("ckptAcknowledgeTimeMs", "checkpoint: time until the coordinator answered")
-    val ForcedSnapshots: StateStoreCustomMetric =
-      StateStoreCustomSumMetric("forceSnapshotCount", "number of stores that had forced snapshot")
-
-    val all: Seq[StateStoreCustomMetric] = Seq(DeltaBytes, SnapshotTime, AcknowledgeTime, ForcedSnapshots)
-  }
 }

@@ -16,7 +16,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 /**
  * A request or a reply between executors, the driver's endpoint and the Python side process (docs/protocol.md, section 1).
  *
- * @param kind    what is asked; in replies `ok` or `error`
+ * @param kind    what is asked; in replies `ok` or `error`; `notify` where nothing was asked
  * @param header  the small fields, a JSON object
  * @param index   key groups and offsets, fixed-width little-endian integers
  * @param payload state bytes
@@ -42,6 +42,7 @@ private[ckpt] object Message {
   val NoBytes: Array[Byte] = Array.emptyByteArray
   val Ok = "ok"
   val Error = "error"
+  val Notify = "notify"
 
   val mapper = new ObjectMapper()
 

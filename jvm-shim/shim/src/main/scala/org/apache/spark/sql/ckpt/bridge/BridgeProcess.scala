@@ -33,13 +33,13 @@ private[bridge] final case class Numbered(id: Long, message: Message)
  * One life of the Python side process: its pipes, and the three threads that serve them. It knows nothing of what the
  * messages mean and does not come back after it ended; [[PythonBridge]] starts another.
  *
- * @param command the command line
- * @param onReply called on the reader thread, for every reply
- * @param onEnd   called once, on the reader thread, when the process has closed its output
+ * @param command   the command line
+ * @param onMessage called on the reader thread, for every reply and notification
+ * @param onEnd     called once, on the reader thread, when the process has closed its output
  */
 private[bridge] final class BridgeProcess(
     command: Seq[String],
-    onReply: Numbered => Unit,
+    onMessage: Numbered => Unit,
     onEnd: BridgeProcess => Unit)
     extends Logging {
 
@@ -58,7 +58,7 @@ private[bridge] final class BridgeProcess(
             "spark.sql.streaming.stateStore.ckpt.python to a Python that has spark-ckpt installed", e)
     }
 
-  private val reader = daemon("reader")(readReplies())
+  private val reader = daemon("reader")(readMessages())
   private val writer = daemon("writer")(writeMessages())
   private val logReader = daemon("log")(readLog())
   Seq(reader, writer, logReader).foreach(_.start())
@@ -139,14 +139,14 @@ private[bridge] final class BridgeProcess(
     }
   }
 
-  private def readReplies(): Unit = {
+  private def readMessages(): Unit = {
     val allocator = ArrowUtils.rootAllocator.newChildAllocator("spark-ckpt-bridge-reader", 0, Long.MaxValue)
     try {
       val stream = new ArrowStreamReader(process.getInputStream, allocator)
       try {
         val root = stream.getVectorSchemaRoot
         while (stream.loadNextBatch()) {
-          rows(root).foreach(onReply)
+          rows(root).foreach(onMessage)
         }
       } finally {
         stream.close(false)

@@ -25,8 +25,10 @@ import org.apache.spark.sql.ckpt.{BridgeFailure, Message}
  *
  * @param python       the Python executable
  * @param sparkVersion told to the side process at its start
+ * @param onNotify     called on the reader thread, for every notification; must not block
  */
-private[ckpt] final class PythonBridge(python: String, sparkVersion: String) extends Logging {
+private[ckpt] final class PythonBridge(python: String, sparkVersion: String, onNotify: Message => Unit)
+    extends Logging {
   import PythonBridge._
 
   private val waiting = new ConcurrentHashMap[Long, Promise[Message]]()
@@ -77,12 +79,15 @@ private[ckpt] final class PythonBridge(python: String, sparkVersion: String) ext
   }
 
   private def ensureProcess(): Unit = if (process == null) {
-    process = new BridgeProcess(Seq(python, "-m", "spark_ckpt.bridge"), onReply, onEnd)
+    process = new BridgeProcess(Seq(python, "-m", "spark_ckpt.bridge"), onMessage, onEnd)
     logInfo(s"started the Python side process ${process.pid}: $python -m spark_ckpt.bridge")
     val start = Message.newHeader()
     start.put("protocol", ProtocolVersion).put("spark_version", sparkVersion).put("pid", ProcessHandle.current().pid())
     process.send(Numbered(StartId, Message("start", start.toString)))
   }
+
+  private def onMessage(received: Numbered): Unit =
+    if (received.message.kind == Message.Notify) onNotify(received.message) else onReply(received)
 
   private def onReply(reply: Numbered): Unit = {
     val promise = lock.synchronized {

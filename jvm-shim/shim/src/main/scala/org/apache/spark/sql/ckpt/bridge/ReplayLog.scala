@@ -14,7 +14,7 @@ import scala.collection.mutable
 
 /**
  * What a side process that starts anew must be told again: the last `trigger` of each open job and the acks since, until
- * their checkpoint is complete (docs/protocol.md, section 1.4). Not thread-safe: [[PythonBridge]] guards it.
+ * their checkpoint is complete (docs/protocol.md, section 1.5). Not thread-safe: [[PythonBridge]] guards it.
  */
 private[bridge] final class ReplayLog {
   private final class Job(val trigger: Numbered) {
@@ -26,7 +26,7 @@ private[bridge] final class ReplayLog {
   /** Takes note of a request that was sent. */
   def sent(request: Numbered): Unit = request.message.kind match {
     case "trigger" => jobs(jobOf(request)) = new Job(request)
-    case "ack" | "task_failed" => jobs.get(jobOf(request)).foreach(_.acks += request)
+    case "ack" | "decline" | "task_failed" => jobs.get(jobOf(request)).foreach(_.acks += request)
     case "close" => jobs.remove(jobOf(request))
     case _ =>
   }

@@ -54,8 +54,9 @@ private[ckpt] object CheckpointDriver extends Logging {
 
   private def ensureStarted(context: SparkContext, settings: Map[String, String]): Unit = synchronized {
     if (!running.exists(_.context eq context)) {
-      val bridge = new PythonBridge(pythonExecutable(context, settings), context.version)
-      val endpoint = new CheckpointEndpoint(context.env.rpcEnv, bridge, () => session)
+      val executors = new RegisteredExecutors
+      val bridge = new PythonBridge(pythonExecutable(context, settings), context.version, executors.tell)
+      val endpoint = new CheckpointEndpoint(context.env.rpcEnv, bridge, executors, () => session)
       context.env.rpcEnv.setupEndpoint(CheckpointEndpoint.Name, endpoint)
       context.addSparkListener(new TaskEndListener(endpoint))
       running = Some(new Running(context, endpoint))
@@ -72,6 +73,7 @@ private[ckpt] object CheckpointDriver extends Logging {
     thread.start()
   }
 
+  /** The application ends: queries that are active now are suspended. */
   def stop(endpoint: CheckpointEndpoint): Unit = {
     synchronized {
       if (running.exists(_.endpoint eq endpoint)) {
@@ -79,6 +81,7 @@ private[ckpt] object CheckpointDriver extends Logging {
         session = None
       }
     }
+    endpoint.suspendAll()
     endpoint.bridge.close()
   }
 

@@ -14,26 +14,30 @@ import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.concurrent.{ExecutionContext, Future}
+import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Success}
 
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.rpc.{IsolatedThreadSafeRpcEndpoint, RpcCallContext, RpcEnv}
-import org.apache.spark.sql.ckpt.Message
+import org.apache.spark.rpc.{IsolatedThreadSafeRpcEndpoint, RpcCallContext, RpcEndpointRef, RpcEnv}
+import org.apache.spark.sql.ckpt.{Message, Notification}
 import org.apache.spark.sql.ckpt.bridge.PythonBridge
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.util.ThreadUtils
 
 /**
  * The driver's end of the messages of tasks. It passes them on to the side process and decides nothing; it adds what
  * only the driver knows (the running batch's plan, the end of tasks and queries).
  *
- * @param session a session of the queries' shared state; changes as sessions come and go
+ * @param executors that hear what the side process sends unasked
+ * @param session   a session of the queries' shared state; changes as sessions come and go
  */
 private[ckpt] final class CheckpointEndpoint(
     override val rpcEnv: RpcEnv,
     val bridge: PythonBridge,
+    executors: RegisteredExecutors,
     session: () => Option[SparkSession])
     extends IsolatedThreadSafeRpcEndpoint
     with Logging {
@@ -42,11 +46,19 @@ private[ckpt] final class CheckpointEndpoint(
     val known = new KnownStates
     @volatile var batchId: Long = -1
     @volatile var triggered: Future[Message] = _
+    @volatile var execution: Option[StreamExecution] = None
   }
 
   private val jobs = new ConcurrentHashMap[String, Job]()
   private val jobOfStage = new ConcurrentHashMap[Int, String]()
   private implicit val inReaderThread: ExecutionContext = ThreadUtils.sameThread
+
+  override def receive: PartialFunction[Any, Unit] = {
+    case (CheckpointEndpoint.Register, executorId: String, endpoint: RpcEndpointRef) =>
+      executors.add(executorId, endpoint)
+    case (kind: String, header: String, index: Array[Byte], payload: Array[Byte]) =>
+      tell(Message(kind, header, index, payload))
+  }
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
     case (kind: String, header: String, index: Array[Byte], payload: Array[Byte]) =>
@@ -101,6 +113,7 @@ private[ckpt] final class CheckpointEndpoint(
       val execution = session().flatMap(RunningBatch.find(_, UUID.fromString(queryId)))
         .filter(_.runId.toString == job.id)
         .getOrElse(throw RunningBatch.noSuchQuery(queryId, job.id))
+      job.execution = Some(execution)
       RunningBatch.trigger(execution, batchId).map(_.toString)
     }
 
@@ -137,10 +150,24 @@ private[ckpt] final class CheckpointEndpoint(
 
   def stageCompleted(stageId: Int): Unit = jobOfStage.remove(stageId)
 
-  def queryEnded(runId: String, status: String): Unit =
-    if (jobs.remove(runId) != null) {
-      tell(Message("close", Message.newHeader().put("job", runId).put("status", status).toString))
+  def executorRemoved(executorId: String): Unit = executors.remove(executorId)
+
+  def queryEnded(runId: String, failed: Boolean): Unit =
+    Option(jobs.remove(runId)).foreach { job =>
+      close(runId, QueryStatus.of(failed, job.execution))
+      val header = Message.newHeader().put("job", runId).put("event", Notification.Ended).putNull("version")
+      executors.tell(Message(Message.Notify, header.toString))
     }
+
+  /** The driver ends while queries are active. */
+  def suspendAll(): Unit =
+    jobs.keySet.asScala.foreach { job =>
+      jobs.remove(job)
+      close(job, QueryStatus.Suspended)
+    }
+
+  private def close(job: String, status: String): Unit =
+    tell(Message("close", Message.newHeader().put("job", job).put("status", status).toString))
 
   private def tell(message: Message): Unit = bridge.send(message).onComplete {
     case Success(reply) if reply.isError => logWarning(s"${message.kind} was answered with ${reply.header}")
@@ -154,4 +181,7 @@ private[ckpt] final class CheckpointEndpoint(
 
 private[ckpt] object CheckpointEndpoint {
   val Name = "spark-ckpt"
+
+  /** First element of the message by which an executor asks for notifications. */
+  val Register = "register"
 }

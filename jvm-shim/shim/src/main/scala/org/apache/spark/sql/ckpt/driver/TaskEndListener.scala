@@ -11,10 +11,10 @@
 package org.apache.spark.sql.ckpt.driver
 
 import org.apache.spark.Success
-import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent, SparkListenerStageCompleted, SparkListenerTaskEnd}
+import org.apache.spark.scheduler._
 import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
 
-/** Tells the coordinator of task attempts that failed and of queries that ended. */
+/** Tells the coordinator of task attempts that failed and of queries that ended, and the endpoint of lost executors. */
 private[driver] final class TaskEndListener(endpoint: CheckpointEndpoint) extends SparkListener {
 
   override def onTaskEnd(event: SparkListenerTaskEnd): Unit =
@@ -27,10 +27,12 @@ private[driver] final class TaskEndListener(endpoint: CheckpointEndpoint) extend
     if (event.stageInfo.failureReason.isEmpty) endpoint.stageCompleted(event.stageInfo.stageId)
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case ended: QueryTerminatedEvent =>
-      endpoint.queryEnded(ended.runId.toString, if (ended.exception.isDefined) "failed" else "finished")
+    case ended: QueryTerminatedEvent => endpoint.queryEnded(ended.runId.toString, ended.exception.isDefined)
     case _ =>
   }
+
+  override def onExecutorRemoved(event: SparkListenerExecutorRemoved): Unit =
+    endpoint.executorRemoved(event.executorId)
 
   override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit = CheckpointDriver.stop(endpoint)
 }

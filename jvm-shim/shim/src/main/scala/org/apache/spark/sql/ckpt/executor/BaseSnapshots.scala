@@ -78,11 +78,7 @@ private[ckpt] final class BaseSnapshots(files: StateFiles, ackThreshold: Long) e
   private def write(snapshot: BaseSnapshot, stateId: String): ReadyBase = {
     val segment =
       if (snapshot.rawBytes <= ackThreshold) ShippedSegment.inline(snapshot.toBytes())
-      else {
-        var info: org.apache.spark.sql.ckpt.backend.SegmentInfo = null
-        val name = files.write("base")(out => info = snapshot.write(out))
-        ShippedSegment.inFile(info, name)
-      }
+      else ShippedSegment.inFile(files, "base")(snapshot.write)
     ReadyBase(snapshot.version, stateId, snapshot.rows, segment)
   }
 }

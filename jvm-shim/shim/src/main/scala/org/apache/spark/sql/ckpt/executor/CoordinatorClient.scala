@@ -34,13 +34,21 @@ private[ckpt] object CoordinatorClient {
     Message.fromTuple(reply).orThrow()
   }
 
+  /** Tells without waiting, and without knowing whether it arrives. */
+  def tell(message: Message): Unit = endpoint().send(message.toTuple)
+
+  /** The first use in an executor also asks the driver for notifications. */
   private def endpoint(): RpcEndpointRef = synchronized {
     val env = SparkEnv.get
     if (env == null) {
       throw new CheckpointFailure("NoSparkError", "a state store of spark-ckpt needs a running Spark application")
     }
     if (cached == null || (cached._1 ne env)) {
-      cached = (env, RpcUtils.makeDriverRef(CheckpointEndpoint.Name, env.conf, env.rpcEnv))
+      val driver = RpcUtils.makeDriverRef(CheckpointEndpoint.Name, env.conf, env.rpcEnv)
+      val own = env.rpcEnv.setupEndpoint(
+        NotificationEndpoint.Name, new NotificationEndpoint(env.rpcEnv, LoadedStores.here))
+      driver.send((CheckpointEndpoint.Register, env.executorId, own))
+      cached = (env, driver)
     }
     cached._2
   }

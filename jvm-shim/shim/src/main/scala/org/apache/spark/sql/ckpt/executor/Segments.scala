@@ -10,6 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import java.io.OutputStream
 import java.nio.{ByteBuffer, ByteOrder}
 
 import com.fasterxml.jackson.databind.node.ObjectNode
@@ -37,7 +38,16 @@ private[ckpt] final case class ShippedSegment(info: SegmentInfo, path: Option[St
 private[ckpt] object ShippedSegment {
   def inline(segment: SegmentBytes): ShippedSegment = ShippedSegment(segment.info, None, segment.bytes)
 
-  def inFile(info: SegmentInfo, path: String): ShippedSegment = ShippedSegment(info, Some(path), Message.NoBytes)
+  /**
+   * Writes a segment to a file of its own.
+   *
+   * @param kind the first part of its name
+   */
+  def inFile(files: StateFiles, kind: String)(write: OutputStream => SegmentInfo): ShippedSegment = {
+    var info: SegmentInfo = null
+    val name = files.write(kind)(out => info = write(out))
+    ShippedSegment(info, Some(name), Message.NoBytes)
+  }
 
   /** Key groups (uint32) then offsets (int64) of every segment, little-endian (docs/protocol.md, section 1.2). */
   def index(segments: Seq[ShippedSegment]): Array[Byte] = {

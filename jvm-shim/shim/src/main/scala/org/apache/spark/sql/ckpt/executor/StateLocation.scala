@@ -10,8 +10,10 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import java.io.Closeable
 import java.nio.{ByteBuffer, ByteOrder}
 
+import scala.collection.mutable.ArrayBuffer
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.FSDataInputStream
@@ -70,6 +72,36 @@ private[ckpt] object StateLocation {
       Option(header.get("state_format_version")).filter(_.isInt).map(_.asInt()),
       header.path("rows").asLong(0),
       segments)
+  }
+}
+
+/** The segments of a location while they are read, and how much has been read of them. */
+private[ckpt] final class OpenSegments(location: StateLocation, files: StateFiles) extends Closeable {
+  private val sources = ArrayBuffer.empty[ByteSource]
+  private var bytes = 0L
+
+  def bytesRead: Long = bytes
+
+  /** Opens them; also after an error, what is open is closed by `close`. */
+  def open(): Seq[StateSegment] = location.segments.map { segment =>
+    val opened = segment.open(files)
+    sources += opened.source
+    opened.copy(source = new Counted(opened.source))
+  }
+
+  override def close(): Unit = sources.foreach(_.close())
+
+  private final class Counted(source: ByteSource) extends ByteSource {
+    override def name: String = source.name
+
+    override def length: Long = source.length
+
+    override def readFully(position: Long, buffer: Array[Byte], from: Int, count: Int): Unit = {
+      source.readFully(position, buffer, from, count)
+      bytes += count
+    }
+
+    override def close(): Unit = source.close()
   }
 }
 

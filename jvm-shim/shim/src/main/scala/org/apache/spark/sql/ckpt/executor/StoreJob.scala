@@ -42,7 +42,7 @@ private[ckpt] sealed abstract class StoreJob(val id: StateStoreId, val ckptDirec
 }
 
 /** The stores of a streaming query: one job is one run of it. */
-private[ckpt] final class QueryJob(id: StateStoreId, runId: String, queryId: String)
+private[ckpt] final class QueryJob(id: StateStoreId, val runId: String, queryId: String)
     extends StoreJob(id, StoreJob.directoryOfQuery(id)) {
 
   override def header(version: Long, batchId: Long): ObjectNode =

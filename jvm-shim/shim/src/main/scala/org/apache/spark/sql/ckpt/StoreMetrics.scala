@@ -1,0 +1,97 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import java.util.concurrent.TimeUnit.NANOSECONDS
+
+import org.apache.spark.sql.execution.streaming.state._
+
+/**
+ * A batch that counts.
+ *
+ * @param stateId     the id of the state it led to; that of another attempt, if another one counts
+ * @param baseStateId the id of the state it started from, empty at version 0
+ */
+private[ckpt] final case class CommittedBatch(
+    version: Long,
+    stateId: String,
+    baseStateId: String,
+    rows: Long,
+    commit: CommitCost,
+    restore: RestoreCost)
+
+/**
+ * What committing has cost.
+ *
+ * @param snapshotNanos    to take the changes of the batch; with `ackThreshold` or less of them, as bytes to be sent
+ * @param writeNanos       to write what is a file of its own
+ * @param acknowledgeNanos from sending the ack until it was answered
+ */
+private[ckpt] final case class CommitCost(
+    snapshotNanos: Long,
+    writeNanos: Long,
+    acknowledgeNanos: Long,
+    deltaBytes: Long,
+    baseBytes: Long)
+
+/**
+ * What loading has cost.
+ *
+ * @param bytes    that were read, of files or of what came with the answer
+ * @param segments bases and deltas
+ */
+private[ckpt] final case class RestoreCost(nanos: Long, bytes: Long, segments: Long)
+
+private[ckpt] object RestoreCost {
+  val Nothing: RestoreCost = RestoreCost(0, 0, 0)
+}
+
+/** The custom metrics of a store, which a query's progress has per operator (docs/metrics.md). */
+private[ckpt] object StoreMetrics {
+  private val snapshotTime = time("ckptSnapshotTimeMs", "time to take the changes of the batch")
+  private val writeTime = time("ckptWriteTimeMs", "time to write files in the task")
+  private val acknowledgeTime = time("ckptAcknowledgeTimeMs", "time until the coordinator answered")
+  private val deltaBytes = size("ckptDeltaBytes", "bytes of the changes of the batch")
+  private val baseBytes = size("ckptBaseBytes", "bytes of bases that went with the batch")
+  private val restoreTime = time("ckptRestoreTimeMs", "time to load state for the batch")
+  private val restoredBytes = size("ckptRestoredBytes", "bytes loaded for the batch")
+  private val restoredSegments: StateStoreCustomMetric =
+    StateStoreCustomSumMetric("ckptRestoredSegments", "checkpoint: bases and deltas loaded for the batch")
+
+  // Spark's own name for it.
+  private val forcedSnapshots: StateStoreCustomMetric =
+    StateStoreCustomSumMetric("forceSnapshotCount", "number of stores that had forced snapshot")
+
+  val all: Seq[StateStoreCustomMetric] = Seq(snapshotTime, writeTime, acknowledgeTime, deltaBytes, baseBytes,
+    restoreTime, restoredBytes, restoredSegments, forcedSnapshots)
+
+  /** All of them, 0 as long as no batch counts. */
+  def of(batch: Option[CommittedBatch], forced: Boolean): Map[StateStoreCustomMetric, Long] = {
+    def commit(figure: CommitCost => Long): Long = batch.fold(0L)(b => figure(b.commit))
+    def restore(figure: RestoreCost => Long): Long = batch.fold(0L)(b => figure(b.restore))
+    Map(
+      snapshotTime -> NANOSECONDS.toMillis(commit(_.snapshotNanos)),
+      writeTime -> NANOSECONDS.toMillis(commit(_.writeNanos)),
+      acknowledgeTime -> NANOSECONDS.toMillis(commit(_.acknowledgeNanos)),
+      deltaBytes -> commit(_.deltaBytes),
+      baseBytes -> commit(_.baseBytes),
+      restoreTime -> NANOSECONDS.toMillis(restore(_.nanos)),
+      restoredBytes -> restore(_.bytes),
+      restoredSegments -> restore(_.segments),
+      forcedSnapshots -> (if (forced) 1L else 0L))
+  }
+
+  private def time(name: String, what: String): StateStoreCustomMetric =
+    StateStoreCustomTimingMetric(name, s"checkpoint: $what")
+
+  private def size(name: String, what: String): StateStoreCustomMetric =
+    StateStoreCustomSizeMetric(name, s"checkpoint: $what")
+}

@@ -1,0 +1,49 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.driver
+
+import org.apache.spark.sql.execution.streaming.{AvailableNowTrigger, OneTimeTrigger}
+import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecutionContext, StreamExecution}
+import org.apache.spark.sql.streaming.Trigger
+
+/**
+ * How a run of a query ended: the `status` of the message `close` (docs/protocol.md, section 1.3).
+ *
+ * Spark's event of the end has an exception or none; a query that was stopped has none either. Only the triggers
+ * `AvailableNow` and `Once` have an end of their own, and the last batch tells whether it was reached.
+ */
+private[driver] object QueryStatus {
+  val Finished = "finished"
+  val Failed = "failed"
+  val Cancelled = "cancelled"
+  val Suspended = "suspended"
+
+  /** @param execution after its end; None if it was never seen in a batch */
+  def of(failed: Boolean, execution: Option[StreamExecution]): String =
+    if (failed) Failed else if (execution.exists(reachedItsEnd)) Finished else Cancelled
+
+  private def reachedItsEnd(execution: StreamExecution): Boolean = execution.getLatestExecutionContext() match {
+    case batch: MicroBatchExecutionContext =>
+      val reported = Option(execution.lastProgress).exists(_.batchId == batch.batchId)
+      isEnd(execution.trigger, batch.isCurrentBatchConstructed, reported)
+    case _ => false
+  }
+
+  /**
+   * @param constructed whether the last batch had anything to do
+   * @param reported    whether it has been committed and its progress reported
+   */
+  private[driver] def isEnd(trigger: Trigger, constructed: Boolean, reported: Boolean): Boolean = trigger match {
+    case AvailableNowTrigger => !constructed
+    case OneTimeTrigger => !constructed || reported
+    case _ => false
+  }
+}

@@ -1,0 +1,48 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import java.util.{Collections, WeakHashMap}
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.ckpt.Notification
+
+/** A store that frees memory when it hears that it is not needed. Called on the thread of the notifications. */
+private[ckpt] trait NotifiedStore {
+  def notified(notification: Notification): Unit
+}
+
+/**
+ * The stores of each job that this JVM has in memory. It holds them weakly: Spark unloads a store without saying so in
+ * every case. Thread-safe.
+ */
+private[ckpt] final class LoadedStores {
+  private val byJob = mutable.HashMap.empty[String, java.util.Set[NotifiedStore]]
+
+  def add(job: String, store: NotifiedStore): Unit = synchronized {
+    byJob.filterInPlace((_, stores) => !stores.isEmpty)
+    byJob.getOrElseUpdate(job, Collections.newSetFromMap(new WeakHashMap[NotifiedStore, java.lang.Boolean]())).add(store)
+  }
+
+  /** Hands a notification to the stores of its job. */
+  def tell(notification: Notification): Unit = of(notification.job).foreach(_.notified(notification))
+
+  /** A copy: a store may hold its lock for as long as a task commits. */
+  private def of(job: String): Seq[NotifiedStore] = synchronized(byJob.get(job).toSeq.flatMap(_.asScala.toSeq))
+}
+
+private[ckpt] object LoadedStores {
+
+  /** Those of this JVM. */
+  val here = new LoadedStores
+}

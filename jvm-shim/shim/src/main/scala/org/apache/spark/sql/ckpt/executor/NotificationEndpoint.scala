@@ -1,0 +1,30 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import org.apache.spark.rpc.{IsolatedThreadSafeRpcEndpoint, RpcEnv}
+import org.apache.spark.sql.ckpt.{Message, Notification}
+
+/**
+ * The executor's end of notifications. It has a thread of its own, since a store hears of one only between its commits.
+ */
+private[executor] final class NotificationEndpoint(override val rpcEnv: RpcEnv, stores: LoadedStores)
+    extends IsolatedThreadSafeRpcEndpoint {
+
+  override def receive: PartialFunction[Any, Unit] = {
+    case (Message.Notify, header: String, index: Array[Byte], payload: Array[Byte]) =>
+      stores.tell(Notification.of(Message(Message.Notify, header, index, payload)))
+  }
+}
+
+private[executor] object NotificationEndpoint {
+  val Name = "spark-ckpt-notifications"
+}

@@ -1,0 +1,164 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import java.nio.{ByteBuffer, ByteOrder}
+import java.nio.file.Files
+import java.util.{Properties, UUID}
+import java.util.concurrent.ConcurrentLinkedQueue
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.{SparkConf, SparkContext, SparkEnv, TaskContext, TaskContextImpl}
+import org.apache.spark.executor.TaskMetrics
+import org.apache.spark.rpc.{RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.ckpt.driver.CheckpointEndpoint
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils.STATE_STORE_SAVE_EXEC_OP_NAME
+import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{LongType, StructField, StructType}
+
+/** In the place of the driver's endpoint: every ack counts unless told otherwise, and its delta can be loaded. */
+private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoint {
+  private case class State(id: String, offsets: Array[Byte], groups: Int, bytes: Array[Byte])
+  private val states = mutable.TreeMap.empty[Long, State]
+
+  /** Fields of the answer to acks. */
+  @volatile var answer: Map[String, String] = Map("outcome" -> "success")
+  @volatile var baseDue = false
+  val heard = new ConcurrentLinkedQueue[Message]()
+
+  def kinds: Seq[String] = heard.asScala.toSeq.map(_.kind)
+
+  override def receive: PartialFunction[Any, Unit] = {
+    case (CheckpointEndpoint.Register, _: String, _) => heard.add(Message(CheckpointEndpoint.Register, "{}"))
+    case (kind: String, header: String, _: Array[Byte], _: Array[Byte]) => heard.add(Message(kind, header))
+  }
+
+  override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
+    case (kind: String, header: String, index: Array[Byte], payload: Array[Byte]) =>
+      val request = Message(kind, header, index, payload)
+      heard.add(request)
+      context.reply((if (kind == "ack") acknowledge(request) else locate(request.json)).toTuple)
+  }
+
+  private def acknowledge(ack: Message): Message = {
+    val header = ack.json
+    val groups = header.path("delta").path("groups").asInt()
+    val bytes = java.util.Arrays.copyOf(ack.payload, header.path("delta").path("bytes").asInt())
+    if (answer("outcome") == "success") {
+      states(header.path("version").asLong()) =
+        State(header.path("ckpt_id").asText(), ack.index.slice(groups * 4, groups * 12), groups, bytes)
+    }
+    val reply = Message.newHeader().put("base_due", baseDue)
+    answer.foreach { case (key, value) => reply.put(key, value) }
+    Message(Message.Ok, reply.toString)
+  }
+
+  private def locate(request: JsonNode): Message = {
+    val chain = states.rangeTo(request.path("version").asLong()).values.toSeq.filter(_.groups > 0)
+    val header = Message.newHeader()
+      .put("ckpt_id", states.get(request.path("version").asLong()).map(_.id).orNull)
+      .put("operator", STATE_STORE_SAVE_EXEC_OP_NAME)
+    header.putArray("key_group_factors").add(1).add(4)
+    val segments = header.putArray("segments")
+    chain.foreach { state =>
+      segments.addObject().put("kind", "delta").putNull("path").put("count", state.groups).put("bytes", state.bytes.length)
+    }
+    Message(Message.Ok, header.toString, Array.concat(chain.map(_.offsets): _*), Array.concat(chain.map(_.bytes): _*))
+  }
+}
+
+/** One store as a task of a query uses it, in a Spark of its own, with a [[StubCoordinator]]. */
+private[ckpt] final class StoreHarness(settings: (String, String)*) extends AutoCloseable {
+  private val context = new SparkContext(new SparkConf(false).setMaster("local[1]").setAppName("store")
+    .set("spark.ui.enabled", "false").set("spark.driver.host", "127.0.0.1").set("spark.driver.bindAddress", "127.0.0.1"))
+  val coordinator = new StubCoordinator(SparkEnv.get.rpcEnv)
+  val job: String = UUID.randomUUID().toString
+  private val schema = StructType(Seq(StructField("n", LongType)))
+  private val toRow = UnsafeProjection.create(schema)
+  val location: java.nio.file.Path = Files.createTempDirectory("store-harness")
+  SparkEnv.get.rpcEnv.setupEndpoint(CheckpointEndpoint.Name, coordinator)
+  asTask(batch = 0)
+
+  val provider = new CheckpointStateStoreProvider
+  provider.init(StateStoreId(location.resolve("state").toUri.toString, 0, 0), schema, schema,
+    NoPrefixKeyStateEncoderSpec(schema), useColumnFamilies = false, storeConf, hadoopConf)
+
+  private def storeConf: StateStoreConf = {
+    val conf = new SQLConf
+    conf.setConfString("spark.sql.streaming.stateStore.commitValidation.enabled", "false")
+    settings.foreach { case (key, value) => conf.setConfString(Settings.Prefix + key, value) }
+    new StateStoreConf(conf)
+  }
+
+  private def hadoopConf: Configuration = {
+    val conf = new Configuration()
+    conf.set(StreamExecution.RUN_ID_KEY, job)
+    conf
+  }
+
+  /** Makes this thread a task of a batch. */
+  def asTask(batch: Long): TaskContextImpl = {
+    val properties = new Properties
+    properties.setProperty(MicroBatchExecution.BATCH_ID_KEY, batch.toString)
+    properties.setProperty(StreamExecution.QUERY_ID_KEY, UUID.randomUUID().toString)
+    val task = new TaskContextImpl(7, 0, 0, 1, 2, 1, null, properties, null, TaskMetrics.empty, 1)
+    TaskContext.setTaskContext(task)
+    task
+  }
+
+  def row(n: Long): UnsafeRow = toRow(InternalRow(n)).copy()
+
+  def open(version: Long): StateStore = provider.getStore(version)
+
+  /** One batch that puts these numbers under their own keys; its store. */
+  def commit(version: Long, numbers: Long*): StateStore = {
+    val store = open(version)
+    numbers.foreach(n => store.put(row(n), row(n)))
+    store.commit()
+    store
+  }
+
+  /** The numbers in a version. */
+  def read(version: Long): Set[Long] =
+    provider.getReadStore(version).iterator().map(_.key.getLong(0)).toSet
+
+  /** Whether a version is in memory when it is asked for; if not it is loaded. */
+  def holds(version: Long): Boolean = {
+    read(version)
+    coordinator.heard.asScala.filter(_.kind == "locate").last.json.path("have").asText("").nonEmpty
+  }
+
+  def notify(event: String, version: Long): Unit = provider.notified(Notification(job, event, version))
+
+  /** How often the state was asked for since the last time. */
+  def heard(kind: String): Int = coordinator.kinds.count(_ == kind)
+
+  /** Whether the provider holds state in memory. */
+  def inMemory: Boolean = provider.metrics(None, forced = false).memoryUsedBytes > 0
+
+  /** Metrics of a store by name. */
+  def metrics(store: StateStore): Map[String, Long] = store.metrics.customMetrics.map { case (m, v) => m.name -> v }
+
+  override def close(): Unit = {
+    provider.close()
+    TaskContext.unset()
+    context.stop()
+  }
+}

@@ -1,0 +1,68 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.driver
+
+import scala.collection.mutable
+import scala.concurrent.Future
+import scala.reflect.ClassTag
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.SparkConf
+import org.apache.spark.rpc.{RpcAddress, RpcEndpointRef, RpcTimeout}
+import org.apache.spark.sql.ckpt.Message
+
+class RegisteredExecutorsSuite extends AnyFunSuite {
+
+  /** As the references of executors: all are equal. */
+  private class Executor(fails: Boolean = false) extends RpcEndpointRef(new SparkConf(false)) {
+    val heard = mutable.ArrayBuffer.empty[Any]
+
+    override def address: RpcAddress = null
+    override def name: String = "executor"
+    override def ask[T: ClassTag](message: Any, timeout: RpcTimeout): Future[T] = throw new UnsupportedOperationException
+    override def equals(other: Any): Boolean = other.isInstanceOf[Executor]
+    override def hashCode: Int = 0
+
+    override def send(message: Any): Unit = {
+      heard += message
+      if (fails) throw new IllegalStateException("gone")
+    }
+  }
+
+  private def notification(version: Long) = Message(Message.Notify, s"""{"version":$version}""")
+
+  private def headers(executor: Executor): Seq[String] = executor.heard.toSeq.map {
+    case (Message.Notify, header: String, _, _) => header
+  }
+
+  test("every executor is told, and one that is removed is not") {
+    val executors = new RegisteredExecutors
+    val (first, second) = (new Executor, new Executor)
+    executors.add("1", first)
+    executors.add("2", second)
+    executors.tell(notification(1))
+    executors.remove("1")
+    executors.tell(notification(2))
+    assert(headers(first) == Seq("""{"version":1}"""))
+    assert(headers(second) == Seq("""{"version":1}""", """{"version":2}"""))
+  }
+
+  test("one that cannot be reached is forgotten, and the others are told") {
+    val executors = new RegisteredExecutors
+    val (dead, living) = (new Executor(fails = true), new Executor)
+    executors.add("1", dead)
+    executors.add("2", living)
+    executors.tell(notification(1))
+    executors.tell(notification(2))
+    assert(dead.heard.size == 1 && living.heard.size == 2)
+  }
+}
