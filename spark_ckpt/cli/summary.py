@@ -29,12 +29,18 @@ from spark_ckpt.metadata import (
 Branch: TypeAlias = tuple[str, list["Branch"]]
 """A line and the branches below it."""
 
+_LONGEST_TEXT = 2_000
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def plain(text: str) -> str:
     """Text from a file without characters that would control the terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def shortened(text: str) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}... ({len(text):,} characters)"
 
 
 def human_size(size: int) -> str:
@@ -60,11 +66,11 @@ def readable_by(metadata: CheckpointMetadata) -> str:
 
 def summarise(handle: object) -> Branch:
     """What a state handle is, where its bytes are, and what it consists of."""
-    return _SUMMARIES[type(handle)](handle)
+    return _SUMMARIES[type(handle)](handle) if handle is not None else ("nothing", [])
 
 
 def _stream(handle: object) -> str:
-    return summarise(handle)[0] if handle is not None else "nothing"
+    return summarise(handle)[0]
 
 
 def _offsets(offsets: KeyGroupRangeOffsets) -> str:

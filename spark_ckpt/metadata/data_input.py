@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from struct import Struct
+from struct import Struct, unpack_from
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import modified_utf8
 from spark_ckpt.metadata.errors import MetadataFormatError
 
@@ -34,10 +35,11 @@ class DataInput:
         path: name of the file, for errors.
     """
 
-    __slots__ = ("_data", "_path", "_within", "position")
+    __slots__ = ("_data", "_end", "_path", "_within", "position")
 
     def __init__(self, data: bytes, path: str) -> None:
         self._data = data
+        self._end = len(data)
         self._path = path
         self._within: list[str | tuple[str, int]] = []
         self.position = 0
@@ -45,7 +47,7 @@ class DataInput:
     @property
     def remaining(self) -> int:
         """Number of bytes not read yet."""
-        return len(self._data) - self.position
+        return self._end - self.position
 
     def enter(self, field: str, index: int | None = None) -> None:
         """What is read until `leave` belongs to `field`, or to its element `index`.
@@ -63,9 +65,12 @@ class DataInput:
 
     def fail(self, field: str, reason: str, offset: int | None = None) -> NoReturn:
         """Raises the error for the value at `offset`, by default at the position."""
+        raise self._failure(self.position if offset is None else offset, self.where(field), reason)
+
+    def where(self, field: str) -> str:
+        """Dotted path of a field that lies in those entered."""
         names = [name if isinstance(name, str) else f"{name[0]}[{name[1]}]" for name in self._within]
-        where = ".".join([*names, field] if field else names)
-        raise MetadataFormatError(self._path, self.position if offset is None else offset, where, reason)
+        return ".".join([*names, field] if field else names)
 
     def i8(self, field: str) -> int:
         """A signed byte."""
@@ -114,6 +119,13 @@ class DataInput:
             self.fail(field, f"count {count}, but only {self.remaining} bytes follow", at)
         return count
 
+    def each(self, field: str, item_size: int, *, negative_is_none: bool = False) -> Iterator[int]:
+        """The indices of the things that follow their number (`count`); what is read at an index belongs to it."""
+        for index in range(self.count(field, item_size, negative_is_none=negative_is_none)):
+            self.enter(field, index)
+            yield index
+            self.leave()
+
     def raw(self, length: int, field: str) -> bytes:
         """`length` bytes."""
         at = self._advance(length, field)
@@ -133,28 +145,35 @@ class DataInput:
             self.fail(field, "malformed modified UTF-8", at + 2 + malformed.position)
 
     def i64_array(self, count: int, field: str) -> NDArray[np.int64]:
-        """`count` signed 64-bit integers as an array in the machine's byte order."""
+        """`count` signed 64-bit integers as a read-only array in the machine's byte order."""
         at = self._advance(8 * count, field)
-        return np.frombuffer(self._data, ">i8", count, at).astype(np.int64)
+        array = np.frombuffer(self._data, ">i8", count, at).astype(np.int64)
+        array.flags.writeable = False
+        return array
 
     def i64_tuple(self, field: str) -> tuple[int, ...]:
         """An `i32` count, then so many signed 64-bit integers."""
-        return tuple(self.i64_array(self.count(field, 8), field).tolist())
+        count = self.count(field, 8)
+        at = self._advance(8 * count, field)
+        return unpack_from(f">{count}q", self._data, at)
 
     @contextmanager
     def limited(self, length: int, field: str) -> Iterator[None]:
         """The next `length` bytes are all there is; reading fewer of them is an error."""
-        end = self._advance(length, field) + length
-        self.position = end - length
-        whole, self._data = self._data, self._data[:end]
+        start = self._advance(length, field)
+        end, self._end = self._end, start + length
+        self.position = start
         yield
         if self.remaining:
             self.fail(field, f"{self.remaining} bytes too many")
-        self._data = whole
+        self._end = end
+
+    def _failure(self, offset: int, field: str, reason: str) -> SparkCkptError:
+        return MetadataFormatError(self._path, offset, field, reason)
 
     def _advance(self, length: int, field: str) -> int:
         at = self.position
-        if length > len(self._data) - at:
-            self.fail(field, f"{length} bytes needed, {len(self._data) - at} left")
+        if length > self._end - at:
+            self.fail(field, f"{length} bytes needed, {self._end - at} left")
         self.position = at + length
         return at

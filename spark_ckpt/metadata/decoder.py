@@ -25,7 +25,7 @@ from spark_ckpt.metadata.handle_decoder import (
     read_optional_stream,
     read_stream,
 )
-from spark_ckpt.metadata.handles import ByteStreamStateHandle, OperatorStateHandle
+from spark_ckpt.metadata.handles import ByteStreamStateHandle, KeyedStateHandle, OperatorStateHandle
 from spark_ckpt.metadata.model import (
     OPERATOR_ID_BYTES,
     CheckpointMetadata,
@@ -70,6 +70,10 @@ class _Layout(NamedTuple):
         return 4 if self.coordinator_and_channels else 4 + 8 + 4 + 4 + 4 + 1 + 1
 
 
+# One of each is enough however many subtasks there are.
+_FINISHED = FinishedOperatorSubtaskState()
+_WITHOUT_STATE = OperatorSubtaskState()
+
 _LAYOUTS = {
     2: _Layout(coordinator_and_channels=False, properties=False),
     3: _Layout(coordinator_and_channels=True, properties=False),
@@ -108,34 +112,26 @@ def _checkpoint_metadata(data: DataInput, path: str) -> CheckpointMetadata:
     checkpoint_id = data.i64("checkpoint_id")
     if checkpoint_id < 0:
         data.fail("checkpoint_id", f"{checkpoint_id} is negative", at)
-    master_states = [_master_state(data, index) for index in range(data.count("master_states", _LEAST_MASTER_STATE))]
-    operator_states = [
-        _operator_state(data, index, layout) for index in range(data.count("operator_states", layout.least_operator))
-    ]
     return CheckpointMetadata(
         checkpoint_id,
-        tuple(master_states),
-        tuple(operator_states),
+        tuple(_master_state(data) for _ in data.each("master_states", _LEAST_MASTER_STATE)),
+        tuple(_operator_state(data, layout) for _ in data.each("operator_states", layout.least_operator)),
         version,
         properties.read(data) if layout.properties else b"",
     )
 
 
-def _master_state(data: DataInput, index: int) -> MasterState:
-    data.enter("master_states", index)
+def _master_state(data: DataInput) -> MasterState:
     at = data.position
     magic_number = data.i32("magic_number") & 0xFFFFFFFF
     if magic_number != MASTER_STATE_MAGIC_NUMBER:
         data.fail("magic_number", f"{magic_number:08x} instead of {MASTER_STATE_MAGIC_NUMBER:08x}", at)
     with data.limited(data.count("length", 1), "length"):
         version = data.i32("version")
-        state = MasterState(data.utf("name"), data.byte_array("payload"), version)
-    data.leave()
-    return state
+        return MasterState(data.utf("name"), data.byte_array("payload"), version)
 
 
-def _operator_state(data: DataInput, index: int, layout: _Layout) -> OperatorState:
-    data.enter("operator_states", index)
+def _operator_state(data: DataInput, layout: _Layout) -> OperatorState:
     operator_id = data.raw(OPERATOR_ID_BYTES, "operator_id")
     parallelism = data.i32("parallelism")
     max_parallelism = data.i32("max_parallelism")
@@ -145,16 +141,15 @@ def _operator_state(data: DataInput, index: int, layout: _Layout) -> OperatorSta
     else:
         data.i32("chain_length")  # written as 1, read by nobody
     fully_finished = layout.coordinator_and_channels and _is_negative(data)
-    number = data.count("subtask_states", layout.least_subtask, negative_is_none=True)
-    if fully_finished:
-        if coordinator_state is not None:
-            data.fail("coordinator_state", "a fully finished operator has no coordinator state")
-        state: OperatorState = FullyFinishedOperatorState(operator_id, parallelism, max_parallelism)
-    else:
-        subtasks = dict(_subtask_state(data, i, parallelism, layout) for i in range(number))
-        state = OperatorState(operator_id, parallelism, max_parallelism, subtasks, coordinator_state)
-    data.leave()
-    return state
+    subtasks = dict(
+        _subtask_state(data, parallelism, layout)
+        for _ in data.each("subtask_states", layout.least_subtask, negative_is_none=True)
+    )
+    if not fully_finished:
+        return OperatorState(operator_id, parallelism, max_parallelism, subtasks, coordinator_state)
+    if coordinator_state is not None:
+        data.fail("coordinator_state", "a fully finished operator has no coordinator state")
+    return FullyFinishedOperatorState(operator_id, parallelism, max_parallelism)
 
 
 def _is_negative(data: DataInput) -> bool:
@@ -172,22 +167,14 @@ def _coordinator_state(data: DataInput) -> ByteStreamStateHandle | None:
     return handle
 
 
-def _subtask_state(
-    data: DataInput, position: int, parallelism: int, layout: _Layout
-) -> tuple[int, OperatorSubtaskState]:
-    data.enter("subtask_states", position)
+def _subtask_state(data: DataInput, parallelism: int, layout: _Layout) -> tuple[int, OperatorSubtaskState]:
     at = data.position
     stored_index = data.i32("index")
     finished = stored_index < 0 and layout.coordinator_and_channels
     index = -(stored_index + 1) if finished else stored_index
     if not 0 <= index < parallelism:
         data.fail("index", f"there is no subtask {index} of parallelism {parallelism}", at)
-    if finished:
-        state: OperatorSubtaskState = FinishedOperatorSubtaskState()
-    else:
-        state = _running_subtask_state(data, layout)
-    data.leave()
-    return index, state
+    return index, _FINISHED if finished else _running_subtask_state(data, layout)
 
 
 def _running_subtask_state(data: DataInput, layout: _Layout) -> OperatorSubtaskState:
@@ -196,25 +183,19 @@ def _running_subtask_state(data: DataInput, layout: _Layout) -> OperatorSubtaskS
         at = data.position
         if data.i32("legacy_states") > 0:
             data.fail("legacy_states", "state of a release before 1.3 is not supported", at)
-    states = (
-        _optional_operator_state_handle(data, "managed_operator_state"),
-        _optional_operator_state_handle(data, "raw_operator_state"),
-    )
-    data.enter("managed_keyed_state")
-    managed_keyed_state = read_keyed_state_handle(data, "code")
-    data.leave()
-    data.enter("raw_keyed_state")
-    raw_keyed_state = read_keyed_state_handle(data, "code")
-    data.leave()
-    if not layout.coordinator_and_channels:
-        return OperatorSubtaskState(*states, managed_keyed_state, raw_keyed_state)
-    return OperatorSubtaskState(
-        *states,
-        managed_keyed_state,
-        raw_keyed_state,
-        _channels(data, "input_channel_state", _input_channel),
-        _channels(data, "result_subpartition_state", _result_subpartition),
-    )
+    managed_operator_state = _optional_operator_state_handle(data, "managed_operator_state")
+    raw_operator_state = _optional_operator_state_handle(data, "raw_operator_state")
+    managed_keyed_state = _keyed_state_handle(data, "managed_keyed_state")
+    raw_keyed_state = _keyed_state_handle(data, "raw_keyed_state")
+    input_channel_state: tuple[InputChannelStateHandle, ...] = ()
+    result_subpartition_state: tuple[ResultSubpartitionStateHandle, ...] = ()
+    if layout.coordinator_and_channels:
+        input_channel_state = _channels(data, "input_channel_state", _input_channel)
+        result_subpartition_state = _channels(data, "result_subpartition_state", _result_subpartition)
+    states = (managed_operator_state, raw_operator_state, managed_keyed_state, raw_keyed_state)
+    if not (any(states) or input_channel_state or result_subpartition_state):
+        return _WITHOUT_STATE
+    return OperatorSubtaskState(*states, input_channel_state, result_subpartition_state)
 
 
 def _optional_operator_state_handle(data: DataInput, field: str) -> OperatorStateHandle | None:
@@ -227,13 +208,15 @@ def _optional_operator_state_handle(data: DataInput, field: str) -> OperatorStat
     return handle
 
 
+def _keyed_state_handle(data: DataInput, field: str) -> KeyedStateHandle | None:
+    data.enter(field)
+    handle = read_keyed_state_handle(data, "code")
+    data.leave()
+    return handle
+
+
 def _channels(data: DataInput, field: str, read: Callable[[DataInput], _Channel]) -> tuple[_Channel, ...]:
-    channels = []
-    for index in range(data.count(field, _LEAST_CHANNEL, negative_is_none=True)):
-        data.enter(field, index)
-        channels.append(read(data))
-        data.leave()
-    return tuple(channels)
+    return tuple(read(data) for _ in data.each(field, _LEAST_CHANNEL, negative_is_none=True))
 
 
 def _input_channel(data: DataInput) -> InputChannelStateHandle:

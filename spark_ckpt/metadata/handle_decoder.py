@@ -2,13 +2,13 @@
 
 A handle is a type code of one byte and its fields. The codes are one numbering, but each position takes its own kinds
 only; the tables at the end say which. Codes do not depend on the version of the file.
-
-Stricter than Flink where that loses nothing a release ever wrote: an absent handle inside a list of handles is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+
+import numpy as np
 
 from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.metadata.handles import (
@@ -122,7 +122,7 @@ def _segment_file(data: DataInput) -> SegmentFileStateHandle:
 
 
 def _empty_segment_file(data: DataInput) -> EmptySegmentFileStateHandle:
-    return EmptySegmentFileStateHandle()
+    return _EMPTY_SEGMENT_FILE
 
 
 # ---- keyed state -----------------------------------------------------------------------------------------------------
@@ -130,17 +130,21 @@ def _empty_segment_file(data: DataInput) -> EmptySegmentFileStateHandle:
 
 def _key_group_range(data: DataInput) -> KeyGroupRange:
     start = data.i32("key_group_range")
-    at = data.position
-    number = data.i32("key_group_range")
-    if number < 0:
-        data.fail("key_group_range", f"negative number of key groups {number}", at)
-    return KeyGroupRange(start, start + number - 1)
+    return _range(start, data.i32("key_group_range"))
 
 
 def _group_range_offsets(data: DataInput) -> KeyGroupRangeOffsets:
     start = data.i32("key_group_range")
     number = data.count("key_group_range", 8)
-    return KeyGroupRangeOffsets(KeyGroupRange(start, start + number - 1), data.i64_array(number, "offsets"))
+    return KeyGroupRangeOffsets(_range(start, number), data.i64_array(number, "offsets") if number else _NO_OFFSETS)
+
+
+def _range(start: int, number: int) -> KeyGroupRange:
+    """As `KeyGroupRange.of`: if the last key group, in 32 bits, comes before the first, it is the empty range."""
+    last = (start + number - 1 + 2**31) % 2**32 - 2**31
+    if last >= start or (number == 0 and start >= 0):
+        return KeyGroupRange(start, last)
+    return _NO_KEY_GROUPS
 
 
 def _key_groups(data: DataInput) -> KeyGroupsStateHandle:
@@ -179,29 +183,25 @@ def _incremental_with_id(data: DataInput) -> IncrementalRemoteKeyedStateHandle:
 
 
 def _files(data: DataInput, field: str) -> tuple[HandleAndLocalPath, ...]:
-    files = []
-    for index in range(data.count(field, _LEAST_FILE)):
-        data.enter(field, index)
-        files.append(HandleAndLocalPath(data.utf("local_path"), read_stream(data, "handle")))
-        data.leave()
-    return tuple(files)
+    return tuple(
+        HandleAndLocalPath(data.utf("local_path"), read_stream(data, "handle")) for _ in data.each(field, _LEAST_FILE)
+    )
 
 
 def _changelog(data: DataInput, *, with_checkpoint_id: bool = False) -> ChangelogStateBackendHandle:
     key_group_range = _key_group_range(data)
     checkpointed_size = data.i64("checkpointed_size")
-    materialized = _keyed_list(data, "materialized_state_handles")
-    at = data.position
-    changes: list[ChangelogStateHandle] = []
-    for handle in _keyed_list(data, "non_materialized_state_handles"):
-        if not isinstance(handle, (InMemoryChangelogStateHandle, ChangelogStateHandleStreamImpl)):
-            data.fail("non_materialized_state_handles", f"a {type(handle).__name__}, which is no changelog handle", at)
-        changes.append(handle)
+    materialized = tuple(
+        # Flink warns of an absent one, and goes on.
+        read_keyed_state_handle(data, "code")
+        for _ in data.each("materialized_state_handles", _LEAST_HANDLE)
+    )
+    changes = tuple(_changes(data) for _ in data.each("non_materialized_state_handles", _LEAST_HANDLE))
     materialization_id = data.i64("materialization_id")
     checkpoint_id = data.i64("checkpoint_id") if with_checkpoint_id else None
     return ChangelogStateBackendHandle(
         materialized,
-        tuple(changes),
+        changes,
         key_group_range,
         checkpointed_size,
         materialization_id,
@@ -214,41 +214,29 @@ def _changelog_with_checkpoint_id(data: DataInput) -> ChangelogStateBackendHandl
     return _changelog(data, with_checkpoint_id=True)
 
 
-def _keyed_list(data: DataInput, field: str) -> tuple[KeyedStateHandle, ...]:
-    handles = []
-    for index in range(data.count(field, _LEAST_HANDLE)):
-        data.enter(field, index)
-        at = data.position
-        handle = read_keyed_state_handle(data, "code")
-        if handle is None:
-            data.fail("code", "no keyed state handle where one is needed", at)
-        handles.append(handle)
-        data.leave()
-    return tuple(handles)
+def _changes(data: DataInput) -> ChangelogStateHandle:
+    at = data.position
+    handle = read_keyed_state_handle(data, "code")
+    if not isinstance(handle, (InMemoryChangelogStateHandle, ChangelogStateHandleStreamImpl)):
+        data.fail("code", f"a {type(handle).__name__}, which is no changelog handle", at)
+    return handle
 
 
 def _in_memory_changes(data: DataInput) -> InMemoryChangelogStateHandle:
     key_group_range = _key_group_range(data)
     from_ = data.i64("from_")
     to = data.i64("to")
-    changes = []
-    for index in range(data.count("changes", _LEAST_CHANGE)):
-        data.enter("changes", index)
-        changes.append(StateChange(data.i32("key_group"), data.byte_array("change")))
-        data.leave()
-    return InMemoryChangelogStateHandle(tuple(changes), from_, to, key_group_range, data.utf("state_handle_id"))
+    changes = tuple(
+        StateChange(data.i32("key_group"), data.byte_array("change")) for _ in data.each("changes", _LEAST_CHANGE)
+    )
+    return InMemoryChangelogStateHandle(changes, from_, to, key_group_range, data.utf("state_handle_id"))
 
 
 def _changes_in_files(data: DataInput, *, with_storage: bool = False) -> ChangelogStateHandleStreamImpl:
     key_group_range = _key_group_range(data)
-    handles = []
-    for index in range(data.count("handles_and_offsets", _LEAST_HANDLE_AND_OFFSET)):
-        data.enter("handles_and_offsets", index)
-        offset = data.i64("offset")
-        handles.append(HandleAndOffset(read_stream(data, "handle"), offset))
-        data.leave()
+    handles = tuple(_handle_and_offset(data) for _ in data.each("handles_and_offsets", _LEAST_HANDLE_AND_OFFSET))
     return ChangelogStateHandleStreamImpl(
-        tuple(handles),
+        handles,
         key_group_range,
         data.i64("state_size"),
         data.i64("checkpointed_size"),
@@ -261,21 +249,26 @@ def _changes_in_files_with_storage(data: DataInput) -> ChangelogStateHandleStrea
     return _changes_in_files(data, with_storage=True)
 
 
+def _handle_and_offset(data: DataInput) -> HandleAndOffset:
+    offset = data.i64("offset")
+    return HandleAndOffset(read_optional_stream(data, "handle"), offset)
+
+
 # ---- operator state --------------------------------------------------------------------------------------------------
 
 
 def _state_name_to_partition_offsets(data: DataInput) -> dict[str, StateMetaInfo]:
-    states = {}
-    for index in range(data.count("state_name_to_partition_offsets", _LEAST_STATE)):
-        data.enter("state_name_to_partition_offsets", index)
-        name = data.utf("name")
-        at = data.position
-        ordinal = data.i8("distribution_mode")
-        if ordinal not in _MODES:
-            data.fail("distribution_mode", f"unknown distribution mode {ordinal}", at)
-        states[name] = StateMetaInfo(data.i64_tuple("offsets"), _MODES[ordinal])
-        data.leave()
-    return states
+    # Of a repeated name the last one counts.
+    return dict(_state_meta_info(data) for _ in data.each("state_name_to_partition_offsets", _LEAST_STATE))
+
+
+def _state_meta_info(data: DataInput) -> tuple[str, StateMetaInfo]:
+    name = data.utf("name")
+    at = data.position
+    ordinal = data.i8("distribution_mode")
+    if ordinal not in _MODES:
+        data.fail("distribution_mode", f"unknown distribution mode {ordinal}", at)
+    return name, StateMetaInfo(data.i64_tuple("offsets"), _MODES[ordinal])
 
 
 def _operator_stream(data: DataInput) -> OperatorStreamStateHandle:
@@ -293,6 +286,12 @@ def _file_merging_operator_stream(data: DataInput) -> FileMergingOperatorStreamS
         data.fail("delegate_state_handle", f"a {type(delegate).__name__} instead of a part of a merged file", at)
     return FileMergingOperatorStreamStateHandle(states, task_owned_dir, shared_dir, delegate, is_empty)
 
+
+# One of each is enough however often it occurs: a handle without fields, the empty range, and no offsets.
+_EMPTY_SEGMENT_FILE = EmptySegmentFileStateHandle()
+_NO_KEY_GROUPS = KeyGroupRange(0, -1)
+_NO_OFFSETS = np.empty(0, dtype=np.int64)
+_NO_OFFSETS.flags.writeable = False
 
 _SCOPES = {scope.value: scope for scope in CheckpointedStateScope}
 _MODES = {mode.value: mode for mode in DistributionMode}

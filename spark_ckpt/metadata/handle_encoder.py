@@ -35,12 +35,14 @@ from spark_ckpt.metadata.handles import (
 from spark_ckpt.metadata.keyrange import KeyGroupRange, KeyGroupRangeOffsets
 
 
-def write_keyed_state_handle(out: DataOutput, handle: KeyedStateHandle | None, field: str) -> None:
-    """Writes a handle of keyed state, or that there is none."""
+def write_keyed_state_handle(
+    out: DataOutput, handle: KeyedStateHandle | None, field: str, index: int | None = None
+) -> None:
+    """Writes a handle of keyed state, or that there is none; with an index it is an element of `field`."""
     if handle is None:
         out.i8(NULL_HANDLE, field)
         return
-    out.enter(field)
+    out.enter(field, index)
     _write(out, _KEYED_STATE_HANDLES, handle)
     out.leave()
 
@@ -159,22 +161,18 @@ def _files(out: DataOutput, files: tuple[HandleAndLocalPath, ...], field: str) -
 def _changelog(out: DataOutput, handle: ChangelogStateBackendHandle) -> None:
     _key_group_range(out, handle.key_group_range)
     out.i64(handle.checkpointed_size, "checkpointed_size")
-    _keyed_list(out, handle.materialized_state_handles, "materialized_state_handles", _KEYED_STATE_HANDLES)
-    _keyed_list(out, handle.non_materialized_state_handles, "non_materialized_state_handles", _CHANGELOG_STATE_HANDLES)
+    out.i32(len(handle.materialized_state_handles), "materialized_state_handles")
+    for index, part in enumerate(handle.materialized_state_handles):
+        write_keyed_state_handle(out, part, "materialized_state_handles", index)
+    out.i32(len(handle.non_materialized_state_handles), "non_materialized_state_handles")
+    for index, changes in enumerate(handle.non_materialized_state_handles):
+        out.enter("non_materialized_state_handles", index)
+        _write(out, _CHANGELOG_STATE_HANDLES, changes)
+        out.leave()
     out.i64(handle.materialization_id, "materialization_id")
     if handle.checkpoint_id is not None:
         out.i64(handle.checkpoint_id, "checkpoint_id")
     out.utf(handle.state_handle_id, "state_handle_id")
-
-
-def _keyed_list(
-    out: DataOutput, handles: tuple[KeyedStateHandle, ...], field: str, table: Mapping[type, _WriteFields]
-) -> None:
-    out.i32(len(handles), field)
-    for index, handle in enumerate(handles):
-        out.enter(field, index)
-        _write(out, table, handle)
-        out.leave()
 
 
 def _in_memory_changes(out: DataOutput, handle: InMemoryChangelogStateHandle) -> None:

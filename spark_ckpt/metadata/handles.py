@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from spark_ckpt.metadata.errors import MetadataValueError
 from spark_ckpt.metadata.keyrange import KeyGroupRange, KeyGroupRangeOffsets
+from spark_ckpt.metadata.paths import refusal, relative_refusal
 
 # ---- streams of bytes ------------------------------------------------------------------------------------------------
 
@@ -39,14 +40,14 @@ class FileStateHandle:
     """State in a file of its own (`filesystem.FileStateHandle`).
 
     Raises:
-        MetadataValueError: the path is empty, or the size is below -1 (-1 means unknown).
+        MetadataValueError: Flink takes the path for none, or the size is below -1 (-1 means unknown).
     """
 
     file_path: str
     state_size: int
 
     def __post_init__(self) -> None:
-        _check_path("file_path", self.file_path)
+        _check_path("file_path", refusal(self.file_path))
         _check_size(self.state_size)
 
 
@@ -55,14 +56,14 @@ class RelativeFileStateHandle:
     """State in a file whose path counts from the directory of `_metadata` (`filesystem.RelativeFileStateHandle`).
 
     Raises:
-        MetadataValueError: the path is empty, or the size is below -1 (-1 means unknown).
+        MetadataValueError: Flink takes the path for none, or the size is below -1 (-1 means unknown).
     """
 
     relative_path: str
     state_size: int
 
     def __post_init__(self) -> None:
-        _check_path("relative_path", self.relative_path)
+        _check_path("relative_path", relative_refusal(self.relative_path))
         _check_size(self.state_size)
 
 
@@ -78,7 +79,7 @@ class SegmentFileStateHandle:
     """State in a part of a file that others share (`filemerging.SegmentFileStateHandle`).
 
     Raises:
-        MetadataValueError: the path is empty.
+        MetadataValueError: Flink takes the path for none.
     """
 
     file_path: str
@@ -88,7 +89,7 @@ class SegmentFileStateHandle:
     logical_file_id: str
 
     def __post_init__(self) -> None:
-        _check_path("file_path", self.file_path)
+        _check_path("file_path", refusal(self.file_path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +215,9 @@ class InMemoryChangelogStateHandle:
     """Changes that the metadata file holds, of the sequence numbers `from_` up to, not including, `to`.
 
     Flink: `changelog.inmemory.InMemoryChangelogStateHandle`, code 9.
+
+    Raises:
+        MetadataValueError: a sequence number is negative.
     """
 
     changes: tuple[StateChange, ...]
@@ -221,6 +225,11 @@ class InMemoryChangelogStateHandle:
     to: int
     key_group_range: KeyGroupRange
     state_handle_id: str
+
+    def __post_init__(self) -> None:
+        for name, number in (("from_", self.from_), ("to", self.to)):
+            if number < 0:
+                raise MetadataValueError(name, f"the sequence number {number} is negative")
 
     @property
     def state_size(self) -> int:
@@ -230,9 +239,12 @@ class InMemoryChangelogStateHandle:
 
 @dataclass(frozen=True, slots=True)
 class HandleAndOffset:
-    """A changelog file and where in it the changes start; neither counts the first byte of the file."""
+    """A changelog file and where in it the changes start; neither counts the first byte of the file.
 
-    handle: StreamStateHandle
+    Flink loads one without a file, but cannot restore it.
+    """
+
+    handle: StreamStateHandle | None
     offset: int
 
 
@@ -262,7 +274,8 @@ class ChangelogStateBackendHandle:
     """Keyed state as a materialised part and the changes since (`changelog.ChangelogStateBackendHandleImpl`).
 
     Args:
-        materialized_state_handles: the state at some earlier time, as handles of any kind of keyed state.
+        materialized_state_handles: the state at some earlier time, as handles of any kind of keyed state. Loading a
+            file, Flink leaves out those that are None.
         non_materialized_state_handles: the changes since; Flink takes changelog handles only.
         key_group_range: the key groups.
         checkpointed_size: bytes this checkpoint added.
@@ -275,7 +288,7 @@ class ChangelogStateBackendHandle:
         MetadataValueError: the range is empty, which Flink refuses for this handle alone.
     """
 
-    materialized_state_handles: tuple[KeyedStateHandle, ...]
+    materialized_state_handles: tuple[KeyedStateHandle | None, ...]
     non_materialized_state_handles: tuple[ChangelogStateHandle, ...]
     key_group_range: KeyGroupRange
     checkpointed_size: int
@@ -290,7 +303,8 @@ class ChangelogStateBackendHandle:
     @property
     def state_size(self) -> int:
         """Number of bytes of all parts together."""
-        return sum(h.state_size for h in (*self.materialized_state_handles, *self.non_materialized_state_handles))
+        parts = (*self.materialized_state_handles, *self.non_materialized_state_handles)
+        return sum(part.state_size for part in parts if part is not None)
 
 
 # ---- operator state --------------------------------------------------------------------------------------------------
@@ -337,7 +351,7 @@ class FileMergingOperatorStreamStateHandle:
         is_empty: whether Flink makes it the empty variant (`EmptyFileMergingOperatorStreamStateHandle`).
 
     Raises:
-        MetadataValueError: a directory is empty.
+        MetadataValueError: Flink takes a directory for no path.
     """
 
     state_name_to_partition_offsets: Mapping[str, StateMetaInfo]
@@ -347,8 +361,8 @@ class FileMergingOperatorStreamStateHandle:
     is_empty: bool = False
 
     def __post_init__(self) -> None:
-        _check_path("task_owned_dir", self.task_owned_dir)
-        _check_path("shared_dir", self.shared_dir)
+        _check_path("task_owned_dir", refusal(self.task_owned_dir))
+        _check_path("shared_dir", refusal(self.shared_dir))
 
     @property
     def state_size(self) -> int:
@@ -383,9 +397,9 @@ OperatorStateHandle: TypeAlias = OperatorStreamStateHandle | FileMergingOperator
 """Handles of the operator state of one subtask (`OperatorStateHandle`)."""
 
 
-def _check_path(field: str, path: str) -> None:
-    if not path:
-        raise MetadataValueError(field, "the path is empty")
+def _check_path(field: str, reason: str | None) -> None:
+    if reason is not None:
+        raise MetadataValueError(field, reason)
 
 
 def _check_size(size: int) -> None:

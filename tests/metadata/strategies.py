@@ -121,16 +121,15 @@ def in_memory_changes(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.InMe
 
 
 def changes_in_files(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.ChangelogStateHandleStreamImpl]:
-    parts = st.lists(st.builds(m.HandleAndOffset, streams(names), I64), max_size=3).map(tuple)
+    parts = st.lists(st.builds(m.HandleAndOffset, st.none() | streams(names), I64), max_size=3).map(tuple)
     return st.builds(
         m.ChangelogStateHandleStreamImpl, parts, ranges(), I64, I64, names, st.none() | st.just("filesystem")
     )
 
 
 def changelog(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.ChangelogStateBackendHandle]:
-    materialized = st.lists(
-        key_groups(names) | savepoint_key_groups(names) | incremental(names) | in_memory_changes(names), max_size=4
-    ).map(tuple)
+    kinds = (st.none(), key_groups(names), savepoint_key_groups(names), incremental(names), in_memory_changes(names))
+    materialized = st.lists(st.one_of(kinds), max_size=4).map(tuple)
     changes = st.lists(in_memory_changes(names) | changes_in_files(names), max_size=3).map(tuple)
     return st.builds(
         m.ChangelogStateBackendHandle, materialized, changes, ranges(least=1), I64, I64, names, st.none() | I64

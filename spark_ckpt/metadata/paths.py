@@ -1,0 +1,75 @@
+"""Which texts Flink takes for the path of a file (`org.apache.flink.core.fs.Path`): URIs that are not escaped.
+
+A path is kept as the text that it is. Flink loads no file with a text in it that it cannot take for a path, so neither
+the reader nor the model takes one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+# What nearly every path is. One match is several times as fast as taking a path apart.
+_ORDINARY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/\[\]]*)?/[^/\\][^\\]*", re.DOTALL)
+_ORDINARY_RELATIVE = re.compile(r"[^:/\\][^:\\]*", re.DOTALL)
+
+_WINDOWS_DRIVE = re.compile("[A-Za-z]:")
+_SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*")
+_SERVER = re.compile(r"(?:[^@\[\]]*@)?\[([0-9A-Fa-f:.]+)(?:%[A-Za-z0-9_.]+)?\](?::([0-9]*))?")
+
+
+def refusal(text: str) -> str | None:
+    """Why Flink takes the text for no path, or None if it does."""
+    if _ORDINARY.fullmatch(text):
+        return None
+    if not text:
+        return "the path is empty"
+    scheme, authority, path = components(text)
+    if scheme is not None:
+        if not _SCHEME.fullmatch(scheme):
+            return f"'{scheme}' is no scheme of a path"
+        if not path.startswith("/") and (path or authority is None):
+            return f"a path with the scheme '{scheme}' has to be absolute"
+    if authority is not None and re.search(r"[\[\]]", authority) and not _is_server(authority):
+        return f"'{authority}' is no host of a path"
+    return None
+
+
+def relative_refusal(text: str) -> str | None:
+    """Why Flink takes the text for no path below the directory of `_metadata`, or None if it does.
+
+    A leading slash does not count.
+    """
+    if _ORDINARY_RELATIVE.fullmatch(text):
+        return None
+    if (reason := refusal(text)) is not None:
+        return reason
+    scheme, _, path = components(text)
+    if path.startswith("/") and (scheme is not None or not path.strip("/")):
+        return "the path is not relative"
+    return None
+
+
+def components(text: str) -> tuple[str | None, str | None, str]:
+    """Scheme, authority and path of a text, as `new Path(String)` takes them apart; backslashes become slashes."""
+    if _WINDOWS_DRIVE.match(text):
+        text = "/" + text
+    colon, slash = text.find(":"), text.find("/")
+    scheme = text[:colon] if colon >= 0 and (slash < 0 or colon < slash) else None
+    rest = text if scheme is None else text[colon + 1 :]
+    authority = None
+    if rest.startswith("//") and len(rest) > 2:
+        authority, separator, path = rest[2:].partition("/")
+        rest = separator + path
+    return scheme, authority, rest.replace("\\", "/")
+
+
+def _is_server(authority: str) -> bool:
+    """Whether an authority with brackets is a host of IPv6, which is all that they are for (`java.net.URI`)."""
+    if (match := _SERVER.fullmatch(authority)) is None or int(match[2] or 0) >= 2**31:
+        return False
+    try:
+        ipaddress.IPv6Address(match[1])
+    except ValueError:
+        return False
+    return True
