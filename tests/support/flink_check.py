@@ -6,10 +6,11 @@ assert_flink_agrees(location / "ckpt" / "chk-00000000000000000007")
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,18 +22,21 @@ from spark_ckpt import metadata
 from tests.support.metadata_report import report
 
 MODULE = Path(__file__).parents[2] / "jvm-shim" / "flink-check"
-MAIN_CLASS = "io.github.sparkckpt.flinkcheck.FlinkCheck"
+MODULE_OF_1_10 = MODULE / "flink-1.10"
+PACKAGE = "io.github.sparkckpt.flinkcheck"
+HEAP = "-Xmx1g"
 BUILD_SECONDS = 900
 RUN_SECONDS = 300
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What Flink said of one file: what it read, or why it refused."""
+    """What Flink said of one file: what it read and, if asked, wrote of it again; or why it refused."""
 
     path: Path
     metadata: dict[str, Any] | None
     bytes_consumed: int | None
+    written: bytes | None
     exception: str | None
     message: str | None
 
@@ -41,36 +45,58 @@ class Verdict:
         return self.exception is None
 
 
-@lru_cache(maxsize=1)
-def class_path() -> str:
+@lru_cache
+def class_path(module: Path = MODULE) -> str:
     """The class path of the check, built where that has not been done. Without a JDK or Maven the test is skipped."""
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             pytest.skip(f"the Flink check needs {program}")
-    built = MODULE / "target" / "classpath.txt"
-    sources = [MODULE / "pom.xml", *MODULE.glob("src/main/java/**/*.java")]
+    built = module / "target" / "classpath.txt"
+    sources = [module / "pom.xml", *module.glob("src/main/java/**/*.java")]
     if not built.exists() or any(source.stat().st_mtime > built.stat().st_mtime for source in sources):
         command = ["mvn", "-q", "-B", "package"]
-        build = subprocess.run(command, cwd=MODULE, capture_output=True, text=True, timeout=BUILD_SECONDS)
+        build = subprocess.run(command, cwd=module, capture_output=True, text=True, timeout=BUILD_SECONDS)
         assert build.returncode == 0, f"cannot build the Flink check:\n{build.stdout}\n{build.stderr}"
         built.touch()  # Maven leaves it alone if nothing in it has changed
-    return f"{MODULE / 'target' / 'classes'}:{built.read_text().strip()}"
+    return f"{module / 'target' / 'classes'}:{built.read_text().strip()}"
 
 
-def check(paths: Iterable[Path]) -> dict[Path, Verdict]:
-    """Has Flink load each file, or the `_metadata` in each directory; the verdicts are under the paths as given."""
+def check(paths: Iterable[Path], *, write: bool = False) -> dict[Path, Verdict]:
+    """Has Flink load each file, or the `_metadata` in each directory; the verdicts are under the paths as given.
+
+    Args:
+        paths: the files or directories.
+        write: whether Flink also writes what it has loaded: in the version of the file, or 3 where that is 2.
+    """
     files = {path: path / metadata.METADATA_FILE_NAME if path.is_dir() else path for path in paths}
-    command = ["java", "-Xmx1g", "-XX:+UseSerialGC", "-cp", class_path(), MAIN_CLASS]
-    standard_input = "\n".join(map(str, files.values())).encode()
-    run = subprocess.run(command, input=standard_input, capture_output=True, timeout=RUN_SECONDS)
-    assert run.returncode == 0, run.stderr.decode()
-    # Only a line feed ends a line here: names may hold other characters that Python's text mode takes for an end.
-    lines = [json.loads(line) for line in run.stdout.split(b"\n") if line]
+    lines = [json.loads(line) for line in _run(MODULE, "FlinkCheck", files.values(), *(["--write"] if write else []))]
     assert [line["path"] for line in lines] == [str(file) for file in files.values()]
     return {
-        path: Verdict(path, line.get("metadata"), line.get("bytesConsumed"), line.get("exception"), line.get("message"))
+        path: Verdict(
+            path,
+            line.get("metadata"),
+            line.get("bytesConsumed"),
+            base64.b64decode(line["written"]) if "written" in line else None,
+            line.get("exception"),
+            line.get("message"),
+        )
         for path, line in zip(files, lines, strict=True)
     }
+
+
+def rewritten_by_1_10(files: Sequence[Path]) -> dict[Path, bytes]:
+    """What Flink 1.10, the last release that wrote version 2, writes of files of that version after it loaded them."""
+    lines = _run(MODULE_OF_1_10, "FlinkRewrite", files)
+    return {file: base64.b64decode(line) for file, line in zip(files, lines, strict=True)}
+
+
+def _run(module: Path, main_class: str, files: Iterable[Path], *arguments: str) -> list[bytes]:
+    command = ["java", HEAP, "-XX:+UseSerialGC", "-cp", class_path(module), f"{PACKAGE}.{main_class}", *arguments]
+    standard_input = "\n".join(map(str, files)).encode()
+    run = subprocess.run(command, input=standard_input, capture_output=True, timeout=RUN_SECONDS)
+    assert run.returncode == 0, run.stderr.decode()
+    assert not run.stderr, run.stderr.decode()
+    return run.stdout.splitlines()
 
 
 def assert_flink_agrees(path: Path, verdict: Verdict | None = None) -> metadata.CheckpointMetadata:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import uuid
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from spark_ckpt import metadata as m
+from tests.support.flink_path import as_flink_path, as_flink_uuid
 
 Report: TypeAlias = dict[str, Any]
 
@@ -23,6 +22,13 @@ def report(metadata: m.CheckpointMetadata) -> Report:
         ],
         "operatorStates": [_operator_state(state) for state in metadata.operator_states],
     }
+
+
+def as_flink_size(handle: m.IncrementalRemoteKeyedStateHandle) -> int:
+    """The checkpointed size; of one that is unknown Flink makes the sum of all sizes, which may overflow."""
+    if handle.checkpointed_size in (None, -1):
+        return (handle.state_size + 2**63) % 2**64 - 2**63
+    return handle.checkpointed_size
 
 
 def _operator_state(state: m.OperatorState) -> Report:
@@ -60,7 +66,10 @@ def _operator(handle: m.OperatorStateHandle | None) -> list[Report]:
         "stream": _stream(handle.delegate_state_handle),
     }
     if isinstance(handle, m.FileMergingOperatorStreamStateHandle):
-        told |= {"taskOwnedDir": handle.task_owned_dir, "sharedDir": handle.shared_dir}
+        told |= {
+            "taskOwnedDir": as_flink_path(handle.task_owned_dir),
+            "sharedDir": as_flink_path(handle.shared_dir),
+        }
         if handle.is_empty:
             told["type"] = "EmptyFileMergingOperatorStreamStateHandle"
     return [told]
@@ -93,11 +102,10 @@ def _keyed_one(handle: m.KeyedStateHandle) -> Report:
             "stream": _stream(handle.delegate_state_handle),
         }
     if isinstance(handle, m.IncrementalRemoteKeyedStateHandle):
-        size = handle.state_size if handle.checkpointed_size is None else handle.checkpointed_size
         return told | {
-            "backendIdentifier": _java_uuid(handle.backend_identifier),
+            "backendIdentifier": as_flink_uuid(handle.backend_identifier),
             "checkpointId": handle.checkpoint_id,
-            "checkpointedSize": size,
+            "checkpointedSize": as_flink_size(handle),
             "metaStream": _stream(handle.meta_data_state_handle),
             "shared": _files(handle.shared_state),
             "private": _files(handle.private_state),
@@ -109,7 +117,7 @@ def _keyed_one(handle: m.KeyedStateHandle) -> Report:
             "checkpointId": handle.materialization_id if absent else handle.checkpoint_id,
             "materializationId": handle.materialization_id,
             "checkpointedSize": handle.checkpointed_size,
-            "materialized": [_keyed_one(part) for part in handle.materialized_state_handles],
+            "materialized": [found for part in handle.materialized_state_handles for found in _keyed(part)],
             "nonMaterialized": [_keyed_one(part) for part in handle.non_materialized_state_handles],
         }
     if isinstance(handle, m.InMemoryChangelogStateHandle):
@@ -132,12 +140,12 @@ def _stream(handle: m.StreamStateHandle | None) -> Report | None:
     if isinstance(handle, m.ByteStreamStateHandle):
         return told | {"handleName": handle.handle_name, "bytes": _bytes(handle.data)}
     if isinstance(handle, m.FileStateHandle):
-        return told | {"path": _path(handle.file_path), "size": handle.state_size}
+        return told | {"path": as_flink_path(handle.file_path), "size": handle.state_size}
     if isinstance(handle, m.RelativeFileStateHandle):
         return told | {"relativePath": handle.relative_path, "size": handle.state_size}
     if isinstance(handle, m.SegmentFileStateHandle):
         return told | {
-            "path": _path(handle.file_path),
+            "path": as_flink_path(handle.file_path),
             "startPos": handle.start_pos,
             "size": handle.state_size,
             "scope": handle.scope.name,
@@ -161,22 +169,3 @@ def _bytes(value: bytes) -> Report:
     if len(value) <= 64:
         return {"length": len(value), "hex": value.hex()}
     return {"length": len(value), "sha256": hashlib.sha256(value).hexdigest()}
-
-
-def _path(text: str) -> str:
-    """What Flink's `Path` makes of the text: no empty components, no slash at the end."""
-    scheme, separator, rest = text.rpartition("://")
-    return scheme + separator + (re.sub("/+", "/", rest).rstrip("/") or rest)
-
-
-def _java_uuid(text: str) -> str:
-    """What `UUID.fromString` makes of the text, and where it refuses, `UUID.nameUUIDFromBytes`."""
-    try:
-        parts = [int(part, 16) for part in text.split("-")]
-        widths = (8, 4, 4, 4, 12)
-        return "-".join(f"{part % 16**width:0{width}x}" for part, width in zip(parts, widths, strict=True))
-    except ValueError:
-        digest = bytearray(hashlib.md5(text.encode()).digest())
-        digest[6] = digest[6] & 0x0F | 0x30
-        digest[8] = digest[8] & 0x3F | 0x80
-        return str(uuid.UUID(bytes=bytes(digest)))

@@ -132,11 +132,18 @@ final class HandleReport {
             report.put("checkpointedSize", changes.getCheckpointedSize());
             report.put("storageIdentifier", changes.getStorageIdentifier());
             List<Object> entries = new ArrayList<>();
-            changes.getHandlesAndOffsets().forEach(e -> entries.add(Map.of("offset", e.f1, "stream", stream(e.f0))));
+            changes.getHandlesAndOffsets().forEach(e -> entries.add(handleAndOffset(e.f0, e.f1)));
             report.put("handles", entries);
         } else {
             throw new IllegalArgumentException("no report for " + handle.getClass());
         }
+        return report;
+    }
+
+    private static Map<String, Object> handleAndOffset(StreamStateHandle handle, long offset) {
+        Map<String, Object> report = new LinkedHashMap<>();
+        report.put("offset", offset);
+        report.put("stream", stream(handle)); // may be null, which Map.of does not take
         return report;
     }
 
