@@ -15,11 +15,13 @@ from rich.tree import Tree
 from spark_ckpt.cli.describe import decoded_payload
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.output import Output, iso_time
-from spark_ckpt.cli.summary import Branch, count, human_size, plain, readable_by, summarise
+from spark_ckpt.cli.rewriting import Rewriting
+from spark_ckpt.cli.rewriting_view import conversion_lines, relocation_lines
+from spark_ckpt.cli.summary import Branch, count, human_size, kind_of, plain, readable_by, summarise
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.batch_state import SPARK_BATCH
 from spark_ckpt.errors import SparkCkptError
-from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState
+from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState, Relocation
 
 _UNLIMITED_WIDTH = 10_000
 _LONGEST_PAYLOAD = 2_000
@@ -66,9 +68,23 @@ class ConsoleOutput(Output):
                 _add_operator(branch, inspection, operator)
         self._console().print(tree)
 
+    def conversion(self, rewriting: Rewriting) -> None:
+        """Lines; warnings on standard error."""
+        self._rewriting(rewriting, conversion_lines(rewriting))
+
+    def relocation(self, rewriting: Rewriting, relocation: Relocation) -> None:
+        """Lines; warnings on standard error."""
+        self._rewriting(rewriting, relocation_lines(rewriting, relocation))
+
     def error(self, error: SparkCkptError) -> None:
         """The message, behind `Error: ` as click has it for usage errors."""
         click.echo(f"Error: {plain(str(error))}", err=True)
+
+    def _rewriting(self, rewriting: Rewriting, lines: Iterator[str]) -> None:
+        for line in lines:
+            self._console().print(Text(line))
+        for warning in rewriting.warnings:
+            click.echo(f"Warning: {plain(warning)}", err=True)
 
     @staticmethod
     def _console() -> Console:
@@ -100,10 +116,8 @@ def _header(inspection: Inspection) -> Iterator[str]:
         yield f"batch {batch.batch_id}, state version {batch.version}, Spark {plain(batch.spark_version)}"
         yield f"query {plain(batch.query_id)}{name}, run {plain(batch.run_id)}"
         yield f"{batch.max_parallelism:,} key groups, chain {list(batch.key_group_factors)}"
-    if (properties := inspection.properties) is not None and properties.checkpoint_type is not None:
-        kind = properties.checkpoint_type
-        details = (kind.format_type, kind.post_checkpoint_action, kind.sharing_files_strategy)
-        yield plain(f"{kind.name} ({', '.join(detail for detail in details if detail)})")
+    if (properties := inspection.properties) is not None:
+        yield kind_of(properties)
     yield readable_by(inspection.found.metadata)
 
 

@@ -21,6 +21,7 @@ from spark_ckpt.metadata import (
     OperatorSubtaskState,
     required_release,
 )
+from spark_ckpt.metadata.properties import CheckpointProperties
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -45,10 +46,15 @@ def describe(inspection: Inspection) -> JsonObject:
         "checkpoint_id": metadata.checkpoint_id,
         "record": asdict(inspection.found.record) if inspection.found.record else None,
         "required_release": describe_required_release(metadata),
-        "properties": _value(inspection.properties),
+        "properties": describe_properties(inspection.properties),
         "master_states": [_master_state(state) for state in metadata.master_states],
         "operator_states": [_operator(inspection, operator) for operator in metadata.operator_states],
     }
+
+
+def describe_properties(properties: CheckpointProperties | None) -> Json:
+    """How Flink treats the checkpoint; None if the file does not say."""
+    return _value(properties)
 
 
 def describe_required_release(metadata: CheckpointMetadata) -> JsonObject:

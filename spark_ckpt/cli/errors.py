@@ -46,3 +46,15 @@ class CheckpointNotFoundError(SparkCkptError):
         self.location = location
         self.checkpoint_id = checkpoint_id
         self.available = tuple(available)
+
+
+class TargetExistsError(SparkCkptError, FileExistsError):
+    """There is a file where a command was to write a new one.
+
+    Attributes:
+        target: the file.
+    """
+
+    def __init__(self, target: str) -> None:
+        super().__init__(f"{target} is there already, and nothing is overwritten: name a new file or directory")
+        self.target = target

@@ -6,17 +6,17 @@ import hashlib
 import os
 import re
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NoReturn
 
 import fsspec
 
 from spark_ckpt.cli.errors import CheckpointNotFoundError, ForeignLocationError, LocationNotFoundError
+from spark_ckpt.cli.file_system import file_system_of, reading, storage_on
 from spark_ckpt.completed import CheckpointRecord, FilesystemCompletedCheckpointStore, Owner
-from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError, StorageError
+from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.metadata import METADATA_FILE_NAME, CheckpointMetadata, loads
-from spark_ckpt.storage import Storage, resolve
+from spark_ckpt.storage import Storage
 
 _LOG = "ckpt/completed"
 _FLINK_CHECKPOINT = re.compile(r"chk-([0-9]+)")
@@ -48,8 +48,10 @@ def completed_checkpoints(location: str) -> list[CheckpointRecord]:
         CorruptRecordError: a record is damaged.
         StorageError: the storage does not answer.
     """
-    _, records = _read_log(location)
-    return records
+    file_system, root = file_system_of(location)
+    if not _has_log(file_system, root, location):
+        _explain_foreign(file_system, root, location)
+    return _read_log(storage_on(file_system, root, location))
 
 
 def find_checkpoint(place: str, checkpoint_id: int | None = None) -> FoundCheckpoint:
@@ -70,12 +72,10 @@ def find_checkpoint(place: str, checkpoint_id: int | None = None) -> FoundCheckp
         StorageError: the storage does not answer.
     """
     place = place.rstrip("/") or "/"
-    with _reading(place):
-        file_system, root = fsspec.core.url_to_fs(place)
-        ours = file_system.isdir(f"{root}/{_LOG}")
-    if ours:
-        return _ours(place, checkpoint_id)
-    with _reading(place):
+    file_system, root = file_system_of(place)
+    if _has_log(file_system, root, place):
+        return _ours(storage_on(file_system, root, place), place, checkpoint_id)
+    with reading(place):
         name = _metadata_name(file_system, place, root, checkpoint_id)
         content = file_system.cat_file(f"{root}/{name}" if name else root)
     path = f"{place}/{name}" if name else place
@@ -85,9 +85,8 @@ def find_checkpoint(place: str, checkpoint_id: int | None = None) -> FoundCheckp
     return FoundCheckpoint(path, len(content), metadata)
 
 
-def _ours(location: str, checkpoint_id: int | None) -> FoundCheckpoint:
-    storage, records = _read_log(location)
-    by_id = {record.id: record for record in records}
+def _ours(storage: Storage, location: str, checkpoint_id: int | None) -> FoundCheckpoint:
+    by_id = {record.id: record for record in _read_log(storage)}
     if not by_id:
         raise ForeignLocationError(location, "no checkpoint has completed here yet")
     wanted = max(by_id) if checkpoint_id is None else checkpoint_id
@@ -129,20 +128,21 @@ def _names(file_system: fsspec.AbstractFileSystem, directory: str) -> list[str]:
     return [path.rstrip("/").rpartition("/")[2] for path in file_system.ls(directory, detail=False)]
 
 
-def _read_log(location: str) -> tuple[Storage, list[CheckpointRecord]]:
-    storage = resolve(location)
+def _has_log(file_system: fsspec.AbstractFileSystem, root: str, location: str) -> bool:
+    with reading(location):
+        return bool(file_system.isdir(f"{root}/{_LOG}"))
+
+
+def _read_log(storage: Storage) -> list[CheckpointRecord]:
     reader = Owner(socket.gethostname(), os.getpid(), process_token="", query_id="", run_id="")
     store = FilesystemCompletedCheckpointStore(storage, reader)
     store.recover()
-    if not store.all() and not store.claims():
-        _explain_empty(location)
-    return storage, store.all()
+    return store.all()
 
 
-def _explain_empty(location: str) -> None:
-    """Raises the error for a location without a single record."""
-    with _reading(location):
-        file_system, root = fsspec.core.url_to_fs(location)
+def _explain_foreign(file_system: fsspec.AbstractFileSystem, root: str, location: str) -> NoReturn:
+    """Raises the error for a location without a log."""
+    with reading(location):
         if not file_system.exists(root):
             raise LocationNotFoundError(location)
         names = _names(file_system, root) if file_system.isdir(root) else []
@@ -154,16 +154,3 @@ def _explain_empty(location: str) -> None:
     else:
         reason = "no checkpoint location of a query with spark-ckpt: it has no ckpt/completed"
     raise ForeignLocationError(location, reason)
-
-
-@contextmanager
-def _reading(place: str) -> Iterator[None]:
-    """Turns what a file system raises into an error of ours. Every fsspec file system has exceptions of its own."""
-    try:
-        yield
-    except SparkCkptError:
-        raise
-    except FileNotFoundError as e:
-        raise LocationNotFoundError(place) from e
-    except Exception as e:
-        raise StorageError(place, "read", e) from e

@@ -5,9 +5,11 @@ from __future__ import annotations
 import click
 
 from spark_ckpt import __version__
+from spark_ckpt.cli.convert_command import convert_checkpoint
 from spark_ckpt.cli.inspect_command import inspect_checkpoint
 from spark_ckpt.cli.list_command import list_checkpoints
 from spark_ckpt.cli.options import Session
+from spark_ckpt.cli.relocate_command import relocate_checkpoint
 from spark_ckpt.errors import SparkCkptError
 
 FAILED = 1
@@ -30,9 +32,11 @@ class _Program(click.Group):
 @click.version_option(__version__, prog_name="spark-ckpt")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Look at checkpoints of Spark Structured Streaming queries that run with spark-ckpt, and at Flink's."""
+    """Look at checkpoints, and rewrite their metadata: those of Spark queries with spark-ckpt, and Flink's."""
     ctx.ensure_object(Session)
 
 
+main.add_command(convert_checkpoint)
 main.add_command(inspect_checkpoint)
 main.add_command(list_checkpoints)
+main.add_command(relocate_checkpoint)

@@ -45,3 +45,12 @@ def json_option(command: _Command) -> _Command:
         help="JSON instead of text, errors included.",
     )
     return option(command)
+
+
+id_option = click.option(
+    "--id", "checkpoint_id", type=click.IntRange(min=0), help="Which checkpoint; the newest unless given."
+)
+"""Adds `--id` as the parameter `checkpoint_id`, None unless given."""
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Check everything, and write nothing.")
+"""Adds `--dry-run` as the parameter `dry_run`."""

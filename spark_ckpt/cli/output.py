@@ -14,8 +14,11 @@ import click
 
 from spark_ckpt.cli.describe import describe
 from spark_ckpt.cli.inspection import Inspection
+from spark_ckpt.cli.rewriting import Rewriting
+from spark_ckpt.cli.rewriting_json import describe_conversion, describe_relocation
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.metadata import Relocation
 
 FORMAT = 1
 """Shape of the JSON that this release writes, as docs/json.md describes it."""
@@ -35,6 +38,14 @@ class Output(ABC):
         """Everything in one checkpoint's metadata."""
 
     @abstractmethod
+    def conversion(self, rewriting: Rewriting) -> None:
+        """Metadata of another version."""
+
+    @abstractmethod
+    def relocation(self, rewriting: Rewriting, relocation: Relocation) -> None:
+        """Metadata for state files in another place."""
+
+    @abstractmethod
     def error(self, error: SparkCkptError) -> None:
         """Why a command failed."""
 
@@ -50,6 +61,14 @@ class JsonOutput(Output):
     def inspection(self, inspection: Inspection) -> None:
         """The object that `spark_ckpt.cli.describe` describes."""
         self._write(describe(inspection))
+
+    def conversion(self, rewriting: Rewriting) -> None:
+        """The object that `spark_ckpt.cli.rewriting_json` describes."""
+        self._write(describe_conversion(rewriting))
+
+    def relocation(self, rewriting: Rewriting, relocation: Relocation) -> None:
+        """The object that `spark_ckpt.cli.rewriting_json` describes."""
+        self._write(describe_relocation(rewriting, relocation))
 
     def error(self, error: SparkCkptError) -> None:
         """`{"error": name of the class, "message", and the attributes of the error}`."""

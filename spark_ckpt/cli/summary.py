@@ -25,6 +25,7 @@ from spark_ckpt.metadata import (
     SegmentFileStateHandle,
     required_release,
 )
+from spark_ckpt.metadata.properties import CheckpointProperties
 
 Branch: TypeAlias = tuple[str, list["Branch"]]
 """A line and the branches below it."""
@@ -56,6 +57,14 @@ def human_size(size: int) -> str:
 def count(number: int, noun: str) -> str:
     """A number of things."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def kind_of(properties: CheckpointProperties) -> str:
+    """What kind of snapshot the properties tell of, and its details."""
+    if (kind := properties.checkpoint_type) is None:
+        return "snapshot of unknown kind"
+    details = (kind.format_type, kind.post_checkpoint_action, kind.sharing_files_strategy)
+    return plain(f"{kind.name} ({', '.join(detail for detail in details if detail)})")
 
 
 def readable_by(metadata: CheckpointMetadata) -> str:

@@ -62,7 +62,7 @@ from spark_ckpt.metadata.model import (
     ResultSubpartitionStateHandle,
 )
 from spark_ckpt.metadata.releases import FlinkRelease, RequiredRelease, required_release
-from spark_ckpt.metadata.relocation import Relocation, relocate
+from spark_ckpt.metadata.relocation import Relocation, relative_paths, relocate
 from spark_ckpt.metadata.versions import convert
 
 __all__ = [
@@ -118,6 +118,7 @@ __all__ = [
     "dumps",
     "load",
     "loads",
+    "relative_paths",
     "relocate",
     "required_release",
 ]

@@ -1,0 +1,73 @@
+"""The new `_metadata` file that a command writes: whole or not at all, and never in place of another file."""
+
+from __future__ import annotations
+
+from spark_ckpt.cli.errors import TargetExistsError
+from spark_ckpt.cli.file_system import file_system_of, storage_on
+from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StorageError
+from spark_ckpt.metadata import METADATA_FILE_NAME
+from spark_ckpt.storage import CreateOutcome
+
+
+class Target:
+    """A file to be written.
+
+    Args:
+        place: the file, if its name begins with `_metadata`; else the directory that is to hold a `_metadata`. A local
+            path or any URL that fsspec serves.
+
+    Raises:
+        S3fsNotFoundError: it is on S3, and s3fs is not installed.
+        StorageError: fsspec does not serve such a URL.
+    """
+
+    def __init__(self, place: str) -> None:
+        is_file = place.rpartition("/")[2].startswith(METADATA_FILE_NAME)
+        self.path = place if is_file else f"{place.rstrip('/')}/{METADATA_FILE_NAME}"
+        """The file, as a path or URL."""
+        self.directory = directory_of(self.path)
+        """The directory of the file, as a path or URL."""
+        self._name = self.path.rpartition("/")[2]
+        self._storage = storage_on(*file_system_of(self.directory), self.directory)
+
+    def check_absent(self) -> None:
+        """Finds out whether the file can be new.
+
+        Raises:
+            TargetExistsError: it is there already.
+            StorageError: the storage does not say.
+        """
+        if self._storage.exists(self._name):
+            raise TargetExistsError(self.path)
+
+    def write(self, content: bytes) -> None:
+        """Writes the file; makes directories as needed.
+
+        Raises:
+            TargetExistsError: it is there already, and was not touched.
+            StorageError: it could not be written, or the storage does not say whether it was.
+        """
+        self.check_absent()
+        try:
+            result = self._storage.create_exclusive(self._name, content)
+        except ExclusiveCreateUnsupportedError as e:
+            reason = "this storage cannot create a file only where there is none. Write it elsewhere, and copy it"
+            raise StorageError(self.path, "create", reason) from e
+        if result.outcome is CreateOutcome.WON or self._holds(content):
+            # A client that repeats a request may be told "exists" of its own file.
+            return
+        if result.outcome is CreateOutcome.LOST:
+            raise TargetExistsError(self.path)
+        raise StorageError(self.path, "create", result.cause) from result.cause
+
+    def _holds(self, content: bytes) -> bool:
+        try:
+            return self._storage.read(self._name) == content
+        except StorageError:
+            return False
+
+
+def directory_of(path: str) -> str:
+    """The directory of a file, as a path or URL."""
+    directory, slash, _ = path.rpartition("/")
+    return directory or slash or "."
