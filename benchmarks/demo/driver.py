@@ -27,6 +27,7 @@ def main() -> None:
     arguments = parser.parse_args()
     layout = Layout(arguments.work)
     spark = open_session(layout.work, arguments.provider, arguments.master)
+    spark.sparkContext.setCheckpointDir(str(layout.changes))
     running = [start(spark, layout, query) for query in QUERIES]
     try:
         for stream in running:
@@ -65,8 +66,9 @@ def _merge_into(table: str, name: str, key: str) -> Callable[[DataFrame, int], N
         # Delta skips a merge that carries the number of one it has already done ...
         spark.conf.set("spark.databricks.delta.write.txnAppId", name)
         spark.conf.set("spark.databricks.delta.write.txnVersion", str(batch_id))
-        # ... and a skipped merge reads nothing, but the state of this batch has to be made: make it first.
-        changes = changes.localCheckpoint()
+        # ... and a skipped merge reads nothing, but the state of this batch has to be made: make it first, and keep the
+        # rows where they outlive an executor.
+        changes = changes.checkpoint()
         target = DeltaTable.forPath(spark, table).alias("t")
         merged = target.merge(changes.alias("c"), f"t.{key} <=> c.{key}")
         merged.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()

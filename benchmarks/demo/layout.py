@@ -37,6 +37,11 @@ class Layout:
         return self.work / "tables" / query
 
     @property
+    def changes(self) -> Path:
+        """Rows that have been computed and wait to be merged into a table."""
+        return self.work / "changes"
+
+    @property
     def verdicts(self) -> Path:
         """What the judge found."""
         return self.work / "verdicts.json"

@@ -38,8 +38,9 @@ SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "1",
-    # What the driver merges has been computed and kept already.
+    # What the driver merges has been computed and kept already, and is of no use afterwards.
     "spark.databricks.delta.merge.materializeSource": "none",
+    "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
 }
 
 
