@@ -26,7 +26,12 @@ SLOW_SECONDS = 1.0
 """How long something takes that is late and that nothing can overtake."""
 
 _DELIVERED_AFTER = 3
-_FAULTS = {Kind.ERROR: Fault.ERROR, Kind.LOST: Fault.LOST_ANSWER, Kind.LATE: Fault.LATE}
+_FAULTS = {
+    Kind.ERROR: Fault.ERROR,
+    Kind.DROPPED: Fault.LOST_REQUEST,
+    Kind.LOST: Fault.LOST_ANSWER,
+    Kind.LATE: Fault.LATE,
+}
 
 
 def arm(folder: Path, cell: Cell) -> None:

@@ -13,6 +13,7 @@ class Kind(Enum):
     """What happens at a point."""
 
     ERROR = "error"
+    DROPPED = "request lost"
     LOST = "answer lost"
     LATE = "late"
     KILL = "coordinator killed"
@@ -85,9 +86,18 @@ _FEW = {"retained": "2", "inlineThreshold": "0"}
 _IMPATIENT = {"bridge.timeout": "5"}
 
 
-def _storage(error: str, late: str, lost: str | None = None) -> dict[Kind, str]:
-    outcomes = {Kind.ERROR: error, Kind.LATE: late, Kind.KILL: WENT_ON}
-    return outcomes if lost is None else outcomes | {Kind.LOST: lost}
+def _storage(error: str, late: str) -> dict[Kind, str]:
+    return {Kind.ERROR: error, Kind.LATE: late, Kind.KILL: WENT_ON}
+
+
+def _create(error: str) -> dict[Kind, str]:
+    """Of a create whose outcome is unknown the coordinator finds out by itself."""
+    return _storage(error, WENT_ON) | {Kind.DROPPED: WENT_ON, Kind.LOST: WENT_ON}
+
+
+def _write(unknown: str) -> dict[Kind, str]:
+    """Whether a write that failed was carried out does not matter: its file has a name that is not used again."""
+    return _storage(unknown, unknown) | {Kind.LOST: unknown}
 
 
 _MESSAGE = {
@@ -102,7 +112,7 @@ POINTS = (
     Point("log: list it", Place.STORAGE, "list", _storage(RETRIED, WENT_ON), "^ckpt/completed$"),
     Point("log: read a record", Place.STORAGE, "read", _storage(RETRIED, WENT_ON), RECORD),
     Point("checkpoint to start from: read `_metadata`", Place.STORAGE, "read", _storage(RETRIED, WENT_ON), METADATA),
-    Point("claim: create", Place.STORAGE, "create", _storage(RETRIED, WENT_ON, WENT_ON), RECORD),
+    Point("claim: create", Place.STORAGE, "create", _create(RETRIED), RECORD),
     Point(
         "claim: created, read the log again",
         Place.STORAGE,
@@ -152,7 +162,7 @@ POINTS = (
         "merged deltas: write",
         Place.STORAGE,
         "write",
-        _storage(RETRIED, RETRIED, RETRIED),
+        _write(RETRIED),
         "^ckpt/shared/deltas-",
         skip=1,
         settings=_FILES,
@@ -161,17 +171,17 @@ POINTS = (
         "merged bases: write",
         Place.STORAGE,
         "write",
-        _storage(RETRIED, RETRIED, RETRIED),
+        _write(RETRIED),
         "^ckpt/shared/bases-",
         settings=_BASES,
     ),
     Point("Spark's offsets: read", Place.STORAGE, "read", _storage(RETRIED, WENT_ON), "^offsets/", skip=1),
-    Point("`_metadata`: create", Place.STORAGE, "create", _storage(RETRIED, WENT_ON, WENT_ON), METADATA, skip=1),
+    Point("`_metadata`: create", Place.STORAGE, "create", _create(RETRIED), METADATA, skip=1),
     Point(
         "record: create",
         Place.STORAGE,
         "create",
-        _storage(RETRIED, WENT_ON, WENT_ON) | {Kind.KILL_DRIVER: RESTARTED},
+        _create(RETRIED) | {Kind.KILL_DRIVER: RESTARTED},
         RECORD,
         skip=2,
     ),
