@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.metadata.decoder import MAGIC_NUMBER, MASTER_STATE_MAGIC_NUMBER
+from spark_ckpt.metadata.errors import MetadataFormatError
 from spark_ckpt.metadata.handle_encoder import write_keyed_state_handle, write_operator_state_handle, write_stream
 from spark_ckpt.metadata.handles import OperatorStateHandle
 from spark_ckpt.metadata.model import (
@@ -21,7 +23,7 @@ from spark_ckpt.metadata.model import (
     OperatorSubtaskState,
     ResultSubpartitionStateHandle,
 )
-from spark_ckpt.metadata.properties import NULL_PROPERTIES
+from spark_ckpt.metadata.properties import NULL_PROPERTIES, read
 from spark_ckpt.metadata.versions import check_version
 
 _V2_CHAIN_LENGTH = 1
@@ -62,7 +64,7 @@ def encode(metadata: CheckpointMetadata, version: int) -> bytes:
         write_operator_state(out, operator_state)
         out.leave()
     if version == 4:
-        out.raw(metadata.properties or NULL_PROPERTIES)
+        _properties(out, metadata.properties or NULL_PROPERTIES)
     return out.getvalue()
 
 
@@ -73,6 +75,17 @@ def _master_state(out: DataOutput, state: MasterState) -> None:
     fields.byte_array(state.payload, "payload")
     out.raw(MASTER_STATE_MAGIC_NUMBER.to_bytes(4, "big"))
     out.byte_array(fields.getvalue(), "length")
+
+
+def _properties(out: DataOutput, properties: bytes) -> None:
+    data = DataInput(properties, "<properties>")
+    try:
+        read(data)
+    except MetadataFormatError as error:
+        raise out.error("properties", f"{error.reason} ({error.field})") from None
+    if data.remaining:
+        raise out.error("properties", f"{data.remaining} bytes too many")
+    out.raw(properties)
 
 
 def _operator_head(out: DataOutput, state: OperatorState) -> None:

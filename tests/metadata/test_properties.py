@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_ckpt.metadata import MetadataFormatError, loads
+from spark_ckpt.metadata import CheckpointMetadata, MetadataFormatError, MetadataValueError, dumps, loads
 from spark_ckpt.metadata.properties import NULL_PROPERTIES, decode
 from tests.metadata.corpus import FLINK
 
@@ -54,6 +56,48 @@ def test_damage_is_an_error_or_another_value(properties: bytes, data: st.DataObj
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (b"t\x00\x10FORWARD_BACKWARD", b"t\x00\x04BACK", "has no constant 'BACK'"),
+        (b"t\x00\x10FORWARD_BACKWARD", b"p", "has no constant None"),
+        (b"t\x00\x0aCheckpoint~", b"q\x00~\x00\x03~", "no java.lang.String"),
+        (b"t\x00\x0aCheckpoint~", b"q\x00~\x00\x06~", "a reference to nothing"),
+        (b"sr\x002org.apache.flink.runtime.checkpoint.CheckpointType", b"q\x00~\x00\x02", "a reference to nothing"),
+        (b"CheckpointType\xd6", b"CheckpointTypf\xd6", "CheckpointTypf is not known"),
+        (b"CheckpointType\xd6", b"CheckpointType\xd7", "serial version"),
+        (
+            b"CheckpointProperties\0\0\0\0\0\0\0\x02\x02",
+            b"CheckpointProperties\0\0\0\0\0\0\0\x02\x03",
+            "a format of its own",
+        ),
+        (b"Ljava/lang/String;", b"Ljava/lang/Strinh;", "which its class does not have"),
+        (b"java.lang.Enum", b"java.lang.Fnum", "java.lang.Fnum is not known"),
+        (b"\x12\0\0xr\x00\x0ejava.lang.Enum\0\0\0\0\0\0\0\0\x12\0\0x", b"\x12\0\0x", "another superclass"),
+        (b"xp\x00\x00", b"zp\x00\x00", "annotations"),
+    ],
+)
+def test_other_forms_of_the_class_are_refused(old: bytes, new: bytes, reason: str) -> None:
+    assert old in OF_A_CHECKPOINT
+    with pytest.raises(MetadataFormatError, match=reason):
+        decode(OF_A_CHECKPOINT.replace(old, new))
+
+
+def test_fields_are_matched_by_name_and_may_be_null() -> None:
+    original = decode(OF_A_CHECKPOINT)
+    assert original is not None and original.checkpoint_type is not None and original.discard_finished
+    unknown = OF_A_CHECKPOINT.replace(b"discardFinished", b"discardFinisheD").replace(b"t\x00\x0aCheckpoint~", b"p~")
+    kind = replace(original.checkpoint_type, name=None)
+    assert decode(unknown) == replace(original, discard_finished=False, checkpoint_type=kind)
+
+
+def test_an_enum_is_no_type_of_a_checkpoint() -> None:
+    enum = OF_A_CHECKPOINT[OF_A_CHECKPOINT.index(b"~r") :]
+    kind = OF_A_CHECKPOINT.index(b"sr", 10)
+    with pytest.raises(MetadataFormatError, match=r"no org.apache.flink.runtime.checkpoint.SnapshotType"):
+        decode(OF_A_CHECKPOINT[:kind] + enum)
+
+
+@pytest.mark.parametrize(
     ("content", "reason"),
     [
         ("7574", "type code 0x75"),
@@ -61,12 +105,17 @@ def test_damage_is_an_error_or_another_value(properties: bytes, data: st.DataObj
         ("740001 61", "another class"),
         ("73740001 61", "a class description is needed"),
         ("7370", "an object without a class"),
-        ("7372000141 0000000000000000 03 0000 78 70", "writes its own format"),
-        ("7372000141 0000000000000000 02 0001 49000161", "fields of type 'I'"),
-        ("7372000141 0000000000000000 02 0000 70", "class annotations"),
+        ("7e70", "an enum constant without an enum"),
         ("73" * 100, "within one another"),
     ],
 )
 def test_other_java_objects_are_refused(content: str, reason: str) -> None:
     with pytest.raises(MetadataFormatError, match=reason):
         decode(bytes.fromhex("aced0005" + content))
+
+
+@pytest.mark.parametrize("properties", [b"\xac\xed\x00\x05", OF_A_CHECKPOINT + b"x", b"text"])
+def test_properties_that_no_reader_takes_are_not_written(properties: bytes) -> None:
+    with pytest.raises(MetadataValueError) as refused:
+        dumps(CheckpointMetadata(1, version=4, properties=properties), 4)
+    assert refused.value.field == "properties"

@@ -1,0 +1,234 @@
+"""Reading of an object in Java serialisation: plain objects with boolean and object fields, strings, enum constants.
+
+An object has no length in front of it, so its end is found by reading it. Only classes from a table are taken, in the
+form in which the table has them, but that fields may be missing or come on top, as Java has it. Nothing is instantiated
+by the names in it. The grammar is chapter 6 of the Java Object Serialization Specification, the checks are those of
+`java.io.ObjectStreamClass`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from spark_ckpt.metadata.data_input import DataInput
+
+STRING = "java.lang.String"
+BOOLEAN = "Z"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownClass:
+    """A class that may occur.
+
+    Args:
+        serial_version_uid: as the class declares it, or Java computes it.
+        fields: by name the class of the value, or `BOOLEAN`.
+        is_enum: whether it is an enum.
+        constants: of an enum, the names.
+        interface: what a field may have as its class instead of this one.
+    """
+
+    serial_version_uid: int = 0
+    fields: Mapping[str, str] = field(default_factory=dict)
+    is_enum: bool = False
+    constants: tuple[str, ...] = ()
+    interface: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An object, with the values of its fields by name."""
+
+    class_name: str
+    fields: dict[str, Content]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant of an enum."""
+
+    class_name: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _ClassDescription:
+    name: str
+    fields: tuple[tuple[str, str], ...]
+
+
+class _Unfinished:
+    """What a reference may not name yet."""
+
+
+Content: TypeAlias = "bool | str | Constant | Instance | _ClassDescription | _Unfinished | None"
+
+_STREAM_HEADER = 0xACED0005
+_BASE_HANDLE = 0x7E0000
+_SERIALIZABLE = 0x02
+_ENUM = 0x10
+_END_BLOCK_DATA = 0x78
+_ENUM_CLASS = "java.lang.Enum"
+_UNFINISHED = _Unfinished()
+
+
+def read_object(data: DataInput, classes: Mapping[str, KnownClass]) -> Content:
+    """Reads the header of a stream and the one object behind it; the position is at its end then.
+
+    Raises:
+        MetadataFormatError: there is no serialised object, or one that has more to it than this module takes.
+    """
+    at = data.position
+    if data.i32("") & 0xFFFFFFFF != _STREAM_HEADER:
+        data.fail("", "this is no serialised Java object", at)
+    return _ObjectReader(data, classes).content()
+
+
+class _ObjectReader:
+    """Reads one object, behind the stream's header."""
+
+    def __init__(self, data: DataInput, classes: Mapping[str, KnownClass]) -> None:
+        self._data = data
+        self._classes = {**classes, _ENUM_CLASS: KnownClass(is_enum=True)}
+        # What a back reference may name, in the order of appearance.
+        self._handles: list[Content] = []
+
+    def content(self) -> Content:
+        """One content element: null, a reference, a class description, an object, a string or an enum constant."""
+        at = self._data.position
+        code = self._data.u8("object")
+        if (read := _CONTENTS.get(code)) is None:
+            self._data.fail("object", f"type code {code:#04x} is not known", at)
+        self._data.enter("object")
+        content = read(self)
+        self._data.leave()
+        return content
+
+    def _null(self) -> None:
+        return None
+
+    def _reference(self) -> Content:
+        at = self._data.position
+        handle = self._data.i32("reference") - _BASE_HANDLE
+        if not 0 <= handle < len(self._handles) or self._handles[handle] is _UNFINISHED:
+            self._data.fail("reference", "a reference to nothing", at)
+        return self._handles[handle]
+
+    def _class_description(self) -> _ClassDescription:
+        at = self._data.position
+        name = self._data.utf("class_name")
+        if (known := self._classes.get(name)) is None:
+            self._data.fail("class_name", f"the class {name} is not known", at)
+        at = self._data.position
+        if (uid := self._data.i64("serial_version_uid")) != known.serial_version_uid:
+            reason = f"serial version {uid} of the class {name}; {known.serial_version_uid} is known"
+            self._data.fail("serial_version_uid", reason, at)
+        handle = self._new_handle()
+        at = self._data.position
+        if (flags := self._data.u8("flags")) != _SERIALIZABLE | (_ENUM if known.is_enum else 0):
+            self._data.fail("flags", f"class {name} with the flags {flags:#04x} has a format of its own", at)
+        description = _ClassDescription(name, self._fields(known))
+        at = self._data.position
+        if self._data.u8("annotation") != _END_BLOCK_DATA:
+            self._data.fail("annotation", "annotations of classes are not known", at)
+        at = self._data.position
+        parent = self._description()
+        expected = _ENUM_CLASS if known.is_enum and name != _ENUM_CLASS else None
+        if (parent and parent.name) != expected:
+            self._data.fail("super_class", f"class {name} with another superclass than it has", at)
+        self._handles[handle] = description
+        return description
+
+    def _fields(self, known: KnownClass) -> tuple[tuple[str, str], ...]:
+        fields: list[tuple[str, str]] = []
+        for index in range(self._data.u16("fields")):
+            self._data.enter("fields", index)
+            at = self._data.position
+            name, type_name = self._field()
+            if known.fields.get(name, type_name) != type_name or known.is_enum:
+                self._data.fail("", f"field {name} of type {type_name}, which its class does not have", at)
+            if type_name == BOOLEAN and fields and fields[-1][1] != BOOLEAN:
+                self._data.fail("", "a boolean behind an object", at)
+            fields.append((name, type_name))
+            self._data.leave()
+        return tuple(fields)
+
+    def _field(self) -> tuple[str, str]:
+        at = self._data.position
+        kind = chr(self._data.u8("type"))
+        if kind not in "ZL":
+            self._data.fail("type", f"fields of type {kind!r} are not known", at)
+        name = self._data.utf("name")
+        if kind == "Z":
+            return name, BOOLEAN
+        at = self._data.position
+        signature = self.content()
+        if not isinstance(signature, str) or signature[:1] != "L":
+            self._data.fail("type", "this is no class of a field", at)
+        return name, signature[1:-1].replace("/", ".")
+
+    def _description(self) -> _ClassDescription | None:
+        at = self._data.position
+        description = self.content()
+        if not (description is None or isinstance(description, _ClassDescription)):
+            self._data.fail("class", "a class description is needed here", at)
+        return description
+
+    def _object(self) -> Instance:
+        at = self._data.position
+        description = self._description()
+        if description is None or self._classes[description.name].is_enum:
+            self._data.fail("class", "an object without a class", at)
+        handle = self._new_handle()
+        instance = Instance(description.name, {})
+        for name, type_name in description.fields:
+            at = self._data.position
+            value = self._data.boolean(name) if type_name == BOOLEAN else self.content()
+            if type_name != BOOLEAN and name in self._classes[description.name].fields and value is not None:
+                self._check_class(value, type_name, name, at)
+            instance.fields[name] = value
+        self._handles[handle] = instance
+        return instance
+
+    def _check_class(self, value: Content, type_name: str, name: str, at: int) -> None:
+        if isinstance(value, (Instance, Constant)):
+            class_name, interface = value.class_name, self._classes[value.class_name].interface
+        else:
+            class_name, interface = STRING if isinstance(value, str) else "", None
+        if type_name not in (class_name, interface):
+            self._data.fail(name, f"no {type_name}", at)
+
+    def _string(self) -> str:
+        text = self._data.utf("string")
+        self._handles.append(text)
+        return text
+
+    def _constant(self) -> Constant:
+        at = self._data.position
+        description = self._description()
+        if description is None or not self._classes[description.name].is_enum:
+            self._data.fail("class", "an enum constant without an enum", at)
+        handle = self._new_handle()
+        at = self._data.position
+        name = self.content()
+        if not isinstance(name, str) or name not in self._classes[description.name].constants:
+            self._data.fail("constant", f"the enum {description.name} has no constant {name!r}", at)
+        constant = Constant(description.name, name)
+        self._handles[handle] = constant
+        return constant
+
+    def _new_handle(self) -> int:
+        self._handles.append(_UNFINISHED)
+        return len(self._handles) - 1
+
+
+_CONTENTS: dict[int, Callable[[_ObjectReader], Content]] = {
+    0x70: _ObjectReader._null,
+    0x71: _ObjectReader._reference,
+    0x72: _ObjectReader._class_description,
+    0x73: _ObjectReader._object,
+    0x74: _ObjectReader._string,
+    0x7E: _ObjectReader._constant,
+}
