@@ -79,10 +79,11 @@ PARTITIONS = 4
 ACKS = 2 * PARTITIONS
 """Acks of one batch: of both operators, each in every partition."""
 
+_STRICT = {"tolerableFailures": "0"}
 _FILES = {"inlineThreshold": "0"}
-_BASES = {"inlineThreshold": "0", "chain.maxDeltas": "2"}
-_EXECUTORS_WRITE = {"inlineThreshold": "0", "ackThreshold": "0"}
-_FEW = {"retained": "2", "inlineThreshold": "0"}
+_BASES = _FILES | {"chain.maxDeltas": "2"}
+_EXECUTORS_WRITE = _FILES | {"ackThreshold": "0"}
+_FEW = _FILES | {"retained": "2"}
 _IMPATIENT = {"bridge.timeout": "5"}
 
 
@@ -156,7 +157,7 @@ POINTS = (
         _storage(RETRIED, WENT_ON),
         "^ckpt/shared/delta-",
         skip=ACKS + 3,
-        settings=_EXECUTORS_WRITE,
+        settings=_EXECUTORS_WRITE | _STRICT,
     ),
     Point(
         "merged deltas: write",
@@ -165,7 +166,7 @@ POINTS = (
         _write(RETRIED),
         "^ckpt/shared/deltas-",
         skip=1,
-        settings=_FILES,
+        settings=_FILES | _STRICT,
     ),
     Point(
         "merged bases: write",
@@ -173,10 +174,10 @@ POINTS = (
         "write",
         _write(RETRIED),
         "^ckpt/shared/bases-",
-        settings=_BASES,
+        settings=_BASES | _STRICT,
     ),
-    Point("Spark's offsets: read", Place.STORAGE, "read", _storage(RETRIED, WENT_ON), "^offsets/", skip=1),
-    Point("`_metadata`: create", Place.STORAGE, "create", _create(RETRIED), METADATA, skip=1),
+    Point("Spark's offsets: read", Place.STORAGE, "read", _storage(RETRIED, WENT_ON), "^offsets/", 1, settings=_STRICT),
+    Point("`_metadata`: create", Place.STORAGE, "create", _create(RETRIED), METADATA, 1, settings=_STRICT),
     Point(
         "record: create",
         Place.STORAGE,
@@ -184,6 +185,7 @@ POINTS = (
         _create(RETRIED) | {Kind.KILL_DRIVER: RESTARTED},
         RECORD,
         skip=2,
+        settings=_STRICT,
     ),
     Point(
         "record: outcome unknown, read it back",
