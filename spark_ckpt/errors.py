@@ -92,6 +92,32 @@ class StateFileNotFoundError(StorageError, FileNotFoundError):
         super().__init__(path, "read", "there is no such file")
 
 
+class ZooKeeperUnavailableError(StorageError):
+    """No ZooKeeper server answers.
+
+    Attributes:
+        address: the servers, without credentials.
+    """
+
+    def __init__(self, address: str, path: str, reason: object) -> None:
+        super().__init__(
+            f"{address}{path}",
+            "reach",
+            f"{reason}. See that the servers run and can be reached from the driver, and that "
+            "spark.sql.streaming.stateStore.ckpt.zookeeper.quorum names them",
+        )
+        self.address = address
+
+
+class KazooNotFoundError(SparkCkptError, ImportError):
+    """The store is `zookeeper`, and there is no kazoo in this Python environment."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the store 'zookeeper' needs kazoo, which is not installed here: pip install 'spark-ckpt[zookeeper]'"
+        )
+
+
 class UnsupportedSchemeError(SparkCkptError, ValueError):
     """A location on a file system that the coordinator has no storage for."""
 
@@ -182,6 +208,48 @@ class FencedError(SparkCkptError):
             f"{owner} has taken over this checkpoint location with generation {owner_generation}; this driver has "
             f"generation {generation} and can complete no checkpoint any more ({path}). Nothing is lost: stop this "
             "query, and let only one driver use a checkpoint location"
+        )
+
+
+class OwnershipLostError(FencedError):
+    """This driver's node in ZooKeeper is gone, and nobody has taken over: its session has expired, most likely.
+
+    It completes nothing more, since another driver may take over at any moment.
+    """
+
+    def __init__(self, path: str, generation: int) -> None:
+        SparkCkptError.__init__(
+            self,
+            f"{path} is gone, with which this driver (generation {generation}) owned its checkpoint location: its "
+            "session with ZooKeeper has expired, or the node was deleted. It can complete no checkpoint any more. "
+            "Nothing is lost: start the query again. If it happens often, see why the driver stands still or is cut "
+            "off for so long, or set spark.sql.streaming.stateStore.ckpt.zookeeper.sessionTimeout higher",
+        )
+        self.path = path
+        self.generation = generation
+        self.owner_generation = generation
+        self.owner = ""
+
+
+class LocationMovedError(SparkCkptError):
+    """A node in ZooKeeper that belongs to another checkpoint location of the same query.
+
+    Attributes:
+        node: the node.
+        recorded: the location that it belongs to.
+        location: the one at hand.
+    """
+
+    fatal = True
+
+    def __init__(self, node: str, recorded: str, location: str) -> None:
+        self.node = node
+        self.recorded = recorded
+        self.location = location
+        super().__init__(
+            f"{node} belongs to {recorded}, and this query runs on {location}. If the directory was moved, or is now "
+            "named otherwise, delete the node: its records are in ckpt/completed too, and are taken over from there. "
+            "If this is a copy, give it another spark.sql.streaming.stateStore.ckpt.zookeeper.path"
         )
 
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator
 
 import pytest
+
+from tests.support.s3 import s3, s3_endpoint, s3_environment
+from tests.support.zookeeper import ZooKeeperServer
+
+__all__ = ["s3", "s3_endpoint", "s3_environment"]
 
 SEED_VARIABLE = "SPARK_CKPT_TEST_SEED"
 
@@ -22,3 +28,10 @@ def seed() -> int:
 def rng(seed: int) -> random.Random:
     """Random numbers from the printed seed."""
     return random.Random(seed)
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    """One server for all tests that leave it running; each works below a node of its own."""
+    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server

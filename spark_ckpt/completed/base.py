@@ -46,7 +46,7 @@ class RecordStore(CompletedCheckpointStore):
     def __init__(self, owner: Owner, clock: Clock | None = None) -> None:
         self._owner = owner
         self._clock = clock or SystemClock()
-        self._counter = LogIDCounter()
+        self._counter: CheckpointIDCounter = LogIDCounter()
         self._records: dict[int, Record] = {}
         self._generation = 0
         self._fence: FencedError | None = None

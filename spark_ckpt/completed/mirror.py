@@ -1,0 +1,60 @@
+"""The records of a store elsewhere, repeated as the files of a log: for readers that have only the file system."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from spark_ckpt.completed.record_files import RecordFiles
+from spark_ckpt.completed.records import Record, encode_record
+from spark_ckpt.errors import SparkCkptError, StorageError
+from spark_ckpt.storage import CreateOutcome, Storage
+
+_log = logging.getLogger(__name__)
+
+
+class Mirror:
+    """Follows the truth as well as it can. What it has is always complete up to some id, and never from the future.
+
+    Args:
+        storage: of the checkpoint location.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self.location = storage.location
+        """Name of the checkpoint location."""
+        self._storage = storage
+        self._files = RecordFiles(storage)
+        self._there: set[int] | None = None  # None while it is not known
+
+    def read(self) -> dict[int, Record]:
+        """The records in the files.
+
+        Raises:
+            CorruptRecordError, StorageError: they cannot be read.
+        """
+        return self._files.read_all()
+
+    def follow(self, truth: Mapping[int, Record]) -> None:
+        """Creates the files that are missing, in the order of ids, and deletes those of dropped records. Never fails:
+        the next call makes up for what this one could not do."""
+        there, self._there = self._there, None
+        try:
+            if there is None:
+                there = set(self._files.ids())
+            for record_id in sorted(truth.keys() - there):
+                self._create(truth[record_id])
+            newest = max(truth, default=0)
+            for record_id in sorted(there - truth.keys()):
+                # What lies above is of a driver that has taken over.
+                if record_id < newest:
+                    self._storage.delete(self._files.name(record_id))
+        except SparkCkptError as e:
+            _log.warning("%s lags behind: %s", self._storage.describe(self._files.directory), e)
+            return
+        self._there = set(truth)
+
+    def _create(self, record: Record) -> None:
+        result = self._storage.create_exclusive(self._files.name(record.id), encode_record(record))
+        if result.outcome is CreateOutcome.UNKNOWN:
+            raise StorageError(self._files.path(record.id), "create", result.cause)

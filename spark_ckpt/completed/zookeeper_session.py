@@ -1,0 +1,150 @@
+"""A session with ZooKeeper: requests that end within a bounded time, with an answer or a typed error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from spark_ckpt.clock import Clock, SystemClock
+from spark_ckpt.errors import KazooNotFoundError, ZooKeeperUnavailableError
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+_PAUSE_SECONDS = 0.1
+_RECONNECT = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 2.0}
+
+_T = TypeVar("_T")
+
+
+class NoAnswerError(Exception):
+    """A transaction was sent, or is about to be, and nothing is known of it."""
+
+
+class ZooKeeperSession:
+    """Connects with the first request. kazoo reconnects in the background, and opens a new session if the servers have
+    let this one expire: its ephemeral nodes are gone then, which is for the user of this class to notice.
+
+    Requests of one session are carried out in their order, also those that waited for a connection. An answer to a
+    read is therefore the whole truth about the transactions sent before it.
+
+    Args:
+        quorum: servers as `host:port`, separated by commas.
+        timeout: of the session, in seconds; also how long a request may take.
+        clock: for pauses.
+    """
+
+    def __init__(self, quorum: str, timeout: float, clock: Clock | None = None) -> None:
+        self._quorum = quorum
+        self._timeout = timeout
+        self._clock = clock or SystemClock()
+        self._client: KazooClient | None = None
+        self.address = "zookeeper://" + re.sub(r"[^,/]*@", "", quorum)
+        """The servers for a person, without credentials."""
+
+    def get(self, path: str) -> tuple[bytes, int] | None:
+        """Data and version of a node, or None if there is none.
+
+        Raises:
+            ZooKeeperUnavailableError: no answer came.
+        """
+        found = self._read(lambda client: client.get_async(path), path)
+        return (found[0], found[1].version) if found is not None else None
+
+    def children(self, path: str) -> list[str]:
+        """Names of the nodes below a node, in no order; none if there is no such node.
+
+        Raises:
+            ZooKeeperUnavailableError: no answer came.
+        """
+        return list(self._read(lambda client: client.get_children_async(path), path) or ())
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a node.
+
+        Raises:
+            ZooKeeperUnavailableError: no answer came.
+        """
+        return self._read(lambda client: client.exists_async(path), path) is not None
+
+    def ensure(self, path: str) -> None:
+        """Makes a node, and those above it, unless they are there.
+
+        Raises:
+            ZooKeeperUnavailableError: no answer came.
+        """
+        self._read(lambda client: client.ensure_path_async(path), path)
+
+    def commit(self, build: Callable[[Any], None]) -> Sequence[Any] | None:
+        """Carries out a transaction: all of it or nothing.
+
+        Args:
+            build: adds the operations to kazoo's transaction.
+
+        Returns:
+            The result of each operation, or None if one was refused.
+
+        Raises:
+            NoAnswerError: it is unknown whether it was carried out.
+            ZooKeeperUnavailableError: there was no connection at all.
+        """
+        from kazoo.exceptions import KazooException
+
+        client = self._connected()
+        transaction = client.transaction()
+        build(transaction)
+        try:
+            results = transaction.commit_async().get(timeout=self._timeout)
+        except (KazooException, client.handler.timeout_exception) as e:
+            raise NoAnswerError(_reason(e)) from e
+        return None if any(isinstance(result, Exception) for result in results) else results
+
+    def close(self) -> None:
+        """Ends the session; its ephemeral nodes go at once if a server hears of it."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.stop()
+            client.close()
+
+    def _read(self, request: Callable[[KazooClient], Any], path: str) -> Any:  # noqa: ANN401  (what kazoo returns)
+        """Asks until an answer comes, for as long as the timeout says; None if there is no such node."""
+        from kazoo.exceptions import ConnectionLoss, KazooException, NoNodeError, SessionExpiredError
+
+        client = self._connected()
+        deadline = self._clock.monotonic() + self._timeout
+        while True:
+            patience = max(_PAUSE_SECONDS, deadline - self._clock.monotonic())
+            try:
+                # A server that lags behind the others answers from the past unless it is told to catch up.
+                client.sync_async(path)
+                return request(client).get(timeout=patience)
+            except NoNodeError:
+                return None
+            except (ConnectionLoss, SessionExpiredError) as e:
+                if self._clock.monotonic() >= deadline:
+                    raise self._unavailable(path, e) from e
+                self._clock.sleep(_PAUSE_SECONDS)
+            except (KazooException, client.handler.timeout_exception) as e:
+                raise self._unavailable(path, e) from e
+
+    def _connected(self) -> KazooClient:
+        if self._client is None:
+            try:
+                from kazoo.client import KazooClient
+            except ImportError as e:
+                raise KazooNotFoundError from e
+            client = KazooClient(self._quorum, timeout=self._timeout, connection_retry=_RECONNECT)
+            try:
+                client.start(self._timeout)
+            except client.handler.timeout_exception as e:
+                raise self._unavailable("", e) from e
+            self._client = client
+        return self._client
+
+    def _unavailable(self, path: str, cause: Exception) -> ZooKeeperUnavailableError:
+        return ZooKeeperUnavailableError(self.address, path, f"{_reason(cause)} within {self._timeout:g} s")
+
+
+def _reason(cause: Exception) -> str:
+    return f"no answer ({type(cause).__name__}{f': {cause}' if str(cause) else ''})"

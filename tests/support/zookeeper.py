@@ -1,0 +1,117 @@
+"""A real ZooKeeper server, from the jars that come with PySpark, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+import pyspark
+from kazoo.client import KazooClient
+
+MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
+TICK_MS = 200
+PATIENCE = 60.0
+
+
+class ZooKeeperServer:
+    """One server, with short ticks so that sessions expire soon.
+
+    Args:
+        directory: for its data and its log.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def quorum(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Starts it on its data, and waits until it answers."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        config = self.directory / "zoo.cfg"
+        config.write_text(
+            f"tickTime={TICK_MS}\ndataDir={self.directory}/data\nclientPort={self.port}\n"
+            "clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\nmaxSessionTimeout=60000\n"
+        )
+        java = str(Path(home, "bin", "java")) if (home := os.environ.get("JAVA_HOME")) else shutil.which("java")
+        jars = Path(pyspark.__file__).parent / "jars" / "*"
+        with (self.directory / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(java), "-Xmx192m", "-XX:TieredStopAtLevel=1", "-cp", str(jars), MAIN, str(config)],
+                stdout=log,
+                stderr=log,
+            )
+        with self.client():
+            pass
+
+    def stop(self) -> None:
+        """Kills it, as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It stands still: connections stay, and no answer comes."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+    @contextmanager
+    def client(self) -> Iterator[KazooClient]:
+        """A client of the test's own."""
+        client = KazooClient(
+            self.quorum, timeout=10, connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 0.2}
+        )
+        client.start(PATIENCE)
+        try:
+            yield client
+        finally:
+            client.stop()
+            client.close()
+
+    def expire(self, client: KazooClient) -> None:
+        """Ends the session of a client behind its back, as the server does when it hears nothing for too long."""
+        other = KazooClient(self.quorum, client_id=client.client_id, timeout=10)
+        other.start(PATIENCE)
+        other.stop()
+        other.close()
+
+    def __enter__(self) -> ZooKeeperServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def await_gone(client: KazooClient, path: str) -> None:
+    """Waits until there is no such node."""
+    deadline = time.monotonic() + PATIENCE
+    while client.exists(path) is not None:
+        assert time.monotonic() < deadline, f"{path} is still there"
+        time.sleep(0.02)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
