@@ -88,5 +88,5 @@ def _s3_options() -> dict[str, Any]:
     # Options given here replace those of fsspec's own configuration, of which the client's are therefore taken over.
     configured = [fsspec.config.conf.get(protocol, {}).get("config_kwargs", {}) for protocol in _S3_PROTOCOLS]
     client = S3_CLIENT | configured[0] | configured[1]
-    # A cached listing would be out of date, and so would be a shared instance's settings.
-    return {"use_listings_cache": False, "skip_instance_cache": True, "config_kwargs": client}
+    # A listing of a moment ago is none of now.
+    return {"use_listings_cache": False, "config_kwargs": client}

@@ -1,0 +1,218 @@
+"""The commands on file systems that are not local: one in memory, and S3."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import socket
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from spark_ckpt import metadata as m
+from spark_ckpt.cli import file_system
+from spark_ckpt.cli.target import Target
+from tests.cli.locations import make_location
+from tests.cli.running import run
+from tests.metadata.corpus import VECTORS
+from tests.support.s3 import HOST, S3
+
+INCREMENTAL = VECTORS / "flink" / "f120-rocksdb-incr-p2-second"
+ABSOLUTE = "oracle://ckpt"
+
+
+@pytest.fixture(params=["memory", "s3"])
+def root(request: pytest.FixtureRequest) -> Iterator[str]:
+    """URL of an empty directory."""
+    if request.param == "memory":
+        yield f"memory://{uuid.uuid4().hex}"
+        MemoryFileSystem.store.clear()
+    else:
+        bucket: S3 = request.getfixturevalue("s3")
+        yield f"{bucket.url}/deep/er"
+
+
+def copy(directory: str | Path, place: str) -> None:
+    """Copies a local directory."""
+    for path in Path(directory).rglob("*"):
+        if path.is_file():
+            with fsspec.open(f"{place}/{path.relative_to(directory)}", "wb") as file:
+                file.write(path.read_bytes())
+
+
+def test_a_location_of_ours(root: str, tmp_path: Path) -> None:
+    local = make_location(tmp_path)
+    copy(local, root)
+    assert run("list", root).stdout == run("list", local).stdout
+    assert run("list", f"{root}/", "--json").json["location"] == f"{root}/"
+    shown, expected = run("inspect", root, "--json").json, run("inspect", local, "--json").json
+    assert shown.pop("path") == f"{root}/ckpt/chk-3/_metadata"
+    assert expected.pop("path") == f"{local}/ckpt/chk-3/_metadata"
+    assert shown == expected
+    assert run("inspect", root, "--id", 2, "--json").json["checkpoint_id"] == 2
+    assert run("inspect", root, "--id", 9, "--json").error["available"] == [2, 3]
+
+
+def test_checkpoints_of_flink(root: str) -> None:
+    for number in (1, 2):
+        copy(INCREMENTAL, f"{root}/chk-{number}")
+    for place in (root, f"{root}/chk-2", f"{root}/chk-2/", f"{root}/chk-2/_metadata"):
+        assert run("inspect", place, "--json").json["path"] == f"{root}/chk-2/_metadata"
+    listed = run("list", root, "--json")
+    assert (listed.status, listed.error["error"]) == (1, "ForeignLocationError")
+
+
+def test_convert(root: str) -> None:
+    copy(INCREMENTAL, f"{root}/chk-2")
+    done = run("convert", root, f"{root}/new", "--to-version", 3, "--json").json
+    assert (done["source"], done["target"]) == (f"{root}/chk-2/_metadata", f"{root}/new/_metadata")
+    assert m.load(f"{root}/new") == m.convert(m.load(INCREMENTAL), 3)
+    beside = run("convert", f"{root}/chk-2", f"{root}/chk-2/_metadata.v3", "--to-version", 3, "--json").json
+    assert (len(done["warnings"]), beside["warnings"]) == (1, [])
+    assert m.load(f"{root}/chk-2/_metadata.v3").version == 3
+
+
+def test_relocate(root: str) -> None:
+    done = run("relocate", ABSOLUTE, f"{root}/moved", INCREMENTAL, f"{root}/moved", "--json").json
+    assert done["rewritten"]["count"] == 23
+    assert m.load(f"{root}/moved") == m.relocate(m.load(INCREMENTAL), ABSOLUTE, f"{root}/moved").metadata
+
+
+def test_nothing_is_overwritten(root: str) -> None:
+    copy(INCREMENTAL, f"{root}/chk-2")
+    before = fsspec.open(f"{root}/chk-2/_metadata").open().read()
+    for target in (f"{root}/chk-2", f"{root}/chk-2/", f"{root}/chk-2/_metadata"):
+        for options in ((), ("--dry-run",)):
+            refused = run("convert", root, target, "--to-version", 3, "--json", *options)
+            assert (refused.status, refused.error["error"]) == (1, "TargetExistsError")
+    assert fsspec.open(f"{root}/chk-2/_metadata").open().read() == before
+
+
+def test_a_target_that_appears_in_between(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Target(f"{root}/new")
+    Target(f"{root}/new").write(b"other")
+    monkeypatch.setattr(target, "check_absent", lambda: None)
+    with pytest.raises(FileExistsError):
+        target.write(b"ours")
+    assert fsspec.open(f"{root}/new/_metadata").open().read() == b"other"
+    target.write(b"other")  # what a repeated request of our own finds
+
+
+def test_a_dry_run_writes_nothing(root: str) -> None:
+    would = run("relocate", ABSOLUTE, "/new", INCREMENTAL, f"{root}/new", "--json", "--dry-run").json
+    assert not would["written"]
+    assert run("inspect", f"{root}/new").status == 1
+
+
+def test_missing_places(root: str) -> None:
+    copy(INCREMENTAL, f"{root}/chk-2")
+    for command in ("list", "inspect"):
+        missing = run(command, f"{root}/absent", "--json")
+        assert (missing.status, missing.error["error"]) == (1, "LocationNotFoundError")
+        assert missing.error["location"] == f"{root}/absent"
+
+
+def test_s3a_is_s3(s3: S3, tmp_path: Path) -> None:
+    s3a = s3.url.replace("s3:", "s3a:")
+    copy(make_location(tmp_path), s3.url)
+    assert run("list", s3a).stdout == run("list", s3.url).stdout
+    assert run("convert", s3.url, f"{s3a}/new", "--to-version", 2).status == 0
+    assert run("inspect", f"{s3.url}/new", "--json").json["version"] == 2
+    refused = run("convert", s3.url, f"{s3a}/ckpt/chk-3", "--to-version", 2, "--json")
+    assert refused.error["error"] == "TargetExistsError"
+
+
+# ---- what goes wrong on S3 -------------------------------------------------------------------------------------------
+
+COMMANDS = [
+    ("list", "{}"),
+    ("inspect", "{}"),
+    ("convert", "{}", "/absent/target", "--to-version", "3"),
+    ("relocate", "/a", "/b", "{}", "/absent/target"),
+]
+WRITING = ("relocate", ABSOLUTE, "/b", INCREMENTAL, "{}")
+
+
+def fill(command: tuple[object, ...], place: str) -> list[str]:
+    return [place if part == "{}" else str(part) for part in command]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("key", ["", "/", "/a/key"])
+def test_a_missing_bucket(s3: S3, command: tuple[str, ...], key: str) -> None:
+    failed = run(*fill(command, f"s3://no-such-bucket{key}"), "--json")
+    assert (failed.status, failed.error["error"]) == (1, "LocationNotFoundError")
+    assert "s3://no-such-bucket" in failed.error["location"]
+
+
+def test_a_target_in_a_missing_bucket(s3: S3) -> None:
+    failed = run(*fill(WRITING, "s3://no-such-bucket/x"), "--json")
+    assert (failed.status, failed.error["error"]) == (1, "StorageError")
+    assert (
+        "cannot create s3://no-such-bucket/x/_metadata: The specified bucket does not exist" in failed.error["message"]
+    )
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, WRITING], ids=lambda command: command[0])
+def test_no_credentials(s3: S3, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    failed = run(*fill(command, f"{s3.url}/x"), "--json")
+    assert (failed.status, failed.error["error"], failed.stdout) == (1, "StorageError", "")
+    assert "Unable to locate credentials" in failed.error["message"]
+    assert failed.error["path"].startswith(f"{s3.url}/x")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, WRITING], ids=lambda command: command[0])
+def test_nobody_listens_at_the_endpoint(s3: S3, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    with socket.socket() as free:
+        free.bind((HOST, 0))
+        endpoint = f"http://{HOST}:{free.getsockname()[1]}"
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        failed = run(*fill(command, f"{s3.url}/x"), "--json")
+    assert (failed.status, failed.error["error"], failed.stdout) == (1, "StorageError", "")
+    assert f'Could not connect to the endpoint URL: "{endpoint}' in failed.error["message"]
+
+
+def test_an_endpoint_that_never_answers(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(file_system.S3_CLIENT, "read_timeout", 0.1)
+    with socket.create_server((HOST, 0)) as mute:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{HOST}:{mute.getsockname()[1]}")
+        failed = run("inspect", f"{s3.url}/x", "--json")
+    assert (failed.status, failed.error["error"]) == (1, "StorageError")
+    assert "Read timeout" in failed.error["message"]
+
+
+def test_waiting_for_s3_has_an_end(s3: S3) -> None:
+    on_s3, _ = file_system.file_system_of(f"{s3.url}/x")
+    assert on_s3.s3._client_config.connect_timeout == file_system.S3_CLIENT["connect_timeout"]
+    assert on_s3.s3._client_config.read_timeout == file_system.S3_CLIENT["read_timeout"]
+    assert on_s3.s3._client_config.retries["total_max_attempts"] == 1
+
+
+def test_the_configuration_of_fsspec_is_kept(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    client = {"read_timeout": 7, "s3": {"addressing_style": "path"}}
+    options = {"endpoint_url": s3.endpoint, "key": "test", "secret": "test", "config_kwargs": client}
+    monkeypatch.setitem(fsspec.config.conf, "s3", options)
+    assert run("convert", INCREMENTAL, f"{s3.url}/x", "--to-version", 3).status == 0
+    assert json.loads(run("inspect", f"{s3.url}/x", "--json").stdout)["version"] == 3
+    on_s3, _ = file_system.file_system_of(s3.url)
+    assert on_s3.s3._client_config.read_timeout == 7
+    assert on_s3.s3._client_config.connect_timeout == file_system.S3_CLIENT["connect_timeout"]
+    assert on_s3.s3._client_config.s3 == {"addressing_style": "path"}
+
+
+def test_s3_without_s3fs(monkeypatch: pytest.MonkeyPatch) -> None:
+    # fsspec keeps what it has imported in a module that a mapping of the same name hides.
+    monkeypatch.delitem(importlib.import_module("fsspec.registry")._registry, "s3", raising=False)
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    for command in (*COMMANDS, WRITING):
+        failed = run(*fill(command, "s3://bucket/x"), "--json")
+        assert (failed.status, failed.error["error"]) == (1, "S3fsNotFoundError")

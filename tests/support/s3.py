@@ -1,0 +1,70 @@
+"""A server with the API of S3 on this machine: moto's, on a free port, with credentials that are good for nothing else.
+
+`tests/conftest.py` makes the fixtures known to all tests. `s3` sets the usual environment variables of AWS, so whatever
+a test starts (s3fs in this process, or another process) finds the server without being told.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class S3:
+    """A bucket of its own on the server."""
+
+    endpoint: str
+    bucket: str
+
+    @property
+    def url(self) -> str:
+        return f"s3://{self.bucket}"
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """URL of a running server."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else a line for each request
+    server = ThreadedMotoServer(HOST, 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3_environment(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a process that uses the server, and nothing of what this machine has set."""
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {
+        "AWS_ENDPOINT_URL": s3_endpoint,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_CONFIG_FILE": "/dev/null",
+        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def s3(s3_endpoint: str, s3_environment: None) -> S3:
+    """An empty bucket, and the environment in which it is found."""
+    import s3fs
+
+    bucket = f"bucket-{uuid.uuid4().hex}"
+    # Shared instances know the environment of another test.
+    s3fs.S3FileSystem.clear_instance_cache()
+    s3fs.S3FileSystem(skip_instance_cache=True).mkdir(bucket)
+    return S3(s3_endpoint, bucket)
