@@ -37,9 +37,9 @@ def root(request: pytest.FixtureRequest) -> Iterator[str]:
         yield f"{bucket.url}/deep/er"
 
 
-def copy(directory: str | Path, place: str) -> None:
-    """Copies a local directory."""
-    for path in Path(directory).rglob("*"):
+def copy(directory: str | Path, place: str, pattern: str = "**/*") -> None:
+    """Copies the files of a local directory."""
+    for path in Path(directory).glob(pattern):
         if path.is_file():
             with fsspec.open(f"{place}/{path.relative_to(directory)}", "wb") as file:
                 file.write(path.read_bytes())
@@ -60,7 +60,7 @@ def test_a_location_of_ours(root: str, tmp_path: Path) -> None:
 
 def test_checkpoints_of_flink(root: str) -> None:
     for number in (1, 2):
-        copy(INCREMENTAL, f"{root}/chk-{number}")
+        copy(INCREMENTAL, f"{root}/chk-{number}", "_metadata")
     for place in (root, f"{root}/chk-2", f"{root}/chk-2/", f"{root}/chk-2/_metadata"):
         assert run("inspect", place, "--json").json["path"] == f"{root}/chk-2/_metadata"
     listed = run("list", root, "--json")
@@ -68,7 +68,7 @@ def test_checkpoints_of_flink(root: str) -> None:
 
 
 def test_convert(root: str) -> None:
-    copy(INCREMENTAL, f"{root}/chk-2")
+    copy(INCREMENTAL, f"{root}/chk-2", "_metadata")
     done = run("convert", root, f"{root}/new", "--to-version", 3, "--json").json
     assert (done["source"], done["target"]) == (f"{root}/chk-2/_metadata", f"{root}/new/_metadata")
     assert m.load(f"{root}/new") == m.convert(m.load(INCREMENTAL), 3)
@@ -84,7 +84,7 @@ def test_relocate(root: str) -> None:
 
 
 def test_nothing_is_overwritten(root: str) -> None:
-    copy(INCREMENTAL, f"{root}/chk-2")
+    copy(INCREMENTAL, f"{root}/chk-2", "_metadata")
     before = fsspec.open(f"{root}/chk-2/_metadata").open().read()
     for target in (f"{root}/chk-2", f"{root}/chk-2/", f"{root}/chk-2/_metadata"):
         for options in ((), ("--dry-run",)):
@@ -110,7 +110,7 @@ def test_a_dry_run_writes_nothing(root: str) -> None:
 
 
 def test_missing_places(root: str) -> None:
-    copy(INCREMENTAL, f"{root}/chk-2")
+    copy(INCREMENTAL, f"{root}/chk-2", "_metadata")
     for command in ("list", "inspect"):
         missing = run(command, f"{root}/absent", "--json")
         assert (missing.status, missing.error["error"]) == (1, "LocationNotFoundError")
