@@ -15,7 +15,7 @@ from tests.cli.running import run
 def test_help_names_the_commands() -> None:
     shown = run("--help")
     assert shown.status == 0
-    for command in ("inspect", "list"):
+    for command in ("convert", "inspect", "list", "relocate"):
         assert f"\n  {command} " in shown.stdout
         assert run(command, "-h").status == 0
 
