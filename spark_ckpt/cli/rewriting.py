@@ -36,9 +36,9 @@ class Rewriting:
     warnings: tuple[str, ...]
 
     @property
-    def dropped_properties(self) -> CheckpointProperties | None:
-        """The properties that the source has and the new file has no place for."""
-        return None if self.metadata.properties else decode(self.source.metadata.properties)
+    def source_properties(self) -> CheckpointProperties | None:
+        """The properties of the source, which only a file of version 4 has a place for."""
+        return decode(self.source.metadata.properties)
 
 
 def rewrite(source: FoundCheckpoint, target: str, metadata: CheckpointMetadata, *, dry_run: bool) -> Rewriting:

@@ -17,7 +17,7 @@ _EXAMPLES = 3
 
 def describe_conversion(rewriting: Rewriting) -> JsonObject:
     """What `convert` wrote, and the properties that it left out."""
-    return _describe(rewriting) | {"dropped_properties": describe_properties(rewriting.dropped_properties)}
+    return _describe(rewriting) | {"dropped_properties": describe_properties(rewriting.source_properties)}
 
 
 def describe_relocation(rewriting: Rewriting, relocation: Relocation) -> JsonObject:

@@ -12,7 +12,7 @@ from spark_ckpt.metadata import Relocation
 def conversion_lines(rewriting: Rewriting) -> Iterator[str]:
     """What `convert` wrote, and the properties that it left out."""
     yield from _lines(rewriting)
-    if (dropped := rewriting.dropped_properties) is not None:
+    if (dropped := rewriting.source_properties) is not None:
         yield f"without the properties, which version {rewriting.metadata.version} has no place for: {kind_of(dropped)}"
 
 
