@@ -9,6 +9,9 @@ from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, R
 from spark_ckpt.completed.store import CheckpointIDCounter, CompletedCheckpointStore, JobStatus
 from spark_ckpt.errors import FencedError
 
+CLAIM_GRACE_MS = 7 * 24 * 3600 * 1000
+"""How long a claim is kept at least, so that the driver it shut out still finds its next id taken."""
+
 
 class LogIDCounter(CheckpointIDCounter):
     """The id after the last one in the log. Taking an id reserves nothing: completing a checkpoint does."""
@@ -100,6 +103,11 @@ class RecordStore(CompletedCheckpointStore):
         self._took(claim)
         self._generation = claim.generation
         self._fence = None
+
+    def _old_claims(self) -> list[ClaimRecord]:
+        """The claims past the grace time. Once this driver has claimed, the newest is its own."""
+        oldest_ms = self._clock.now_ms() - CLAIM_GRACE_MS
+        return [claim for claim in self.claims() if claim.timestamp_ms < oldest_ms]
 
     def _took(self, record: Record) -> None:
         self._records[record.id] = record

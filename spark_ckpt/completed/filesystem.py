@@ -13,9 +13,6 @@ from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, R
 from spark_ckpt.errors import FencedError, StateFileNotFoundError, StorageError, UnknownOutcomeError
 from spark_ckpt.storage import CreateOutcome, FsspecStorage, Storage
 
-CLAIM_GRACE_MS = 7 * 24 * 3600 * 1000
-"""How long a claim is kept at least, so that the driver it shut out still finds its next id taken."""
-
 LATE_REQUEST_MS = 3600 * 1000
 """How long a request whose outcome was unknown may still be on its way."""
 
@@ -153,10 +150,16 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         """Who has taken the id after a record that a repeated request has just created.
 
         Then the first request had created it, the new owner has dropped it, and it must go again.
+
+        Raises:
+            UnknownOutcomeError: the storage does not say.
         """
-        successor = self._files.read(record.id + 1)
-        if successor is not None:
-            self._storage.delete(self._files.name(record.id))
+        try:
+            successor = self._files.read(record.id + 1)
+            if successor is not None:
+                self._storage.delete(self._files.name(record.id))
+        except StorageError as e:
+            raise UnknownOutcomeError(self._files.path(record.id), e) from e
         return successor
 
     def _drop(self, record: Record) -> None:
@@ -164,8 +167,6 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         self._late_until.pop(record.id, None)
 
     def _drop_old_claims(self) -> None:
-        """Drops claims past the grace time. The newest stays: it holds the generation."""
-        for claim in self.claims()[:-1]:
-            if claim.timestamp_ms < self._clock.now_ms() - CLAIM_GRACE_MS:
-                self._drop(claim)
-                del self._records[claim.id]
+        for claim in self._old_claims():
+            self._drop(claim)
+            del self._records[claim.id]

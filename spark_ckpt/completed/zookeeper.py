@@ -37,7 +37,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
     |---|---|
     | `<path>` | the checkpoint location, so that two of them cannot share a node |
     | `<path>/counter` | the next id |
-    | `<path>/records/<id, 20 digits>` | a record, as in docs/protocol.md, section 3; of the claims only the newest |
+    | `<path>/records/<id, 20 digits>` | a record, as in docs/protocol.md, section 3 |
     | `<path>/owner-<generation>` | ephemeral: the owner and its session live; the claim again |
 
     The fence: a claim takes an id, makes an owner's node of a higher generation and deletes that of the owner before,
@@ -154,7 +154,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         return record
 
     def _try_claim(self, claim: ClaimRecord) -> bool:
-        earlier = self.claims()
+        earlier = self._old_claims()
         owners = [name for name in self._session.children(self._node) if name.startswith("owner-")]
 
         def build(transaction: Any) -> None:  # noqa: ANN401

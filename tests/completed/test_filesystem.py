@@ -14,7 +14,8 @@ from spark_ckpt.completed import (
     LogIDCounter,
     encode_record,
 )
-from spark_ckpt.completed.filesystem import CLAIM_GRACE_MS, LATE_REQUEST_MS
+from spark_ckpt.completed.base import CLAIM_GRACE_MS
+from spark_ckpt.completed.filesystem import LATE_REQUEST_MS
 from spark_ckpt.errors import CorruptRecordError, FencedError, StorageError, UnknownOutcomeError
 from spark_ckpt.storage import LocalStorage, Storage
 from tests.completed.contract import CheckpointIDCounterContract, FencingStoreContract

@@ -14,11 +14,11 @@ import pytest
 from spark_ckpt.completed import (
     CheckpointIDCounter,
     CheckpointRecord,
-    ClaimRecord,
     CompletedCheckpointStore,
     FilesystemCompletedCheckpointStore,
     JobStatus,
 )
+from spark_ckpt.completed.base import CLAIM_GRACE_MS
 from spark_ckpt.completed.mirror import Mirror
 from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore
 from spark_ckpt.completed.zookeeper_counter import ZooKeeperCheckpointIDCounter
@@ -36,6 +36,7 @@ from spark_ckpt.storage import LocalStorage, Storage
 from tests.completed.contract import CheckpointIDCounterContract, FencingStoreContract
 from tests.completed.making import add, owner
 from tests.storage.faulty import Fault, FaultyStorage
+from tests.storage.test_remote import NoClock
 from tests.support.zookeeper import ZooKeeperServer, await_gone
 
 
@@ -74,11 +75,13 @@ class Place:
         self.server = server
         self.storage: Storage = LocalStorage(directory)
         self.node = f"/test-{uuid.uuid4().hex}/query"
+        self.clock = NoClock()
         self.sessions: list[FaultySession] = []
 
     def open(self, name: str = "a", timeout: float = 20.0) -> ZooKeeperCompletedCheckpointStore:
         self.sessions.append(FaultySession(self.server.quorum, timeout))
-        return ZooKeeperCompletedCheckpointStore(self.sessions[-1], self.node, Mirror(self.storage), owner(name))
+        mirror = Mirror(self.storage)
+        return ZooKeeperCompletedCheckpointStore(self.sessions[-1], self.node, mirror, owner(name), self.clock)
 
     def claimed(self, name: str = "a", timeout: float = 20.0) -> ZooKeeperCompletedCheckpointStore:
         store = self.open(name, timeout)
@@ -252,10 +255,14 @@ def test_an_owner_that_is_gone_is_no_hindrance(place: Place) -> None:
     assert second.claim().generation == 2
 
 
-def test_only_the_newest_claim_is_kept(place: Place) -> None:
-    claims = [place.claimed(name).claims() for name in "abc"]
-    assert [[claim.id for claim in kept] for kept in claims] == [[1], [2], [3]]
-    assert place.nodes("/records") == [f"{3:020d}"]
+def test_claims_are_kept_for_the_grace_time(place: Place) -> None:
+    for name in "ab":
+        place.claimed(name)
+        place.clock.now += CLAIM_GRACE_MS - 1000
+    assert [claim.id for claim in place.claimed("c").claims()] == [2, 3]
+    assert place.nodes("/records") == [f"{2:020d}", f"{3:020d}"]
+    place.clock.now += 2 * CLAIM_GRACE_MS
+    assert [(claim.id, claim.generation) for claim in place.claimed("d").claims()] == [(4, 4)]
 
 
 def _race(quorum: str, node: str, directory: str, name: str, start: Any, results: Any) -> None:
@@ -545,4 +552,4 @@ class TestMirror:
         place.claimed("b")
         log = FilesystemCompletedCheckpointStore(place.storage, owner("reader"))
         log.recover()
-        assert [(type(claim), claim.owner.host) for claim in log.claims()] == [(ClaimRecord, "host-b")]
+        assert [claim.owner.host for claim in log.claims()] == ["host-a", "host-b"]
