@@ -1,0 +1,45 @@
+"""Which key group a key belongs to in Flink (`KeyGroupRangeAssignment`). Ours are numbered otherwise."""
+
+from __future__ import annotations
+
+_U32 = 0xFFFFFFFF
+
+
+def key_group_of(hash_code: int, max_parallelism: int) -> int:
+    """Key group of a key (`KeyGroupRangeAssignment.computeKeyGroupForKeyHash`).
+
+    Args:
+        hash_code: Java's `hashCode` of the key, a signed or unsigned 32-bit integer.
+        max_parallelism: number of key groups.
+    """
+    return _murmur_hash(hash_code) % max_parallelism
+
+
+def hash_of_long(value: int) -> int:
+    """`Long.hashCode`."""
+    return (value ^ value >> 32) & _U32
+
+
+def hash_of_string(text: str) -> int:
+    """`String.hashCode`, which runs over the UTF-16 units."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    code = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        code = code * 31 + (high << 8 | low) & _U32
+    return code
+
+
+def _murmur_hash(code: int) -> int:
+    """MurmurHash3 of one 32-bit word with seed 0, made non-negative (`MathUtils.murmurHash`)."""
+    code = _rotated(code * 0xCC9E2D51 & _U32, 15) * 0x1B873593 & _U32
+    code = _rotated(code, 13) * 5 + 0xE6546B64 & _U32
+    code ^= 4
+    code = (code ^ code >> 16) * 0x85EBCA6B & _U32
+    code = (code ^ code >> 13) * 0xC2B2AE35 & _U32
+    code ^= code >> 16
+    # As a signed number: the smallest has no positive counterpart and becomes 0.
+    return code if code < 1 << 31 else (1 << 32) - code & 0x7FFFFFFF
+
+
+def _rotated(code: int, bits: int) -> int:
+    return (code << bits | code >> 32 - bits) & _U32

@@ -1,0 +1,40 @@
+"""Data in flight: the network buffers that unaligned checkpoints keep.
+
+    stream   i32 0 (version), then at each offset of a handle: bytes of one buffer
+
+Several handles share a stream. Flink: `ChannelStateSerializerImpl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spark_ckpt.metadata.model import InputChannelStateHandle, ResultSubpartitionStateHandle
+from spark_ckpt.metadata.streams.errors import StateStreamFormatError
+from spark_ckpt.metadata.streams.state_files import StateStream
+
+_VERSION = 0
+_LENGTH_BYTES = 4
+
+
+def read_buffers(
+    handle: InputChannelStateHandle | ResultSubpartitionStateHandle, stream: StateStream
+) -> Iterator[bytes]:
+    """The buffers of one channel, in the order of its offsets.
+
+    Raises:
+        StateStreamFormatError: the stream is no channel state, or the buffers have another size than the handle says.
+        StorageError: the stream cannot be read.
+    """
+    data = stream.input()
+    at = data.position
+    if (version := data.i32("version")) != _VERSION:
+        data.fail("version", f"version {version} of channel state; {_VERSION} is known", at)
+    size = 0
+    for offset in handle.offsets:
+        buffer = stream.input(offset).byte_array("buffer")
+        size += _LENGTH_BYTES + len(buffer)
+        yield buffer
+    if size != handle.state_size:
+        reason = f"buffers of {size} bytes, where the handle says {handle.state_size}"
+        raise StateStreamFormatError(stream.path, 0, "state_size", reason)

@@ -1,0 +1,166 @@
+"""Key groups of a full snapshot: a canonical savepoint, or an older full checkpoint of RocksDB.
+
+    key group   i16 state id, entries; after the last entry of a state the id of the next, or 0xFFFF at the end
+    entry       bytes key, bytes value; the top bit of the key marks the last entry of a state
+
+    key         key group (1 byte if there are at most 128, else 2), key, namespace, in a map its key; in a queue the
+                element follows the key group. If neither key nor namespace has a fixed length, each is followed by its
+                length, lowest byte first, in as few bytes as that takes.
+    value       of a list the elements with a comma in between; in a map whether it is null, then the value, of which
+                there may be bytes even then
+
+A key group is compressed as a whole, if any is. Flink: `FullSnapshotAsyncWriter`, read by
+`FullSnapshotRestoreOperation`; `CompositeKeySerializationUtils`, `ListDelimitedSerializer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spark_ckpt.metadata.streams.entries import Datum, Entry, KeyChecker, Part, read_datum, read_element, read_key
+from spark_ckpt.metadata.streams.headers import BackendStateType, KeyedHeader, StateMetaInfoSnapshot
+from spark_ckpt.metadata.streams.serializers import Serializer, read_map_value
+from spark_ckpt.metadata.streams.snappy import SnappyInput
+from spark_ckpt.metadata.streams.stream_input import StreamInput
+from spark_ckpt.metadata.streams.values import Value
+
+END_OF_KEY_GROUP = 0xFFFF
+"""What stands in place of the next state's id at the end (`FullSnapshotUtil.END_OF_KEY_GROUP_MARK`)."""
+
+_LAST_OF_STATE = 0x80
+_DELIMITER = ord(",")
+_MOST_KEY_GROUPS_OF_ONE_BYTE = 128
+
+
+def read_full_entries(
+    data: StreamInput, header: KeyedHeader, key_group: int, max_parallelism: int, *, open_end: bool
+) -> Iterator[Entry]:
+    """The entries of one key group, state by state.
+
+    An entry of a state whose serializers are not known has a composite key and a value, of which only the bytes are.
+
+    Args:
+        data: the key group's bytes.
+        header: of the stream.
+        key_group: which one it must be.
+        max_parallelism: number of key groups.
+        open_end: whether other bytes may follow.
+
+    Raises:
+        StateStreamFormatError: the bytes are no such key group.
+    """
+    if header.compressed:
+        data = SnappyInput(data)
+    data.enter("key_group", key_group)
+    reader = _EntryReader(data, header, key_group, max_parallelism)
+    at = data.position
+    state_id = data.u16("state_id")
+    while state_id != END_OF_KEY_GROUP:
+        if header.unknown is None and state_id >= len(header.states):
+            data.fail("state_id", f"no state {state_id}", at)
+        more = True
+        while more:
+            data.mark()
+            parts, more = reader.read(state_id)
+            yield Entry(state_id, parts)
+        at = data.position
+        state_id = data.u16("state_id")
+    if not open_end and not data.at_end():
+        data.fail("end", "bytes follow the end of the key group")
+
+
+class _EntryReader:
+    """Reads the entries of one key group."""
+
+    def __init__(self, data: StreamInput, header: KeyedHeader, key_group: int, max_parallelism: int) -> None:
+        self._data = data
+        self._header = header
+        self._key_group = key_group
+        self._prefix_bytes = 1 if max_parallelism <= _MOST_KEY_GROUPS_OF_ONE_BYTE else 2
+        self._checker = (
+            KeyChecker(header.key_serializer, key_group, max_parallelism) if header.key_serializer is not None else None
+        )
+
+    def read(self, state_id: int) -> tuple[dict[Part, Datum], bool]:
+        """The parts of the next entry, and whether another entry of the state follows."""
+        data = self._data
+        state = self._header.states[state_id] if state_id < len(self._header.states) else None
+        end = data.count("key", 1) + data.position
+        more = self._key_group_prefix()
+        if state is None or self._checker is None:
+            parts = {Part.COMPOSITE_KEY: Datum(data.raw(end - data.position, "key"), known=False)}
+        elif state.kind is BackendStateType.PRIORITY_QUEUE:
+            parts = read_element(data, state.value_serializer, self._checker)
+        else:
+            parts = self._key(state, self._checker)
+        self._check_end("key", end)
+        end = data.count("value", 1) + data.position
+        if state is None:
+            parts[Part.VALUE] = Datum(data.raw(end - data.position, "value"), known=False)
+        elif state.kind is BackendStateType.KEY_VALUE:
+            at = data.position
+            value = self._value(state, end)
+            parts[Part.VALUE] = Datum(data.since(at), value)
+        self._check_end("value", end)
+        return parts, more
+
+    def _check_end(self, field: str, end: int) -> None:
+        if self._data.position != end:
+            self._data.fail(field, f"its length says that it ends at byte {end}")
+
+    def _key_group_prefix(self) -> bool:
+        at = self._data.position
+        first = self._data.u8("key")
+        found = first & ~_LAST_OF_STATE
+        if self._prefix_bytes == 2:
+            found = found << 8 | self._data.u8("key")
+        if found != self._key_group:
+            self._data.fail("key", f"a key of key group {found} in key group {self._key_group}", at)
+        return not first & _LAST_OF_STATE
+
+    def _key(self, state: StateMetaInfoSnapshot, checker: KeyChecker) -> dict[Part, Datum]:
+        namespace_serializer = state.namespace_serializer
+        with_lengths = not checker.key_serializer.has_fixed_length and not namespace_serializer.has_fixed_length
+        parts = {Part.KEY: read_key(self._data, checker)}
+        if with_lengths:
+            self._length_of(parts[Part.KEY], "key")
+        parts[Part.NAMESPACE] = read_datum(self._data, namespace_serializer, "namespace")
+        if with_lengths:
+            self._length_of(parts[Part.NAMESPACE], "namespace")
+        if state.keyed_state_type == "MAP":
+            map_key, _ = self._nested(state, 2)
+            parts[Part.MAP_KEY] = read_datum(self._data, map_key, "map_key")
+        return parts
+
+    def _length_of(self, datum: Datum, field: str) -> None:
+        """What follows is the length of what was read."""
+        at = self._data.position
+        length = len(datum.raw)
+        expected = length.to_bytes(max(1, (length.bit_length() + 7) // 8), "little")
+        if self._data.raw(len(expected), field) != expected:
+            self._data.fail(field, f"another length than the {length} bytes that were read follows", at)
+
+    def _value(self, state: StateMetaInfoSnapshot, end: int) -> Value:
+        if state.keyed_state_type == "MAP":
+            _, serializer = self._nested(state, 2)
+            value = read_map_value(self._data, serializer, "value")
+            if value is None:
+                # RocksDB writes nothing more; the heap backend has its serializer write the null as well.
+                self._data.raw(end - self._data.position, "value")
+            return value
+        if state.keyed_state_type != "LIST":
+            return state.value_serializer.read(self._data, "value")
+        (element,) = self._nested(state, 1)
+        elements: list[Value] = []
+        while self._data.position < end:
+            at = self._data.position
+            if elements and (found := self._data.u8("value")) != _DELIMITER:
+                self._data.fail("value", f"{found:#04x} where a comma parts the elements of a list", at)
+            elements.append(element.read(self._data, "value"))
+        return tuple(elements)
+
+    def _nested(self, state: StateMetaInfoSnapshot, number: int) -> tuple[Serializer, ...]:
+        nested = state.value_serializer.nested
+        if len(nested) != number:
+            self._data.fail("value", f"a {state.keyed_state_type} state with the serializer {state.value_serializer}")
+        return nested

@@ -1,0 +1,144 @@
+"""Managed keyed state in one stream: its header, its layout, and its key groups one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from spark_ckpt.metadata.handles import KeyGroupsSavepointStateHandle, KeyGroupsStateHandle
+from spark_ckpt.metadata.streams.entries import Entry
+from spark_ckpt.metadata.streams.errors import StateStreamFormatError
+from spark_ckpt.metadata.streams.full_snapshot import read_full_entries
+from spark_ckpt.metadata.streams.headers import KeyedHeader, read_keyed_header
+from spark_ckpt.metadata.streams.heap_snapshot import read_heap_entries
+from spark_ckpt.metadata.streams.state_files import StateStream
+
+_NO_ENTRIES = 0
+_GROUPS_LOOKED_AT = 3
+
+
+class Layout(Enum):
+    """How the key groups of a stream are laid out."""
+
+    HEAP = "heap snapshot"
+    FULL = "full snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGroup:
+    """One key group of a stream.
+
+    Args:
+        key_group: its number.
+        offset: where it begins in the stream.
+        size: its bytes; of the last one of a handle all that follow in the stream.
+    """
+
+    key_group: int
+    offset: int
+    size: int
+
+
+class KeyedState:
+    """The keyed state of one handle.
+
+    A full snapshot comes under a handle of its own only since there are canonical savepoints. Older releases have
+    both layouts under `KeyGroupsStateHandle`, and leave it to the backend to know. The stream tells: in a full snapshot
+    a key group without entries has offset 0, and in a heap snapshot each begins with its number.
+
+    Args:
+        handle: the handle.
+        stream: the stream of the handle, which must stay open.
+        max_parallelism: number of key groups of the operator.
+
+    Raises:
+        StateStreamFormatError: the stream has no header that can be read, or key groups outside of it.
+        StorageError: the stream cannot be read.
+    """
+
+    def __init__(
+        self, handle: KeyGroupsStateHandle | KeyGroupsSavepointStateHandle, stream: StateStream, max_parallelism: int
+    ) -> None:
+        self._stream = stream
+        self._max_parallelism = max_parallelism
+        groups = handle.group_range_offsets
+        if len(groups.key_group_range) and groups.key_group_range.end >= max_parallelism:
+            reason = f"key groups {groups.key_group_range} of an operator with {max_parallelism}"
+            raise StateStreamFormatError(stream.path, 0, "key_group_range", reason)
+        self._key_groups = self._with_sizes(groups.key_group_range.start, groups.offsets)
+        first = min((group.offset for group in self._key_groups), default=stream.size)
+        data = stream.input(0, first)
+        self.header: KeyedHeader = read_keyed_header(data)
+        """What the stream begins with."""
+        canonical = isinstance(handle, KeyGroupsSavepointStateHandle)
+        self.layout: Layout = Layout.FULL if canonical or not groups.offsets.all() else self._guess_layout()
+        """How the key groups are laid out."""
+
+    @property
+    def can_read_entries(self) -> bool:
+        """Whether entries can be told apart: a full snapshot has their lengths, a heap snapshot needs serializers."""
+        return self.layout is Layout.FULL or self.header.unknown is None
+
+    def key_groups(self) -> tuple[KeyGroup, ...]:
+        """The key groups that are in the stream, ascending. In a full snapshot each of them has entries."""
+        return self._key_groups
+
+    def entries(self, group: KeyGroup) -> Iterator[Entry]:
+        """The entries of a key group, those of one state after those of another.
+
+        Raises:
+            UnknownSerializerError: entries cannot be told apart.
+            StateStreamFormatError: the bytes are no such key group.
+            StorageError: the stream cannot be read.
+        """
+        read = read_full_entries if self.layout is Layout.FULL else read_heap_entries
+        data = self._stream.input(group.offset, group.offset + group.size)
+        # Key groups follow one another, but a handle need not have all that the stream has.
+        open_end = group.offset + group.size == self._stream.size
+        return read(data, self.header, group.key_group, self._max_parallelism, open_end=open_end)
+
+    def raw(self, group: KeyGroup) -> bytes:
+        """All bytes of a key group as they are in the stream.
+
+        Raises:
+            StorageError: the stream cannot be read.
+        """
+        return self._stream.input(group.offset, group.offset + group.size).raw(group.size, "key_group")
+
+    def _with_sizes(self, first: int, offsets: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[KeyGroup, ...]:
+        starts = np.unique(offsets[offsets != _NO_ENTRIES])
+        ends = np.append(starts[1:], self._stream.size)
+        found = []
+        for key_group, offset in enumerate(offsets.tolist(), first):
+            if offset != _NO_ENTRIES:
+                end = int(ends[np.searchsorted(starts, offset)])
+                if not 0 < offset <= end <= self._stream.size:
+                    reason = f"key group {key_group} begins at {offset} of {self._stream.size} bytes"
+                    raise StateStreamFormatError(self._stream.path, offset, "offsets", reason)
+                found.append(KeyGroup(key_group, offset, end - offset))
+        return tuple(found)
+
+    def _guess_layout(self) -> Layout:
+        # A full snapshot has the upper half of the first key's length there: 0, unless a key has 64 KiB or more.
+        looked_at = [group for group in self._key_groups if group.key_group != 0][:_GROUPS_LOOKED_AT]
+        for group in looked_at:
+            if self._first_number(group) == group.key_group:
+                return Layout.HEAP
+        if looked_at or not self._key_groups:
+            return Layout.FULL
+        # Key group 0 alone: a full snapshot of state 0 begins with the same bytes. Only one layout fits to the end.
+        (only,) = self._key_groups
+        try:
+            for _ in read_full_entries(
+                self._stream.input(only.offset), self.header, only.key_group, self._max_parallelism, open_end=True
+            ):
+                pass
+        except StateStreamFormatError:
+            return Layout.HEAP
+        return Layout.FULL
+
+    def _first_number(self, group: KeyGroup) -> int:
+        return self._stream.input(group.offset, group.offset + group.size).i32("key_group")

@@ -1,0 +1,86 @@
+"""The framed format of Snappy, in which Flink compresses state (`SnappyStreamCompressionDecorator`).
+
+    chunk   u8 type, u24 length (little-endian), so many bytes
+            0x00: u32 masked CRC32C (little-endian) and a compressed block; 0x01: the same with the bytes as they are;
+            0xFF: "sNaPpY", with which a stream begins; 0x80 to 0xFE: to be passed over; others are refused
+
+See https://github.com/google/snappy/blob/main/framing_format.txt. Flink does not compare the checksums, this does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import google_crc32c
+
+from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.metadata.streams.errors import StateStreamFormatError
+from spark_ckpt.metadata.streams.stream_input import StreamInput
+
+_COMPRESSED, _UNCOMPRESSED, _IDENTIFIER = 0x00, 0x01, 0xFF
+_FIRST_SKIPPABLE = 0x80
+_STREAM_NAME = b"sNaPpY"
+_MOST_BYTES = 1 << 16
+
+
+class SnappyInput(StreamInput):
+    """A position in what a compressed stream decompresses to.
+
+    Args:
+        compressed: where the next chunk begins.
+    """
+
+    __slots__ = ("_compressed",)
+
+    def __init__(self, compressed: StreamInput) -> None:
+        super().__init__(_chunks(compressed), compressed.path)
+        self._compressed = compressed
+
+    def _failure(self, offset: int, field: str, reason: str) -> SparkCkptError:
+        # The offset is that of the chunk last read, which is the nearest thing the file has.
+        return StateStreamFormatError(
+            self._path, self._compressed.mark(), field, f"{reason}, at byte {offset} of what is compressed"
+        )
+
+
+def _chunks(data: StreamInput) -> Iterator[bytes]:
+    """The bytes of each chunk of a compressed stream, of several streams in a row too."""
+    while not data.at_end():
+        at = data.mark()
+        kind = data.u8("chunk")
+        length = int.from_bytes(data.raw(3, "chunk"), "little")
+        content = data.raw(length, "chunk")
+        if kind == _IDENTIFIER:
+            if content != _STREAM_NAME:
+                data.fail("chunk", f"a stream identifier {content[:8].hex()}", at)
+        elif kind in (_COMPRESSED, _UNCOMPRESSED):
+            yield _block(data, kind, content, at)
+        elif kind < _FIRST_SKIPPABLE:
+            data.fail("chunk", f"a chunk of the unknown type {kind:#04x}", at)
+
+
+def _block(data: StreamInput, kind: int, content: bytes, at: int) -> bytes:
+    checksum, block = int.from_bytes(content[:4], "little"), content[4:]
+    if kind == _COMPRESSED:
+        block = _decompressed(data, block, at)
+    found = google_crc32c.value(block)
+    if len(content) < 4 or checksum != ((found >> 15 | found << 17) + 0xA282EAD8) & 0xFFFFFFFF:
+        data.fail("chunk", "the chunk is damaged: its checksum is not that of its bytes", at)
+    return block
+
+
+def _decompressed(data: StreamInput, block: bytes, at: int) -> bytes:
+    import pyarrow as pa
+
+    size = shift = 0
+    for byte in block[:3]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    if not 0 < size <= _MOST_BYTES:
+        data.fail("chunk", f"a chunk of {size} bytes; {_MOST_BYTES} are the most", at)
+    try:
+        return bytes(pa.decompress(block, decompressed_size=size, codec="snappy", asbytes=True))
+    except (OSError, ValueError) as e:
+        data.fail("chunk", f"the chunk cannot be decompressed: {e}", at)

@@ -1,0 +1,84 @@
+"""Reading of primitives from a stream of any length, of which one piece at a time is in memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.metadata.data_input import DataInput
+from spark_ckpt.metadata.streams.errors import StateStreamFormatError
+
+UNKNOWN_END = sys.maxsize
+"""End of a stream whose length shows only when it has been read, such as a compressed one."""
+
+
+class StreamInput(DataInput):
+    """A position in a stream. Only what was read since `mark`, and the piece at the position, are kept.
+
+    Args:
+        pieces: the bytes from `position` on, in pieces of any size.
+        path: name of the stream, for errors.
+        position: where the first piece begins.
+        end: where the last piece ends.
+    """
+
+    __slots__ = ("_mark", "_pieces", "_start")
+
+    def __init__(self, pieces: Iterator[bytes], path: str, position: int = 0, end: int = UNKNOWN_END) -> None:
+        super().__init__(b"", path)
+        self._pieces = pieces
+        self._start = self._mark = self.position = position
+        self._end = end
+
+    @property
+    def path(self) -> str:
+        """Name of the stream."""
+        return self._path
+
+    def at_end(self) -> bool:
+        """Whether nothing follows."""
+        return self.remaining == 0 or not self._has(1)
+
+    def mark(self) -> int:
+        """The position; bytes from here on are kept until the next mark, for `since`."""
+        self._mark = self.position
+        return self.position
+
+    def since(self, position: int) -> bytes:
+        """What was read since a position that is not before the last mark."""
+        return self._data[position - self._start : self.position - self._start]
+
+    def skip(self, length: int, field: str) -> None:
+        """Passes over `length` bytes."""
+        while length:
+            step = min(length, 1 << 16)
+            self.mark()
+            self._advance(step, field)
+            length -= step
+
+    def _failure(self, offset: int, field: str, reason: str) -> SparkCkptError:
+        return StateStreamFormatError(self._path, offset, field, reason)
+
+    def _advance(self, length: int, field: str) -> int:
+        if length > self.remaining:
+            self.fail(field, f"{length} bytes needed, {self.remaining} left")
+        if not self._has(length):
+            self.fail(field, f"{length} bytes needed, {self._start + len(self._data) - self.position} left")
+        at = self.position - self._start
+        self.position += length
+        return at
+
+    def _has(self, length: int) -> bool:
+        """Whether so many bytes follow; they are in memory then."""
+        missing = self.position + length - self._start - len(self._data)
+        if missing <= 0:
+            return True
+        kept = self._data[min(self._mark, self.position) - self._start :]
+        self._start = min(self._mark, self.position)
+        read = [kept]
+        while missing > 0 and (piece := next(self._pieces, None)) is not None:
+            read.append(piece)
+            missing -= len(piece)
+        self._data = b"".join(read)
+        return missing <= 0

@@ -1,0 +1,112 @@
+"""The checkpoints in `vectors/` whose state is there, with the way to their streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from spark_ckpt import metadata as m
+from spark_ckpt.metadata.streams import Entry, KeyedState, StateFiles, StateStream, Value
+from tests.metadata.corpus import FLINK, VECTORS
+
+STORAGE_ROOT = "oracle://ckpt/"
+KeyGroups = m.KeyGroupsStateHandle | m.KeyGroupsSavepointStateHandle
+
+
+@dataclass(frozen=True)
+class StateVector:
+    """A checkpoint with its state."""
+
+    directory: Path
+
+    def __str__(self) -> str:
+        return self.directory.name
+
+    @property
+    def job(self) -> dict[str, Any]:
+        """What the job was; empty if there was none."""
+        path = self.directory / "vector.json"
+        job: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        return job
+
+    @property
+    def place(self) -> Path:
+        """Where `_metadata` belongs: a copy that is read lies in the directory of the vector."""
+        return self.directory / str(self.job.get("metadata", "_metadata"))
+
+    @cached_property
+    def metadata(self) -> m.CheckpointMetadata:
+        """What `_metadata` says, with the paths of today."""
+        written = m.load(self.directory)
+        try:
+            return m.relocate(written, STORAGE_ROOT, str(self.directory.parent)).metadata
+        except m.NothingToRelocateError:
+            return written
+
+    @property
+    def files(self) -> StateFiles:
+        """Opens its streams, changelogs outside of the job's directory too."""
+        return StateFiles(self.place, [str(self.directory)])
+
+    def subtasks(self) -> Iterator[tuple[m.OperatorState, int, m.OperatorSubtaskState]]:
+        for operator in self.metadata.operator_states:
+            for index, subtask in operator.subtask_states.items():
+                yield operator, index, subtask
+
+    def keyed(self) -> Iterator[tuple[m.OperatorState, m.KeyedStateHandle]]:
+        """All handles of managed keyed state that hold no others."""
+        for operator, _, subtask in self.subtasks():
+            for handle in _parts(subtask.managed_keyed_state):
+                yield operator, handle
+
+    def key_groups(self) -> Iterator[tuple[m.OperatorState, KeyGroups]]:
+        """All handles of managed keyed state with key groups in one stream."""
+        for operator, handle in self.keyed():
+            if isinstance(handle, KeyGroups):
+                yield operator, handle
+
+
+def _parts(handle: m.KeyedStateHandle | None) -> Iterator[m.KeyedStateHandle]:
+    if isinstance(handle, m.ChangelogStateBackendHandle):
+        for part in (*handle.materialized_state_handles, *handle.non_materialized_state_handles):
+            yield from _parts(part)
+    elif handle is not None:
+        yield handle
+
+
+def inline(content: bytes, name: str = "inline") -> m.ByteStreamStateHandle:
+    return m.ByteStreamStateHandle(name, content)
+
+
+def entries_of(state: KeyedState) -> Iterator[tuple[int, Entry]]:
+    """All entries with their key groups."""
+    for group in state.key_groups():
+        for entry in state.entries(group):
+            yield group.key_group, entry
+
+
+def values_of(state: KeyedState) -> dict[str, list[dict[str, Value]]]:
+    """The values of all entries by the names of states, each by the names of its parts."""
+    found: dict[str, list[dict[str, Value]]] = {meta.name: [] for meta in state.header.states}
+    for _, entry in entries_of(state):
+        assert all(datum.known for datum in entry.parts.values())
+        values = {part.value: datum.value for part, datum in entry.parts.items()}
+        found[state.header.states[entry.state].name].append(values)
+    return found
+
+
+def open_stream(content: bytes) -> StateStream:
+    """A stream of these bytes."""
+    return StateFiles("/checkpoint/_metadata").open(inline(content))
+
+
+JOBS = [StateVector(vector.directory) for vector in FLINK]
+BACKENDS = [StateVector(path) for path in sorted((VECTORS / "backends").iterdir()) if path.is_dir()]
+
+
+def backend(name: str) -> StateVector:
+    return next(vector for vector in BACKENDS if vector.directory.name == name)
