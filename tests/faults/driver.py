@@ -25,11 +25,12 @@ from tests.support.provider import CKPT, CKPT_PREFIX
 from tests.support.session import open_session
 from tests.support.sinks import BatchLog
 
-MOST_RUNS = 6
+MOST_STARTS = 4
 FAULTY_RUN = 1
 SIDE_PROCESS = "tests.faults.side_process"
 
-_ERROR = re.compile(r"\[([A-Z]\w+Error|FOREACH_BATCH\w+)\]")
+# Ours, or else the class of Spark's innermost error: a checkpoint's failure reaches the query through the sink's.
+_ERRORS = (re.compile(r"\[([A-Z]\w+Error)\]"), re.compile(r".*\[([A-Z_]+)\]", re.DOTALL))
 
 
 class StruckSink(BatchLog):
@@ -56,15 +57,15 @@ def kill_coordinator() -> None:
 
 
 def run_cell(spark: SparkSession, folder: CellFolder) -> None:
-    """All runs of a cell that are not over."""
+    """All runs of a cell that are not over. A query that fails again and again is left as it is, to be judged."""
     for key, value in folder.cell.point.conf().items():
         spark.conf.set(key, value)
     for number in folder.stages():
         if number == FAULTY_RUN:
             arm(folder.folder, folder.cell)
-        while not run_query(spark, folder):
-            if len(folder.runs()) == MOST_RUNS:
-                raise SystemExit(f"the query in {folder.folder} fails again and again")
+        for _ in range(MOST_STARTS):
+            if run_query(spark, folder):
+                break
         disarm(folder.folder)
     folder.finish()
 
@@ -78,8 +79,7 @@ def run_query(spark: SparkSession, folder: CellFolder) -> bool:
     try:
         query.awaitTermination()
     except StreamingQueryException as e:
-        named = _ERROR.search(str(e))
-        error = named[1] if named else str(e)
+        error = next((named[1] for named in (pattern.search(str(e)) for pattern in _ERRORS) if named), str(e))
     folder.note(Run(failed_tasks(spark, query), error))
     return error is None
 

@@ -54,7 +54,7 @@ def inspect(storage: Storage, *, orphans: bool = False) -> Findings:
     findings = Findings()
     records = check_log(storage, findings)
     check_checkpoints(storage, [record for record in records if isinstance(record, CheckpointRecord)], findings)
-    if not orphans:
+    if not orphans and not findings.violations:  # what refers to a file can be told only if all can be read
         check_no_orphans(storage, records, findings)
     return findings
 
