@@ -14,10 +14,10 @@ from rich.tree import Tree
 
 from spark_ckpt.cli.describe import decoded_payload
 from spark_ckpt.cli.inspection import Inspection
-from spark_ckpt.cli.output import Output, iso_time
+from spark_ckpt.cli.output import Output
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_view import conversion_lines, relocation_lines
-from spark_ckpt.cli.summary import Branch, count, human_size, kind_of, plain, readable_by, summarise
+from spark_ckpt.cli.summary import Branch, count, human_size, iso_time, kind_of, plain, readable_by, summarise
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.batch_state import SPARK_BATCH
 from spark_ckpt.errors import SparkCkptError

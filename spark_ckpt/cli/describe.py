@@ -11,6 +11,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias
 
 from spark_ckpt.cli.inspection import Inspection
+from spark_ckpt.cli.summary import iso_time
+from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.batch_state import StoreState
 from spark_ckpt.metadata import (
     CheckpointMetadata,
@@ -44,12 +46,17 @@ def describe(inspection: Inspection) -> JsonObject:
         "size": inspection.found.size,
         "version": metadata.version,
         "checkpoint_id": metadata.checkpoint_id,
-        "record": asdict(inspection.found.record) if inspection.found.record else None,
+        "record": describe_record(inspection.found.record) if inspection.found.record else None,
         "required_release": describe_required_release(metadata),
         "properties": describe_properties(inspection.properties),
         "master_states": [_master_state(state) for state in metadata.master_states],
         "operator_states": [_operator(inspection, operator) for operator in metadata.operator_states],
     }
+
+
+def describe_record(record: CheckpointRecord) -> JsonObject:
+    """What is recorded of a completed checkpoint, and its time as text."""
+    return {**asdict(record), "timestamp": iso_time(record.timestamp_ms)}
 
 
 def describe_properties(properties: CheckpointProperties | None) -> Json:

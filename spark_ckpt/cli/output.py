@@ -7,12 +7,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, is_dataclass
-from datetime import datetime, timezone
 from typing import Any
 
 import click
 
-from spark_ckpt.cli.describe import describe
+from spark_ckpt.cli.describe import describe, describe_record
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_json import describe_conversion, describe_relocation
@@ -54,9 +53,8 @@ class JsonOutput(Output):
     """One JSON object for each result; `format` comes first in each."""
 
     def checkpoints(self, location: str, checkpoints: Sequence[CheckpointRecord]) -> None:
-        """`{"location", "checkpoints": [the fields of each record, and "timestamp" in ISO 8601]}`."""
-        listed = [{**asdict(record), "timestamp": iso_time(record.timestamp_ms)} for record in checkpoints]
-        self._write({"location": location, "checkpoints": listed})
+        """`{"location", "checkpoints": [each record]}`."""
+        self._write({"location": location, "checkpoints": [describe_record(record) for record in checkpoints]})
 
     def inspection(self, inspection: Inspection) -> None:
         """The object that `spark_ckpt.cli.describe` describes."""
@@ -79,12 +77,6 @@ class JsonOutput(Output):
         text = json.dumps({"format": FORMAT, **value}, indent=2, default=_fields_or_text)
         # A line for each offset of each key group would be most of the output. No string has a line break in it here.
         click.echo(_NUMBERS.sub(lambda numbers: f"[{' '.join(numbers[1].split())}]", text), err=to_stderr)
-
-
-def iso_time(timestamp_ms: int) -> str:
-    """A time in UTC as ISO 8601, with milliseconds."""
-    time = datetime.fromtimestamp(timestamp_ms / 1000, timezone.utc)
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _fields_or_text(value: object) -> dict[str, Any] | str:

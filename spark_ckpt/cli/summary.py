@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
 from typing import Any, TypeAlias
 
 from spark_ckpt.metadata import (
@@ -52,6 +53,12 @@ def human_size(size: int) -> str:
     while amount >= 1024 and unit < len(_UNITS) - 1:
         amount, unit = amount / 1024, unit + 1
     return f"{size:,} bytes" if unit == 0 else f"{amount:,.1f} {_UNITS[unit]}"
+
+
+def iso_time(timestamp_ms: int) -> str:
+    """A time in UTC as ISO 8601, with milliseconds."""
+    time = datetime.fromtimestamp(timestamp_ms / 1000, timezone.utc)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def count(number: int, noun: str) -> str:
