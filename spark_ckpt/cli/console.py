@@ -17,14 +17,25 @@ from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.output import Output
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_view import conversion_lines, relocation_lines
-from spark_ckpt.cli.summary import Branch, count, human_size, iso_time, kind_of, plain, readable_by, summarise
+from spark_ckpt.cli.stream_report import StreamReport
+from spark_ckpt.cli.stream_view import streams_tree
+from spark_ckpt.cli.summary import (
+    Branch,
+    count,
+    human_size,
+    iso_time,
+    kind_of,
+    plain,
+    readable_by,
+    shortened,
+    summarise,
+)
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.batch_state import SPARK_BATCH
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState, Relocation
 
 _UNLIMITED_WIDTH = 10_000
-_LONGEST_PAYLOAD = 2_000
 
 
 class ConsoleOutput(Output):
@@ -53,8 +64,8 @@ class ConsoleOutput(Output):
             )
         self._console().print(table)
 
-    def inspection(self, inspection: Inspection) -> None:
-        """A tree: header, master states, operators with their subtasks and handles."""
+    def inspection(self, inspection: Inspection, streams: Sequence[StreamReport] | None = None) -> None:
+        """A tree: header, master states, operators with their subtasks and handles. A second one for the streams."""
         tree = Tree(Text(_title(inspection), style="bold"), highlight=False)
         for line in _header(inspection):
             tree.add(Text(line))
@@ -66,7 +77,10 @@ class ConsoleOutput(Output):
             branch = tree.add(Text(count(len(operators), "operator")))
             for operator in operators:
                 _add_operator(branch, inspection, operator)
-        self._console().print(tree)
+        console = self._console()
+        console.print(tree)
+        if streams is not None:
+            console.print(streams_tree(streams))
 
     def conversion(self, rewriting: Rewriting) -> None:
         """Lines; warnings on standard error."""
@@ -134,17 +148,13 @@ def _master_state(state: MasterState, inspection: Inspection) -> Branch:
     if isinstance(payload, dict):
         return line, [_json_field(name, value) for name, value in payload.items()]
     text = state.payload.hex() if payload is None else str(payload)
-    return line, [(plain(_shortened(part)), []) for part in text.splitlines()]
+    return line, [(plain(shortened(part)), []) for part in text.splitlines()]
 
 
 def _json_field(name: str, value: object) -> Branch:
     if isinstance(value, dict) and value:
         return plain(name), [_json_field(inner, item) for inner, item in value.items()]
-    return plain(_shortened(f"{name}: {value}")), []
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_PAYLOAD else f"{text[:_LONGEST_PAYLOAD]}... ({len(text):,} characters)"
+    return plain(shortened(f"{name}: {value}")), []
 
 
 def _add_operator(parent: Tree, inspection: Inspection, operator: OperatorState) -> None:

@@ -14,6 +14,7 @@ from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.summary import iso_time
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.batch_state import StoreState
+from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import (
     CheckpointMetadata,
     KeyGroupRange,
@@ -68,6 +69,12 @@ def describe_required_release(metadata: CheckpointMetadata) -> JsonObject:
     """Which releases of Flink can read the metadata."""
     required = required_release(metadata)
     return {"release": str(required.release), "reasons": list(required.reasons)}
+
+
+def describe_error(error: SparkCkptError) -> JsonObject:
+    """The class of an error as `error`, its `message`, and its attributes."""
+    attributes = {name: value for name, value in vars(error).items() if not name.startswith("_")}
+    return {"error": type(error).__name__, "message": str(error), **attributes}
 
 
 def decoded_payload(payload: bytes) -> Json:

@@ -11,10 +11,12 @@ from typing import Any
 
 import click
 
-from spark_ckpt.cli.describe import describe, describe_record
+from spark_ckpt.cli.describe import describe, describe_error, describe_record
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_json import describe_conversion, describe_relocation
+from spark_ckpt.cli.stream_json import describe_stream
+from spark_ckpt.cli.stream_report import StreamReport
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import Relocation
@@ -33,8 +35,8 @@ class Output(ABC):
         """The completed checkpoints of a location, ascending by id."""
 
     @abstractmethod
-    def inspection(self, inspection: Inspection) -> None:
-        """Everything in one checkpoint's metadata."""
+    def inspection(self, inspection: Inspection, streams: Sequence[StreamReport] | None = None) -> None:
+        """Everything in one checkpoint's metadata, and what was found in its streams if they were opened."""
 
     @abstractmethod
     def conversion(self, rewriting: Rewriting) -> None:
@@ -56,9 +58,12 @@ class JsonOutput(Output):
         """`{"location", "checkpoints": [each record]}`."""
         self._write({"location": location, "checkpoints": [describe_record(record) for record in checkpoints]})
 
-    def inspection(self, inspection: Inspection) -> None:
-        """The object that `spark_ckpt.cli.describe` describes."""
-        self._write(describe(inspection))
+    def inspection(self, inspection: Inspection, streams: Sequence[StreamReport] | None = None) -> None:
+        """The object that `spark_ckpt.cli.describe` describes, and `streams` if they were opened."""
+        described = describe(inspection)
+        if streams is not None:
+            described["streams"] = [describe_stream(report) for report in streams]
+        self._write(described)
 
     def conversion(self, rewriting: Rewriting) -> None:
         """The object that `spark_ckpt.cli.rewriting_json` describes."""
@@ -70,8 +75,7 @@ class JsonOutput(Output):
 
     def error(self, error: SparkCkptError) -> None:
         """`{"error": name of the class, "message", and the attributes of the error}`."""
-        attributes = {name: value for name, value in vars(error).items() if not name.startswith("_")}
-        self._write({"error": type(error).__name__, "message": str(error), **attributes}, to_stderr=True)
+        self._write(describe_error(error), to_stderr=True)
 
     def _write(self, value: dict[str, Any], *, to_stderr: bool = False) -> None:
         text = json.dumps({"format": FORMAT, **value}, indent=2, default=_fields_or_text)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from types import TracebackType
-from typing import IO, Any
+from typing import IO
 
 import fsspec
 
@@ -83,7 +83,7 @@ class StateFiles:
     Args:
         metadata: its `_metadata` file, as a path or URL.
         also, allow_outside: as in `CheckpointPlaces`, which says what may be opened.
-        storage_options: what the fsspec file system needs, such as credentials.
+        file_system_of: gives the fsspec file system of a path or URL, and the path on it; with credentials, if need be.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class StateFiles:
         also: Sequence[str] = (),
         *,
         allow_outside: bool = False,
-        storage_options: Mapping[str, Any] | None = None,
+        file_system_of: Callable[[str], tuple[fsspec.AbstractFileSystem, str]] = fsspec.core.url_to_fs,
     ) -> None:
         self._places = CheckpointPlaces(os.fspath(metadata), also, allow_outside=allow_outside)
-        self._storage_options = storage_options or {}
+        self._file_system_of = file_system_of
 
     def open(self, handle: StreamStateHandle, *, size_is_known: bool = True) -> StateStream:
         """The stream of a handle.
@@ -138,7 +138,7 @@ class StateFiles:
 
     def _open(self, place: Place) -> tuple[IO[bytes], int]:
         with _reading(str(place)):
-            file_system, path = fsspec.core.url_to_fs(str(place), **self._storage_options)
+            file_system, path = self._file_system_of(str(place))
             # One key group after another is read, each with a seek: what lies ahead is worth having.
             file = file_system.open(path, "rb", block_size=_READ_AHEAD_BYTES, cache_type="readahead")
             return file, file.seek(0, os.SEEK_END)
