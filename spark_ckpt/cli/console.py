@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from spark_ckpt.cli.collecting import collection_lines
 from spark_ckpt.cli.describe import decoded_payload
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.output import Output
@@ -32,6 +33,7 @@ from spark_ckpt.cli.summary import (
 )
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.batch_state import SPARK_BATCH
+from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState, Relocation
 
@@ -89,6 +91,13 @@ class ConsoleOutput(Output):
     def relocation(self, rewriting: Rewriting, relocation: Relocation) -> None:
         """Lines; warnings on standard error."""
         self._rewriting(rewriting, relocation_lines(rewriting, relocation))
+
+    def collection(self, collection: Collection) -> None:
+        """Lines; what could not be deleted on standard error."""
+        for line in collection_lines(collection):
+            click.echo(line)
+        for _, reason in collection.failed:
+            click.echo(f"Error: {plain(reason)}", err=True)
 
     def error(self, error: SparkCkptError) -> None:
         """The message, behind `Error: ` as click has it for usage errors."""

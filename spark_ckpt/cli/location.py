@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
+import logging
 import re
-import socket
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -13,12 +12,15 @@ import fsspec
 
 from spark_ckpt.cli.errors import CheckpointNotFoundError, ForeignLocationError, LocationNotFoundError
 from spark_ckpt.cli.file_system import file_system_of, reading, storage_on
-from spark_ckpt.completed import CheckpointRecord, FilesystemCompletedCheckpointStore, Owner
+from spark_ckpt.completed import LOG, CheckpointRecord
+from spark_ckpt.coordinator.directory import list_completed
+from spark_ckpt.coordinator.layout import CKPT, checkpoint_of_directory
 from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.metadata import METADATA_FILE_NAME, CheckpointMetadata, loads
 from spark_ckpt.storage import Storage
 
-_LOG = "ckpt/completed"
+_log = logging.getLogger(__name__)
+
 _FLINK_CHECKPOINT = re.compile(r"chk-([0-9]+)")
 
 
@@ -48,10 +50,19 @@ def completed_checkpoints(location: str) -> list[CheckpointRecord]:
         CorruptRecordError: a record is damaged.
         StorageError: the storage does not answer.
     """
+    return _completed(storage_of(location))
+
+
+def storage_of(location: str) -> Storage:
+    """The storage of a checkpoint location of ours.
+
+    Raises:
+        LocationNotFoundError, ForeignLocationError, StorageError: as in `completed_checkpoints`.
+    """
     file_system, root = file_system_of(location)
-    if not _has_log(file_system, root, location):
+    if not _is_ours(file_system, root, location):
         _explain_foreign(file_system, root, location)
-    return _read_log(storage_on(file_system, root, location))
+    return storage_on(file_system, root, location)
 
 
 def find_checkpoint(place: str, checkpoint_id: int | None = None) -> FoundCheckpoint:
@@ -73,7 +84,7 @@ def find_checkpoint(place: str, checkpoint_id: int | None = None) -> FoundCheckp
     """
     place = place.rstrip("/") or "/"
     file_system, root = file_system_of(place)
-    if _has_log(file_system, root, place):
+    if _is_ours(file_system, root, place):
         return _ours(storage_on(file_system, root, place), place, checkpoint_id)
     with reading(place):
         name = _metadata_name(file_system, place, root, checkpoint_id)
@@ -86,7 +97,7 @@ def find_checkpoint(place: str, checkpoint_id: int | None = None) -> FoundCheckp
 
 
 def _ours(storage: Storage, location: str, checkpoint_id: int | None) -> FoundCheckpoint:
-    by_id = {record.id: record for record in _read_log(storage)}
+    by_id = {record.id: record for record in _completed(storage)}
     if not by_id:
         raise ForeignLocationError(location, "no checkpoint has completed here yet")
     wanted = max(by_id) if checkpoint_id is None else checkpoint_id
@@ -128,16 +139,22 @@ def _names(file_system: fsspec.AbstractFileSystem, directory: str) -> list[str]:
     return [path.rstrip("/").rpartition("/")[2] for path in file_system.ls(directory, detail=False)]
 
 
-def _has_log(file_system: fsspec.AbstractFileSystem, root: str, location: str) -> bool:
+def _is_ours(file_system: fsspec.AbstractFileSystem, root: str, location: str) -> bool:
+    """Whether there is a log, or what a query with the store `standalone` leaves."""
     with reading(location):
-        return bool(file_system.isdir(f"{root}/{_LOG}"))
+        if file_system.isdir(f"{root}/{LOG}"):
+            return True
+        directory = f"{root}/{CKPT}"
+        if not file_system.isdir(directory):
+            return False
+        return any(checkpoint_of_directory(name) is not None for name in _names(file_system, directory))
 
 
-def _read_log(storage: Storage) -> list[CheckpointRecord]:
-    reader = Owner(socket.gethostname(), os.getpid(), process_token="", query_id="", run_id="")
-    store = FilesystemCompletedCheckpointStore(storage, reader)
-    store.recover()
-    return store.all()
+def _completed(storage: Storage) -> list[CheckpointRecord]:
+    found = list_completed(storage)
+    for damaged in found.set_aside:
+        _log.warning("%s", damaged)
+    return list(found.records)
 
 
 def _explain_foreign(file_system: fsspec.AbstractFileSystem, root: str, location: str) -> NoReturn:

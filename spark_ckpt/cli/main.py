@@ -6,6 +6,7 @@ import click
 
 from spark_ckpt import __version__
 from spark_ckpt.cli.convert_command import convert_checkpoint
+from spark_ckpt.cli.gc_command import collect_orphans
 from spark_ckpt.cli.inspect_command import inspect_checkpoint
 from spark_ckpt.cli.list_command import list_checkpoints
 from spark_ckpt.cli.options import Session
@@ -32,10 +33,11 @@ class _Program(click.Group):
 @click.version_option(__version__, prog_name="spark-ckpt")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Look at checkpoints, and rewrite their metadata: those of Spark queries with spark-ckpt, and Flink's."""
+    """Look at checkpoints, rewrite their metadata, tidy up: those of Spark queries with spark-ckpt, and Flink's."""
     ctx.ensure_object(Session)
 
 
+main.add_command(collect_orphans)
 main.add_command(convert_checkpoint)
 main.add_command(inspect_checkpoint)
 main.add_command(list_checkpoints)

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from spark_ckpt.cli.collecting import describe_collection
 from spark_ckpt.cli.describe import describe, describe_error, describe_record
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.rewriting import Rewriting
@@ -18,6 +19,7 @@ from spark_ckpt.cli.rewriting_json import describe_conversion, describe_relocati
 from spark_ckpt.cli.stream_json import describe_stream
 from spark_ckpt.cli.stream_report import StreamReport
 from spark_ckpt.completed import CheckpointRecord
+from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import Relocation
 
@@ -47,6 +49,10 @@ class Output(ABC):
         """Metadata for state files in another place."""
 
     @abstractmethod
+    def collection(self, collection: Collection) -> None:
+        """Orphans that were found, and deleted or not."""
+
+    @abstractmethod
     def error(self, error: SparkCkptError) -> None:
         """Why a command failed."""
 
@@ -72,6 +78,10 @@ class JsonOutput(Output):
     def relocation(self, rewriting: Rewriting, relocation: Relocation) -> None:
         """The object that `spark_ckpt.cli.rewriting_json` describes."""
         self._write(describe_relocation(rewriting, relocation))
+
+    def collection(self, collection: Collection) -> None:
+        """The object that `spark_ckpt.cli.collecting` describes."""
+        self._write(describe_collection(collection))
 
     def error(self, error: SparkCkptError) -> None:
         """`{"error": name of the class, "message", and the attributes of the error}`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_ckpt.completed.base import LogIDCounter
 from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore
-from spark_ckpt.completed.record_files import LOG, read_settled
+from spark_ckpt.completed.record_files import LOG, RecordFiles, read_settled
 from spark_ckpt.completed.records import (
     CheckpointRecord,
     ClaimRecord,
@@ -32,6 +32,7 @@ __all__ = [
     "OperatorSummary",
     "Owner",
     "Record",
+    "RecordFiles",
     "Scan",
     "StandaloneCompletedCheckpointStore",
     "decode_record",

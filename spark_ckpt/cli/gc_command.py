@@ -1,0 +1,60 @@
+"""`spark-ckpt gc`."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from spark_ckpt.cli.location import storage_of
+from spark_ckpt.cli.options import Session, json_option, pass_session
+from spark_ckpt.coordinator.collection import DEFAULT_GRACE_SECONDS, collect_garbage
+
+_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 24 * 3600}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
+
+NOT_ALL_DELETED = 1
+"""Exit status if an orphan could not be deleted."""
+
+
+def _seconds(_: click.Context, __: click.Parameter, text: str) -> float:
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None or match[2] not in _UNITS:
+        raise click.BadParameter(f"'{text}' is no duration such as 90, 30m, 12h or 7d")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+@click.command("gc")
+@click.argument("location")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@click.option(
+    "--grace",
+    default=f"{DEFAULT_GRACE_SECONDS / 3600:g}h",
+    show_default=True,
+    callback=_seconds,
+    help="How old an orphan must be, in seconds or as 30m, 12h, 7d. 0 only while no query runs there.",
+)
+@json_option
+@pass_session
+def collect_orphans(session: Session, location: str, dry_run: bool, grace: float) -> None:
+    """Delete files of LOCATION that no completed checkpoint refers to.
+
+    LOCATION is the checkpointLocation of a query, as a path or URL. The query may be running. Crashes leave such files;
+    a new run of the query deletes most of them by itself.
+    """
+    storage = storage_of(location)
+    console = Console(file=sys.stderr)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("deleting", total=None)
+        collection = collect_garbage(
+            storage,
+            grace_seconds=grace,
+            dry_run=dry_run,
+            progress=lambda done, of: bar.update(task, completed=done, total=of),
+        )
+    session.output.collection(collection)
+    if collection.failed:
+        click.get_current_context().exit(NOT_ALL_DELETED)
