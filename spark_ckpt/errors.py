@@ -358,36 +358,6 @@ class DamagedCheckpointError(CheckpointError):
         super().__init__(f"checkpoint {checkpoint_id} is damaged: {path}: {reason}. {way_out}")
 
 
-class CollectionRefusedError(CheckpointError):
-    """Orphans cannot be told from what is needed.
-
-    Attributes:
-        checkpoint_id: the checkpoint that cannot be read.
-    """
-
-    def __init__(self, location: str, checkpoint_id: int, cause: SparkCkptError) -> None:
-        self.checkpoint_id = checkpoint_id
-        super().__init__(
-            f"{location}: checkpoint {checkpoint_id} cannot be read, so its state files would be taken for orphans. "
-            f"Nothing was deleted. The cause: {cause}"
-        )
-
-
-class ModificationTimeUnknownError(CheckpointError):
-    """A storage that does not say how old a file is, so that a file in use cannot be told from an orphan.
-
-    Attributes:
-        path: the file.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        super().__init__(
-            f"{path}: nothing refers to this file, and this storage does not say how old it is. Stop the query and "
-            "collect with a grace time of 0"
-        )
-
-
 class StateIdMismatchError(CheckpointError):
     """The state that Spark or a task names is not the state that the checkpoint holds."""
 
@@ -408,6 +378,26 @@ class IncompleteCheckpointError(CheckpointError):
         super().__init__(
             f"version {version} of the state is not complete: {missing} did not acknowledge. A batch must consume all "
             "partitions of its DataFrame (foreachBatch functions too); start the query again, and the batch is repeated"
+        )
+
+
+class TooManyFailuresError(CheckpointError):
+    """A checkpoint could not be completed, more often in a row than the query's settings tolerate.
+
+    Attributes:
+        batch_id: the batch.
+        causes: what failed, and how often, since a checkpoint was last completed.
+    """
+
+    def __init__(self, batch_id: int, tolerable: int, causes: dict[str, int], setting: str) -> None:
+        self.batch_id = batch_id
+        self.causes = causes
+        failures = sum(causes.values())
+        times = "; ".join(f"{cause} ({count} times)" if count > 1 else cause for cause, count in causes.items())
+        super().__init__(
+            f"the checkpoint of batch {batch_id} could not be completed: {failures} failures in a row, of which "
+            f"{tolerable} are tolerated ({setting}): {times}. Spark runs the task again, and then the query can be "
+            "started again; nothing that was complete is lost. Look at the storage"
         )
 
 

@@ -17,8 +17,10 @@ from spark_ckpt.coordinator.messages import (
     AckReply,
     BaseSnapshot,
     Close,
+    Decline,
     Locate,
     LocateReply,
+    Notification,
     Operator,
     Segment,
     Source,
@@ -30,8 +32,11 @@ from spark_ckpt.coordinator.messages import (
 )
 from spark_ckpt.errors import ProtocolError
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 """Version of the messages."""
+
+UNASKED = -1
+"""The `id` of what no request has asked for."""
 
 SCHEMA = pa.schema(
     [
@@ -51,11 +56,11 @@ _OFFSET_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A request or a reply.
+    """A request, a reply or a notification.
 
     Args:
-        id: number of the request.
-        kind: what is asked; of replies `ok` or `error`.
+        id: number of the request; `UNASKED` of notifications.
+        kind: what is asked; of replies `ok` or `error`; of notifications `notify`.
         header: JSON object.
         index: key groups and offsets.
         payload: state.
@@ -186,7 +191,6 @@ def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryvi
     Raises:
         ProtocolError: index and payload are not as long as the header says.
     """
-    task = header["task"]
     cursor = _Cursor(index, memoryview(payload))
     delta = cursor.segment(header["delta"])
     base = None
@@ -200,20 +204,25 @@ def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryvi
         version=int(header["version"]),
         ckpt_id=_ckpt_id(header["ckpt_id"]),
         base_ckpt_id=header.get("base_ckpt_id"),
-        task=Task(
-            task["stage_id"],
-            task["stage_attempt"],
-            task["partition"],
-            task["attempt_number"],
-            task.get("task_attempt_id", 0),
-            task.get("executor", ""),
-        ),
+        task=_task(header["task"]),
         rows=int(header["rows"]),
         rows_updated=header.get("rows_updated", 0),
         rows_removed=header.get("rows_removed", 0),
         delta=delta,
         base=base,
         timings_us=header.get("timings_us") or {},
+    )
+
+
+def parse_decline(header: Mapping[str, Any]) -> Decline:
+    """A `decline` message."""
+    return Decline(
+        header["job"],
+        _subtask(header),
+        int(header["batch_id"]),
+        int(header["version"]),
+        _task(header["task"]),
+        str(header["reason"]),
     )
 
 
@@ -236,6 +245,17 @@ def parse_close(header: Mapping[str, Any]) -> Close:
 
 def _subtask(header: Mapping[str, Any]) -> SubtaskKey:
     return SubtaskKey(int(header["operator_id"]), header["store"], int(header["partition"]))
+
+
+def _task(fields: Mapping[str, Any]) -> Task:
+    return Task(
+        fields["stage_id"],
+        fields["stage_attempt"],
+        fields["partition"],
+        fields["attempt_number"],
+        fields.get("task_attempt_id", 0),
+        fields.get("executor", ""),
+    )
 
 
 def _ckpt_id(text: Any) -> str:  # noqa: ANN401
@@ -274,7 +294,7 @@ class _Cursor:
             raise ProtocolError("index or payload of an ack is longer than its header says")
 
 
-# ---- replies ---------------------------------------------------------------------------------------------------------
+# ---- replies and notifications ---------------------------------------------------------------------------------------
 
 
 def ok(request_id: int, header: Mapping[str, Any], index: bytes = b"", payload: bytes = b"") -> Message:
@@ -330,13 +350,25 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
 
 def ack_reply(request_id: int, reply: AckReply) -> Message:
     """The reply to `ack`."""
-    # By hand: there is one of these for every store of every task, and nothing in it needs escaping.
+    # By hand: there is one of these for every store of every task, and only the reason may need escaping.
     header = (
         f'{{"outcome": "{reply.outcome.value}", "ckpt_id": {_text_or_null(reply.ckpt_id)}, '
         f'"base_due": {"true" if reply.base_due else "false"}, "completed": {_number_or_null(reply.completed)}, '
-        f'"completed_version": {_number_or_null(reply.completed_version)}}}'
+        f'"completed_version": {_number_or_null(reply.completed_version)}, "reason": {json.dumps(reply.reason)}}}'
     )
     return Message(request_id, "ok", header)
+
+
+def notification(notified: Notification) -> Message:
+    """A `notify` message."""
+    header = {
+        "job": notified.job,
+        "event": notified.event.value,
+        "version": notified.version,
+        "checkpoint_id": notified.checkpoint_id,
+        "reason": notified.reason,
+    }
+    return Message(UNASKED, "notify", json.dumps(header))
 
 
 def _text_or_null(value: str | None) -> str:

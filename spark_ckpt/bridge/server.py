@@ -16,6 +16,7 @@ from spark_ckpt.bridge import protocol
 from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.coordinator.job import Job
+from spark_ckpt.coordinator.messages import Notification
 from spark_ckpt.coordinator.opening import Environment
 from spark_ckpt.errors import JobNotOpenError, ProtocolError, SparkCkptError
 
@@ -23,13 +24,15 @@ _log = logging.getLogger(__name__)
 
 _MOST_BYTES_IN_A_BATCH = 32 << 20
 _SHUTDOWN_SECONDS = 4.0
+_LONGEST_WAIT_SECONDS = 3600.0
 
 
 class Server:
     """Serves one driver JVM until its input ends.
 
     Each job has a thread, so that a query whose storage is slow does not hold up another; messages of one job are
-    handled in their order. Another thread writes whatever replies are waiting as one record batch.
+    handled in their order. Another thread writes whatever replies and notifications are waiting as one record batch.
+    A job that is still open when the input ends is suspended.
 
     Args:
         source: where messages come from, one Arrow IPC stream.
@@ -40,7 +43,7 @@ class Server:
     def __init__(self, source: BufferedReader, sink: BinaryIO, environment: Environment | None = None) -> None:
         self._source = source
         self._environment = environment or Environment()
-        self._writer = _ReplyWriter(sink)
+        self._writer = _Writer(sink)
         self._workers: dict[str, _JobWorker] = {}
 
     def run(self) -> None:
@@ -80,7 +83,7 @@ class Server:
         if message.kind == "trigger" and (worker is None or worker.is_closed):
             worker = self._workers[job] = _JobWorker(job, self._environment, self._writer)
         if worker is None or worker.is_closed:
-            if message.kind in ("task_failed", "close"):
+            if message.kind in ("decline", "task_failed", "close"):
                 return protocol.ok(message.id, {})
             raise JobNotOpenError(job)
         worker.put(message, header)
@@ -109,7 +112,7 @@ class Server:
 class _JobWorker:
     """The thread of one job."""
 
-    def __init__(self, name: str, environment: Environment, writer: _ReplyWriter) -> None:
+    def __init__(self, name: str, environment: Environment, writer: _Writer) -> None:
         self.is_closed = False
         self._environment = environment
         self._writer = writer
@@ -129,18 +132,33 @@ class _JobWorker:
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
+        while (item := self._next()) is not None:
             message, header = item
             reply = _guarded(message, lambda m=message, h=header: self._handle(m, h))  # type: ignore[misc]
             assert reply is not None
             self._writer.put(reply)
-            if message.kind == "ack" and self._job is not None:
-                try:
-                    self._job.housekeeping()
-                except Exception:
-                    _log.exception("unexpected error in housekeeping of job %s", self._name)
+            if message.kind == "ack":
+                self._unasked(Job.housekeeping)
             if message.kind == "close":
                 return
+        self._unasked(lambda job: job.close(JobStatus.SUSPENDED))
+
+    def _next(self) -> tuple[Message, Mapping[str, Any]] | None:
+        """The next message, or None at the end. While none comes, the pending checkpoint may expire."""
+        while True:
+            patience = self._job.patience if self._job is not None else None
+            try:
+                return self._queue.get(timeout=None if patience is None else min(patience, _LONGEST_WAIT_SECONDS))
+            except queue.Empty:
+                self._unasked(Job.expire)
+
+    def _unasked(self, do: Callable[[Job], None]) -> None:
+        """Something that no message waits for."""
+        if self._job is not None:
+            try:
+                do(self._job)
+            except Exception:
+                _log.exception("unexpected error in job %s", self._name)
 
     def _handle(self, message: Message, header: Mapping[str, Any]) -> Message:
         handler = _HANDLERS.get(message.kind)
@@ -151,7 +169,7 @@ class _JobWorker:
     def _trigger(self, message: Message, header: Mapping[str, Any]) -> Message:
         trigger = protocol.parse_trigger(header)
         if self._job is None:
-            self._job = Job(trigger, self._environment)
+            self._job = Job(trigger, self._environment, self._notify)
         return protocol.trigger_reply(message.id, self._job.trigger(trigger))
 
     def _locate(self, message: Message, header: Mapping[str, Any]) -> Message:
@@ -160,6 +178,11 @@ class _JobWorker:
     def _ack(self, message: Message, header: Mapping[str, Any]) -> Message:
         ack = protocol.parse_ack(header, message.index, message.payload)
         return protocol.ack_reply(message.id, self._opened().acknowledge(ack))
+
+    def _decline(self, message: Message, header: Mapping[str, Any]) -> Message:
+        if self._job is not None:
+            self._job.decline(protocol.parse_decline(header))
+        return protocol.ok(message.id, {})
 
     def _task_failed(self, message: Message, header: Mapping[str, Any]) -> Message:
         if self._job is not None:
@@ -172,6 +195,9 @@ class _JobWorker:
             job.close(_status(protocol.parse_close(header).status))
         return protocol.ok(message.id, {})
 
+    def _notify(self, notification: Notification) -> None:
+        self._writer.put(protocol.notification(notification))
+
     def _opened(self) -> Job:
         if self._job is None:
             raise JobNotOpenError(self._name)
@@ -182,13 +208,14 @@ _HANDLERS: dict[str, Callable[[_JobWorker, Message, Mapping[str, Any]], Message]
     "trigger": _JobWorker._trigger,
     "locate": _JobWorker._locate,
     "ack": _JobWorker._ack,
+    "decline": _JobWorker._decline,
     "task_failed": _JobWorker._task_failed,
     "close": _JobWorker._close,
 }
 
 
-class _ReplyWriter:
-    """The thread that writes replies."""
+class _Writer:
+    """The thread that writes replies and notifications."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink

@@ -19,6 +19,7 @@ from spark_ckpt.coordinator.batch_state import (
 )
 from spark_ckpt.coordinator.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.coordinator.messages import Source
+from spark_ckpt.coordinator.stats_state import SPARK_HISTORY, SPARK_HISTORY_VERSION
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.keygroups import overlapping_ranges
 from spark_ckpt.metadata import (
@@ -66,6 +67,7 @@ def compose(
     table: ChainTable,
     sources: Sequence[Source] = (),
     spark_offsets: bytes | None = None,
+    history: bytes | None = None,
 ) -> CheckpointMetadata:
     """The `_metadata` of a checkpoint.
 
@@ -79,6 +81,7 @@ def compose(
         table: the chains of all subtasks.
         sources: with the offsets up to which the batch reads.
         spark_offsets: the bytes of Spark's `offsets/<batch>`.
+        history: the payload of the master state `spark-history`.
     """
     operators = [_store_operator(batch, store, table[store.key]) for store in batch.stores]
     operators += [
@@ -86,14 +89,16 @@ def compose(
         for index, source in enumerate(sources)
         if source.offset is not None
     ]
-    return CheckpointMetadata(checkpoint_id, tuple(master_states(batch, spark_offsets)), tuple(operators))
+    return CheckpointMetadata(checkpoint_id, tuple(master_states(batch, spark_offsets, history)), tuple(operators))
 
 
-def master_states(batch: SparkBatch, spark_offsets: bytes | None) -> list[MasterState]:
+def master_states(batch: SparkBatch, spark_offsets: bytes | None, history: bytes | None) -> list[MasterState]:
     """The master states of a checkpoint."""
     states = [MasterState(SPARK_BATCH, batch.encode(), SPARK_BATCH_VERSION)]
     if spark_offsets is not None:
         states.append(MasterState(SPARK_OFFSETS, spark_offsets, SPARK_OFFSETS_VERSION))
+    if history is not None:
+        states.append(MasterState(SPARK_HISTORY, history, SPARK_HISTORY_VERSION))
     return states
 
 

@@ -45,11 +45,12 @@ def encode_metadata(
     table: ChainTable,
     sources: Sequence[Source] = (),
     spark_offsets: bytes | None = None,
+    history: bytes | None = None,
 ) -> bytes:
     """The bytes of `compose` with the same arguments."""
     rest = CheckpointMetadata(
         checkpoint_id,
-        tuple(master_states(batch, spark_offsets)),
+        tuple(master_states(batch, spark_offsets, history)),
         tuple(
             source_operator(batch.query_id, index, source.offset, batch.max_parallelism)
             for index, source in enumerate(sources)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from spark_ckpt.completed import CheckpointRecord, MetadataReference
+from spark_ckpt.completed import CheckpointRecord, MetadataReference, OperatorSummary
 from spark_ckpt.coordinator.batch_state import SegmentTable, SparkBatch, StoreState
 from spark_ckpt.coordinator.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.coordinator.encode import encode_metadata
@@ -16,7 +16,10 @@ from spark_ckpt.coordinator.layout import in_location, metadata_path, new_state_
 from spark_ckpt.coordinator.loading import CheckpointState
 from spark_ckpt.coordinator.messages import Ack, Segment, StoreKey, SubtaskKey, Trigger
 from spark_ckpt.coordinator.opening import OpenJob
+from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.policy import Placement, place
+from spark_ckpt.coordinator.statistics import CheckpointStats, StateSize, StatsHistory, stats_of_completed
+from spark_ckpt.coordinator.stats_state import encode_history
 from spark_ckpt.errors import CheckpointError, FencedError, StateFileNotFoundError, StorageError, UnknownOutcomeError
 from spark_ckpt.storage import CreateOutcome, Storage
 
@@ -32,30 +35,37 @@ class Draft:
 
     Args:
         trigger: of its batch.
-        acks: of all its subtasks.
-        started_ms: when it was triggered, in milliseconds since 1970 UTC.
+        pending: what it is made of.
+        acks: of all its subtasks, as they were when it was begun.
         table: the chains of all subtasks, with the new segments.
         written: files that it has written, relative to `ckpt`.
         unused: files of acks that it does not need.
         new_bytes: bytes of all its new files.
+        new_state_bytes: bytes of all its new segments.
         batch: the content of its master state.
+        stats: what it took, as its `_metadata` has it.
     """
 
     trigger: Trigger
-    acks: Mapping[SubtaskKey, Ack]
-    started_ms: int
+    pending: PendingCheckpoint
+    acks: Mapping[SubtaskKey, Ack] = field(init=False)
     table: ChainTable = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
     new_bytes: int = 0
+    new_state_bytes: int = 0
     batch: SparkBatch | None = None
+    stats: CheckpointStats | None = None
+
+    def __post_init__(self) -> None:
+        self.acks = dict(self.pending.acks)
 
     def completed(self, record: CheckpointRecord) -> CheckpointState:
         """The checkpoint, now that its record is durable."""
         return CheckpointState(record.version, record, self.batch, self.table)
 
 
-def finalise(job: OpenJob, draft: Draft, base: CheckpointState, now_ms: int) -> CheckpointState:
+def finalise(job: OpenJob, draft: Draft, base: CheckpointState, history: StatsHistory, now_ms: int) -> CheckpointState:
     """Completes a checkpoint. When this returns, it is durable.
 
     What a failed try has written is handed to the cleaner. If the outcome is unknown it stays, since the checkpoint may
@@ -63,8 +73,9 @@ def finalise(job: OpenJob, draft: Draft, base: CheckpointState, now_ms: int) -> 
 
     Args:
         job: the open job.
-        draft: the checkpoint; only its trigger and acks are set.
+        draft: the checkpoint; only its trigger and what it is made of are set.
         base: the checkpoint that the batch started from.
+        history: statistics of the checkpoints before it.
         now_ms: the time, in milliseconds since 1970 UTC.
 
     Raises:
@@ -76,8 +87,11 @@ def finalise(job: OpenJob, draft: Draft, base: CheckpointState, now_ms: int) -> 
     try:
         _add_segments(job, draft, base)
         draft.batch = _spark_batch(job, draft)
-        metadata = _write_metadata(job, draft)
-        record = job.store.add(lambda record_id, attempt: _record(job, draft, metadata, record_id, attempt, now_ms))
+        operators = draft.batch.summaries()
+        metadata = _write_metadata(job, draft, operators, history)
+        record = job.store.add(
+            lambda record_id, attempt: _record(job, draft, operators, metadata, record_id, attempt, now_ms)
+        )
     except (UnknownOutcomeError, FencedError):
         raise
     except BaseException:
@@ -135,7 +149,8 @@ def _place(
 ) -> None:
     """Decides where the bytes go that came with the acks; `kept` bytes of earlier checkpoints are inline already."""
     arrived = sum(segment.size for segment, _ in deltas + bases if segment.path is None)
-    draft.new_bytes += sum(segment.size for segment, _ in deltas + bases if segment.path is not None)
+    draft.new_state_bytes = sum(segment.size for segment, _ in deltas + bases)
+    draft.new_bytes += draft.new_state_bytes - arrived
     if place(arrived, kept, job.config) is Placement.INLINE:
         for segment, entry in deltas + bases:
             if segment.path is None:
@@ -212,11 +227,25 @@ def _spark_batch(job: OpenJob, draft: Draft) -> SparkBatch:
     )
 
 
-def _write_metadata(job: OpenJob, draft: Draft) -> MetadataReference:
+def _write_metadata(
+    job: OpenJob, draft: Draft, operators: tuple[OperatorSummary, ...], history: StatsHistory
+) -> MetadataReference:
     assert draft.batch is not None
     checkpoint_id = job.store.counter.get()
-    offsets = _spark_offsets(job.storage, draft.trigger)
-    data = encode_metadata(checkpoint_id, draft.batch, draft.table, draft.trigger.sources, offsets)
+    size = StateSize(
+        sum(operator.state_bytes for operator in operators),
+        draft.new_state_bytes,
+        sum(operator.rows for operator in operators),
+    )
+    draft.stats = stats_of_completed(draft.pending, checkpoint_id, size)
+    data = encode_metadata(
+        checkpoint_id,
+        draft.batch,
+        draft.table,
+        draft.trigger.sources,
+        _spark_offsets(job.storage, draft.trigger),
+        encode_history(history.with_entry(draft.stats)),
+    )
     path = metadata_path(checkpoint_id)
     draft.new_bytes += len(data)
     _create_metadata(job, draft, path, data)
@@ -259,20 +288,23 @@ def _spark_offsets(storage: Storage, trigger: Trigger) -> bytes | None:
 
 
 def _record(
-    job: OpenJob, draft: Draft, metadata: MetadataReference, record_id: int, attempt: str, now_ms: int
+    job: OpenJob,
+    draft: Draft,
+    operators: tuple[OperatorSummary, ...],
+    metadata: MetadataReference,
+    record_id: int,
+    attempt: str,
+    now_ms: int,
 ) -> CheckpointRecord:
-    assert draft.batch is not None
-    trigger = draft.trigger
-    operators = draft.batch.summaries()
     return CheckpointRecord(
         id=record_id,
         generation=job.store.generation,
         owner=job.owner,
         attempt=attempt,
-        batch_id=trigger.batch_id,
-        version=trigger.version,
+        batch_id=draft.trigger.batch_id,
+        version=draft.trigger.version,
         timestamp_ms=now_ms,
-        duration_ms=max(0, now_ms - draft.started_ms),
+        duration_ms=max(0, now_ms - draft.pending.triggered_ms),
         state_bytes=sum(operator.state_bytes for operator in operators),
         new_bytes=draft.new_bytes,
         rows=sum(operator.rows for operator in operators),

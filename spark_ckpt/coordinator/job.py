@@ -3,45 +3,49 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from spark_ckpt.completed import JobStatus, select_subsumed
+from spark_ckpt.completed import CheckpointRecord, JobStatus
+from spark_ckpt.config import TIMEOUT
 from spark_ckpt.coordinator.acks import check_ack
 from spark_ckpt.coordinator.chains import chain_of
-from spark_ckpt.coordinator.finalise import Draft, finalise
+from spark_ckpt.coordinator.completing import Completion
+from spark_ckpt.coordinator.dropping import Dropping
+from spark_ckpt.coordinator.failures import Abort, FailureManager, FailureReason
+from spark_ckpt.coordinator.known import KnownCheckpoints
 from spark_ckpt.coordinator.layout import in_location
-from spark_ckpt.coordinator.loading import CheckpointState, load_checkpoint
+from spark_ckpt.coordinator.loading import CheckpointState
+from spark_ckpt.coordinator.locating import located
 from spark_ckpt.coordinator.messages import (
     Ack,
     AckReply,
+    Decline,
+    Event,
     Locate,
-    LocatedSegment,
     LocateReply,
+    Notification,
     Outcome,
-    StoreKey,
-    SubtaskKey,
     TaskFailed,
     Trigger,
     TriggerReply,
 )
 from spark_ckpt.coordinator.opening import Environment, OpenJob, check_parallelism, open_job, starting_point
 from spark_ckpt.coordinator.pending import PendingCheckpoint
-from spark_ckpt.coordinator.policy import ASK_AGAIN_AFTER, is_base_due, retained_checkpoints
-from spark_ckpt.errors import (
-    CheckpointError,
-    FencedError,
-    IncompleteCheckpointError,
-    SparkCkptError,
-    StateIdMismatchError,
-    UnknownOutcomeError,
-    VersionNotFoundError,
-)
+from spark_ckpt.coordinator.policy import BaseRequests, discards_checkpoints
+from spark_ckpt.coordinator.statistics import CheckpointStats, StatsHistory, stats_of_failed
+from spark_ckpt.errors import FencedError, IncompleteCheckpointError, SparkCkptError
 
 _log = logging.getLogger(__name__)
 
-_STATES_IN_MEMORY = 3
 _CLOSE_SECONDS = 5.0
+
+# Nothing of a checkpoint is lost by these; the query, or its driver, is on its way out.
+_ORDERLY = (FailureReason.QUERY_ENDED, FailureReason.SHUTDOWN)
+
+
+def _tell_nobody(notification: Notification) -> None:
+    """A job without executors to tell."""
 
 
 class Job:
@@ -50,27 +54,37 @@ class Job:
     Args:
         trigger: the first of the job; opens it.
         environment: what jobs share.
+        notify: takes what executors are to be told.
 
     Raises:
         SparkCkptError: as in `open_job`.
     """
 
-    def __init__(self, trigger: Trigger, environment: Environment) -> None:
+    def __init__(
+        self, trigger: Trigger, environment: Environment, notify: Callable[[Notification], None] = _tell_nobody
+    ) -> None:
         self._clock = environment.clock
+        self._notify = notify
         self._open: OpenJob = open_job(trigger, environment)
+        config = self._open.config
         self._trigger = trigger
         self._base = self._open.base
+        self._known = KnownCheckpoints(self._open)
+        self._bases = BaseRequests(config)
+        self._dropping = Dropping(self._open, self._dropped)
+        self._failures = FailureManager(config.tolerable_failures)
+        self._history = StatsHistory(config.history, self._open.history)
+        self._completion = Completion(self._open, self._failures, self._history, self._clock)
         self._pending: PendingCheckpoint | None = None
+        self._expires = 0.0
         self._tried = False  # whether completing the pending checkpoint has failed
-        self._doubt: Draft | None = None
-        self._aborted: PendingCheckpoint | None = None
-        self._ids: OrderedDict[int, dict[StoreKey, list[str]]] = OrderedDict()
-        self._own: dict[int, int] = {}
-        self._states: OrderedDict[int, CheckpointState] = OrderedDict()
-        self._asked: dict[SubtaskKey, int] = {}
-        self._unused: list[str] = []  # files of dropped checkpoints, to be deleted once we are known to be the owner
-        self._started_ms = 0
-        self._remember(self._base, own=self._base.version == trigger.version)
+        self._aborted: tuple[PendingCheckpoint, Abort] | None = None
+        self._known.remember(self._base, own=self._base.version == trigger.version)
+
+    @property
+    def history(self) -> tuple[CheckpointStats, ...]:
+        """Statistics of the last checkpoints, oldest first."""
+        return self._history.entries
 
     # ---- messages ----------------------------------------------------------------------------------------------------
 
@@ -86,16 +100,17 @@ class Job:
         """
         self._settle()
         self._trigger = trigger
-        if trigger.version in self._own or (
-            self._pending is not None and self._pending.version == trigger.version and not self._tried
-        ):
+        pending = self._pending
+        is_pending = pending is not None and pending.version == trigger.version and not self._tried
+        if is_pending or self._known.own_checkpoint(trigger.version) is not None:
             return self._trigger_reply()
-        self._abort_pending()
+        if pending is not None:
+            self._abort(_superseded(pending, trigger))
         self._go_to_base_of(trigger)
         check_parallelism(trigger, self._base, self._open.config)
-        self._pending = PendingCheckpoint(trigger.operators, trigger.batch_id, trigger.version)
+        self._pending = PendingCheckpoint(trigger.operators, trigger.batch_id, trigger.version, self._clock.now_ms())
+        self._expires = self._clock.monotonic() + (self._open.config.timeout or 0.0)
         self._tried = False
-        self._started_ms = self._clock.now_ms()
         return self._trigger_reply()
 
     def locate(self, request: Locate) -> LocateReply:
@@ -107,41 +122,12 @@ class Job:
             CheckpointError: the checkpoint has no such subtask.
         """
         self._settle()
-        key, job = request.subtask, self._open
-        if request.version == 0:
-            operator = next((o for o in self._trigger.operators if o.operator_id == key.operator_id), None)
-            name, fmt = (operator.name, operator.state_format_version) if operator else ("", None)
-            return LocateReply(None, None, job.max_parallelism, job.key_group_factors, name, fmt, 0, ())
-        state = self._state_of(request.version)
-        assert state.record is not None
-        assert state.batch is not None
-        chain = chain_of(state.table, key)
-        if chain is None:
-            stores = "; ".join(f"{store} ({len(chains)} partitions)" for store, chains in state.table.items())
-            raise CheckpointError(
-                f"checkpoint {state.record.id} of version {request.version} has no state of {key}; it has: {stores}. "
-                "The query's stateful operators have changed: start it with a new checkpoint location"
-            )
-        if request.ckpt_id is not None and request.ckpt_id != chain.ckpt_id:
-            raise StateIdMismatchError(
-                f"{key}: Spark asks for state {request.ckpt_id} of version {request.version}, and checkpoint "
-                f"{state.record.id} has state {chain.ckpt_id} of it. Spark's commit log and the completed checkpoints "
-                "are of different runs: go back to a batch on which both agree"
-            )
-        store = next(store for store in state.batch.stores if store.key == key.of_operator)
-        segments = tuple(
-            LocatedSegment(entry.is_base, entry.path, entry.offsets, entry.size, entry.data) for entry in chain.entries
-        )
-        return LocateReply(
-            chain.ckpt_id,
-            state.record.id,
-            state.batch.max_parallelism,
-            state.batch.key_group_factors,
-            store.name,
-            store.state_format_version,
-            chain.rows,
-            segments,
-        )
+        if request.version > 0:
+            return located(request, self._known.state_of(request.version))
+        job, operator_id = self._open, request.subtask.operator_id
+        operator = next((o for o in self._trigger.operators if o.operator_id == operator_id), None)
+        name, fmt = (operator.name, operator.state_format_version) if operator else ("", None)
+        return LocateReply(None, None, job.max_parallelism, job.key_group_factors, name, fmt, 0, ())
 
     def acknowledge(self, ack: Ack) -> AckReply:
         """A subtask is ready. The ack that makes the checkpoint complete is answered once that is durable.
@@ -149,208 +135,207 @@ class Job:
         If it cannot be completed, the ack does not count: the task fails, and its next attempt tries once more.
 
         Raises:
-            SparkCkptError: the ack makes no sense, or completing the checkpoint failed (see `finalise`).
+            SparkCkptError: the ack makes no sense, or completing the checkpoint failed (see `Completion.complete`).
         """
         self._settle()
+        self.expire()
         if self._trigger.is_standalone:
             self._trigger_standalone(ack)
-        if ack.version in self._own:
-            return self._late_reply(ack)
+        if (checkpoint := self._known.own_checkpoint(ack.version)) is not None:
+            return self._late_reply(ack, checkpoint)
         pending = self._pending
         if pending is None or pending.version != ack.version:
-            self._discard(ack)
-            return AckReply(Outcome.DISCARDED, None, completed_version=self._newest_own())
-        ack = check_ack(ack, pending.parallelism_of(ack.subtask), self._open, self._base, self._ids_of)
-        outcome, ckpt_id = pending.acknowledge(ack)
-        if outcome is not Outcome.SUCCESS:
-            self._discard(ack)
-            return AckReply(outcome, ckpt_id, completed_version=self._newest_own())
-        base_due = self._base_due(ack)
+            return self._refusal(ack, Outcome.DISCARDED, None, self._why_not_pending(ack))
+        if pending.knows(ack.subtask):
+            parallelism = pending.parallelism[ack.subtask.of_operator]
+            ack = check_ack(ack, parallelism, self._open, self._base, self._known.ids_of)
+        decision = pending.acknowledge(ack, self._clock.now_ms())
+        if decision.outcome is not Outcome.SUCCESS:
+            return self._refusal(ack, *decision)
+        base_due = self._bases.is_due(ack, chain_of(self._base.table, ack.subtask))
         if not pending.is_complete:
-            return AckReply(outcome, ckpt_id, base_due, completed_version=self._newest_own())
+            return AckReply(Outcome.SUCCESS, ack.ckpt_id, base_due, None, self._known.newest_own_version())
         completed = self._complete(pending, ack)
-        return AckReply(outcome, ckpt_id, base_due, completed, ack.version)
+        return AckReply(Outcome.SUCCESS, ack.ckpt_id, base_due, completed, ack.version)
+
+    def decline(self, declined: Decline) -> None:
+        """A store could not take part: the acks of its task's attempt do not count any more."""
+        pending = self._pending
+        _log.warning("%s declines the checkpoint of batch %d: %s", declined.subtask, declined.batch_id, declined.reason)
+        self._failures.count(FailureReason.DECLINED)
+        if pending is not None and pending.version == declined.version:
+            self._discard(pending.decline(declined))
 
     def task_failed(self, failure: TaskFailed) -> None:
         """A task attempt failed: its acks do not count any more while the checkpoint is pending."""
-        if self._pending is not None:
-            for ack in self._pending.task_failed(failure):
-                self._discard(ack)
+        if self._pending is not None and (dropped := self._pending.task_failed(failure)):
+            self._failures.count(FailureReason.TASK_FAILED)
+            self._discard(dropped)
 
     def close(self, status: JobStatus) -> None:
-        """The run has ended. Checkpoints stay: Spark restarts finished queries as well."""
-        if self._doubt is None:
-            self._abort_pending()
-        self._open.store.shutdown(status)
-        self._open.cleaner.close(_CLOSE_SECONDS)
+        """The run has ended. Checkpoints stay, unless the settings say that they do not outlive such an end.
+
+        If the driver is gone (`SUSPENDED`), its tasks' files stay too: another process may go on with the same batch.
+        Never raises for what the storage does: what cannot be deleted stays, and is logged.
+        """
+        job = self._open
+        try:
+            self._settle()
+        except SparkCkptError as e:
+            _log.warning("the last checkpoint stays in doubt: %s", e)
+        if counts := self._failures.counts:
+            _log.info("failures in this run: %s", ", ".join(f"{reason.value} {n}" for reason, n in counts.items()))
+        pending, suspended = self._pending, status is JobStatus.SUSPENDED
+        if pending is not None:
+            reason = FailureReason.SHUTDOWN if suspended else FailureReason.QUERY_ENDED
+            detail = f"the query is {status.value}, and {pending.describe_missing()} did not acknowledge"
+            self._abort(Abort(reason, detail), keep_files=suspended)
+        if discards_checkpoints(status, job.config) and not self._completion.is_in_doubt:
+            self._dropping.drop_all()
+        job.store.shutdown(status)
+        job.cleaner.close(_CLOSE_SECONDS)
+
+    # ---- what time brings --------------------------------------------------------------------------------------------
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds until `expire` will have something to do, unless a message comes; None if it will not."""
+        if self._pending is None or self._open.config.timeout is None or self._completion.is_in_doubt:
+            return None
+        return max(0.0, self._expires - self._clock.monotonic())
+
+    def expire(self) -> None:
+        """Gives up the pending checkpoint if it has been pending for longer than it may."""
+        pending, timeout = self._pending, self._open.config.timeout
+        if pending is not None and self.patience == 0.0:
+            detail = f"{pending.describe_missing()} did not acknowledge within {timeout:g} s ({TIMEOUT.key})"
+            self._abort(Abort(FailureReason.EXPIRED, detail))
 
     def housekeeping(self) -> None:
         """What can wait until the ack is answered: checkpoints that are subsumed are dropped. Never raises."""
-        store, retained = self._open.store, retained_checkpoints(self._open.config)
-        subsumed = select_subsumed([record for record in store.all() if store.may_subsume(record)], retained)
-        if not subsumed and not self._unused:
-            return
-        try:
-            store.check_owner()
-            for record in subsumed:
-                # The record first: a checkpoint that is found must be whole.
-                store.subsume(record)
-                self._states.pop(record.id, None)
-                self._unused += [record.metadata.path, *self._open.registry.unregister(record.id)]
-            # A driver that claimed before the records were gone has seen them. One that claims from here on has not.
-            store.check_owner()
-            self._open.cleaner.submit(in_location(path) for path in self._unused)
-            self._unused = []
-        except SparkCkptError as e:
-            _log.warning("subsumed checkpoints are dropped later: %s", e)
+        self._dropping.drop_subsumed()
 
     # ---- completing --------------------------------------------------------------------------------------------------
 
     def _complete(self, pending: PendingCheckpoint, last: Ack) -> int:
-        draft = Draft(self._trigger, dict(pending.acks), self._started_ms)
         try:
-            state = finalise(self._open, draft, self._base, self._clock.now_ms())
-        except UnknownOutcomeError:
-            self._doubt = draft
-            pending.withdraw(last)
+            return self._completed(self._completion.complete(pending, self._trigger, self._base))
+        except FencedError as e:
+            self._fenced(e)
             raise
-        except FencedError:
-            # Its files stay: the new owner may have found its record, and go on from it.
-            self._pending = None
-            raise
-        except SparkCkptError as e:
-            _log.error("checkpoint of batch %d cannot be completed: %s", pending.batch_id, e)
+        except BaseException:
             self._tried = True
             pending.withdraw(last)
+            self._discard([last])
             raise
-        self._open.cleaner.submit(in_location(path) for path in draft.unused)
-        return self._completed(state)
 
     def _completed(self, state: CheckpointState) -> int:
         assert state.record is not None
-        self._open.registry.register(state.record.id, state.files())
         self._pending = None
-        self._tried = False
         self._aborted = None
         self._base = state
-        self._remember(state, own=True)
+        self._dropping.completed()
+        self._known.remember(state, own=True)
+        self._tell(Event.COMPLETE, state.version, state.record.id)
         return state.record.id
+
+    def _dropped(self, record: CheckpointRecord) -> None:
+        self._known.forget(record.id)
+        if self._open.store.latest_of_version(record.version) is None:
+            self._tell(Event.SUBSUMED, record.version, record.id)
 
     def _settle(self) -> None:
         """Finds out about a record whose outcome was unknown, before anything else is done."""
         try:
-            record = self._open.store.settle()
-        except FencedError:
-            self._pending = None
+            state = self._completion.settle()
+        except FencedError as e:
+            self._fenced(e)
             raise
-        draft, self._doubt = self._doubt, None
-        if record is not None and draft is not None:
-            self._completed(draft.completed(record))
+        if state is not None:
+            self._completed(state)
 
-    def _abort_pending(self) -> None:
+    def _fenced(self, error: FencedError) -> None:
+        # The files stay: the new owner may have found the record, and go on from it.
+        self._abort(Abort(FailureReason.FENCED, str(error)), keep_files=True)
+
+    def _abort(self, abort: Abort, keep_files: bool = False) -> None:
         """Gives up the pending checkpoint: the files its tasks have written are deleted, their late acks discarded."""
         pending, self._pending = self._pending, None
-        if pending is not None:
-            self._aborted = pending
-            for ack in pending.acks.values():
-                self._discard(ack)
+        if pending is None:
+            return
+        self._aborted = pending, abort
+        level = logging.INFO if abort.reason in _ORDERLY else logging.WARNING
+        _log.log(level, "the checkpoint of batch %d is given up: %s", pending.batch_id, abort)
+        self._failures.count(abort.reason)
+        self._history.add(stats_of_failed(pending, abort, self._clock.now_ms()))
+        if not keep_files:
+            self._discard(pending.acks.values())
+        self._tell(Event.ABORTED, pending.version, reason=str(abort))
 
-    def _discard(self, ack: Ack) -> None:
-        """Deletes the files of an ack that does not count, unless one that counts has named them as well."""
-        used: set[str] = set()
-        if self._pending is not None:
-            counted = self._pending.acks.get(ack.subtask)
-            used.update(counted.paths if counted is not None else ())
+    def _discard(self, acks: Iterable[Ack]) -> None:
+        """Deletes the files of acks that do not count, unless one that counts, or may yet, has named them as well."""
         registry = self._open.registry
-        self._open.cleaner.submit(in_location(path) for path in ack.paths if path not in registry and path not in used)
+        counting = (self._pending.acks if self._pending is not None else {}, self._completion.acks_in_doubt)
+        for ack in acks:
+            used = {path for known in counting if ack.subtask in known for path in known[ack.subtask].paths}
+            self._open.cleaner.submit(
+                in_location(path) for path in ack.paths if path not in registry and path not in used
+            )
 
-    def _late_reply(self, ack: Ack) -> AckReply:
+    # ---- replies -----------------------------------------------------------------------------------------------------
+
+    def _refusal(self, ack: Ack, outcome: Outcome, counts: str | None, reason: str | None) -> AckReply:
+        """The answer to an ack that does not count."""
+        self._discard([ack])
+        return AckReply(outcome, counts, completed_version=self._known.newest_own_version(), reason=reason)
+
+    def _late_reply(self, ack: Ack, checkpoint: int) -> AckReply:
         """The answer to an ack of a version that this job has completed."""
-        checkpoint = self._own[ack.version]
-        counts = self._id_of(ack.version, ack.subtask)
+        counts = self._known.id_of(ack.version, ack.subtask)
         if counts == ack.ckpt_id:
-            return AckReply(Outcome.SUCCESS, counts, completed=checkpoint, completed_version=self._newest_own())
-        self._discard(ack)
-        return AckReply(Outcome.DUPLICATE, counts, completed=checkpoint, completed_version=self._newest_own())
+            return AckReply(Outcome.SUCCESS, counts, False, checkpoint, self._known.newest_own_version())
+        if counts is None:
+            reason = f"{ack.subtask} is no subtask of batch {ack.batch_id}: checkpoint {checkpoint} does not have it"
+            return self._refusal(ack, Outcome.UNKNOWN, None, reason)
+        return replace(self._refusal(ack, Outcome.DUPLICATE, counts, None), completed=checkpoint)
 
-    # ---- what is known -----------------------------------------------------------------------------------------------
+    def _why_not_pending(self, ack: Ack) -> str:
+        if self._aborted is not None and self._aborted[0].version == ack.version:
+            return f"the checkpoint of batch {ack.batch_id} was given up: {self._aborted[1]}"
+        now = f"batch {self._pending.batch_id} is" if self._pending is not None else "none is"
+        return f"no checkpoint of batch {ack.batch_id} is pending; {now}"
+
+    def _trigger_reply(self) -> TriggerReply:
+        job = self._open
+        return TriggerReply(job.store.generation, job.max_parallelism, job.key_group_factors)
+
+    def _tell(self, event: Event, version: int, checkpoint_id: int | None = None, reason: str | None = None) -> None:
+        self._notify(Notification(self._trigger.job, event, version, checkpoint_id, reason))
+
+    # ---- where a batch starts ----------------------------------------------------------------------------------------
 
     def _go_to_base_of(self, trigger: Trigger) -> None:
         """Makes the state that a batch starts from the base."""
         version = trigger.version - 1
         if self._base.version == version:
             return
-        if version > 0 and self._aborted is not None and self._aborted.version == version:
-            raise IncompleteCheckpointError(version, self._aborted.describe_missing())
+        if version > 0 and self._aborted is not None and self._aborted[0].version == version:
+            raise IncompleteCheckpointError(version, self._aborted[0].describe_missing())
         self._base = starting_point(replace(trigger, job=""), self._open.storage, self._open.store)
-        self._remember(self._base, own=False)
+        self._known.remember(self._base, own=False)
 
     def _trigger_standalone(self, ack: Ack) -> None:
         """A store without a query commits any version it can load, without saying so before; the last commit counts."""
-        if ack.version in self._own and self._id_of(ack.version, ack.subtask) == ack.ckpt_id:
-            return
+        if self._known.own_checkpoint(ack.version) is not None:
+            if self._known.id_of(ack.version, ack.subtask) == ack.ckpt_id:
+                return
+            self._known.disown(ack.version)
         if self._pending is None or self._pending.version != ack.version:
-            self._own.pop(ack.version, None)
             self.trigger(replace(self._trigger, batch_id=ack.version - 1, version=ack.version))
 
-    def _state_of(self, version: int) -> CheckpointState:
-        record = self._open.store.latest_of_version(version)
-        if record is None:
-            versions = tuple(sorted({known.version for known in self._open.store.all()}))
-            raise VersionNotFoundError(self._open.storage.location, version, versions)
-        state = self._states.get(record.id)
-        if state is None:
-            state = load_checkpoint(self._open.storage, record, self._open.store.all())
-            self._remember(state, own=False)
-        return state
 
-    def _remember(self, state: CheckpointState, own: bool) -> None:
-        if state.record is None:
-            return
-        self._states[state.record.id] = state
-        self._states.move_to_end(state.record.id)
-        while len(self._states) > _STATES_IN_MEMORY:
-            self._states.popitem(last=False)
-        self._ids[state.version] = state.ckpt_ids()
-        self._ids.move_to_end(state.version)
-        if own:
-            self._own[state.version] = state.record.id
-        while len(self._ids) > self._open.config.max_deltas + _STATES_IN_MEMORY:
-            forgotten, _ = self._ids.popitem(last=False)
-            self._own.pop(forgotten, None)
-
-    def _ids_of(self, version: int) -> dict[StoreKey, list[str]] | None:
-        return self._ids.get(version)
-
-    def _id_of(self, version: int, key: SubtaskKey) -> str | None:
-        ids = self._ids.get(version, {}).get(key.of_operator)
-        return ids[key.partition] if ids is not None and 0 <= key.partition < len(ids) else None
-
-    def _newest_own(self) -> int | None:
-        return max(self._own, default=None)
-
-    def _base_due(self, ack: Ack) -> bool:
-        """Whether this subtask should bring a base soon. One that was asked is left in peace for a few batches."""
-        if ack.base is not None:
-            self._asked.pop(ack.subtask, None)
-            return False
-        chain = chain_of(self._base.table, ack.subtask)
-        if chain is None:
-            return False
-        deltas = chain.deltas + bool(ack.delta.size)
-        due = is_base_due(
-            ack.subtask.partition,
-            ack.version,
-            deltas,
-            chain.size - chain.base_bytes + ack.delta.size,
-            chain.base_bytes,
-            self._open.config,
-        )
-        if not due or ack.version < self._asked.get(ack.subtask, -ASK_AGAIN_AFTER) + ASK_AGAIN_AFTER:
-            return False
-        self._asked[ack.subtask] = ack.version
-        return True
-
-    def _trigger_reply(self) -> TriggerReply:
-        job = self._open
-        return TriggerReply(job.store.generation, job.max_parallelism, job.key_group_factors)
+def _superseded(pending: PendingCheckpoint, trigger: Trigger) -> Abort:
+    if pending.version == trigger.version:
+        return Abort(FailureReason.STORAGE, "it could not be completed, and its batch begins anew")
+    missing = pending.describe_missing()
+    return Abort(FailureReason.INCOMPLETE, f"{missing} did not acknowledge before batch {trigger.batch_id} began")

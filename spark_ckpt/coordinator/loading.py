@@ -12,6 +12,8 @@ from spark_ckpt.coordinator.chains import ChainTable, all_entries, files_of
 from spark_ckpt.coordinator.compose import decompose
 from spark_ckpt.coordinator.layout import SHARED, in_location
 from spark_ckpt.coordinator.messages import StoreKey
+from spark_ckpt.coordinator.statistics import CheckpointStats
+from spark_ckpt.coordinator.stats_state import history_of
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError, StateFileNotFoundError, StorageError
 from spark_ckpt.metadata import loads
 from spark_ckpt.storage import Storage
@@ -26,12 +28,14 @@ class CheckpointState:
         record: its record.
         batch: what Spark knows of it.
         table: the chains of all subtasks.
+        history: statistics of it and of checkpoints before it, oldest first, as its `_metadata` has them.
     """
 
     version: int = 0
     record: CheckpointRecord | None = None
     batch: SparkBatch | None = None
     table: ChainTable = field(default_factory=dict)
+    history: tuple[CheckpointStats, ...] = ()
 
     def files(self) -> set[str]:
         """State files that it refers to, relative to `ckpt`."""
@@ -78,13 +82,15 @@ def read_checkpoint(storage: Storage, record: CheckpointRecord) -> CheckpointSta
     if hashlib.sha256(data).hexdigest() != record.metadata.sha256:
         raise _damaged(record, path, "its digest is not the one that was recorded")
     try:
-        batch, table = decompose(loads(data, path))
+        metadata = loads(data, path)
+        batch, table = decompose(metadata)
+        history = history_of(metadata) or ()
     except StorageError:
         raise
     except SparkCkptError as e:
         raise _damaged(record, path, str(e)) from e
     check_files(storage, record, table)
-    return CheckpointState(batch.version, record, batch, table)
+    return CheckpointState(batch.version, record, batch, table, history)
 
 
 def check_files(storage: Storage, record: CheckpointRecord, table: ChainTable) -> None:

@@ -216,6 +216,7 @@ class Outcome(Enum):
     SUCCESS = "success"
     DUPLICATE = "duplicate"
     DENIED = "denied"
+    UNKNOWN = "unknown"
     DISCARDED = "discarded"
 
 
@@ -229,6 +230,7 @@ class AckReply:
         base_due: whether the store should bring a base with a later ack.
         completed: the checkpoint that is complete with this version, or None.
         completed_version: newest version of this job that is complete, or None.
+        reason: why the ack does not count, for a person; None where it does, or where the state that counts says it.
     """
 
     outcome: Outcome
@@ -236,6 +238,19 @@ class AckReply:
     base_due: bool = False
     completed: int | None = None
     completed_version: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """A store could not make its snapshot, and its task is about to fail. Fields as in docs/protocol.md."""
+
+    job: str
+    subtask: SubtaskKey
+    batch_id: int
+    version: int
+    task: Task
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +267,27 @@ class TaskFailed:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """A run of a query has ended: `finished`, `failed` or `cancelled`."""
+    """A run of a query has ended: `finished`, `failed`, `cancelled` or `suspended`."""
 
     job: str
     status: str
+
+
+class Event(Enum):
+    """What executors are told without having asked (Flink: `notifyCheckpointComplete`, `notifyCheckpointAborted`,
+    `notifyCheckpointSubsumed`)."""
+
+    COMPLETE = "complete"
+    ABORTED = "aborted"
+    SUBSUMED = "subsumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """Something has become of the checkpoint of a version. Fields as in docs/protocol.md, section 1.4."""
+
+    job: str
+    event: Event
+    version: int
+    checkpoint_id: int | None = None
+    reason: str | None = None

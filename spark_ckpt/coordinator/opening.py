@@ -26,6 +26,7 @@ from spark_ckpt.coordinator.loading import CheckpointState, load_checkpoint, rea
 from spark_ckpt.coordinator.messages import StoreKey, Trigger
 from spark_ckpt.coordinator.registry import SharedStateRegistry
 from spark_ckpt.coordinator.scan import checkpoint_directories
+from spark_ckpt.coordinator.statistics import CheckpointStats
 from spark_ckpt.coordinator.stores import make_store
 from spark_ckpt.errors import ForeignStateError, ParallelismChangedError, SparkCkptError, VersionNotFoundError
 from spark_ckpt.keygroups import default_max_parallelism, factors
@@ -84,6 +85,7 @@ class OpenJob:
         key_group_factors: their numbering.
         base: the newest checkpoint of the version that the batch starts from, or of the one it leads to if this very
             run has completed that already.
+        history: statistics that the newest checkpoint has, oldest first.
     """
 
     owner: Owner
@@ -95,6 +97,7 @@ class OpenJob:
     max_parallelism: int
     key_group_factors: tuple[int, ...]
     base: CheckpointState
+    history: tuple[CheckpointStats, ...]
 
 
 def open_job(trigger: Trigger, environment: Environment) -> OpenJob:
@@ -122,7 +125,7 @@ def open_job(trigger: Trigger, environment: Environment) -> OpenJob:
     # The owner before may have completed a checkpoint between our reading and our claim, or dropped ours.
     if _record_to_start_from(trigger, store) != base.record:
         base = starting_point(trigger, storage, store)
-    registry, whole = _register(storage, store.all(), base)
+    registry, history, whole = _register(storage, store.all(), base)
     cleaner = environment.make_cleaner(storage, environment.clock)
     if not whole:
         _log.warning("%s: orphans stay, since a retained checkpoint cannot be read", storage.location)
@@ -133,7 +136,7 @@ def open_job(trigger: Trigger, environment: Environment) -> OpenJob:
         _log.info("%s: the run goes on after a restart of the coordinator; orphans stay", storage.location)
     else:
         _delete_orphans(storage, store.all(), registry, cleaner)
-    return OpenJob(owner, storage, store, registry, cleaner, config, max_parallelism, chain, base)
+    return OpenJob(owner, storage, store, registry, cleaner, config, max_parallelism, chain, base, history)
 
 
 def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpointStore) -> CheckpointState:
@@ -200,19 +203,22 @@ def _key_groups(trigger: Trigger, base: CheckpointState, config: CheckpointConfi
 
 def _register(
     storage: Storage, retained: Iterable[CheckpointRecord], base: CheckpointState
-) -> tuple[SharedStateRegistry, bool]:
-    """The registry of all retained checkpoints, and whether all of them could be read."""
-    registry, whole = SharedStateRegistry(), True
+) -> tuple[SharedStateRegistry, tuple[CheckpointStats, ...], bool]:
+    """The registry of all retained checkpoints, the statistics of the newest, and whether all of them could be read."""
+    registry, whole, newest = SharedStateRegistry(), True, base
     for record in retained:
         if base.record is not None and record.id == base.record.id:
-            registry.register(record.id, base.files())
-            continue
-        try:
-            registry.register(record.id, read_checkpoint(storage, record).files())
-        except SparkCkptError as e:
-            _log.warning("a retained checkpoint cannot be read: %s", e)
-            whole = False
-    return registry, whole
+            state = base
+        else:
+            try:
+                state = read_checkpoint(storage, record)
+            except SparkCkptError as e:
+                _log.warning("a retained checkpoint cannot be read: %s", e)
+                whole = False
+                continue
+        registry.register(record.id, state.files())
+        newest = state
+    return registry, newest.history, whole
 
 
 def _same_run(claims: list[ClaimRecord], owner: Owner) -> bool:

@@ -1,10 +1,13 @@
-"""When a base is due, and where new state goes."""
+"""When a base is due, where new state goes, and what is kept."""
 
 from __future__ import annotations
 
 from enum import Enum
 
+from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import MAX_INLINE_BYTES, MIN_RETAINED, CheckpointConfig
+from spark_ckpt.coordinator.chains import Chain
+from spark_ckpt.coordinator.messages import Ack, SubtaskKey
 
 SMALL_BYTES = 16 * 1024
 """A base counts as if it had at least this many bytes: reading a few small deltas costs less than writing a base."""
@@ -60,6 +63,50 @@ def is_base_due(
     return (version + partition) % cycle == 0 and (deltas >= half_way or 2 * delta_bytes > heaviest)
 
 
+class BaseRequests:
+    """Asks subtasks for bases. One that was asked is left in peace for a few batches.
+
+    Args:
+        config: the limits.
+    """
+
+    def __init__(self, config: CheckpointConfig) -> None:
+        self._config = config
+        self._asked: dict[SubtaskKey, int] = {}
+
+    def is_due(self, ack: Ack, chain: Chain | None) -> bool:
+        """Whether the subtask of an ack should bring a base soon.
+
+        Args:
+            ack: one that counts.
+            chain: the state that the batch started from; None if it had none.
+        """
+        if ack.base is not None:
+            self._asked.pop(ack.subtask, None)
+            return False
+        if chain is None:
+            return False
+        due = is_base_due(
+            ack.subtask.partition,
+            ack.version,
+            chain.deltas + bool(ack.delta.size),
+            chain.size - chain.base_bytes + ack.delta.size,
+            chain.base_bytes,
+            self._config,
+        )
+        if not due or ack.version < self._asked.get(ack.subtask, -ASK_AGAIN_AFTER) + ASK_AGAIN_AFTER:
+            return False
+        self._asked[ack.subtask] = ack.version
+        return True
+
+
 def retained_checkpoints(config: CheckpointConfig) -> int:
     """How many checkpoints are kept."""
     return max(config.retained, MIN_RETAINED)
+
+
+def discards_checkpoints(status: JobStatus, config: CheckpointConfig) -> bool:
+    """Whether a query that ends in this way leaves no checkpoints (Flink: `ExternalizedCheckpointRetention`)."""
+    if config.cleanup == "deleteOnEnd":
+        return status.is_terminal
+    return config.cleanup == "deleteOnCancellation" and status is JobStatus.CANCELLED

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_ckpt.bridge.protocol import SCHEMA, Message, from_batch, to_batch
+from spark_ckpt.bridge.protocol import SCHEMA, UNASKED, Message, from_batch, to_batch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,6 +31,7 @@ class SideProcess:
         assert self._process.stderr is not None
         self._writer = pa.ipc.new_stream(self._process.stdin, SCHEMA)
         self._replies: list[Message] = []
+        self.notified: list[dict[str, Any]] = []
         self._reader: pa.RecordBatchStreamReader | None = None
         self._next = 0
         self.log: list[str] = []
@@ -57,7 +58,12 @@ class SideProcess:
         if self._reader is None:
             self._reader = pa.ipc.open_stream(self._process.stdout)
         while not self._replies:
-            self._replies += from_batch(self._reader.read_next_batch())
+            for message in from_batch(self._reader.read_next_batch()):
+                if message.kind == "notify":
+                    assert message.id == UNASKED
+                    self.notified.append(json.loads(message.header))
+                else:
+                    self._replies.append(message)
         return self._replies.pop(0)
 
     def ask(

@@ -151,6 +151,7 @@ def test_a_header_that_is_no_json_object_is_refused(text: str) -> None:
     [
         AckReply(Outcome.SUCCESS, "0" * 32, True, 7, 3),
         AckReply(Outcome.DENIED, None),
+        AckReply(Outcome.UNKNOWN, None, reason='store "left" of\n\u00fcbung'),
     ],
 )
 def test_the_reply_to_an_ack(reply: AckReply) -> None:
@@ -162,6 +163,7 @@ def test_the_reply_to_an_ack(reply: AckReply) -> None:
         "base_due": reply.base_due,
         "completed": reply.completed,
         "completed_version": reply.completed_version,
+        "reason": reply.reason,
     }
 
 

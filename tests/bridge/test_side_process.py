@@ -68,11 +68,11 @@ def run_batch(process: SideProcess, driver: RemoteDriver, version: int) -> dict[
 def test_greets(process: SideProcess) -> None:
     header, reply = process.ask(*wire.START)
     assert reply.kind == "ok"
-    assert header == {"protocol": 1, "version": spark_ckpt.__version__}
+    assert header == {"protocol": 2, "version": spark_ckpt.__version__}
 
 
 def test_refuses_another_version_of_the_protocol(process: SideProcess) -> None:
-    header, reply = process.ask("start", {"protocol": 2, "spark_version": "4.2.0", "pid": 1})
+    header, reply = process.ask("start", {"protocol": 1, "spark_version": "4.2.0", "pid": 1})
     assert reply.kind == "error"
     assert header["error"] == "ProtocolError"
     assert "install both from one release" in header["message"]

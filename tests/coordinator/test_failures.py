@@ -13,7 +13,14 @@ import pytest
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import Ack, AckReply, Operator, Outcome, SubtaskKey, TaskFailed
-from spark_ckpt.errors import CheckpointError, FencedError, SparkCkptError, StorageError, UnknownOutcomeError
+from spark_ckpt.errors import (
+    CheckpointError,
+    FencedError,
+    SparkCkptError,
+    StorageError,
+    TooManyFailuresError,
+    UnknownOutcomeError,
+)
 from spark_ckpt.segments import SegmentKind
 from spark_ckpt.storage import LocalStorage
 from tests.coordinator.driving import Driver, check_rows, faulty_environment, located, make_segment, restore
@@ -36,7 +43,11 @@ def storage(tmp_path: Path) -> FaultyStorage:
 @pytest.fixture
 def driver(storage: FaultyStorage) -> Driver:
     """A query with two completed batches, about to run the third: its checkpoint will have id 4."""
-    driver = Driver(storage.location, settings={"inlineThreshold": "0"}, environment=faulty_environment(storage))
+    driver = Driver(
+        storage.location,
+        settings={"inlineThreshold": "0", "tolerableFailures": "0"},
+        environment=faulty_environment(storage),
+    )
     driver.batch(1)
     driver.batch(2)
     return driver
@@ -74,9 +85,11 @@ class TestOneFault:
         up_to_the_last(driver, job, acks)
         operation, pattern = STEPS[step]
         storage.fail(operation, pattern)
-        with pytest.raises(StorageError) as caught:
+        with pytest.raises(TooManyFailuresError, match=r"batch 2 .* 1 failures in a row, of which 0 are") as caught:
             job.acknowledge(acks[-1])
-        assert re.search(pattern, caught.value.path)
+        assert isinstance(caught.value.__cause__, StorageError)
+        assert re.search(pattern, caught.value.__cause__.path)
+        assert caught.value.causes == {str(caught.value.__cause__): 1}
         # Nothing that was committed is damaged, and nothing of the failed try is left.
         assert completed_versions(driver.location) == [1, 2]
         assert_invariants(driver.location)
@@ -86,9 +99,9 @@ class TestOneFault:
         acks = acks_of(driver, 3)
         up_to_the_last(driver, job, acks)
         storage.fail(*STEPS[step], times=2)
-        with pytest.raises(StorageError):
+        with pytest.raises(TooManyFailuresError):
             job.acknowledge(acks[-1])
-        with pytest.raises(StorageError):
+        with pytest.raises(TooManyFailuresError):
             retry_the_task(driver, job, acks[-1], 1)
         reply, again = retry_the_task(driver, job, acks[-1], 2)
         assert (reply.outcome, reply.completed) == (Outcome.SUCCESS, 4)
@@ -103,7 +116,7 @@ class TestOneFault:
         acks = acks_of(driver, 3)
         up_to_the_last(driver, job, acks)
         storage.fail(*STEPS[step])
-        with pytest.raises(StorageError):
+        with pytest.raises(TooManyFailuresError):
             job.acknowledge(acks[-1])
         replies = driver.batch(3)
         assert {reply.outcome for reply in replies} == {Outcome.SUCCESS}
@@ -120,7 +133,7 @@ class TestOneFault:
         storage.fail(*STEPS[step], fault)
         try:
             reply, last = job.acknowledge(acks[-1]), acks[-1]
-        except StorageError:
+        except TooManyFailuresError:
             reply, last = retry_the_task(driver, job, acks[-1])
         storage.deliver()
         assert reply.completed == 4
@@ -167,8 +180,9 @@ class TestARecordOfUnknownFate:
         up_to_the_last(driver, job, acks)
         storage.fail(*STEPS["record"], fault, times=4)
         storage.fail("read", STEPS["record"][1], times=4)
-        with pytest.raises(UnknownOutcomeError):
+        with pytest.raises(TooManyFailuresError) as caught:
             job.acknowledge(acks[-1])
+        assert isinstance(caught.value.__cause__, UnknownOutcomeError)
         storage.rules.clear()
         return job, acks
 
@@ -326,7 +340,7 @@ def in_doubt(driver: Driver, storage: FaultyStorage) -> Job:
     up_to_the_last(driver, job, acks)
     storage.fail("create", r"completed/0{19}4\.json", Fault.LOST_ANSWER, times=4)
     storage.fail("read", r"completed/0{19}4\.json", times=4)
-    with pytest.raises(UnknownOutcomeError):
+    with pytest.raises(TooManyFailuresError):
         job.acknowledge(acks[-1])
     return job
 

@@ -155,7 +155,7 @@ private[ckpt] final class PythonBridge(python: String, sparkVersion: String, onN
 }
 
 private[ckpt] object PythonBridge {
-  val ProtocolVersion = 1
+  val ProtocolVersion = 2
   val MaxCrashes = 5
   private val StartId = -1L
 }

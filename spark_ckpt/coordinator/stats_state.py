@@ -1,0 +1,120 @@
+"""The master state `spark-history`: the statistics of the last checkpoints (docs/protocol.md, section 4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from spark_ckpt.coordinator.messages import SubtaskKey
+from spark_ckpt.coordinator.statistics import (
+    CheckpointStats,
+    CheckpointStatus,
+    SlowSubtask,
+    Spread,
+    StateSize,
+    SubtaskStats,
+)
+from spark_ckpt.errors import CheckpointError
+from spark_ckpt.metadata import CheckpointMetadata, MasterState
+
+SPARK_HISTORY = "spark-history"
+"""Name of the master state."""
+
+SPARK_HISTORY_VERSION = 1
+"""Version of its format."""
+
+_LONGEST_DETAIL = 300
+
+
+def encode_history(entries: Iterable[CheckpointStats]) -> bytes:
+    """The payload of the master state: JSON, a few hundred bytes for each entry."""
+    return f"[{','.join(map(_encode, entries))}]".encode()
+
+
+def history_of(metadata: CheckpointMetadata) -> tuple[CheckpointStats, ...] | None:
+    """The statistics that a `_metadata` has, oldest first; None if it has none, or of a version of another release.
+
+    Raises:
+        CheckpointError: they are not what `encode_history` writes.
+    """
+    for state in metadata.master_states:
+        if state.name == SPARK_HISTORY and state.version == SPARK_HISTORY_VERSION:
+            return _decode(state)
+    return None
+
+
+def _encode(stats: CheckpointStats) -> str:
+    fields: dict[str, Any] = {
+        "id": stats.checkpoint_id,
+        "status": stats.status.value,
+        "batch_id": stats.batch_id,
+        "version": stats.version,
+        "triggered_ms": stats.triggered_ms,
+        "duration_ms": stats.duration_ms,
+        "completing_ms": stats.completing_ms,
+        "acks": stats.acks,
+        "expected": stats.expected,
+        "failures": stats.failures,
+        "detail": stats.detail[:_LONGEST_DETAIL] if stats.detail else None,
+    }
+    if (size := stats.size) is not None:
+        fields |= {"state_bytes": size.state_bytes, "new_bytes": size.new_bytes, "rows": size.rows}
+    if (subtasks := stats.subtasks) is not None:
+        fields |= {
+            "snapshot_us": _spread(subtasks.snapshot_us),
+            "write_us": _spread(subtasks.write_us),
+            "start_delay_ms": _spread(subtasks.start_delay_ms),
+            "slowest": [
+                [*slow.subtask, slow.executor, slow.snapshot_us, slow.write_us, slow.start_delay_ms]
+                for slow in subtasks.slowest
+            ],
+        }
+    present = {name: value for name, value in fields.items() if value not in (None, {})}
+    return json.dumps(present, separators=(",", ":"))
+
+
+def _spread(spread: Spread) -> list[int]:
+    return [spread.least, spread.mean, spread.most]
+
+
+def _decode(state: MasterState) -> tuple[CheckpointStats, ...]:
+    try:
+        return tuple(_stats(fields) for fields in json.loads(state.payload))
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise CheckpointError(f"the master state {SPARK_HISTORY} is not what spark-ckpt writes: {e!r}") from e
+
+
+def _stats(fields: Mapping[str, Any]) -> CheckpointStats:
+    size = None
+    if "state_bytes" in fields:
+        size = StateSize(int(fields["state_bytes"]), int(fields["new_bytes"]), int(fields["rows"]))
+    subtasks = None
+    if "slowest" in fields:
+        subtasks = SubtaskStats(
+            Spread(*map(int, fields["snapshot_us"])),
+            Spread(*map(int, fields["write_us"])),
+            Spread(*map(int, fields["start_delay_ms"])),
+            tuple(_slow(*slow) for slow in fields["slowest"]),
+        )
+    return CheckpointStats(
+        status=CheckpointStatus(fields["status"]),
+        batch_id=int(fields["batch_id"]),
+        version=int(fields["version"]),
+        triggered_ms=int(fields["triggered_ms"]),
+        duration_ms=int(fields["duration_ms"]),
+        acks=int(fields["acks"]),
+        expected=int(fields["expected"]),
+        checkpoint_id=fields.get("id"),
+        completing_ms=fields.get("completing_ms"),
+        failures={str(reason): int(count) for reason, count in fields.get("failures", {}).items()},
+        detail=fields.get("detail"),
+        size=size,
+        subtasks=subtasks,
+    )
+
+
+def _slow(
+    operator_id: int, store: str, partition: int, executor: str, snapshot_us: int, write_us: int, start_delay_ms: int
+) -> SlowSubtask:
+    return SlowSubtask(SubtaskKey(operator_id, store, partition), executor, snapshot_us, write_us, start_delay_ms)
