@@ -11,19 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.completed import CheckpointRecord, ClaimRecord, CompletedCheckpointStore, Owner
+from spark_ckpt.completed import CheckpointRecord, ClaimRecord, CompletedCheckpointStore, JobStatus, Owner
 from spark_ckpt.config import MAX_PARALLELISM, STORE, CheckpointConfig
 from spark_ckpt.coordinator.cleaner import Cleaner, ThreadCleaner
-from spark_ckpt.coordinator.layout import (
-    CKPT,
-    SHARED,
-    checkpoint_of_directory,
-    in_location,
-    metadata_path,
-    without_checksum_suffix,
-)
+from spark_ckpt.coordinator.layout import in_location
 from spark_ckpt.coordinator.loading import CheckpointState, load_checkpoint, read_checkpoint
 from spark_ckpt.coordinator.messages import StoreKey, Trigger
+from spark_ckpt.coordinator.orphans import list_state, select_orphans
 from spark_ckpt.coordinator.registry import SharedStateRegistry
 from spark_ckpt.coordinator.scan import checkpoint_directories
 from spark_ckpt.coordinator.statistics import CheckpointStats
@@ -114,8 +108,22 @@ def open_job(trigger: Trigger, environment: Environment) -> OpenJob:
     """
     config = CheckpointConfig.parse(trigger.settings)
     storage = environment.open_storage(trigger)
+    store = make_store(config, storage, environment.owner(trigger.query_id, trigger.job), environment.clock)
+    try:
+        return _open_with(store, trigger, config, storage, environment)
+    except BaseException:
+        store.shutdown(JobStatus.SUSPENDED)
+        raise
+
+
+def _open_with(
+    store: CompletedCheckpointStore,
+    trigger: Trigger,
+    config: CheckpointConfig,
+    storage: Storage,
+    environment: Environment,
+) -> OpenJob:
     owner = environment.owner(trigger.query_id, trigger.job)
-    store = make_store(config, storage, owner, environment.clock)
     store.recover()
     base = starting_point(trigger, storage, store)
     check_parallelism(trigger, base, config)
@@ -234,18 +242,13 @@ def _delete_orphans(
     Only right after the claim, when no task of this run has written anything, and no other run can complete anything.
     """
     used = registry.files() | {record.metadata.path for record in retained}
-    orphans = [
-        in_location(f"{SHARED}/{file.name}")
-        for file in _files(storage, in_location(SHARED))
-        if f"{SHARED}/{without_checksum_suffix(file.name)}" not in used
-    ]
-    for entry in storage.list(CKPT):
-        checkpoint_id = checkpoint_of_directory(entry.name) if entry.is_directory else None
-        if checkpoint_id is not None and metadata_path(checkpoint_id) not in used:
-            orphans += [in_location(f"{entry.name}/{file.name}") for file in _files(storage, in_location(entry.name))]
+    orphans = select_orphans(list_state(storage), used)
     if orphans:
         _log.info("%s: %d files that no checkpoint refers to are deleted", storage.location, len(orphans))
-    cleaner.submit(orphans)
+    cleaner.submit(in_location(orphan.path) for orphan in orphans if not orphan.is_directory)
+    for orphan in orphans:
+        if orphan.is_directory:
+            storage.remove_empty(in_location(orphan.path))
 
 
 def _files(storage: Storage, directory: str) -> list[FileInfo]:
