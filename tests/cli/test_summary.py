@@ -9,7 +9,7 @@ from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.location import FoundCheckpoint
 from spark_ckpt.cli.summary import count, human_size, plain, summarise
 from spark_ckpt.metadata import CheckpointMetadata
-from tests.metadata.strategies import JAVA_NAME, checkpoints, keyed, operator_state
+from tests.metadata.strategies import KEYED, OPERATOR_STATE, checkpoints
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,14 @@ def test_plain_text_is_printable(text: str) -> None:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given((keyed(JAVA_NAME) | operator_state(JAVA_NAME)).filter(lambda handle: handle is not None))
+@given(st.none() | KEYED | OPERATOR_STATE)
 def test_every_kind_of_handle_has_a_summary(handle: object) -> None:
     text, _ = summarise(handle)
     assert text.isprintable()
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(checkpoints(3, JAVA_NAME))
+@given(checkpoints(3))
 def test_every_kind_of_metadata_has_a_description(metadata: CheckpointMetadata) -> None:
     described = describe(Inspection.of(FoundCheckpoint("path", 1, metadata)))
     assert len(described["operator_states"]) == len(metadata.operator_states)  # type: ignore[arg-type]

@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
 
 from spark_ckpt import metadata as m
+from spark_ckpt.metadata.paths import refusal
+from tests.support.flink_path import as_flink_path
 
 I32 = st.integers(-(2**31), 2**31 - 1)
 I64 = st.integers(-(2**63), 2**63 - 1)
 SIZE = st.integers(-1, 2**63 - 1)
-COUNT = st.integers(0, 2**31 - 1)
+NUMBER = st.integers(0, 2**63 - 1)
 
-NAME = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-"""Any text without lone surrogates, which the report in JSON could not carry."""
 
-JAVA_NAME = (
+def as_java_has_it(text: str) -> str:
+    """To Java two lone surrogates that make a pair are one character, so here they are."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+NAME = (
     st.text(max_size=8) | st.text(st.sampled_from("\0\x7f\x80\u07ff\u0800\ud83d\ude00\U0001f600\uffff"), max_size=6)
-).map(lambda text: text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass"))
-"""Any text that Java knows, lone surrogates too. To Java two that make a pair are one character, so here they are."""
+).map(as_java_has_it)
+"""Any text that Java knows, lone surrogates too."""
 
 COMPONENTS = st.lists(
     st.sampled_from(["a", "B-1", "chk_7", "x.y", "0f3c9b", "shared", "z" * 40]), min_size=1, max_size=4
 )
+ODD_PATH = st.text(st.sampled_from("aZ:/\\.?#[]@%* -\0\x85é\u2028\ud83d\U0001f600"), max_size=12).map(as_java_has_it)
+"""Any text, most of which Flink takes for a path."""
+
+
+def stays_a_path(text: str) -> bool:
+    """Whether Flink takes the text for a path, and what it writes of it too: of `.` that is the empty text."""
+    return refusal(text) is None and refusal(as_flink_path(text)) is None
+
 
 PATH = st.builds(
     lambda root, components: f"{root}/{'/'.join(components)}",
-    st.sampled_from(["s3://b", "hdfs://n:9000", "file:", ""]),
+    st.sampled_from(["s3://b", "hdfs://n:9000", "file:", "file://", "hdfs://u@[::1]:80", ""]),
     COMPONENTS,
+) | ODD_PATH.filter(stays_a_path)
+RELATIVE_PATH = st.builds(
+    lambda up, components: up + "/".join(components), st.sampled_from(["", "../", "./", "/"]), COMPONENTS
 )
-"""Paths that Flink reports as they are; it resolves components such as `..` and leaves out empty ones."""
-
-RELATIVE_PATH = st.builds(lambda up, components: up + "/".join(components), st.sampled_from(["", "../"]), COMPONENTS)
 BYTES = st.binary(max_size=80)
 OFFSETS = st.lists(I64, max_size=5).map(tuple)
 
@@ -45,172 +57,110 @@ def ranges(draw: st.DrawFn, least: int = 0) -> m.KeyGroupRange:
     return m.KeyGroupRange(start, start + draw(st.integers(least, 300)) - 1)
 
 
-@st.composite
-def group_range_offsets(draw: st.DrawFn) -> m.KeyGroupRangeOffsets:
-    offsets = draw(st.lists(I64, max_size=12))
-    # Flink forgets where an empty range started.
-    return m.KeyGroupRangeOffsets.of(draw(st.integers(0, 40000)), np.array(offsets, dtype=np.int64))
+GROUP_RANGE_OFFSETS = st.builds(
+    lambda start, offsets: m.KeyGroupRangeOffsets.of(start, np.array(offsets, dtype=np.int64)),
+    st.integers(0, 40000),
+    st.lists(I64, max_size=12),
+)
 
+# ---- streams ---------------------------------------------------------------------------------------------------------
 
-def plain_streams(names: st.SearchStrategy[str] = NAME) -> st.SearchStrategy[m.StreamStateHandle]:
-    return st.one_of(
-        st.builds(m.ByteStreamStateHandle, names, BYTES),
-        st.builds(m.FileStateHandle, PATH, SIZE),
-        st.builds(m.RelativeFileStateHandle, RELATIVE_PATH, SIZE),
-        segments(names),
-        st.just(m.EmptySegmentFileStateHandle()),
-    )
+SEGMENT = st.builds(m.SegmentFileStateHandle, PATH, I64, I64, st.sampled_from(m.CheckpointedStateScope), NAME)
+EMPTY_SEGMENT = st.just(m.EmptySegmentFileStateHandle())
+PLAIN_STREAM: st.SearchStrategy[m.StreamStateHandle] = st.one_of(
+    st.builds(m.ByteStreamStateHandle, NAME, BYTES),
+    st.builds(m.FileStateHandle, PATH, SIZE),
+    st.builds(m.RelativeFileStateHandle, RELATIVE_PATH, SIZE),
+    SEGMENT,
+    EMPTY_SEGMENT,
+)
+STREAM = PLAIN_STREAM | st.builds(m.KeyGroupsStateHandle, GROUP_RANGE_OFFSETS, PLAIN_STREAM)
 
+# ---- keyed state -----------------------------------------------------------------------------------------------------
 
-def segments(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.SegmentFileStateHandle]:
-    return st.builds(m.SegmentFileStateHandle, PATH, I64, I64, st.sampled_from(m.CheckpointedStateScope), names)
+KEY_GROUPS = st.builds(m.KeyGroupsStateHandle, GROUP_RANGE_OFFSETS, STREAM, st.none() | NAME)
+SAVEPOINT_KEY_GROUPS = st.builds(m.KeyGroupsSavepointStateHandle, GROUP_RANGE_OFFSETS, STREAM)
 
+BACKEND_IDENTIFIER = st.uuids().map(str) | st.text("abc-", max_size=10) | NAME
+FILES = st.lists(st.builds(m.HandleAndLocalPath, NAME, STREAM), max_size=3).map(tuple)
+_INCREMENTAL = (BACKEND_IDENTIFIER, ranges(), I64, st.none() | STREAM, FILES, FILES)
+INCREMENTAL = st.builds(m.IncrementalRemoteKeyedStateHandle, *_INCREMENTAL) | st.builds(
+    m.IncrementalRemoteKeyedStateHandle, *_INCREMENTAL, SIZE, NAME
+)
 
-def streams(names: st.SearchStrategy[str] = NAME) -> st.SearchStrategy[m.StreamStateHandle]:
-    plain = plain_streams(names)
-    return plain | st.builds(m.KeyGroupsStateHandle, group_range_offsets(), plain)
+CHANGES = st.lists(st.builds(m.StateChange, st.integers(-1, 2**31 - 1), BYTES), max_size=4).map(tuple)
+IN_MEMORY_CHANGES = st.builds(m.InMemoryChangelogStateHandle, CHANGES, NUMBER, NUMBER, ranges(), NAME)
+CHANGES_IN_FILES = st.builds(
+    m.ChangelogStateHandleStreamImpl,
+    st.lists(st.builds(m.HandleAndOffset, st.none() | STREAM, I64), max_size=3).map(tuple),
+    ranges(),
+    I64,
+    I64,
+    NAME,
+    st.none() | st.just("filesystem") | NAME,
+)
+CHANGELOG = st.builds(
+    m.ChangelogStateBackendHandle,
+    st.lists(
+        st.one_of(st.none(), KEY_GROUPS, SAVEPOINT_KEY_GROUPS, INCREMENTAL, IN_MEMORY_CHANGES, CHANGES_IN_FILES),
+        max_size=4,
+    ).map(tuple),
+    st.lists(IN_MEMORY_CHANGES | CHANGES_IN_FILES, max_size=3).map(tuple),
+    ranges(least=1),
+    I64,
+    I64,
+    NAME,
+    st.none() | I64,
+)
 
+KEYED: st.SearchStrategy[m.KeyedStateHandle] = st.one_of(
+    KEY_GROUPS, SAVEPOINT_KEY_GROUPS, INCREMENTAL, IN_MEMORY_CHANGES, CHANGES_IN_FILES, CHANGELOG
+)
 
-def files(names: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[m.HandleAndLocalPath, ...]]:
-    return st.lists(st.builds(m.HandleAndLocalPath, names, plain_streams(names)), max_size=3).map(tuple)
+# ---- operator state --------------------------------------------------------------------------------------------------
 
+STATES = st.dictionaries(NAME, st.builds(m.StateMetaInfo, OFFSETS, st.sampled_from(m.DistributionMode)), max_size=4)
+OPERATOR_STATE: st.SearchStrategy[m.OperatorStateHandle] = st.builds(
+    m.OperatorStreamStateHandle, STATES, STREAM
+) | st.builds(m.FileMergingOperatorStreamStateHandle, STATES, PATH, PATH, SEGMENT | EMPTY_SEGMENT, st.booleans())
 
-def key_groups(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.KeyGroupsStateHandle]:
-    return st.builds(m.KeyGroupsStateHandle, group_range_offsets(), streams(names), st.none() | names)
+# ---- operators -------------------------------------------------------------------------------------------------------
 
-
-def savepoint_key_groups(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.KeyGroupsSavepointStateHandle]:
-    return st.builds(m.KeyGroupsSavepointStateHandle, group_range_offsets(), streams(names))
-
-
-def sized_streams(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.StreamStateHandle]:
-    """Streams of known size: without a checkpointed size Flink adds them up, and a sum must not overflow."""
-    return st.builds(m.ByteStreamStateHandle, names, BYTES) | st.builds(m.FileStateHandle, PATH, st.integers(0, 2**50))
-
-
-def incremental(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.IncrementalRemoteKeyedStateHandle]:
-    backend = st.uuids().map(str) | st.text("abc-", max_size=10)
-    sized_files = st.lists(st.builds(m.HandleAndLocalPath, names, sized_streams(names)), max_size=3).map(tuple)
-    old = st.builds(
-        m.IncrementalRemoteKeyedStateHandle,
-        backend,
-        ranges(),
-        I64,
-        st.none() | sized_streams(names),
-        sized_files,
-        sized_files,
-    )
-    new = st.builds(
-        m.IncrementalRemoteKeyedStateHandle,
-        backend,
-        ranges(),
-        I64,
-        st.none() | streams(names),
-        files(names),
-        files(names),
-        st.integers(0, 2**63 - 1),
-        names,
-    )
-    return old | new
-
-
-def in_memory_changes(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.InMemoryChangelogStateHandle]:
-    change = st.builds(m.StateChange, st.integers(-1, 2**31 - 1), BYTES)
-    changes = st.lists(change, max_size=4).map(tuple)
-    return st.builds(m.InMemoryChangelogStateHandle, changes, COUNT, COUNT, ranges(), names)
-
-
-def changes_in_files(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.ChangelogStateHandleStreamImpl]:
-    parts = st.lists(st.builds(m.HandleAndOffset, st.none() | streams(names), I64), max_size=3).map(tuple)
-    return st.builds(
-        m.ChangelogStateHandleStreamImpl, parts, ranges(), I64, I64, names, st.none() | st.just("filesystem")
-    )
-
-
-def changelog(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.ChangelogStateBackendHandle]:
-    kinds = (st.none(), key_groups(names), savepoint_key_groups(names), incremental(names), in_memory_changes(names))
-    materialized = st.lists(st.one_of(kinds), max_size=4).map(tuple)
-    changes = st.lists(in_memory_changes(names) | changes_in_files(names), max_size=3).map(tuple)
-    return st.builds(
-        m.ChangelogStateBackendHandle, materialized, changes, ranges(least=1), I64, I64, names, st.none() | I64
-    )
-
-
-KEYED_KINDS: tuple[Callable[[st.SearchStrategy[str]], st.SearchStrategy[m.KeyedStateHandle]], ...] = (
-    key_groups,
-    savepoint_key_groups,
-    incremental,
-    in_memory_changes,
-    changes_in_files,
-    changelog,
+INPUT_CHANNEL = st.builds(m.InputChannelStateHandle, I32, st.builds(m.InputChannelInfo, I32, I32), OFFSETS, I64, STREAM)
+RESULT_SUBPARTITION = st.builds(
+    m.ResultSubpartitionStateHandle, I32, st.builds(m.ResultSubpartitionInfo, I32, I32), OFFSETS, I64, STREAM
 )
 
 
-def keyed(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.KeyedStateHandle | None]:
-    return st.none() | st.one_of([kind(names) for kind in KEYED_KINDS])
-
-
-def operator_state(names: st.SearchStrategy[str]) -> st.SearchStrategy[m.OperatorStateHandle | None]:
-    info = st.builds(m.StateMetaInfo, OFFSETS, st.sampled_from(m.DistributionMode))
-    states = st.dictionaries(names, info, max_size=4)
-    return st.one_of(
-        st.none(),
-        st.builds(m.OperatorStreamStateHandle, states, streams(names)),
-        st.builds(
-            m.FileMergingOperatorStreamStateHandle,
-            states,
-            PATH,
-            PATH,
-            segments(names) | st.just(m.EmptySegmentFileStateHandle()),
-            st.booleans(),
-        ),
-    )
-
-
 @cache  # drawn from within `operators`: making the strategy anew each time takes far longer than drawing
-def subtasks(names: st.SearchStrategy[str], version: int) -> st.SearchStrategy[m.OperatorSubtaskState]:
-    running = [operator_state(names), operator_state(names), keyed(names), keyed(names)]
+def subtasks(version: int) -> st.SearchStrategy[m.OperatorSubtaskState]:
+    running = [st.none() | OPERATOR_STATE, st.none() | OPERATOR_STATE, st.none() | KEYED, st.none() | KEYED]
     if version == 2:
         return st.builds(m.OperatorSubtaskState, *running)
-    inputs = st.builds(
-        m.InputChannelStateHandle, I32, st.builds(m.InputChannelInfo, I32, I32), OFFSETS, I64, streams(names)
-    )
-    results = st.builds(
-        m.ResultSubpartitionStateHandle,
-        I32,
-        st.builds(m.ResultSubpartitionInfo, I32, I32),
-        OFFSETS,
-        I64,
-        streams(names),
-    )
-    with_channels = st.builds(
-        m.OperatorSubtaskState,
-        *running,
-        st.lists(inputs, max_size=2).map(tuple),
-        st.lists(results, max_size=2).map(tuple),
-    )
-    return with_channels | st.just(m.FinishedOperatorSubtaskState())
+    inputs = st.lists(INPUT_CHANNEL, max_size=2).map(tuple)
+    results = st.lists(RESULT_SUBPARTITION, max_size=2).map(tuple)
+    return st.builds(m.OperatorSubtaskState, *running, inputs, results) | st.just(m.FinishedOperatorSubtaskState())
 
 
 @st.composite
-def operators(draw: st.DrawFn, names: st.SearchStrategy[str], version: int) -> m.OperatorState:
+def operators(draw: st.DrawFn, version: int) -> m.OperatorState:
     operator_id = draw(st.binary(min_size=16, max_size=16))
     parallelism = draw(st.integers(0, 6))
     max_parallelism = draw(st.integers(parallelism, 40000))
     if version > 2 and draw(st.integers(0, 5)) == 0:
         return m.FullyFinishedOperatorState(operator_id, parallelism, max_parallelism)
     indices = draw(st.lists(st.sampled_from(range(parallelism)), unique=True, max_size=3)) if parallelism else []
-    states = {index: draw(subtasks(names, version)) for index in indices}
-    coordinator = None if version == 2 else draw(st.none() | st.builds(m.ByteStreamStateHandle, names, BYTES))
+    states = {index: draw(subtasks(version)) for index in indices}
+    coordinator = None if version == 2 else draw(st.none() | st.builds(m.ByteStreamStateHandle, NAME, BYTES))
     return m.OperatorState(operator_id, parallelism, max_parallelism, states, coordinator)
 
 
-def checkpoints(version: int, names: st.SearchStrategy[str] = NAME) -> st.SearchStrategy[m.CheckpointMetadata]:
+def checkpoints(version: int) -> st.SearchStrategy[m.CheckpointMetadata]:
     """Checkpoints that a file of the version can hold."""
     return st.builds(
         m.CheckpointMetadata,
-        st.integers(0, 2**63 - 1),
-        st.lists(st.builds(m.MasterState, names, BYTES, I32), max_size=3).map(tuple),
-        st.lists(operators(names, version), max_size=3).map(tuple),
+        NUMBER,
+        st.lists(st.builds(m.MasterState, NAME, BYTES, I32), max_size=3).map(tuple),
+        st.lists(operators(version), max_size=3).map(tuple),
         st.just(version),
     )

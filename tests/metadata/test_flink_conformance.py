@@ -1,34 +1,43 @@
-"""Flink's loader and ours agree: on files that Flink wrote, on edge cases, and on whatever we write."""
+"""Flink reads what we write as we mean it, and we read what Flink writes of it as Flink means it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from spark_ckpt import metadata as m
+from spark_ckpt.metadata import modified_utf8
+from spark_ckpt.metadata.parts import parts_of, with_parts
+from spark_ckpt.metadata.properties import NULL_PROPERTIES
 from tests.metadata.corpus import FLINK, MUTANTS
-from tests.metadata.strategies import KEYED_KINDS, NAME, checkpoints
-from tests.support.flink_check import Verdict, assert_flink_agrees, check, class_path
+from tests.metadata.examples import INLINE, MANY, MOST, OFFSETS, everywhere, extremes, positions, positions_in
+from tests.metadata.strategies import checkpoints
+from tests.support.flink_check import MODULE, MODULE_OF_1_10, assert_flink_agrees, check, class_path, rewritten_by_1_10
+from tests.support.flink_form import as_flink_loads, as_flink_writes, files_by_name
+
+RANDOM_DOCUMENTS = 500
+TRIMMED = "".join(map(chr, range(ord(" ") + 1)))
+"""What `String.trim` takes off, and with it the paths of Flink 1.10."""
+
+PROPERTIES = sorted({m.loads(vector.content).properties for vector in FLINK if vector.version == 4})
 
 
-@pytest.fixture(scope="session")
-def flink() -> Callable[[list[Path]], dict[Path, Verdict]]:
-    """Asks Flink; the check is built before the first question."""
-    class_path()
-    return check
+@pytest.fixture(scope="module", autouse=True)
+def built() -> None:
+    """The check is built before the first test is timed."""
+    class_path(MODULE)
+    class_path(MODULE_OF_1_10)
 
 
-Flink = Callable[[list[Path]], dict[Path, Verdict]]
-
-
-def examples(strategy: st.SearchStrategy[m.CheckpointMetadata], count: int) -> list[m.CheckpointMetadata]:
+def drawn(strategy: st.SearchStrategy[m.CheckpointMetadata], count: int) -> list[m.CheckpointMetadata]:
     """Some hundred examples at once, because a JVM for each would take minutes."""
-    drawn: list[m.CheckpointMetadata] = []
+    examples: list[m.CheckpointMetadata] = []
 
     @settings(
         max_examples=count,
@@ -39,14 +48,184 @@ def examples(strategy: st.SearchStrategy[m.CheckpointMetadata], count: int) -> l
     )
     @given(strategy)
     def draw(metadata: m.CheckpointMetadata) -> None:
-        drawn.append(metadata)
+        examples.append(metadata)
 
     draw()
-    return drawn
+    return examples
 
 
-def test_flink_says_the_same_of_the_corpus_as_the_corpus(flink: Flink) -> None:
-    verdicts = flink([vector.path for vector in (*FLINK, *MUTANTS)])
+def documents(version: int) -> list[m.CheckpointMetadata]:
+    """What must be there, and what chance adds. Of version 4 every kind of properties is there, in turn."""
+    found = [*everywhere(version), *extremes(version).values(), *drawn(checkpoints(version), RANDOM_DOCUMENTS)]
+    if version < 4:
+        return [replace(metadata, version=version) for metadata in found]
+    kinds = [NULL_PROPERTIES, *PROPERTIES]
+    return [
+        replace(metadata, version=version, properties=kinds[number % len(kinds)])
+        for number, metadata in enumerate(found)
+    ]
+
+
+def written(directory: Path, checkpoints: Iterable[m.CheckpointMetadata]) -> dict[Path, m.CheckpointMetadata]:
+    paths = {}
+    for number, metadata in enumerate(checkpoints):
+        path = directory / f"{number}" / "_metadata"
+        path.parent.mkdir()
+        path.write_bytes(m.dumps(metadata, metadata.version))
+        paths[path] = metadata
+    return paths
+
+
+def read_back(content: bytes) -> m.CheckpointMetadata:
+    """What we read in Flink's bytes, of which we make the same bytes again."""
+    metadata = m.loads(content)
+    assert m.dumps(metadata, metadata.version) == content
+    return metadata
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_there_and_back(tmp_path: Path, version: int) -> None:
+    checkpoints = written(tmp_path, documents(version))
+    verdicts = check(checkpoints, write=True)
+    seen_positions: set[tuple[str, int]] = set()
+    seen_traits: set[str] = set()
+    for path, metadata in checkpoints.items():
+        verdict = verdicts[path]
+        read = assert_flink_agrees(path, verdict)
+        assert read == metadata
+        assert verdict.bytes_consumed == path.stat().st_size
+        assert verdict.written is not None
+        assert read_back(verdict.written) == as_flink_writes(read, max(version, 3))
+        seen_positions.update(positions_in(read))
+        seen_traits.update(traits(read))
+    assert seen_positions == positions(version)
+    assert seen_traits == TRAITS - (LATER_TRAITS if version == 2 else set())
+    assert len(checkpoints) > RANDOM_DOCUMENTS
+
+
+def test_there_and_back_with_the_last_writer_of_version_2(tmp_path: Path) -> None:
+    checkpoints = written(tmp_path, (with_parts(metadata, _known_to_1_10) for metadata in documents(2)))
+    again = rewritten_by_1_10(list(checkpoints))
+    for path, metadata in checkpoints.items():
+        assert files_by_name(read_back(again[path])) == files_by_name(as_flink_loads(metadata))
+    codes = {code for metadata in checkpoints.values() for _, code in positions_in(metadata)}
+    assert codes == {0, 1, 2, 3, 4, 5}
+    assert len(checkpoints) > RANDOM_DOCUMENTS
+
+
+def _known_to_1_10(part: Any) -> Any:
+    """Something like the part that has one of the codes 0 to 5."""
+    if isinstance(part, (m.RelativeFileStateHandle, m.SegmentFileStateHandle)):
+        return m.FileStateHandle("/instead", max(part.state_size, -1))
+    if isinstance(part, m.FileStateHandle) and part.file_path != part.file_path.strip(TRIMMED):
+        return replace(part, file_path="/instead")
+    if isinstance(part, m.EmptySegmentFileStateHandle):
+        return INLINE
+    if isinstance(part, m.KeyGroupsSavepointStateHandle):
+        part = m.KeyGroupsStateHandle(part.group_range_offsets, part.delegate_state_handle)
+    if isinstance(part, m.KeyGroupsStateHandle):
+        delegate = part.delegate_state_handle
+        return m.KeyGroupsStateHandle(part.group_range_offsets, INLINE if _is_key_groups(delegate) else delegate)
+    if isinstance(part, m.HandleAndLocalPath) and _is_key_groups(part.handle):
+        return replace(part, handle=INLINE)
+    if isinstance(part, m.IncrementalRemoteKeyedStateHandle):
+        meta = part.meta_data_state_handle
+        needed = INLINE if meta is None or _is_key_groups(meta) else meta
+        return replace(part, meta_data_state_handle=needed, checkpointed_size=None, state_handle_id=None)
+    if isinstance(part, m.ChangelogStateBackendHandle):
+        return part.materialized_state_handles[0] if part.materialized_state_handles else None
+    if isinstance(part, (m.InMemoryChangelogStateHandle, m.ChangelogStateHandleStreamImpl)):
+        return m.KeyGroupsStateHandle(OFFSETS, INLINE)
+    if isinstance(part, (m.OperatorStreamStateHandle, m.FileMergingOperatorStreamStateHandle)):
+        delegate = INLINE if _is_key_groups(part.delegate_state_handle) else part.delegate_state_handle
+        return m.OperatorStreamStateHandle(part.state_name_to_partition_offsets, delegate)
+    return part
+
+
+def _is_key_groups(stream: Any) -> bool:
+    return isinstance(stream, m.KeyGroupsStateHandle)
+
+
+# ---- what the documents had ------------------------------------------------------------------------------------------
+
+LATER_TRAITS = {"finished operator", "partly finished operator"}
+TRAITS = LATER_TRAITS | {
+    "no operators",
+    "many operators",
+    "many master states",
+    "many subtasks",
+    "many offsets",
+    "subtask without state",
+    "32,768 key groups",
+    "last key group",
+    "empty range",
+    "4 MiB inline",
+    "nothing inline",
+    "unknown size",
+    "highest checkpoint id",
+    "highest parallelism",
+    "highest number",
+    "lowest number",
+    "12 handles within one another",
+    "text with NUL",
+    "text with a surrogate pair",
+    "text with a lone surrogate",
+    "text of 65,535 bytes",
+    "empty text",
+}
+
+
+def traits(metadata: m.CheckpointMetadata) -> Iterator[str]:
+    """Those of `TRAITS` that a checkpoint has."""
+    yield from _if(not metadata.operator_states, "no operators")
+    yield from _if(len(metadata.operator_states) >= MANY, "many operators")
+    yield from _if(len(metadata.master_states) >= MANY, "many master states")
+    yield from _if(metadata.checkpoint_id == MOST, "highest checkpoint id")
+    for part in parts_of(metadata):
+        if isinstance(part, m.OperatorState):
+            finished = sum(subtask.is_finished for subtask in part.subtask_states.values())
+            yield from _if(part.is_fully_finished, "finished operator")
+            yield from _if(0 < finished < len(part.subtask_states), "partly finished operator")
+            yield from _if(part.parallelism == 2**31 - 1, "highest parallelism")
+            yield from _if(len(part.subtask_states) >= MANY, "many subtasks")
+        elif isinstance(part, m.OperatorSubtaskState):
+            yield from _if(part == m.OperatorSubtaskState(), "subtask without state")
+        elif isinstance(part, m.KeyGroupsStateHandle):
+            depth = sum(isinstance(inner, m.KeyGroupsStateHandle) for inner in parts_of(part))
+            yield from _if(depth > 12, "12 handles within one another")
+        elif isinstance(part, m.KeyGroupRange):
+            yield from _if(len(part) == 32768, "32,768 key groups")
+            yield from _if(part.end == 2**31 - 2, "last key group")
+            yield from _if(not len(part), "empty range")
+        elif isinstance(part, m.ByteStreamStateHandle):
+            yield from _if(len(part.data) >= 4 << 20, "4 MiB inline")
+            yield from _if(not part.data, "nothing inline")
+            yield from _of_text(part.handle_name)
+        elif isinstance(part, m.FileStateHandle):
+            yield from _if(part.state_size == -1, "unknown size")
+        elif isinstance(part, m.StateMetaInfo):
+            yield from _if(len(part.offsets) >= MANY, "many offsets")
+            yield from _if(MOST in part.offsets, "highest number")
+            yield from _if(-MOST - 1 in part.offsets, "lowest number")
+
+
+def _of_text(text: str) -> Iterator[str]:
+    yield from _if(not text, "empty text")
+    yield from _if("\0" in text, "text with NUL")
+    yield from _if(any(ord(character) > 0xFFFF for character in text), "text with a surrogate pair")
+    yield from _if(any(0xD800 <= ord(character) < 0xE000 for character in text), "text with a lone surrogate")
+    yield from _if(len(modified_utf8.encode(text)) == modified_utf8.LONGEST, "text of 65,535 bytes")
+
+
+def _if(condition: bool, trait: str) -> tuple[str, ...]:
+    return (trait,) if condition else ()
+
+
+# ---- files that Flink wrote, and our own layout ----------------------------------------------------------------------
+
+
+def test_flink_says_the_same_of_the_corpus_as_the_corpus() -> None:
+    verdicts = check([vector.path for vector in (*FLINK, *MUTANTS)])
     for vector in (*FLINK, *MUTANTS):
         verdict = verdicts[vector.path]
         assert verdict.loads == vector.loads, vector
@@ -55,38 +234,7 @@ def test_flink_says_the_same_of_the_corpus_as_the_corpus(flink: Flink) -> None:
             assert verdict.bytes_consumed == vector.dump["bytesConsumed"]
 
 
-@pytest.mark.parametrize(("version", "count"), [(2, 80), (3, 150), (4, 40)])
-def test_flink_reads_what_we_write(flink: Flink, tmp_path: Path, version: int, count: int) -> None:
-    written = {}
-    for number, metadata in enumerate(examples(checkpoints(version), count)):
-        path = tmp_path / f"chk-{number}" / "_metadata"
-        m.dump(metadata, path, version)
-        written[path] = metadata
-    verdicts = flink(list(written))
-    for path, metadata in written.items():
-        read = assert_flink_agrees(path, verdicts[path])
-        assert read.operator_states == metadata.operator_states
-        assert verdicts[path].bytes_consumed == path.stat().st_size
-
-
-def test_flink_reads_every_kind_of_keyed_handle(flink: Flink, tmp_path: Path) -> None:
-    written: dict[Path, str] = {}
-    for kind in KEYED_KINDS:
-        handles = kind(NAME).map(
-            lambda handle: m.CheckpointMetadata(
-                1, (), (m.OperatorState(bytes(16), 1, 8, {0: m.OperatorSubtaskState(managed_keyed_state=handle)}),)
-            )
-        )
-        for number, metadata in enumerate(examples(handles, 25)):
-            path = tmp_path / f"{kind.__name__}-{number}" / "_metadata"
-            m.dump(metadata, path)
-            written[path] = kind.__name__
-    verdicts = flink(list(written))
-    agreed = Counter(written[path] for path in written if assert_flink_agrees(path, verdicts[path]))
-    assert len(agreed) == len(KEYED_KINDS)
-
-
-def test_our_layout_of_base_and_deltas(flink: Flink, tmp_path: Path) -> None:
+def test_our_layout_of_base_and_deltas(tmp_path: Path) -> None:
     """What the coordinator composes: key-group handles on shared files in the materialised list, base before deltas."""
     base = m.KeyGroupsStateHandle(
         m.KeyGroupRangeOffsets.of(0, [0, 40, 80, 80]), m.FileStateHandle("s3://b/ckpt/shared/a", 120), "base"
@@ -108,19 +256,16 @@ def test_our_layout_of_base_and_deltas(flink: Flink, tmp_path: Path) -> None:
             m.OperatorState(bytes(16), 1, 1, {0: m.OperatorSubtaskState(managed_operator_state=source)}),
         ),
     )
-    paths = []
-    for version in (2, 3):
-        paths.append(tmp_path / f"v{version}" / "_metadata")
-        m.dump(metadata, paths[-1], version)
-    verdicts = flink(paths)
-    for path in paths:
+    checkpoints = written(tmp_path, (replace(metadata, version=version) for version in (2, 3)))
+    verdicts = check(checkpoints)
+    for path in checkpoints:
         assert assert_flink_agrees(path, verdicts[path]).operator_states == metadata.operator_states
 
 
-def test_assert_flink_agrees_notices_a_difference(flink: Flink, tmp_path: Path) -> None:
+def test_assert_flink_agrees_notices_a_difference(tmp_path: Path) -> None:
     path = tmp_path / "_metadata"
     m.dump(m.CheckpointMetadata(1), path)
-    verdict = flink([tmp_path])[tmp_path]
+    verdict = check([tmp_path])[tmp_path]
     m.dump(m.CheckpointMetadata(2), path)
     with pytest.raises(AssertionError):
         assert_flink_agrees(tmp_path, verdict)

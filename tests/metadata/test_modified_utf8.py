@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_ckpt.metadata.modified_utf8 import MalformedUtf8Error, decode, encode
-from tests.metadata.strategies import JAVA_NAME
+from tests.metadata.strategies import NAME
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_known_encodings(text: str, encoded: str) -> None:
     assert decode(bytes.fromhex(encoded)) == text
 
 
-@given(JAVA_NAME)
+@given(NAME)
 def test_round_trip(text: str) -> None:
     encoded = encode(text)
     assert 0 not in encoded

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spark_ckpt import metadata as m
 from spark_ckpt.metadata.properties import NULL_PROPERTIES
-from tests.metadata.strategies import JAVA_NAME, checkpoints
+from tests.metadata.strategies import checkpoints
 
 GENEROUS = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 OPERATOR_ID = bytes(range(16))
@@ -27,7 +27,7 @@ def checkpoint(subtask: m.OperatorSubtaskState, **fields: m.ByteStreamStateHandl
 @GENEROUS
 @given(data=st.data())
 def test_what_is_written_is_read_again(version: int, data: st.DataObject) -> None:
-    metadata = data.draw(checkpoints(version, JAVA_NAME))
+    metadata = data.draw(checkpoints(version))
     content = m.dumps(metadata, version)
     again = m.loads(content)
     assert again == metadata

@@ -126,7 +126,7 @@ def _keyed_one(handle: m.KeyedStateHandle) -> Report:
     return told | {
         "stateSize": handle.state_size,
         "checkpointedSize": handle.checkpointed_size,
-        "storageIdentifier": handle.storage_identifier or "filesystem",
+        "storageIdentifier": "filesystem" if handle.storage_identifier is None else handle.storage_identifier,
         "handles": [{"offset": part.offset, "stream": _stream(part.handle)} for part in handle.handles_and_offsets],
     }
 
