@@ -358,6 +358,36 @@ class DamagedCheckpointError(CheckpointError):
         super().__init__(f"checkpoint {checkpoint_id} is damaged: {path}: {reason}. {way_out}")
 
 
+class CollectionRefusedError(CheckpointError):
+    """Orphans cannot be told from what is needed.
+
+    Attributes:
+        checkpoint_id: the checkpoint that cannot be read.
+    """
+
+    def __init__(self, location: str, checkpoint_id: int, cause: SparkCkptError) -> None:
+        self.checkpoint_id = checkpoint_id
+        super().__init__(
+            f"{location}: checkpoint {checkpoint_id} cannot be read, so its state files would be taken for orphans. "
+            f"Nothing was deleted. The cause: {cause}"
+        )
+
+
+class ModificationTimeUnknownError(CheckpointError):
+    """A storage that does not say how old a file is, so that a file in use cannot be told from an orphan.
+
+    Attributes:
+        path: the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path}: nothing refers to this file, and this storage does not say how old it is. Stop the query and "
+            "collect with a grace time of 0"
+        )
+
+
 class StateIdMismatchError(CheckpointError):
     """The state that Spark or a task names is not the state that the checkpoint holds."""
 
