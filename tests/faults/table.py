@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from spark_ckpt.storage import LocalStorage
 from tests.faults.driver import SIDE_PROCESS
 from tests.faults.folder import CellFolder
 from tests.faults.injection import has_struck
 from tests.faults.points import RESTARTED, RETRIED, WENT_ON, Cell, Kind, failed
 from tests.support.checkpoints import CheckpointJudge, completed_checkpoints
+from tests.support.invariants import Findings, inspect
 from tests.support.jobs import running_counts
 from tests.support.processes import DriverJob
 from tests.support.provider import CKPT
@@ -76,25 +78,28 @@ class FaultTable:
             RuntimeError: a driver ended by itself before all cells were done.
         """
         waiting = list(self._folders)
-        kills = 0
+        kills, left = 0, Findings()
         while waiting:
             driver = self._start(waiting)
             try:
                 while waiting and driver.await_(lambda: waiting[0].is_done):
-                    yield self._judged(waiting.pop(0), kills)
-                    kills = 0
+                    yield self._judged(waiting.pop(0), kills, left)
+                    kills, left = 0, Findings()
                 status = driver.wait()
             finally:
                 driver.kill()
             if waiting and status not in _KILLED:
                 raise RuntimeError(f"the driver ended with status {status}:\n{driver.output()[-6000:]}")
-            kills += 1
+            if waiting:
+                kills += 1
+                left = inspect(LocalStorage(waiting[0].location), orphans=True)
 
     def _start(self, folders: Sequence[CellFolder]) -> DriverJob:
         arguments = ["--python", str(self._python), *(str(folder.folder) for folder in folders)]
         return DriverJob(str(HERE / "driver.py"), self._work, arguments)
 
-    def _judged(self, folder: CellFolder, kills: int) -> Result:
+    def _judged(self, folder: CellFolder, kills: int, left: Findings) -> Result:
+        """The result of a cell; `left` is what was found in its location after the last kill of its driver."""
         runs = folder.runs()
         errors = [run.error for run in runs if run.error is not None]
         if kills:
@@ -104,7 +109,8 @@ class FaultTable:
         else:
             outcome = RETRIED if any(run.failed_tasks for run in runs) else WENT_ON
         checkpoints = len(completed_checkpoints(folder.location))
-        return Result(folder.cell, outcome, kills + len(errors), checkpoints, self._wrong(folder))
+        wrong = "\n".join(left.violations) or self._wrong(folder)
+        return Result(folder.cell, outcome, kills + len(errors), checkpoints, wrong)
 
     def _wrong(self, folder: CellFolder) -> str | None:
         if not has_struck(folder.folder):

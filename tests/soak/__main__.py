@@ -21,9 +21,7 @@ from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.session import REPOSITORY
 from benchmarks.demo.supervisor import DriverFailedError
 from benchmarks.demo.verdicts import judge, show_verdicts
-from spark_ckpt.storage import LocalStorage
 from tests.soak.killer import VICTIMS, Killer
-from tests.support.invariants import inspect
 from tests.support.session import use_this_python
 from tests.support.standalone_cluster import StandaloneCluster
 
@@ -62,11 +60,11 @@ def main() -> int:
         return 1
     verdicts = judge(console, layout)
     show_verdicts(console, verdicts)
-    violations = _violations(layout)
-    for violation in violations:
+    killer.inspect()
+    for violation in killer.violations:
         console.print(violation, markup=False)
     _show_summary(console, layout, killer)
-    good = all(verdict.equal for verdict in verdicts) and not violations and len(killer.done) == arguments.kills
+    good = all(verdict.equal for verdict in verdicts) and not killer.violations and len(killer.done) == arguments.kills
     result = "[bold green]equal[/], to the row" if good else "[bold red]NOT as it has to be[/]"
     console.print(f"{len(killer.done)} kills, {time.monotonic() - began:.0f} s, seed {arguments.seed}: {result}")
     return 0 if good else 1
@@ -78,12 +76,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     return parser.parse_args()
-
-
-def _violations(layout: Layout) -> list[str]:
-    """What does not hold of the checkpoint locations. Files that crashes left are removed by the next claim only."""
-    found = ((query.name, inspect(LocalStorage(layout.checkpoint(query.name)), orphans=True)) for query in QUERIES)
-    return [f"{name}: {violation}" for name, findings in found for violation in findings.violations]
 
 
 def _show_summary(console: Console, layout: Layout, killer: Killer) -> None:

@@ -8,7 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.supervisor import Kill, QueryState, Supervisor, kill_group
+from spark_ckpt.storage import LocalStorage
+from tests.support.invariants import inspect
 from tests.support.processes import BRIDGE, find_below, kill
 
 DRIVER = "driver"
@@ -49,12 +52,15 @@ class Killer(Supervisor):
         master: URL of the cluster.
         executors: the pids of the executors that run now.
         rng: where the schedule comes from.
+        starts: how often the driver was started.
+        violations: what did not hold of the checkpoint locations after a kill of the driver.
     """
 
     master: str = ""
     executors: Callable[[], list[int]] = list
     rng: random.Random = field(default_factory=random.Random)
     starts: int = 0
+    violations: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._schedule: Iterator[tuple[str, float, float]] = iter(schedule(self.kills, self.rng))
@@ -80,10 +86,17 @@ class Killer(Supervisor):
         self._next, self._moment = next(self._schedule, None), None
         return victim == DRIVER
 
+    def inspect(self) -> None:
+        """Note what does not hold of the checkpoint locations; files that crashes left are there till the next claim."""
+        for query in QUERIES:
+            findings = inspect(LocalStorage(self.layout.checkpoint(query.name)), orphans=True)
+            self.violations += (f"start {self.starts}, {query.name}: {violation}" for violation in findings.violations)
+
     def _kill(self, victim: str, driver: subprocess.Popen[bytes]) -> bool:
         """Whether there was such a process to kill."""
         if victim == DRIVER:
             kill_group(driver)
+            self.inspect()
             return True
         found = self.executors() if victim == EXECUTOR else find_below(driver.pid, BRIDGE)
         if found:

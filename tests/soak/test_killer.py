@@ -89,3 +89,17 @@ def test_kills_all_and_gets_to_the_end(tmp_path: Path, monkeypatch: pytest.Monke
     assert audience.starts == job.starts == 3
     assert shot.count(-7) == 2
     assert len(shot) == 4
+
+
+def test_notes_what_does_not_hold_after_a_kill(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    job = FakeJob(layout, "none", 1, 0, Silence(), starts=3)
+    job.inspect()
+    assert job.violations == []
+    log = layout.checkpoint("routes") / "ckpt" / "completed"
+    log.mkdir(parents=True)
+    (log / f"{1:020}.json").write_text("{")
+    job.inspect()
+    (violation,) = job.violations
+    assert violation.startswith("start 3, routes: ")
+    assert f"{1:020}.json" in violation
