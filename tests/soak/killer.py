@@ -87,7 +87,7 @@ class Killer(Supervisor):
         return victim == DRIVER
 
     def inspect(self) -> None:
-        """Note what does not hold of the checkpoint locations; files that crashes left are there till the next claim."""
+        """Note what does not hold of the checkpoint locations; files that crashes left stay till the next claim."""
         for query in QUERIES:
             findings = inspect(LocalStorage(self.layout.checkpoint(query.name)), orphans=True)
             self.violations += (f"start {self.starts}, {query.name}: {violation}" for violation in findings.violations)
