@@ -24,11 +24,13 @@ from spark_ckpt.metadata.streams import (
     ManagedOperatorState,
     Part,
     StateStream,
+    Timer,
     read_buffers,
     read_changes,
     read_keyed_header,
     read_raw_parts,
 )
+from spark_ckpt.metadata.streams.assignment import key_group_of
 from spark_ckpt.metadata.streams.full_snapshot import read_full_entries
 from spark_ckpt.metadata.streams.headers import read_operator_header
 from spark_ckpt.metadata.streams.heap_snapshot import read_heap_entries
@@ -310,11 +312,29 @@ def test_operator_state_is_what_each_subtask_has_put_there() -> None:
 
 @pytest.mark.parametrize("vector", KEYED, ids=str)
 def test_entries_lie_in_the_key_groups_of_their_keys(vector: StateVector) -> None:
-    # Reading compares each key with its key group; here it is Flink that says where an entry lies.
-    for state, _, handle, _ in keyed_states(vector):
-        groups = {group for group, _ in entries_of(state)}
-        assert groups <= set(handle.key_group_range)
-        assert [group.key_group for group in state.key_groups()] == sorted(g.key_group for g in state.key_groups())
+    # What Flink has put into a key group is what its hash says, of String keys too.
+    keys = 0
+    for state, _, handle, operator in keyed_states(vector):
+        assert state.header.key_serializer is not None
+        for group, entry in entries_of(state):
+            key: Any = entry.parts[Part.KEY].value if Part.KEY in entry.parts else entry.parts[Part.ELEMENT].value
+            key = key.key if isinstance(key, Timer) else key
+            hash_code = state.header.key_serializer.hash_code(key)
+            assert hash_code is not None
+            assert key_group_of(hash_code, operator.max_parallelism) == group
+            assert group in handle.key_group_range
+            keys += 1
+    assert keys
+
+
+@pytest.mark.parametrize("vector", KEYED, ids=str)
+def test_subtasks_own_the_key_groups_that_flink_assigns(vector: StateVector) -> None:
+    for operator, index, subtask in vector.subtasks():
+        groups, parallelism = operator.max_parallelism, operator.parallelism
+        first, last = -(-index * groups // parallelism), ((index + 1) * groups - 1) // parallelism
+        for handle in (subtask.managed_keyed_state, subtask.raw_keyed_state):
+            if handle is not None:
+                assert handle.key_group_range == m.KeyGroupRange(first, last)
 
 
 def test_a_key_group_in_the_wrong_place_is_noticed() -> None:
