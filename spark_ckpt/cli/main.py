@@ -7,6 +7,7 @@ import click
 from spark_ckpt import __version__
 from spark_ckpt.cli.convert_command import convert_checkpoint
 from spark_ckpt.cli.gc_command import collect_orphans
+from spark_ckpt.cli.history_command import show_history
 from spark_ckpt.cli.inspect_command import inspect_checkpoint
 from spark_ckpt.cli.list_command import list_checkpoints
 from spark_ckpt.cli.options import Session
@@ -41,4 +42,5 @@ main.add_command(collect_orphans)
 main.add_command(convert_checkpoint)
 main.add_command(inspect_checkpoint)
 main.add_command(list_checkpoints)
+main.add_command(show_history)
 main.add_command(relocate_checkpoint)

@@ -13,6 +13,7 @@ import click
 
 from spark_ckpt.cli.collecting import describe_collection
 from spark_ckpt.cli.describe import describe, describe_error, describe_record
+from spark_ckpt.cli.history import describe_stats
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_json import describe_conversion, describe_relocation
@@ -20,6 +21,7 @@ from spark_ckpt.cli.stream_json import describe_stream
 from spark_ckpt.cli.stream_report import StreamReport
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.collection import Collection
+from spark_ckpt.coordinator.statistics import CheckpointStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import Relocation
 
@@ -53,6 +55,14 @@ class Output(ABC):
         """Orphans that were found, and deleted or not."""
 
     @abstractmethod
+    def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
+        """Statistics of the last checkpoints of a location, oldest first."""
+
+    @abstractmethod
+    def history_entry(self, location: str, stats: CheckpointStats) -> None:
+        """Statistics of one checkpoint."""
+
+    @abstractmethod
     def error(self, error: SparkCkptError) -> None:
         """Why a command failed."""
 
@@ -82,6 +92,14 @@ class JsonOutput(Output):
     def collection(self, collection: Collection) -> None:
         """The object that `spark_ckpt.cli.collecting` describes."""
         self._write(describe_collection(collection))
+
+    def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
+        """`{"location", "history": [what `spark_ckpt.cli.history` describes, for each]}`."""
+        self._write({"location": location, "history": [describe_stats(stats) for stats in entries]})
+
+    def history_entry(self, location: str, stats: CheckpointStats) -> None:
+        """As `history`, with the one entry."""
+        self.history(location, [stats])
 
     def error(self, error: SparkCkptError) -> None:
         """`{"error": name of the class, "message", and the attributes of the error}`."""
