@@ -61,8 +61,9 @@ lint: $(INSTALLED)  ## style and types
 format: $(INSTALLED)  ## let ruff format the Python code
 	$(RUN) -m ruff format .
 
-docs: $(INSTALLED)  ## docs/settings.md from the table of settings
+docs: $(INSTALLED)  ## docs/settings.md from the table of settings, docs/json.md from the schema
 	$(RUN) docs/generate_settings.py
+	$(RUN) docs/generate_json.py
 
 wheel: $(INSTALLED)  ## dist/spark_ckpt-*.whl with the jar inside
 	$(RUN) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .

@@ -167,6 +167,11 @@ def test_the_page_of_settings_is_current() -> None:
     assert generator.settings_page() == generator.PAGE.read_text(encoding="utf-8"), "run 'make docs'"
 
 
+def test_the_page_of_json_is_current() -> None:
+    generator = load(REPOSITORY / "docs" / "generate_json.py")
+    assert generator.json_page() == generator.PAGE.read_text(encoding="utf-8"), "run 'make docs'"
+
+
 @pytest.mark.slow
 def test_a_wheel_can_be_built_and_used_without_the_source(tmp_path: Path) -> None:
     """Builds with the tools of this environment, so that the test needs no package registry."""

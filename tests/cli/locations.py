@@ -8,7 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from spark_ckpt.completed import CheckpointRecord, FilesystemCompletedCheckpointStore, MetadataReference, Owner
+from spark_ckpt.completed import (
+    CheckpointRecord,
+    FilesystemCompletedCheckpointStore,
+    MetadataReference,
+    OperatorSummary,
+    Owner,
+)
 from spark_ckpt.coordinator.batch_state import SegmentTable, SparkBatch, StoreState
 from spark_ckpt.coordinator.chains import Chain, ChainEntry
 from spark_ckpt.coordinator.compose import compose
@@ -81,7 +87,7 @@ def make_location(directory: Path, batches: int = 2) -> str:
             state_bytes=1040,
             new_bytes=3 * 1024 * 1024,
             rows=12,
-            operators=(),
+            operators=(OperatorSummary(0, "stateStoreSave", "default", 2, 12, 1040),),
             metadata=MetadataReference(path, len(content), hashlib.sha256(content).hexdigest()),
         )
         store.add(lambda _, attempt, record=record: replace(record, attempt=attempt))  # type: ignore[misc]

@@ -1,0 +1,262 @@
+"""The shape of the JSON: what the schema in the package says, no less and no more.
+
+If a test here fails because a field was renamed, dropped or given another type, programs of users fail as well: such a
+change needs a new format. A new field needs a line in the schema, and `make docs`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from jsonschema import Draft202012Validator, ValidationError
+
+from spark_ckpt import errors
+from spark_ckpt import metadata as m
+from spark_ckpt.cli import errors as cli_errors
+from spark_ckpt.cli.describe import describe
+from spark_ckpt.cli.inspection import Inspection
+from spark_ckpt.cli.location import FoundCheckpoint, find_checkpoint
+from spark_ckpt.cli.output import FORMAT, JsonOutput
+from spark_ckpt.cli.stream_report import UnreadStreamsError
+from spark_ckpt.coordinator.collection import Collection
+from spark_ckpt.coordinator.orphans import Leftover
+from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType
+from spark_ckpt.metadata.streams import (
+    StateFileOutsideError,
+    StateFileSizeError,
+    StateStreamFormatError,
+    UnknownSerializerError,
+)
+from spark_ckpt.storage.resolve import S3fsNotFoundError
+from tests.cli.json_schema import DEFINITIONS, ERRORS, RESULTS, SCHEMA, alternatives, used, validator
+from tests.cli.locations import make_location
+from tests.cli.running import run
+from tests.cli.test_inspect_streams import job, lay_out
+from tests.metadata.corpus import FLINK, MUTANTS, VECTORS
+from tests.metadata.strategies import checkpoints
+from tests.metadata.test_relocation import checkpoint, everywhere
+
+INCREMENTAL = VECTORS / "flink" / "f120-rocksdb-incr-p2-second"
+RANGE = m.KeyGroupRange(0, 1)
+INLINE = m.ByteStreamStateHandle("inline", b"\xff\x00state")
+EMPTY = m.EmptySegmentFileStateHandle()
+
+
+def every_handle() -> m.CheckpointMetadata:
+    """A checkpoint with what the files of the corpus lack."""
+    offsets = m.KeyGroupRangeOffsets(RANGE, np.array([-1, 2**63 - 1]))
+    old = m.KeyGroupsStateHandle(offsets, m.KeyGroupsStateHandle(offsets, INLINE))
+    new = m.KeyGroupsStateHandle(offsets, EMPTY, "id")
+    files = (m.HandleAndLocalPath("1.sst", INLINE),)
+    incremental = m.IncrementalRemoteKeyedStateHandle("backend", RANGE, 1, None, files, files)
+    changes: tuple[m.ChangelogStateHandle, ...] = (
+        m.InMemoryChangelogStateHandle((m.StateChange(-1, b"change"),), 0, 1, RANGE, "id"),
+        m.ChangelogStateHandleStreamImpl((m.HandleAndOffset(INLINE, 0), m.HandleAndOffset(None, 0)), RANGE, 1, 1, "id"),
+        m.ChangelogStateHandleStreamImpl((), RANGE, 1, 1, "id", "filesystem"),
+    )
+    changelog = m.ChangelogStateBackendHandle((old, None, new, incremental), changes, RANGE, 1, 1, "id")
+    states = {mode.name: m.StateMetaInfo((0, 7), mode) for mode in m.DistributionMode}
+    part = m.SegmentFileStateHandle("/shared/x", 0, 5, m.CheckpointedStateScope.EXCLUSIVE, "id")
+    merged = m.FileMergingOperatorStreamStateHandle(states, "/taskowned", "/shared", EMPTY, True)
+    subtasks = {
+        0: m.OperatorSubtaskState(merged, replace(merged, delegate_state_handle=part), changelog, changes[0]),
+        1: m.OperatorSubtaskState(managed_keyed_state=changes[1], raw_keyed_state=incremental),
+        2: m.FinishedOperatorSubtaskState(),
+    }
+    master_states = (m.MasterState("json", b'{"a": [1, [2, 3]]}', 1), m.MasterState("bytes", b"\xff", 1))
+    operators = (m.OperatorState(bytes(16), 3, 8, subtasks, INLINE), m.FullyFinishedOperatorState(bytes(16), 1, 8))
+    return m.CheckpointMetadata(2**63 - 1, master_states, operators)
+
+
+def without(inspection: Inspection) -> list[Any]:
+    """An inspection in JSON, of properties and stores that lack what can be lacking."""
+    properties = CheckpointProperties(True, None, *[False] * 6)
+    stores = {key: replace(store, state_format_version=None) for key, store in inspection.stores.items()}
+    unnamed = replace(properties, checkpoint_type=SnapshotType("SavepointType", None))
+    return [
+        json.loads(json.dumps({"format": FORMAT, **describe(replace(inspection, properties=each, stores=stores))}))
+        for each in (properties, unnamed)
+    ]
+
+
+ERROR_EXAMPLES: list[errors.SparkCkptError] = [
+    cli_errors.LocationNotFoundError("/x"),
+    cli_errors.ForeignLocationError("/x", "reason"),
+    cli_errors.CheckpointNotFoundError("/x", 1, [2, 3]),
+    cli_errors.TargetExistsError("/x/_metadata"),
+    m.MetadataFormatError("/x", 8, "field", "reason"),
+    m.UnsupportedMetadataVersionError("/x", 5),
+    m.MetadataValueError("field", "reason"),
+    m.MetadataLossError(2, [m.Loss("a", "coordinator state", "00"), m.Loss("b", "channel state", "00", 1)]),
+    m.PathPrefixError("x"),
+    m.NothingToRelocateError("s3://b", ["s3a://b/x"], ["s3a"], 1),
+    errors.StorageError("/x", "read", OSError("reason")),
+    errors.StateFileNotFoundError("/x"),
+    S3fsNotFoundError("s3://b"),
+    errors.CorruptRecordError("/x", "reason"),
+    errors.DamagedCheckpointError("/x", 1, "reason", None, "way out"),
+    errors.DamagedCheckpointError("/x", 2, "reason", 1, "way out"),
+    errors.PathEscapeError("/x", "/y"),
+    errors.CheckpointError("message"),
+    errors.SegmentError("/x", 8, "reason"),
+    errors.CollectionRefusedError("/x", 1, errors.CheckpointError("message")),
+    errors.ModificationTimeUnknownError("/x"),
+    StateStreamFormatError("/x", 8, "field", "reason"),
+    UnknownSerializerError("/x", 8, "field", "class"),
+    StateFileSizeError("/x", 1, 2),
+    StateFileOutsideError("/x", ("/y",)),
+    UnreadStreamsError("/x", 1, 2),
+]
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]:
+    """What the commands print, by the name of its definition."""
+    directory = tmp_path_factory.mktemp("json")
+    ours = make_location(directory / "ours")
+    m.dump(every_handle(), directory / "v3" / "_metadata", 3)
+    m.dump(everywhere("s3://b/job"), directory / "paths" / "_metadata", 3)
+    m.dump(checkpoint("/old/x"), directory / "v2" / "_metadata", 2)
+    vectors = [vector.path for vector in (*FLINK, *MUTANTS) if vector.loads]
+    new = (directory / f"new-{number}" for number in count())
+    heap, rocksdb = (lay_out(job(name), directory) for name in ("f120-heap-p1-file", "f120-rocksdb-full-p1"))
+    commands: dict[str, list[tuple[object, ...]]] = {
+        "list": [(ours,), (make_location(directory / "empty", batches=0),)],
+        "inspect": [
+            *((place,) for place in (ours, directory / "v3", directory / "paths", *vectors)),
+            *((place, "--streams", "--entries", 1) for place in (ours, heap, rocksdb, INCREMENTAL)),
+        ],
+        "convert": [
+            (source, next(new), "--to-version", version)
+            for source, version in ((INCREMENTAL, 3), (directory / "v3", 3), (directory / "v2", 2))
+        ],
+        "relocate": [
+            ("oracle://ckpt", "/new", INCREMENTAL, next(new)),
+            ("s3://b/job/1", "/new", directory / "paths", next(new)),
+            ("/old", "/new", directory / "v2", next(new), "--dry-run"),
+        ],
+    }
+    outputs = {name: [run(name, *arguments, "--json").json for arguments in each] for name, each in commands.items()}
+    outputs["inspect"] += without(Inspection.of(find_checkpoint(ours)))
+    orphans = (Leftover("shared/a", 1, None, False), Leftover("shared/b", 2, 1_700_000_000_000, False))
+    outputs["gc"] = [printed(JsonOutput().collection, Collection("/x", False, orphans, (("a", "reason"),)))]
+    return outputs
+
+
+@pytest.fixture(scope="module")
+def error_outputs() -> list[Any]:
+    """What commands print if they fail."""
+    return [printed(JsonOutput().error, error) for error in ERROR_EXAMPLES]
+
+
+def printed(method: Callable[[Any], None], result: object) -> Any:
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
+        method(result)
+    return json.loads(text.getvalue())
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_are_what_the_schema_says(outputs: Mapping[str, list[Any]], name: str) -> None:
+    for output in outputs[name]:
+        assert next(iter(output.items())) == ("format", FORMAT)
+        validator(name).validate(output)
+
+
+def test_errors_are_what_the_schema_says(error_outputs: list[Any]) -> None:
+    for output in error_outputs:
+        assert next(iter(output.items())) == ("format", FORMAT)
+        validator(output["error"]).validate(output)
+    assert {output["error"] for output in error_outputs} == set(ERRORS)
+
+
+def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
+    def classes(base: type[Exception]) -> Iterator[type[Exception]]:
+        yield base
+        for derived in base.__subclasses__():
+            yield from classes(derived)
+
+    own = ("spark_ckpt.cli.", "spark_ckpt.metadata.")
+    named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
+    # The commands find out themselves whether there is a file, and do not use `metadata.load`.
+    assert named - {"MetadataNotFoundError"} <= set(ERRORS)
+
+
+def test_nothing_in_the_schema_is_left_unused(outputs: Mapping[str, list[Any]], error_outputs: list[Any]) -> None:
+    possible = {where for name in DEFINITIONS for where in alternatives(DEFINITIONS[name], f"#/$defs/{name}")}
+    named = [(name, output) for name in RESULTS for output in outputs[name]]
+    named += [(output["error"], output) for output in error_outputs]
+    seen = {where for name, output in named for where in used(output, DEFINITIONS[name], f"#/$defs/{name}")}
+    base = {f"#/$defs/error.{field}" for field in DEFINITIONS["error"]["properties"]}
+    assert possible - base - seen == set()
+
+
+def test_the_schema_is_one() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["title"].endswith(f"format {FORMAT}")
+    undescribed = [name for name, definition in DEFINITIONS.items() if not definition.get("description")]
+    assert undescribed == []
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(checkpoints(3))
+def test_every_checkpoint_is_what_the_schema_says(metadata: m.CheckpointMetadata) -> None:
+    inspection = Inspection.of(FoundCheckpoint("path", 1, metadata))
+    validator("inspect").validate({"format": FORMAT, **describe(inspection)})
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (lambda shown: shown.pop("size"), "'size' is a required property"),
+        (lambda shown: shown.update(size="1"), "'1' is not of type 'integer'"),
+        (lambda shown: shown.update(more=1), "'more' was unexpected"),
+        (lambda shown: shown["operator_states"][0].update(parallelism=None), "None is not of type 'integer'"),
+    ],
+)
+def test_the_schema_notices_changes(outputs: Mapping[str, list[Any]], change: Callable[[Any], Any], where: str) -> None:
+    shown = copy.deepcopy(outputs["inspect"][0])
+    change(shown)
+    with pytest.raises(ValidationError, match=re.escape(where)):
+        validator("inspect").validate(shown)
+
+
+def test_numbers_in_a_row_take_one_line(tmp_path: Path) -> None:
+    offsets = np.arange(-1, 9_999)
+    handle = m.KeyGroupsStateHandle(m.KeyGroupRangeOffsets.of(0, offsets), m.ByteStreamStateHandle("[\n1,\n2\n]", b""))
+    subtask = m.OperatorSubtaskState(managed_keyed_state=handle)
+    states = (m.MasterState("n", b'{"a": [1, 2], "b": [1.5, [3]], "c": [], "d": "[\\n 1,\\n 2\\n]"}', 1),)
+    m.dump(
+        m.CheckpointMetadata(1, states, (m.OperatorState(bytes(16), 1, 10_000, {0: subtask}),)), tmp_path / "_metadata"
+    )
+    shown = run("inspect", tmp_path, "--json")
+    assert len(shown.stdout.splitlines()) < 100
+    assert f'"offsets": [{", ".join(map(str, offsets))}]' in shown.stdout
+    keyed = shown.json["operator_states"][0]["subtask_states"][0]["managed_keyed_state"]
+    assert keyed["group_range_offsets"]["offsets"] == offsets.tolist()
+    assert keyed["delegate_state_handle"]["handle_name"] == "[\n1,\n2\n]"
+    assert shown.json["master_states"][0]["payload"] == {"a": [1, 2], "b": [1.5, [3]], "c": [], "d": "[\n 1,\n 2\n]"}
+
+
+@pytest.mark.parametrize("payload", [b"NaN", b"[1e999]", b'{"a": -Infinity}', b"[" * 60 + b"]" * 60, b"[" * 5000, b"{"])
+def test_a_payload_that_json_cannot_carry_is_text(tmp_path: Path, payload: bytes) -> None:
+    m.dump(m.CheckpointMetadata(1, (m.MasterState("n", payload, 1),)), tmp_path / "_metadata")
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    shown = json.loads(run("inspect", tmp_path, "--json").stdout, parse_constant=refuse)
+    assert shown["master_states"][0]["payload"] == payload.decode()
+    assert run("inspect", tmp_path).status == 0
