@@ -41,13 +41,14 @@ class PendingCheckpoint:
     parallelism.
 
     One attempt of a task is authorised at a time: the first that asks. Another one is denied until the first is
-    known to have failed, which drops its acks. These are the rules of Spark's `OutputCommitCoordinator`, with three
+    known to have failed, which drops its acks. These are the rules of Spark's `OutputCommitCoordinator`, with four
     more, since stateful stages are not only result stages:
 
     - a stage may run twice in one batch (foreachBatch that uses its DataFrame twice): the first ack of a subtask
     counts;
     - a new attempt of the stage repeats tasks that have succeeded: likewise;
-    - a task that succeeded is reported as resubmitted when its executor is lost: its state is safe, so its acks stay.
+    - a task that succeeded is reported as resubmitted when its executor is lost: its state is safe, so its acks stay;
+    - an ack that another attempt was told to count stays even if it turns out that its own attempt has failed.
 
     Args:
         operators: whose subtasks must acknowledge.
@@ -78,6 +79,7 @@ class PendingCheckpoint:
         self._resubmitted: set[_TaskKey] = set()
         self._failed: set[tuple[_TaskKey, _Attempt]] = set()
         self._acked_by: dict[_TaskKey, list[SubtaskKey]] = {}
+        self._relied_on: set[SubtaskKey] = set()
 
     @property
     def is_complete(self) -> bool:
@@ -169,7 +171,7 @@ class PendingCheckpoint:
             return []
         del self._authorised[task]
         self._resubmitted.discard(task)
-        return [self.acks.pop(key) for key in self._acked_by.pop(task, ())]
+        return [self.acks.pop(key) for key in self._acked_by.pop(task, ()) if key not in self._relied_on]
 
     def _second(self, counted: Ack, task: _TaskKey, attempt: _Attempt) -> Decision:
         """An ack of a subtask that has acknowledged another state already."""
@@ -178,6 +180,7 @@ class PendingCheckpoint:
             first = _attempt(counted.task)
             if attempt != first and attempt.stage_attempt == first.stage_attempt:
                 return _denied(counted.subtask, attempt, f"comes after {first}, which has acknowledged")
+        self._relied_on.add(counted.subtask)
         return Decision(Outcome.DUPLICATE, counted.ckpt_id)
 
 

@@ -188,3 +188,14 @@ def test_what_is_missing_is_described_for_people() -> None:
     text = checkpoint.describe_missing()
     assert text.startswith("199 of 200 subtasks (operator 0, store default, partition 1; ")
     assert text.endswith("and 191 more)")
+
+
+def test_an_ack_that_another_attempt_was_told_to_count_stays_though_its_own_attempt_has_failed() -> None:
+    checkpoint = pending()
+    first = ack(store="left")
+    assert outcome(checkpoint, first) is Outcome.SUCCESS
+    # The stage is attempted again before the failure of its first attempt is heard of.
+    assert outcome(checkpoint, ack(store="left", stage_attempt=1)) is Outcome.DUPLICATE
+    assert checkpoint.task_failed(failure()) == []
+    assert outcome(checkpoint, ack(store="right", stage_attempt=1)) is Outcome.SUCCESS
+    assert checkpoint.acks[first.subtask] is first
