@@ -6,6 +6,7 @@ import hashlib
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TypeAlias
 
 from spark_ckpt.completed import CheckpointRecord, MetadataReference, OperatorSummary
@@ -230,6 +231,13 @@ def _spark_batch(job: OpenJob, draft: Draft) -> SparkBatch:
 def _write_metadata(
     job: OpenJob, draft: Draft, operators: tuple[OperatorSummary, ...], history: StatsHistory
 ) -> MetadataReference:
+    """Writes `_metadata` to a name that no earlier try has used: what was asked for that one, creation or deletion, may
+    still be carried out.
+
+    Raises:
+        FencedError: another driver has taken over.
+        StorageError: it cannot be written.
+    """
     assert draft.batch is not None
     checkpoint_id = job.store.counter.get()
     size = StateSize(
@@ -246,35 +254,33 @@ def _write_metadata(
         _spark_offsets(job.storage, draft.trigger),
         encode_history(history.with_entry(draft.stats)),
     )
-    path = metadata_path(checkpoint_id)
-    draft.new_bytes += len(data)
-    _create_metadata(job, draft, path, data)
-    return MetadataReference(path, len(data), hashlib.sha256(data).hexdigest())
+    paths = (metadata_path(checkpoint_id, attempt) for attempt in count(1))
+    for path in (path for path in paths if not job.cleaner.was_submitted(in_location(path))):
+        if _create_metadata(job.storage, draft, path, data):
+            draft.new_bytes += len(data)
+            return MetadataReference(path, len(data), hashlib.sha256(data).hexdigest())
+        job.store.check_owner()
+    raise AssertionError("names do not end")
 
 
-def _create_metadata(job: OpenJob, draft: Draft, path: str, data: bytes) -> None:
-    """Creates `_metadata` exclusively.
-
-    If it exists already, then another driver has claimed this id, or an earlier try of this one left it behind: nobody
-    else ever writes `_metadata` of an id that lies between this driver's claim and the next.
-    """
+def _create_metadata(storage: Storage, draft: Draft, path: str, data: bytes) -> bool:
+    """Creates `_metadata` exclusively. False: the name is taken by what another driver, or a dead one, has written."""
     name = in_location(path)
-    cause: BaseException | str = "it exists already"
+    cause: BaseException | None = None
     for _ in range(_CREATE_TRIES):
-        result = job.storage.create_exclusive(name, data)
         draft.written.append(path)
+        result = storage.create_exclusive(name, data)
         if result.outcome is CreateOutcome.WON:
-            return
+            return True
         cause = result.cause or cause
         try:
-            there = job.storage.read(name)
+            there = storage.read(name)
         except StateFileNotFoundError:
             continue
-        if there == data:
-            return
-        job.store.check_owner()
-        job.storage.delete(name)
-    raise StorageError(job.storage.describe(name), "create", cause)
+        if there != data:
+            draft.written = [written for written in draft.written if written != path]
+        return there == data
+    raise StorageError(storage.describe(name), "create", cause)
 
 
 def _spark_offsets(storage: Storage, trigger: Trigger) -> bytes | None:

@@ -11,14 +11,14 @@ CKPT = "ckpt"
 SHARED = "shared"
 """Directory of state files, below `ckpt`."""
 
-_CHECKPOINT_DIRECTORY = re.compile(r"chk-([0-9]+)")
+_CHECKPOINT_DIRECTORY = re.compile(r"chk-([0-9]+)(-[0-9]+)?")
 _STATE_FILE = re.compile(r"shared/[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _HADOOP_CHECKSUM = re.compile(r"\.(.+)\.crc")
 
 
-def metadata_path(checkpoint_id: int) -> str:
-    """`_metadata` of a checkpoint, relative to `ckpt`."""
-    return f"chk-{checkpoint_id}/_metadata"
+def metadata_path(checkpoint_id: int, attempt: int = 1) -> str:
+    """`_metadata` of a checkpoint, relative to `ckpt`. Each attempt to write it has a directory of its own."""
+    return f"chk-{checkpoint_id}/_metadata" if attempt == 1 else f"chk-{checkpoint_id}-{attempt}/_metadata"
 
 
 def new_state_path(kind: str) -> str:
@@ -37,7 +37,7 @@ def is_state_path(path: str) -> bool:
 
 
 def checkpoint_of_directory(name: str) -> int | None:
-    """The id in the name of a directory `chk-<id>`, or None."""
+    """The id in the name of a directory `chk-<id>` or `chk-<id>-<attempt>`, or None."""
     match = _CHECKPOINT_DIRECTORY.fullmatch(name)
     return int(match[1]) if match else None
 

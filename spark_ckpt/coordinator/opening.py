@@ -22,7 +22,13 @@ from spark_ckpt.coordinator.registry import SharedStateRegistry
 from spark_ckpt.coordinator.scan import checkpoint_directories
 from spark_ckpt.coordinator.statistics import CheckpointStats
 from spark_ckpt.coordinator.stores import make_store
-from spark_ckpt.errors import ForeignStateError, ParallelismChangedError, SparkCkptError, VersionNotFoundError
+from spark_ckpt.errors import (
+    FencedError,
+    ForeignStateError,
+    ParallelismChangedError,
+    SparkCkptError,
+    VersionNotFoundError,
+)
 from spark_ckpt.keygroups import default_max_parallelism, factors
 from spark_ckpt.storage import FileInfo, Storage, resolve
 
@@ -104,6 +110,7 @@ def open_job(trigger: Trigger, environment: Environment) -> OpenJob:
         LogInTheWayError: the location was used with another store.
         DamagedCheckpointError: the one that has it is damaged.
         ParallelismChangedError: partitions or key groups are not those of that checkpoint.
+        FencedError: another run has claimed since this one did, has committed its batch, or claims just now.
         StorageError, CorruptRecordError: as they say.
     """
     config = CheckpointConfig.parse(trigger.settings)
@@ -125,11 +132,13 @@ def _open_with(
 ) -> OpenJob:
     owner = environment.owner(trigger.query_id, trigger.job)
     store.recover()
+    claims = store.claims()
+    _check_not_overtaken(trigger, storage, store)
     base = starting_point(trigger, storage, store)
     check_parallelism(trigger, base, config)
     max_parallelism, chain = _key_groups(trigger, base, config)
-    claims = store.claims()
     store.claim()
+    _check_not_overtaken(trigger, storage, store)
     # The owner before may have completed a checkpoint between our reading and our claim, or dropped ours.
     if _record_to_start_from(trigger, store) != base.record:
         base = starting_point(trigger, storage, store)
@@ -143,7 +152,7 @@ def _open_with(
         # The process before this one died; tasks of the run may have written files that they will yet acknowledge.
         _log.info("%s: the run goes on after a restart of the coordinator; orphans stay", storage.location)
     else:
-        _delete_orphans(storage, store.all(), registry, cleaner)
+        _delete_orphans(storage, store, registry, cleaner)
     return OpenJob(owner, storage, store, registry, cleaner, config, max_parallelism, chain, base, history)
 
 
@@ -229,20 +238,38 @@ def _register(
     return registry, newest.history, whole
 
 
+def _check_not_overtaken(trigger: Trigger, storage: Storage, store: CompletedCheckpointStore) -> None:
+    """A run that another one has followed stays shut out, also if its side process has started anew and could claim
+    once more. So does one that comes so late that its batch is committed: its checkpoint would subsume newer ones.
+    """
+    claims = store.claims()
+    own = [claim.id for claim in claims if claim.owner.run_id == trigger.job]
+    others = [claim for claim in claims if claim.owner.run_id != trigger.job]
+    if not others:
+        return
+    followed = bool(own) and others[-1].id > own[0]
+    if followed or (not trigger.is_standalone and storage.exists(f"commits/{trigger.batch_id}")):
+        raise FencedError(storage.location, store.generation, others[-1].generation, str(others[-1].owner))
+
+
 def _same_run(claims: list[ClaimRecord], owner: Owner) -> bool:
     last = claims[-1].owner if claims else None
     return last is not None and (last.run_id, last.host, last.pid) == (owner.run_id, owner.host, owner.pid)
 
 
 def _delete_orphans(
-    storage: Storage, retained: list[CheckpointRecord], registry: SharedStateRegistry, cleaner: Cleaner
+    storage: Storage, store: CompletedCheckpointStore, registry: SharedStateRegistry, cleaner: Cleaner
 ) -> None:
     """Deletes what crashed drivers left: state files and `_metadata` that no record refers to.
 
     Only right after the claim, when no task of this run has written anything, and no other run can complete anything.
+
+    Raises:
+        FencedError: another driver has claimed since, and what was listed may be its own.
     """
-    used = registry.files() | {record.metadata.path for record in retained}
+    used = registry.files() | {record.metadata.path for record in store.all()}
     orphans = select_orphans(list_state(storage), used)
+    store.check_owner()
     if orphans:
         _log.info("%s: %d files that no checkpoint refers to are deleted", storage.location, len(orphans))
     cleaner.submit(in_location(orphan.path) for orphan in orphans if not orphan.is_directory)

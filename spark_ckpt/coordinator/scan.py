@@ -8,7 +8,7 @@ from spark_ckpt.completed import CheckpointRecord, MetadataReference, Owner, Sca
 from spark_ckpt.coordinator.batch_state import SparkBatch
 from spark_ckpt.coordinator.chains import ChainTable
 from spark_ckpt.coordinator.compose import decompose
-from spark_ckpt.coordinator.layout import CKPT, checkpoint_of_directory, in_location, metadata_path
+from spark_ckpt.coordinator.layout import CKPT, checkpoint_of_directory, in_location
 from spark_ckpt.coordinator.loading import check_files
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError, StateFileNotFoundError, StorageError
 from spark_ckpt.metadata import METADATA_FILE_NAME, loads
@@ -17,14 +17,17 @@ from spark_ckpt.storage import Storage
 _WAY_OUT = "It is left out. Restore the file from a backup, or let the checkpoint go: delete its directory"
 
 
-def checkpoint_directories(storage: Storage) -> list[int]:
-    """The ids in the names of the directories `chk-<id>`, ascending.
+def checkpoint_directories(storage: Storage) -> dict[int, str]:
+    """The directories of checkpoints by their ids, ascending; of several with one id the last attempt's.
 
     Raises:
         StorageError: the location cannot be listed.
     """
-    ids = (checkpoint_of_directory(entry.name) for entry in storage.list(CKPT) if entry.is_directory)
-    return sorted(checkpoint_id for checkpoint_id in ids if checkpoint_id is not None)
+    names = sorted(
+        (entry.name for entry in storage.list(CKPT) if entry.is_directory), key=lambda name: (len(name), name)
+    )
+    found = [(checkpoint_of_directory(name), name) for name in names]
+    return {i: name for i, name in sorted(found, key=lambda pair: pair[0] or 0) if i is not None}
 
 
 def scan(storage: Storage) -> Scan:
@@ -36,13 +39,20 @@ def scan(storage: Storage) -> Scan:
         StorageError: the storage does not answer, or the location does not stand still.
     """
 
+    directories: dict[int, str] = {}
+
+    def ids() -> list[int]:
+        there = checkpoint_directories(storage)
+        directories.update(there)
+        return list(there)
+
     def read(checkpoint_id: int) -> CheckpointRecord | DamagedCheckpointError:
         try:
-            return _read(storage, checkpoint_id)
+            return _read(storage, checkpoint_id, directories[checkpoint_id])
         except DamagedCheckpointError as e:
             return e
 
-    found = read_settled(lambda: checkpoint_directories(storage), read, storage.describe(CKPT))
+    found = read_settled(ids, read, storage.describe(CKPT))
     return Scan(
         tuple(record for record in found.values() if isinstance(record, CheckpointRecord)),
         tuple(damage for damage in found.values() if isinstance(damage, DamagedCheckpointError)),
@@ -50,8 +60,8 @@ def scan(storage: Storage) -> Scan:
     )
 
 
-def _read(storage: Storage, checkpoint_id: int) -> CheckpointRecord:
-    path = metadata_path(checkpoint_id)
+def _read(storage: Storage, checkpoint_id: int, directory: str) -> CheckpointRecord:
+    path = f"{directory}/{METADATA_FILE_NAME}"
     where = storage.describe(in_location(path))
     try:
         data = storage.read(in_location(path))
@@ -87,7 +97,7 @@ def _record(storage: Storage, checkpoint_id: int, batch: SparkBatch, metadata: M
         attempt="",
         batch_id=batch.batch_id,
         version=batch.version,
-        timestamp_ms=_modified_ms(storage, checkpoint_id),
+        timestamp_ms=_modified_ms(storage, metadata.path),
         duration_ms=0,
         state_bytes=sum(operator.state_bytes for operator in operators),
         new_bytes=0,
@@ -97,7 +107,7 @@ def _record(storage: Storage, checkpoint_id: int, batch: SparkBatch, metadata: M
     )
 
 
-def _modified_ms(storage: Storage, checkpoint_id: int) -> int:
+def _modified_ms(storage: Storage, path: str) -> int:
     """When `_metadata` was written; 0 where the storage does not say."""
-    files = storage.list(in_location(f"chk-{checkpoint_id}"))
-    return next((file.modified_ms or 0 for file in files if file.name == METADATA_FILE_NAME), 0)
+    directory, _, name = in_location(path).rpartition("/")
+    return next((file.modified_ms or 0 for file in storage.list(directory) if file.name == name), 0)

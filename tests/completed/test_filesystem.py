@@ -231,6 +231,15 @@ def test_a_repeated_request_does_not_bring_back_what_the_next_owner_has_dropped(
     assert [checkpoint.version for checkpoint in stored(storage)] == [2, 3]
 
 
+def test_a_repeated_request_is_in_doubt_while_nobody_says_who_came_after_it(storage: FaultyStorage) -> None:
+    store = claimed(storage)
+    storage.fail("create", RECORD_2, Fault.LOST_REQUEST)
+    storage.fail("read", r"0{19}3\.json")
+    with pytest.raises(UnknownOutcomeError):
+        add(store, 1)
+    assert store.settle() == stored(storage)[0]
+
+
 def test_recovery_reads_until_two_listings_agree(storage: FaultyStorage, tmp_path: Path) -> None:
     writer = claimed(LocalStorage(tmp_path), "writer")
     first = add(writer, 1)

@@ -30,9 +30,12 @@ from tests.support.invariants import assert_invariants, completed_versions
 STEPS = {
     "deltas": ("write", r"shared/deltas-"),
     "bases": ("write", r"shared/bases-"),
-    "metadata": ("create", r"chk-4/_metadata"),
+    "metadata": ("create", r"chk-4(-[0-9]+)?/_metadata"),
     "record": ("create", r"completed/0{19}4\.json"),
 }
+
+
+NO_RETRY = {"inlineThreshold": "0", "tolerableFailures": "0"}
 
 
 @pytest.fixture
@@ -45,7 +48,7 @@ def driver(storage: FaultyStorage) -> Driver:
     """A query with two completed batches, about to run the third: its checkpoint will have id 4."""
     driver = Driver(
         storage.location,
-        settings={"inlineThreshold": "0", "tolerableFailures": "0"},
+        settings=NO_RETRY,
         environment=faulty_environment(storage),
     )
     driver.batch(1)
@@ -272,11 +275,12 @@ def test_a_state_file_that_is_shorter_than_said(driver: Driver, storage: FaultyS
         job.acknowledge(driver.make_ack(acks[-1].subtask, 3, delta=delta))
 
 
-def test_metadata_that_an_earlier_try_left_is_replaced(driver: Driver, storage: FaultyStorage) -> None:
-    storage.write_atomic("ckpt/chk-4/_metadata", b"of an earlier try that could not be deleted")
+def test_metadata_that_is_there_already_is_left_alone(driver: Driver, storage: FaultyStorage) -> None:
+    storage.write_atomic("ckpt/chk-4/_metadata", b"of a driver that is dead")
     driver.batch(3)
     check_rows(driver, storage, 3)
-    assert_invariants(driver.location)
+    assert storage.read("ckpt/chk-4/_metadata") == b"of a driver that is dead"
+    assert_invariants(driver.location, orphans=True)
 
 
 def test_metadata_that_another_owner_has_written_is_not_touched(driver: Driver, storage: FaultyStorage) -> None:
@@ -347,7 +351,7 @@ def in_doubt(driver: Driver, storage: FaultyStorage) -> Job:
 
 def written(driver: Driver, storage: FaultyStorage, key: SubtaskKey, version: int) -> Ack:
     """An ack whose delta is a file that the task has written."""
-    path = f"shared/delta-{version}-{key.partition}"
+    path = f"shared/delta-{version}-{key.store}-{key.partition}"
     made = make_segment(SegmentKind.DELTA, version, driver.changes_of(key, version))
     storage.write_atomic(f"ckpt/{path}", bytes(made.data))
     return driver.make_ack(key, version, delta=replace(made, path=path, data=b""))
@@ -418,4 +422,37 @@ def test_files_of_a_dropped_checkpoint_are_deleted_later_if_the_owner_cannot_be_
     assert storage.exists("ckpt/chk-3/_metadata")
     job.housekeeping()
     assert not storage.exists("ckpt/chk-3/_metadata")
+    assert_invariants(driver.location)
+
+
+def test_a_deletion_that_is_carried_out_late_does_not_reach_the_metadata_of_the_next_try(
+    driver: Driver, storage: FaultyStorage
+) -> None:
+    deletions: list[str] = []
+    job = driver.trigger(3)
+    job._open.cleaner._delete = deletions.append  # type: ignore[method-assign]
+    acks = acks_of(driver, 3)
+    up_to_the_last(driver, job, acks)
+    storage.fail(*STEPS["record"])
+    with pytest.raises(TooManyFailuresError):
+        job.acknowledge(acks[-1])
+    _, again = retry_the_task(driver, job, acks[-1])
+    assert "ckpt/chk-4/_metadata" in deletions
+    for name in deletions:
+        storage.delete(name)
+    for ack in [*acks[:-1], again]:
+        driver.take_over(ack)
+    check_rows(driver, storage, 3)
+    assert_invariants(driver.location)
+
+
+def test_a_task_that_fails_in_doubt_keeps_the_files_of_its_other_stores(storage: FaultyStorage) -> None:
+    join = (Operator(0, "symmetricHashJoin", ("left", "right"), 1),)
+    environment = faulty_environment(storage)
+    driver = Driver(storage.location, settings=NO_RETRY, operators=join, environment=environment)
+    driver.batch(1)
+    driver.batch(2)
+    job = in_doubt(driver, storage)
+    job.task_failed(TaskFailed(driver.run_id, driver.stage, 0, 0, 0, "UnknownOutcomeError"))
+    assert completed_versions(driver.location) == [1, 2, 3]
     assert_invariants(driver.location)

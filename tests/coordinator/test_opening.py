@@ -25,6 +25,7 @@ from spark_ckpt.keygroups import ParallelismError
 from spark_ckpt.segments import SegmentKind
 from spark_ckpt.storage import LocalStorage
 from tests.coordinator.driving import Driver, check_rows, faulty_environment, located, make_segment
+from tests.storage.faulty import FaultyStorage
 from tests.support.invariants import assert_invariants, completed_versions
 
 
@@ -196,6 +197,51 @@ class TestRestartsOfTheSideProcess:
             job.acknowledge(ack)
             second.take_over(ack)
         check_rows(second, storage, 3)
+
+
+class TestTwoRuns:
+    """Runs that stood still while others went on."""
+
+    def test_a_run_that_was_followed_cannot_claim_again(self, storage: LocalStorage) -> None:
+        first = run(storage, 2)
+        start(storage, first).batch(3)
+        again = start(storage, first, run_id=first.run_id)
+        with pytest.raises(FencedError, match="generation 2"):
+            again.trigger(3)
+        assert claims(storage) == 2
+
+    @pytest.mark.parametrize("operation", ["list", "create"], ids=["before the claim", "during the claim"])
+    def test_a_run_whose_batch_is_committed_is_too_late(self, tmp_path: Path, operation: str) -> None:
+        run(LocalStorage(tmp_path), 4, settings={"retained": "3"})
+        storage = FaultyStorage(LocalStorage(tmp_path))
+
+        def commit(happens: str, name: str) -> None:
+            if happens == operation:
+                storage.inner.write_atomic("commits/2", b"v1")
+
+        storage.before = commit
+        late = Driver(tmp_path, environment=faulty_environment(storage))
+        with pytest.raises(FencedError):
+            late.trigger(3)
+        assert completed_versions(tmp_path) == [2, 3, 4]
+
+    def test_a_driver_that_claims_while_orphans_are_looked_for_loses_no_file(self, tmp_path: Path) -> None:
+        settings = {"inlineThreshold": "0"}
+        first = run(LocalStorage(tmp_path), 2, settings=settings)
+        second = start(LocalStorage(tmp_path), first, settings=settings)
+        storage = FaultyStorage(LocalStorage(tmp_path))
+
+        def go_on(operation: str, name: str) -> None:
+            if (operation, name) == ("list", "ckpt/shared") and claims(LocalStorage(tmp_path)) == 2 and not second.job:
+                second.batch(3)
+
+        storage.before = go_on
+        slow = Driver(tmp_path, environment=faulty_environment(storage))
+        with pytest.raises(FencedError):
+            slow.trigger(3)
+        assert completed_versions(tmp_path) == [2, 3]
+        check_rows(second, storage, 3)
+        assert_invariants(tmp_path)
 
 
 class TestLocationsThatCannotBeUsed:
