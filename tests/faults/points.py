@@ -169,6 +169,15 @@ POINTS = (
         settings=_FILES | _STRICT,
     ),
     Point(
+        "merged deltas: write, a failure tolerated",
+        Place.STORAGE,
+        "write",
+        _write(WENT_ON),
+        "^ckpt/shared/deltas-",
+        skip=1,
+        settings=_FILES,
+    ),
+    Point(
         "merged bases: write",
         Place.STORAGE,
         "write",
@@ -195,6 +204,13 @@ POINTS = (
         RECORD,
         skip=2,
         after=("create", RECORD),
+    ),
+    Point("record: create, a failure tolerated", Place.STORAGE, "create", {Kind.ERROR: WENT_ON}, RECORD, skip=2),
+    Point(
+        "notification of a complete checkpoint",
+        Place.REPLY,
+        "notify",
+        {Kind.DROPPED: WENT_ON, Kind.LATE: WENT_ON, Kind.KILL: WENT_ON, Kind.KILL_DRIVER: RESTARTED},
     ),
     Point("last ack: its answer", Place.REPLY, "ack", _MESSAGE, skip=2 * ACKS - 1, settings=_IMPATIENT),
     Point(

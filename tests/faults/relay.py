@@ -76,10 +76,16 @@ class Relay:
 
     def reply(self, message: Message) -> Passed:
         """A message of the coordinator."""
-        asked = self._asked.pop(message.id, None)
-        if asked is None:
+        if message.kind == "notify":
+            header = json.loads(message.header)
+            asked = _Asked(message.kind, _subtask(header), self._injectors[header["job"]])
+        elif message.id in self._asked:
+            asked = self._asked.pop(message.id)
+        else:
             return Passed([], [message])
         kind = asked.injector.strike(Place.REPLY, asked.kind)
+        if kind is Kind.DROPPED:
+            return Passed([], [])
         if kind is Kind.ERROR:
             return Passed([], [_injected(message.id)])
         return Passed([], self._pass(Place.REPLY, kind, message, asked))

@@ -137,6 +137,13 @@ def test_what_nobody_asked_for_passes(strike: Callable[..., Path]) -> None:
     assert [m.kind for m in wire.reply(-1)] == ["ok"]
 
 
+def test_a_notification_gets_lost(strike: Callable[..., Path]) -> None:
+    wire = Wire(strike(Kind.DROPPED, Place.REPLY, "notify"))
+    notification = Message(-1, "notify", json.dumps({"job": "j", "event": "complete", "version": 1}))
+    assert wire.relay.reply(notification).to_driver == []
+    assert wire.relay.reply(notification).to_driver == [notification]
+
+
 def test_a_late_trigger_only_takes_its_time(strike: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("tests.faults.relay.time.sleep", pauses.append)
