@@ -23,10 +23,10 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.{SparkConf, SparkContext, SparkEnv, TaskContext, TaskContextImpl}
 import org.apache.spark.executor.TaskMetrics
-import org.apache.spark.rpc.{RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
+import org.apache.spark.rpc.{RpcCallContext, RpcEndpointRef, RpcEnv, ThreadSafeRpcEndpoint}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
-import org.apache.spark.sql.ckpt.driver.CheckpointEndpoint
+import org.apache.spark.sql.ckpt.driver.{CheckpointEndpoint, RegisteredExecutors}
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils.STATE_STORE_SAVE_EXEC_OP_NAME
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.execution.streaming.state._
@@ -42,11 +42,14 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
   @volatile var answer: Map[String, String] = Map("outcome" -> "success")
   @volatile var baseDue = false
   val heard = new ConcurrentLinkedQueue[Message]()
+  val executors = new RegisteredExecutors
 
   def kinds: Seq[String] = heard.asScala.toSeq.map(_.kind)
 
   override def receive: PartialFunction[Any, Unit] = {
-    case (CheckpointEndpoint.Register, _: String, _) => heard.add(Message(CheckpointEndpoint.Register, "{}"))
+    case (CheckpointEndpoint.Register, executorId: String, executor: RpcEndpointRef) =>
+      executors.add(executorId, executor)
+      heard.add(Message(CheckpointEndpoint.Register, "{}"))
     case (kind: String, header: String, _: Array[Byte], _: Array[Byte]) => heard.add(Message(kind, header))
   }
 

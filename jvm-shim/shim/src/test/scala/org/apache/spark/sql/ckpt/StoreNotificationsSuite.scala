@@ -10,7 +10,9 @@
  */
 package org.apache.spark.sql.ckpt
 
+import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
 
 class StoreNotificationsSuite extends AnyFunSuite {
   import Notification._
@@ -98,6 +100,22 @@ class StoreNotificationsSuite extends AnyFunSuite {
       h.notify(Complete, 1)
       assert(h.holds(4))
       assert(h.read(4) == Set(0, 1, 2, 3))
+    }
+  }
+
+  test("what is told to the executors that have registered reaches the stores of the job, and no others") {
+    withStore { h =>
+      def ended(job: String) = Message(Message.Notify, s"""{"job":"$job","event":"$Ended","version":null}""")
+      h.commit(0, 1)
+      eventually(timeout(10.seconds))(assert(h.heard("register") == 1))
+      h.coordinator.executors.tell(ended(h.job))
+      eventually(timeout(10.seconds))(assert(!h.inMemory))
+      h.commit(1, 2)
+      h.coordinator.executors.tell(ended("another"))
+      assert(h.inMemory)
+      h.coordinator.executors.tell(Message(Message.Notify, s"""{"job":"${h.job}","event":"$Complete","version":9}"""))
+      eventually(timeout(10.seconds))(assert(!h.inMemory))
+      assert(h.read(2) == Set(1, 2))
     }
   }
 
