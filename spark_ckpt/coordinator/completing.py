@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 
 from spark_ckpt.clock import Clock
 from spark_ckpt.coordinator.failures import FailureManager, FailureReason
@@ -14,7 +13,7 @@ from spark_ckpt.coordinator.loading import CheckpointState
 from spark_ckpt.coordinator.messages import Ack, SubtaskKey, Trigger
 from spark_ckpt.coordinator.opening import OpenJob
 from spark_ckpt.coordinator.pending import PendingCheckpoint
-from spark_ckpt.coordinator.statistics import StatsHistory
+from spark_ckpt.coordinator.statistics import StatsHistory, stats_of_durable
 from spark_ckpt.errors import StorageError, UnknownOutcomeError
 
 _log = logging.getLogger(__name__)
@@ -95,6 +94,5 @@ class Completion:
         self._failures.succeeded()
         self._job.registry.register(state.record.id, state.files())
         self._job.cleaner.submit(in_location(path) for path in draft.unused)
-        last_ack_ms = draft.stats.triggered_ms + draft.stats.duration_ms
-        self._history.add(replace(draft.stats, completing_ms=max(0, self._clock.now_ms() - last_ack_ms)))
+        self._history.add(stats_of_durable(draft.stats, draft.pending, self._clock.now_ms()))
         return state

@@ -149,6 +149,12 @@ def stats_of_completed(pending: PendingCheckpoint, checkpoint_id: int, size: Sta
     return replace(stats, checkpoint_id=checkpoint_id, size=size)
 
 
+def stats_of_durable(stats: CheckpointStats, pending: PendingCheckpoint, now_ms: int) -> CheckpointStats:
+    """What there is to add to the statistics of a completed checkpoint once it is durable."""
+    last_ack_ms = stats.triggered_ms + stats.duration_ms
+    return replace(stats, completing_ms=max(0, now_ms - last_ack_ms), failures=_by_name(pending))
+
+
 def stats_of_failed(pending: PendingCheckpoint, abort: Abort, now_ms: int) -> CheckpointStats:
     """The statistics of a checkpoint that is given up."""
     return replace(_stats(CheckpointStatus.FAILED, pending, now_ms), detail=str(abort))
@@ -163,9 +169,13 @@ def _stats(status: CheckpointStatus, pending: PendingCheckpoint, until_ms: int) 
         max(0, until_ms - pending.triggered_ms),
         len(pending.acks),
         pending.expected,
-        failures={reason.value: count for reason, count in pending.failures.items()},
+        failures=_by_name(pending),
         subtasks=SubtaskStats.of(pending),
     )
+
+
+def _by_name(pending: PendingCheckpoint) -> dict[str, int]:
+    return {reason.value: count for reason, count in pending.failures.items()}
 
 
 class StatsHistory:
