@@ -141,8 +141,9 @@ class DriverJob:
 
 
 def job_arguments(provider: ProviderUnderTest, **options: object) -> list[str]:
-    """Options of a driver program; underscores in names become dashes."""
+    """Options of a driver program; underscores in names become dashes, and a list is an option given several times."""
     arguments = ["--provider", provider.name]
     for name, value in options.items():
-        arguments += [f"--{name.replace('_', '-')}", str(value)]
+        for one in value if isinstance(value, list) else [value]:
+            arguments += [f"--{name.replace('_', '-')}", str(one)]
     return arguments

@@ -11,7 +11,7 @@
 
 package org.apache.spark.sql.ckpt.executor
 
-import java.io.DataInputStream
+import java.io.{DataInputStream, FileNotFoundException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
@@ -33,23 +33,16 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
 
   /** @throws CheckpointFailure if no checkpoint of this version is retained, or one cannot be read */
   def locate(id: StateStoreId, version: Long): StateLocation = {
-    val checkpoints = records()
-    val record = checkpoints.find(_.path("version").asLong() == version).getOrElse(throw notRetained(version, checkpoints))
-    val path = record.path("metadata").path("path").asText()
-    var batch: JsonNode = null
-    val segments = MetadataReader.using(files.path(path).toString, new DataInputStream(files.open(path))) { reader =>
-      reader.read(
-        operatorId => batch != null && java.util.Arrays.equals(operatorId, operatorIdOf(batch, id)),
-        id.partitionId,
-        (name, payload) => if (name == SparkBatch) batch = Message.mapper.readTree(payload))
-    }
-    if (batch == null) throw new CheckpointFailure("MetadataFormatError", s"$path has no master state $SparkBatch")
+    val checkpoints = logged().getOrElse(scanned())
+    val checkpoint = checkpoints.find(_.version == version).getOrElse(throw notRetained(version, checkpoints))
+    val (batch, segments) = read(checkpoint.path, (batch, operatorId) =>
+      java.util.Arrays.equals(operatorId, operatorIdOf(batch, id)), id.partitionId)
     val store = batch.path("stores").elements().asScala
       .find(s => s.path("operator_id").asLong() == id.operatorId && s.path("store").asText() == id.storeName)
       .getOrElse(throw new CheckpointFailure("StoreNotFoundError",
-        s"checkpoint ${record.path("id").asText()} has no store '${id.storeName}' of operator ${id.operatorId}"))
+        s"checkpoint ${checkpoint.number} has no store '${id.storeName}' of operator ${id.operatorId}"))
     StateLocation(
-      store.path("ckpt_ids").path(id.partitionId).asText(s"checkpoint-${record.path("id").asText()}"),
+      store.path("ckpt_ids").path(id.partitionId).asText(s"checkpoint-${checkpoint.number}"),
       batch.path("key_group_factors").elements().asScala.map(_.asInt()).toArray,
       store.path("name").asText(),
       Option(store.get("state_format_version")).filter(_.isInt).map(_.asInt()),
@@ -57,14 +50,41 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
       segments.filter(_.offsets.nonEmpty).map(s => s.copy(isBase = startsWithBase(s))))
   }
 
-  /** The records of checkpoints, newest first by number. */
-  private def records(): Seq[JsonNode] =
-    files.list(Completed)
-      .filter(_.matches("\\d+\\.json"))
+  /** The checkpoints of the log, newest first by number; None if no store has kept a log here. */
+  private def logged(): Option[Seq[Checkpoint]] = {
+    val names = if (files.exists(Completed)) files.list(Completed).filter(_.matches("\\d+\\.json")) else Nil
+    if (names.isEmpty) None
+    else Some(names
       .sortBy(_.stripSuffix(".json").toLong)
       .reverse
       .map(name => Message.mapper.readTree(files.readFully(s"$Completed/$name")))
       .filter(_.path("kind").asText() == "checkpoint")
+      .map(r => Checkpoint(r.path("id").asLong(), r.path("version").asLong(), r.path("metadata").path("path").asText())))
+  }
+
+  /** The checkpoints by their directories, as `spark_ckpt.coordinator.scan` finds them: those that are not whole are none. */
+  private def scanned(): Seq[Checkpoint] =
+    directories(files)
+      .flatMap { case (number, name) =>
+        val path = s"$name/_metadata"
+        try Some(Checkpoint(number, read(path, (_, _) => false, -1)._1.path("version").asLong(), path)) catch {
+          case _: CheckpointFailure | _: FileNotFoundException => None
+        }
+      }
+
+  /** The master state of a `_metadata`, and the segments of a subtask of the operator that is `wanted`. */
+  private def read(path: String, wanted: (JsonNode, Array[Byte]) => Boolean, subtask: Int)
+      : (JsonNode, Seq[StateLocation.Segment]) = {
+    var batch: JsonNode = null
+    val segments = MetadataReader.using(files.path(path).toString, new DataInputStream(files.open(path))) { reader =>
+      reader.read(
+        operatorId => batch != null && wanted(batch, operatorId),
+        subtask,
+        (name, payload) => if (name == SparkBatch) batch = Message.mapper.readTree(payload))
+    }
+    if (batch == null) throw new CheckpointFailure("MetadataFormatError", s"$path has no master state $SparkBatch")
+    (batch, segments)
+  }
 
   private def startsWithBase(segment: StateLocation.Segment): Boolean = {
     val opened = segment.open(files)
@@ -75,21 +95,34 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
     } finally opened.source.close()
   }
 
-  private def notRetained(version: Long, checkpoints: Seq[JsonNode]): CheckpointFailure =
+  private def notRetained(version: Long, checkpoints: Seq[Checkpoint]): CheckpointFailure =
     new CheckpointFailure("CheckpointNotFoundError",
-      s"no checkpoint of state version $version (batch ${version - 1}) is retained in ${files.path(Completed)}; there are " +
-        s"versions ${checkpoints.map(_.path("version").asLong()).sorted.mkString(", ")}. " +
+      s"no checkpoint of state version $version (batch ${version - 1}) is retained in ${files.path(".")}; there are " +
+        s"versions ${checkpoints.map(_.version).sorted.mkString(", ")}. " +
         "More are kept with spark.sql.streaming.stateStore.ckpt.retained")
 }
 
 private[ckpt] object DirectoryLocator {
   private val Completed = "completed"
+  private val Directory = "chk-(\\d+)(?:-(\\d+))?".r
   private val SparkBatch = "spark-batch"
   private val KindAt = 5
   private val Base: Byte = 1
 
   /** Whether a query keeps its checkpoints here. */
-  def hasCheckpoints(files: StateFiles): Boolean = files.exists(Completed)
+  def hasCheckpoints(files: StateFiles): Boolean = files.exists(Completed) || directories(files).nonEmpty
+
+  /** The directories `chk-<id>` and `chk-<id>-<attempt>`, newest first by number. */
+  private def directories(files: StateFiles): Seq[(Long, String)] =
+    if (!files.exists(".")) Nil
+    else files.list(".")
+      .collect { case name @ Directory(number, attempt) => (number.toLong, Option(attempt).fold(1L)(_.toLong), name) }
+      .sortBy(found => (found._1, found._2))
+      .reverse
+      .map { case (number, _, name) => (number, name) }
+
+  /** @param path of its `_metadata`, relative to the `ckpt` directory */
+  private final case class Checkpoint(number: Long, version: Long, path: String)
 
   /** As `spark_ckpt.coordinator.compose.operator_id_of`. */
   private def operatorIdOf(batch: JsonNode, id: StateStoreId): Array[Byte] =
