@@ -50,7 +50,7 @@ def configure(
     builder
         The builder of a classic session. A Spark Connect session gets its provider from its server.
     store
-        Completed-checkpoint store, by name.
+        Completed-checkpoint store: `filesystem`, `zookeeper` or `standalone` (docs/high-availability.md compares them).
     zookeeper_quorum, zookeeper_path, zookeeper_session_timeout
         For the store `zookeeper`: its servers, the node that is ours, and seconds after which a silent driver is dead.
     cleanup
