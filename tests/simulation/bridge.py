@@ -1,0 +1,344 @@
+"""The driver's end: endpoint, bridge with its replays, and the side process with the real coordinator in it.
+
+What the JVM does is modelled after docs/protocol.md, sections 1.3 and 1.5. What the side process does is the real
+`Job`, with one actor that hands it its messages and another one that deletes files.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from spark_ckpt.clock import Clock
+from spark_ckpt.completed import JobStatus
+from spark_ckpt.coordinator.cleaner import Cleaner
+from spark_ckpt.coordinator.job import Job
+from spark_ckpt.coordinator.messages import (
+    Ack,
+    AckReply,
+    Close,
+    Decline,
+    Locate,
+    LocateReply,
+    Outcome,
+    SubtaskKey,
+    TaskFailed,
+    Trigger,
+)
+from spark_ckpt.coordinator.opening import Environment
+from spark_ckpt.errors import JobNotOpenError, SparkCkptError
+from spark_ckpt.storage import Storage
+from tests.simulation.scheduler import Group, Mailbox, Promise
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+ANSWER_SECONDS = 120.0
+MOST_CRASHES = 5
+
+TOLD = (TaskFailed, Decline, Close)
+"""Kinds of requests that nobody waits for."""
+
+Request: TypeAlias = Trigger | Locate | Ack | TaskFailed | Decline | Close
+Reply: TypeAlias = object
+"""What the coordinator answers, or the exception that it raised."""
+
+
+class BridgeError(Exception):
+    """The side process does not answer."""
+
+
+@dataclass(slots=True)
+class Numbered:
+    id: int
+    request: Request
+
+
+class ActorCleaner(Cleaner):
+    """Deletes in an actor of the side process, as the thread of the real one does."""
+
+    def __init__(self, storage: Storage, clock: Clock, world: World, group: Group) -> None:
+        super().__init__(storage, clock)
+        self._box: Mailbox[str] = Mailbox(world.scheduler)
+        world.scheduler.spawn("cleaner", group, self._run)
+
+    def submit(self, names: Iterable[str]) -> None:
+        for name in self._new(names):
+            self._box.put(name)
+
+    def close(self, timeout: float) -> None:
+        """What is left is deleted while others go on."""
+
+    def _run(self) -> None:
+        while (name := self._box.get()) is not None:
+            self._delete(name)
+
+
+class SideProcess:
+    """One life of the Python process."""
+
+    def __init__(self, world: World, bridge: Bridge, number: int) -> None:
+        self.group = Group(f"{bridge.group.name}/python{number}", bridge.group)
+        self._world, self._bridge = world, bridge
+        self._jobs: dict[str, Mailbox[Numbered]] = {}
+        self._environment = Environment(
+            host=bridge.group.name,
+            pid=1,
+            process_token=self.group.name,
+            clock=world.scheduler,
+            open_storage=lambda trigger: world.storage(self.group),
+            make_cleaner=lambda storage, clock: ActorCleaner(storage, clock, world, self.group),
+        )
+
+    def send(self, numbered: Numbered) -> None:
+        """What `spark_ckpt.bridge.server.Server` does with a message: a thread for each job."""
+        if not self.group.alive:
+            return  # it lies in a pipe that nobody reads
+        job = numbered.request.job
+        if job not in self._jobs:
+            if isinstance(numbered.request, TOLD):
+                self._bridge.answered(self, numbered, None)
+                return
+            if not isinstance(numbered.request, Trigger):
+                self._bridge.answered(self, numbered, JobNotOpenError(job))
+                return
+            box: Mailbox[Numbered] = Mailbox(self._world.scheduler)
+            self._jobs[job] = box
+            self._world.scheduler.spawn(f"job {job}", self.group, lambda: self._serve(box))
+        self._jobs[job].put(numbered)
+        if isinstance(numbered.request, Close):
+            del self._jobs[job]
+
+    def _serve(self, box: Mailbox[Numbered]) -> None:
+        world = self._world
+        job: Job | None = None
+        while True:
+            numbered = box.get(None if job is None else job.patience)
+            if numbered is None:
+                assert job is not None
+                job.expire()
+                continue
+            request = numbered.request
+            try:
+                if isinstance(request, Trigger) and job is None:
+                    job = Job(request, self._environment, lambda notification: world.count(notification.event.value))
+                reply = _handle(job, request)
+            except SparkCkptError as e:
+                reply = e
+            world.trace(f"{self.group.name}: {describe(request)} -> {describe_reply(reply)}")
+            self._bridge.answered(self, numbered, reply)
+            if isinstance(request, Ack) and job is not None:
+                job.housekeeping()
+            if isinstance(request, Close):
+                return
+
+
+def _handle(job: Job | None, request: Request) -> Reply:
+    if job is None and isinstance(request, TOLD):
+        return None
+    if job is None:
+        raise JobNotOpenError(request.job)
+    if isinstance(request, Trigger):
+        return job.trigger(request)
+    if isinstance(request, Locate):
+        return job.locate(request)
+    if isinstance(request, Ack):
+        return job.acknowledge(request)
+    if isinstance(request, TaskFailed):
+        job.task_failed(request)
+    elif isinstance(request, Decline):
+        job.decline(request)
+    else:
+        job.close(JobStatus(request.status))
+    return None
+
+
+@dataclass(slots=True)
+class _Open:
+    """What the endpoint knows of a job, and the replay log of it."""
+
+    trigger: Numbered | None = None
+    again: list[Numbered] = field(default_factory=list)
+    batch_id: int = -1
+    triggered: Reply = None
+    known_pending: dict[SubtaskKey, str] = field(default_factory=dict)
+    known_pending_version: int = -1
+    known: dict[SubtaskKey, str] = field(default_factory=dict)
+    known_version: int = -1
+
+
+class Bridge:
+    """Endpoint and bridge of one driver JVM."""
+
+    def __init__(self, world: World, group: Group, rng: random.Random) -> None:
+        self.group = group
+        self._world, self._rng = world, rng
+        self._jobs: dict[str, _Open] = {}
+        self._unanswered: dict[int, Numbered] = {}
+        self._waiting: dict[int, Promise[Reply]] = {}
+        self._replies: deque[tuple[int, Reply]] = deque()
+        self._next = 0
+        self._lives = 0
+        self._crashes = 0
+        self._process: SideProcess | None = None
+
+    # ---- what tasks and listeners ask --------------------------------------------------------------------------------
+
+    def locate(self, trigger: Trigger, request: Locate, held: str | None) -> LocateReply | None:
+        """None if the state that the store holds is the one that counts."""
+        job = self._jobs.setdefault(request.job, _Open())
+        current = job.known.get(request.subtask) if request.version == job.known_version else None
+        if held is not None and current == held:
+            return None
+        self._trigger_first(job, trigger)
+        reply = self._ask(request)
+        assert isinstance(reply, LocateReply)
+        return reply
+
+    def acknowledge(self, trigger: Trigger, ack: Ack) -> AckReply:
+        job = self._jobs.setdefault(ack.job, _Open())
+        self._trigger_first(job, trigger)
+        reply = self._ask(ack)
+        assert isinstance(reply, AckReply)
+        if reply.outcome is Outcome.SUCCESS:
+            if ack.version != job.known_pending_version:
+                job.known_pending.clear()
+                job.known_pending_version = ack.version
+            job.known_pending[ack.subtask] = ack.ckpt_id
+        if reply.completed is not None and reply.completed_version == job.known_pending_version:
+            job.known, job.known_version = dict(job.known_pending), job.known_pending_version
+        return reply
+
+    def tell(self, request: TaskFailed | Decline | Close) -> None:
+        if isinstance(request, Close) and self._jobs.pop(request.job, None) is None:
+            return
+        self._send(request)
+
+    # ---- the side process --------------------------------------------------------------------------------------------
+
+    def kill_process(self) -> None:
+        """The side process dies, and the pipe to it ends a little later."""
+        process, scheduler = self._process, self._world.scheduler
+        if process is not None and process.group.alive:
+            scheduler.spawn("pipe", self.group, lambda: self._ended(process), self._rng.random() * 0.2)
+            scheduler.kill(process.group)
+
+    def _ended(self, process: SideProcess) -> None:
+        """Starts the process again and repeats what it must know."""
+        if process is not self._process:
+            return
+        self._process = None
+        self._crashes += 1
+        if self._crashes > MOST_CRASHES:
+            self._crashes = 0
+            for number in list(self._unanswered):
+                self._settle(number, BridgeError("the side process dies again and again"))
+            return
+        process = self._started()
+        again = {n.id: n for job in self._jobs.values() if job.trigger for n in (job.trigger, *job.again)}
+        again.update(self._unanswered)
+        self._world.trace(f"{process.group.name}: is told {len(again)} messages again")
+        for number in sorted(again):
+            process.send(again[number])
+
+    def answered(self, process: SideProcess, numbered: Numbered, reply: Reply) -> None:
+        """A reply is in the pipe."""
+        if process is not self._process:
+            return
+        self._crashes = 0
+        job = self._jobs.get(numbered.request.job)
+        if job is not None and numbered.id in self._unanswered:
+            if isinstance(reply, AckReply) and reply.completed is not None:
+                job.again.clear()
+            elif isinstance(reply, Exception) and numbered in job.again:
+                job.again.remove(numbered)  # it does not count, so it must not count the second time either
+        self._settle(numbered.id, reply)
+
+    def _settle(self, number: int, reply: Reply) -> None:
+        self._unanswered.pop(number, None)
+        promise = self._waiting.pop(number, None)
+        if promise is not None:
+            promise.set(reply)
+
+    def _trigger_first(self, job: _Open, trigger: Trigger) -> None:
+        failed = isinstance(job.triggered, Exception)
+        if trigger.batch_id > job.batch_id or (trigger.batch_id == job.batch_id and failed):
+            job.batch_id = trigger.batch_id
+            promise: Promise[Reply] = Promise(self._world.scheduler)
+            job.triggered = promise
+            self._send(trigger, promise)
+        if isinstance(job.triggered, Promise):
+            promise = job.triggered
+            reply = promise.wait(ANSWER_SECONDS)
+            if reply is None:
+                reply = BridgeError("no answer in time")
+            if job.triggered is promise:
+                job.triggered = reply
+            if isinstance(reply, Exception):
+                raise reply
+        elif isinstance(job.triggered, Exception):
+            raise job.triggered
+
+    def _ask(self, request: Locate | Ack) -> Reply:
+        promise: Promise[Reply] = Promise(self._world.scheduler)
+        self._send(request, promise)
+        reply = promise.wait(ANSWER_SECONDS)
+        if reply is None:
+            raise BridgeError("no answer in time")
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def _send(self, request: Request, promise: Promise[Reply] | None = None) -> None:
+        numbered = Numbered(self._next, request)
+        self._next += 1
+        process = self._process or self._started()
+        if promise is not None:
+            self._waiting[numbered.id] = promise
+        self._unanswered[numbered.id] = numbered
+        job = self._jobs.get(request.job)
+        if job is not None:
+            if isinstance(request, Trigger):
+                job.trigger = numbered
+                job.again = []
+            elif isinstance(request, (Ack, TaskFailed, Decline)) and job.trigger is not None:
+                job.again.append(numbered)
+        process.send(numbered)
+
+    def _started(self) -> SideProcess:
+        self._lives += 1
+        self._process = SideProcess(self._world, self, self._lives)
+        return self._process
+
+
+def describe(request: Request) -> str:
+    if isinstance(request, Trigger):
+        return f"trigger {request.job} batch {request.batch_id}"
+    if isinstance(request, Locate):
+        return f"locate {request.job} v{request.version} {tuple(request.subtask)}"
+    if isinstance(request, Ack):
+        task = request.task
+        attempt = f"{task.stage_id}.{task.stage_attempt}/{task.partition}.{task.attempt_number}"
+        files = "".join(f" {path}" for path in request.paths)
+        base = f" base v{request.base.version}" if request.base else ""
+        return f"ack {request.job} v{request.version} {tuple(request.subtask)} by {attempt}{base}{files}"
+    if isinstance(request, TaskFailed):
+        where = f"{request.stage_id}.{request.stage_attempt}/{request.partition}.{request.attempt_number}"
+        return f"task_failed {where} {request.reason}"
+    if isinstance(request, Decline):
+        return f"decline {request.job} v{request.version} {tuple(request.subtask)}"
+    return f"close {request.job} {request.status}"
+
+
+def describe_reply(reply: Reply) -> str:
+    if isinstance(reply, AckReply):
+        completed = f", checkpoint {reply.completed}" if reply.completed else ""
+        return f"{reply.outcome.value}{completed}"
+    if isinstance(reply, LocateReply):
+        return f"checkpoint {reply.checkpoint_id}"
+    if isinstance(reply, Exception):
+        return f"{type(reply).__name__}: {reply}"
+    return "ok"

@@ -1,0 +1,196 @@
+"""Executors, and the state stores in them: what the provider in the JVM does with its versions, without its tables."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from spark_ckpt.coordinator.messages import (
+    Ack,
+    BaseSnapshot,
+    Decline,
+    Locate,
+    LocateReply,
+    Outcome,
+    Segment,
+    SubtaskKey,
+    Task,
+    Trigger,
+)
+from spark_ckpt.segments import SegmentKind, decode_block
+from tests.coordinator.driving import make_segment
+from tests.simulation.model import Changes, Rows, applied
+from tests.simulation.scheduler import Group
+
+if TYPE_CHECKING:
+    from tests.simulation.spark import Driver
+    from tests.simulation.world import World
+
+
+class Denied(Exception):  # noqa: N818
+    """Spark's CommitDeniedException: does not count as a failure of the task."""
+
+
+class TaskError(Exception):
+    """A task attempt fails."""
+
+
+@dataclass(slots=True)
+class Committed:
+    """A version that the coordinator has taken, not yet folded into the table."""
+
+    ckpt_id: str
+    changes: Changes
+
+
+class Store:
+    """A state store of one subtask in one executor."""
+
+    def __init__(self, executor: Executor, key: SubtaskKey) -> None:
+        self._executor, self._key = executor, key
+        self._version = -1
+        self._id: str | None = None
+        self._rows: Rows = {}
+        self._committed: Committed | None = None
+        self._aside: Committed | None = None
+        self._base: BaseSnapshot | None = None
+        self._base_after = 0.0
+
+    def open(self, trigger: Trigger, wanted: str | None) -> Rows:
+        """The rows at the version that a batch starts from; `wanted` is the id that Spark's commit log names."""
+        version = trigger.version - 1
+        driver, world = self._executor.driver, self._executor.world
+        located = driver.bridge.locate(trigger, Locate(trigger.job, self._key, version, wanted), self._held(version))
+        if located is not None and not (version > 0 and located.ckpt_id == self._held(version)):
+            self._load(version, located)
+        if self._version != version:
+            self._take_back()
+            assert self._committed is not None
+            self._rows = applied(self._rows, self._committed.changes)
+            self._version, self._id, self._committed = version, self._committed.ckpt_id, None
+        if self._committed is not None:
+            self._aside, self._committed = self._committed, None
+        world.checks.opened(self._key, version, self._rows)
+        return self._rows
+
+    def commit(self, trigger: Trigger, task: Task, changes: Changes) -> str:
+        """Acknowledges the next version.
+
+        Returns:
+            The id of the state that counts.
+        """
+        world, rng = self._executor.world, self._executor.rng
+        driver = self._executor.driver
+        base = None
+        if self._base is not None and self._aside is None and world.scheduler.now >= self._base_after:
+            base, self._base = self._base, None
+        try:
+            ckpt_id = world.new_id()
+            delta = self._executor.ship(SegmentKind.DELTA, trigger.version, changes)
+            ack = Ack(
+                job=trigger.job,
+                subtask=self._key,
+                batch_id=trigger.batch_id,
+                version=trigger.version,
+                ckpt_id=ckpt_id,
+                task=task,
+                rows=sum(len(entries) for entries in applied(self._rows, changes).values()),
+                delta=delta,
+                base_ckpt_id=self._id,
+                base=base,
+            )
+            world.scheduler.sleep(rng.random() ** 3 * 0.5)
+            reply = driver.bridge.acknowledge(trigger, ack)
+            world.scheduler.sleep(rng.random() ** 3 * 0.5)
+        except BaseException as e:
+            self._take_back()
+            if isinstance(e, TaskError):
+                driver.bridge.tell(Decline(trigger.job, self._key, trigger.batch_id, trigger.version, task, str(e)))
+            raise
+        world.count(f"ack: {reply.outcome.value}")
+        if reply.outcome is Outcome.SUCCESS or reply.ckpt_id == ckpt_id:
+            self._committed, self._aside = Committed(ckpt_id, changes), None
+        else:
+            self._take_back()
+        if reply.base_due and self._base is None and self._version > 0:
+            segment = self._executor.ship(SegmentKind.BASE, self._version, self._rows)
+            assert self._id is not None
+            self._base = BaseSnapshot(segment, self._version, self._id)
+            self._base_after = world.scheduler.now + rng.random() * 5
+        if reply.outcome is Outcome.DENIED:
+            raise Denied
+        if reply.outcome not in (Outcome.SUCCESS, Outcome.DUPLICATE):
+            raise TaskError(f"the checkpoint was given up ({reply.outcome.value})")
+        assert reply.ckpt_id is not None
+        return reply.ckpt_id
+
+    def _held(self, version: int) -> str | None:
+        if version == self._version:
+            return self._id
+        if version == self._version + 1:
+            held = self._committed or self._aside
+            return held.ckpt_id if held else None
+        return None
+
+    def _take_back(self) -> None:
+        if self._committed is None and self._aside is not None:
+            self._committed = self._aside
+        self._aside = None
+
+    def _load(self, version: int, located: LocateReply) -> None:
+        rows: Rows = {}
+        for segment in located.segments:
+            data = bytes(segment.data) if segment.path is None else self._executor.read(segment.path)
+            for offset in segment.offsets.tolist():
+                block = decode_block(data, offset, segment.path or "inline")
+                for section in block.sections:
+                    entries = {key: value for key, value in section.entries if not isinstance(value, tuple)}
+                    rows = applied(rows, {block.key_group: entries})
+        self._rows, self._version, self._id = rows, version, located.ckpt_id
+        self._committed = self._aside = None
+        self.forget_base()
+
+    def forget_base(self) -> None:
+        """A base that nobody has heard of yet is deleted."""
+        base, self._base = self._base, None
+        if base is not None and base.segment.path is not None:
+            self._executor.world.disk.delete(f"ckpt/{base.segment.path}")
+
+
+class Executor:
+    """An executor of one driver."""
+
+    def __init__(self, world: World, driver: Driver, name: str, rng: random.Random) -> None:
+        self.world, self.driver, self.rng = world, driver, rng
+        self.group = Group(name, driver.group)
+        self._stores: dict[tuple[str, SubtaskKey], Store] = {}
+
+    def store(self, run_id: str, key: SubtaskKey) -> Store:
+        return self._stores.setdefault((run_id, key), Store(self, key))
+
+    def close(self) -> None:
+        """Its stores are unloaded."""
+        for store in self._stores.values():
+            store.forget_base()
+
+    def ship(self, kind: SegmentKind, version: int, changes: Changes | Rows) -> Segment:
+        """A segment that travels with the ack, or in a file of its own if it is large."""
+        segment = make_segment(kind, version, changes)
+        if not segment.size or self.rng.random() >= self.world.profile.large:
+            return segment
+        path = f"shared/{kind.name.lower()}-{self.world.new_id()}"
+        self.world.scheduler.sleep(self.rng.random() ** 2 * 0.3)
+        if self.rng.random() < self.world.faults.error:
+            self.world.count("executor write: error")
+            raise TaskError("a state file cannot be written")
+        self.world.disk.write(f"ckpt/{path}", bytes(segment.data))
+        return replace(segment, path=path, data=b"")
+
+    def read(self, path: str) -> bytes:
+        """A state file that `locate` has named: it must be there."""
+        self.world.scheduler.sleep(self.rng.random() ** 2 * 0.3)
+        data = self.world.disk.read(f"ckpt/{path}")
+        if data is None:
+            raise TaskError(f"the state file {path} is missing")
+        return data

@@ -1,0 +1,85 @@
+"""What the query computes: how often each key came, and what the batch answer after each batch therefore is."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from spark_ckpt.coordinator.messages import Operator, SubtaskKey
+from spark_ckpt.keygroups import factors, owned_ranges
+
+Rows: TypeAlias = dict[int, dict[bytes, bytes]]
+"""Rows of a store in a subtask, by key group; a key group without rows is left out."""
+
+Changes: TypeAlias = dict[int, dict[bytes, bytes | None]]
+
+REMOVED_AT = 5
+"""A key whose count comes to this is removed: a state forgets, too."""
+
+
+@dataclass
+class Query:
+    """A query with its input. Counts show a batch that is lost, and one that is used twice.
+
+    Args:
+        seed: of the input.
+        operators: stateful operators; those of one inner list run in one stage.
+        max_parallelism: number of key groups.
+    """
+
+    seed: int
+    stages: tuple[tuple[Operator, ...], ...]
+    max_parallelism: int
+    _answers: dict[tuple[int, SubtaskKey], Rows] = field(default_factory=dict)
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        return tuple(operator for stage in self.stages for operator in stage)
+
+    def subtasks(self) -> list[SubtaskKey]:
+        return [
+            SubtaskKey(operator.operator_id, store, partition)
+            for operator in self.operators
+            for store in operator.stores
+            for partition in range(operator.parallelism)
+        ]
+
+    def changes(self, version: int, key: SubtaskKey, before: Rows) -> Changes:
+        """What the batch that leads to a version makes of the rows of a subtask."""
+        rng = random.Random(f"{self.seed}/{version}/{key.operator_id}/{key.store}/{key.partition}")
+        groups = self._groups(key)
+        changes: Changes = {}
+        for _ in range(rng.choice((0, 1, 1, 2, 3))):
+            group, row = rng.choice(groups), b"k%d" % rng.randrange(2)
+            count = int(before.get(group, {}).get(row, b"0")) + 1
+            changes.setdefault(group, {})[row] = None if count == REMOVED_AT else b"%d" % count
+        return changes
+
+    def answer(self, version: int, key: SubtaskKey) -> Rows:
+        """The rows of a subtask at a version, as a batch job would have them."""
+        if version == 0:
+            return {}
+        known = self._answers.get((version, key))
+        if known is None:
+            before = self.answer(version - 1, key)
+            known = self._answers[version, key] = applied(before, self.changes(version, key, before))
+        return known
+
+    def _groups(self, key: SubtaskKey) -> list[int]:
+        parallelism = next(o.parallelism for o in self.operators if o.operator_id == key.operator_id)
+        chain = tuple(factors(max(o.parallelism for o in self.operators), self.max_parallelism))
+        return [group for r in owned_ranges(key.partition, parallelism, chain) for group in r]
+
+
+def applied(rows: Rows, changes: Changes) -> Rows:
+    """The rows after some changes."""
+    after = {group: dict(entries) for group, entries in rows.items()}
+    for group, entries in changes.items():
+        there = after.setdefault(group, {})
+        for row, value in entries.items():
+            if value is None:
+                there.pop(row, None)
+            else:
+                there[row] = value
+    return {group: entries for group, entries in after.items() if entries}
