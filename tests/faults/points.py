@@ -73,7 +73,7 @@ class Point:
 
 
 RECORD = r"^ckpt/completed/[0-9]{20}\.json$"
-METADATA = r"^ckpt/chk-[0-9]+/_metadata$"
+METADATA = r"^ckpt/chk-[0-9-]+/_metadata$"
 
 PARTITIONS = 4
 ACKS = 2 * PARTITIONS

@@ -40,7 +40,8 @@ def completed_checkpoints(location: Path) -> list[int]:
 
 def metadata_files(location: Path) -> list[Path]:
     """`_metadata` of every retained checkpoint, by id."""
-    return [location / "ckpt" / f"chk-{number}" / "_metadata" for number in completed_checkpoints(location)]
+    records = [record for record in log_records(location) if record["kind"] == "checkpoint"]
+    return [location / "ckpt" / record["metadata"]["path"] for record in records]
 
 
 class CheckpointJudge:
