@@ -55,16 +55,26 @@ class SideProcess:
         return [message.id for message in messages]
 
     def receive(self) -> Message:
+        """The next reply."""
+        while not self._replies:
+            self._read()
+        return self._replies.pop(0)
+
+    def receive_notification(self) -> None:
+        """Waits until one more notification is among those in `notified`."""
+        count = len(self.notified)
+        while len(self.notified) == count:
+            self._read()
+
+    def _read(self) -> None:
         if self._reader is None:
             self._reader = pa.ipc.open_stream(self._process.stdout)
-        while not self._replies:
-            for message in from_batch(self._reader.read_next_batch()):
-                if message.kind == "notify":
-                    assert message.id == UNASKED
-                    self.notified.append(json.loads(message.header))
-                else:
-                    self._replies.append(message)
-        return self._replies.pop(0)
+        for message in from_batch(self._reader.read_next_batch()):
+            if message.kind == "notify":
+                assert message.id == UNASKED
+                self.notified.append(json.loads(message.header))
+            else:
+                self._replies.append(message)
 
     def ask(
         self, kind: str, header: Mapping[str, Any], index: bytes = b"", payload: bytes = b""

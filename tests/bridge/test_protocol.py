@@ -15,8 +15,11 @@ from spark_ckpt.coordinator.messages import (
     Ack,
     AckReply,
     BaseSnapshot,
+    Decline,
+    Event,
     LocatedSegment,
     LocateReply,
+    Notification,
     Outcome,
     Segment,
     SubtaskKey,
@@ -179,3 +182,28 @@ def test_the_reply_to_locate_has_ascending_offsets_and_the_inline_bytes() -> Non
     ]
     assert np.frombuffer(message.index, "<i8").tolist() == [20, 90, 500, 0, 40]
     assert message.payload == b"x" * 60
+
+
+def test_a_decline_is_read_as_it_was_written() -> None:
+    original = Decline("job", SubtaskKey(1, "left", 2), 4, 5, Task(1, 0, 2, 3, 17, "1"), "no space left")
+    assert protocol.parse_decline(wire.decline(original)[1]) == original
+
+
+@pytest.mark.parametrize(
+    "notified",
+    [
+        Notification("job", Event.COMPLETE, 5, 9),
+        Notification("job", Event.ABORTED, 5, reason='expired: "left"'),
+        Notification("job", Event.SUBSUMED, 3, 7),
+    ],
+)
+def test_a_notification(notified: Notification) -> None:
+    message = protocol.notification(notified)
+    assert (message.id, message.kind, message.index, message.payload) == (-1, "notify", b"", b"")
+    assert json.loads(message.header) == {
+        "job": "job",
+        "event": notified.event.value,
+        "version": notified.version,
+        "checkpoint_id": notified.checkpoint_id,
+        "reason": notified.reason,
+    }

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import spark_ckpt
-from spark_ckpt.coordinator.messages import Ack
+from spark_ckpt.coordinator.messages import Ack, Decline
 from spark_ckpt.keygroups import factors
 from spark_ckpt.segments import decode_block
 from tests.bridge import wire
@@ -269,3 +269,60 @@ def test_what_was_asked_before_the_end_is_done(driver: RemoteDriver, location: P
         process.send(wire.trigger(driver.make_trigger(1)), *(wire.ack(ack) for ack in driver.acks(1)))
         assert process.end_input() == 0
     assert completed_versions(location) == [1]
+
+
+def test_executors_are_told_what_became_of_checkpoints(process: SideProcess, driver: RemoteDriver) -> None:
+    process.ask(*wire.START)
+    for version in (1, 2, 3):
+        run_batch(process, driver, version)
+    process.ask(*wire.trigger(driver.make_trigger(4)))
+    (first, *_) = driver.acks(4)
+    process.ask(*wire.ack(first))
+    process.ask("close", {"job": driver.run_id, "status": "cancelled"})
+    assert [(told["event"], told["version"]) for told in process.notified] == [
+        ("complete", 1),
+        ("complete", 2),
+        ("complete", 3),
+        ("subsumed", 1),
+        ("aborted", 4),
+    ]
+    assert {told["job"] for told in process.notified} == {driver.run_id}
+    assert "3 of 4 subtasks" in process.notified[-1]["reason"]
+
+
+def test_a_declined_attempt_makes_room_for_another(process: SideProcess, driver: RemoteDriver) -> None:
+    process.ask(*wire.START)
+    process.ask(*wire.trigger(driver.make_trigger(1)))
+    (first, *others) = driver.acks(1)
+    assert process.ask(*wire.ack(first))[0]["outcome"] == "success"
+    declined = Decline(driver.run_id, first.subtask, 0, 1, first.task, "no space left")
+    assert process.ask(*wire.decline(declined))[0] == {}
+    header, _ = process.ask(*wire.ack(first))
+    assert header["outcome"] == "denied"
+    assert "known to have failed" in header["reason"]
+    for ack in [driver.make_ack(first.subtask, 1, attempt=1), *others]:
+        header, _ = process.ask(*wire.ack(ack))
+    assert header["completed_version"] == 1
+
+
+def test_a_job_that_is_open_when_the_input_ends_is_suspended(driver: RemoteDriver, location: Path) -> None:
+    driver.settings = {"cleanup": "deleteOnEnd"}
+    with SideProcess() as process:
+        process.ask(*wire.START)
+        run_batch(process, driver, 1)
+        process.ask(*wire.trigger(driver.make_trigger(2)))
+        assert process.end_input() == 0
+        assert any("coordinator shutdown: the query is suspended, and 4 of 4" in line for line in process.log)
+    assert completed_versions(location) == [1]
+
+
+def test_a_checkpoint_expires_while_no_message_comes(driver: RemoteDriver) -> None:
+    driver.settings = {"timeout": "0.01"}
+    with SideProcess() as process:
+        process.ask(*wire.START)
+        process.ask(*wire.trigger(driver.make_trigger(1)))
+        while not process.notified:
+            process.receive_notification()
+        assert process.notified[0]["event"] == "aborted"
+        assert process.notified[0]["reason"].startswith("expired: 4 of 4 subtasks")
+        assert process.ask(*wire.ack(driver.acks(1)[0]))[0]["outcome"] == "discarded"

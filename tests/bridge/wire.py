@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_ckpt.coordinator.messages import Ack, Segment, SubtaskKey, Trigger
+from spark_ckpt.coordinator.messages import Ack, Decline, Segment, SubtaskKey, Task, Trigger
 
 Request = tuple[str, dict[str, Any], bytes, bytes]
 
@@ -47,14 +47,7 @@ def ack(message: Ack) -> Request:
         "version": message.version,
         "ckpt_id": message.ckpt_id,
         "base_ckpt_id": message.base_ckpt_id,
-        "task": {
-            "stage_id": message.task.stage_id,
-            "stage_attempt": message.task.stage_attempt,
-            "partition": message.task.partition,
-            "attempt_number": message.task.attempt_number,
-            "task_attempt_id": 17,
-            "executor": "1",
-        },
+        "task": _task(message.task),
         "rows": message.rows,
         "rows_updated": 1,
         "rows_removed": 0,
@@ -70,8 +63,31 @@ def ack(message: Ack) -> Request:
     return "ack", header, index, b"".join(bytes(s.data) for s in segments)
 
 
+def decline(message: Decline) -> Request:
+    header = {
+        "job": message.job,
+        "batch_id": message.batch_id,
+        **message.subtask._asdict(),
+        "version": message.version,
+        "task": _task(message.task),
+        "reason": message.reason,
+    }
+    return "decline", header, b"", b""
+
+
 def locate(job: str, subtask: SubtaskKey, version: int, ckpt_id: str | None = None) -> Request:
     return "locate", {"job": job, **subtask._asdict(), "version": version, "ckpt_id": ckpt_id}, b"", b""
+
+
+def _task(task: Task) -> dict[str, Any]:
+    return {
+        "stage_id": task.stage_id,
+        "stage_attempt": task.stage_attempt,
+        "partition": task.partition,
+        "attempt_number": task.attempt_number,
+        "task_attempt_id": 17,
+        "executor": "1",
+    }
 
 
 def _describe(segment: Segment) -> dict[str, Any]:
