@@ -58,7 +58,7 @@ def kill_coordinator() -> None:
 
 def run_cell(spark: SparkSession, folder: CellFolder) -> None:
     """All runs of a cell that are not over. A query that fails again and again is left as it is, to be judged."""
-    for key, value in folder.cell.point.conf().items():
+    for key, value in folder.cell.conf().items():
         spark.conf.set(key, value)
     for number in folder.stages():
         if number == FAULTY_RUN:

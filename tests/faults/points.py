@@ -55,7 +55,7 @@ class Point:
         skip: how many such moments of the run come before the one that is struck.
         after: an operation and a pattern, for a point that is only reached when the answer to that operation gets lost:
             `skip` counts those operations, and the first `what` after the lost answer is struck.
-        settings: of the query, without the prefix of all our settings.
+        settings: of the query under test, without the prefix of all our settings.
     """
 
     name: str
@@ -67,10 +67,6 @@ class Point:
     after: tuple[str, str] | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
 
-    def conf(self) -> dict[str, str]:
-        """The settings of the query under test."""
-        return {CKPT_PREFIX + key: value for key, value in self.settings.items()}
-
 
 RECORD = r"^ckpt/completed/[0-9]{20}\.json$"
 METADATA = r"^ckpt/chk-[0-9-]+/_metadata$"
@@ -79,12 +75,17 @@ PARTITIONS = 4
 ACKS = 2 * PARTITIONS
 """Acks of one batch: of both operators, each in every partition."""
 
+REPEATED = ("ack", "locate")
+"""Messages that the next attempt of a task sends again, so that a late one can be overtaken."""
+
+PATIENCE_SECONDS = 5
+"""How long a task waits for an answer that is to be overtaken."""
+
 _STRICT = {"tolerableFailures": "0"}
 _FILES = {"inlineThreshold": "0"}
 _BASES = _FILES | {"chain.maxDeltas": "2"}
 _EXECUTORS_WRITE = _FILES | {"ackThreshold": "0"}
 _FEW = _FILES | {"retained": "2"}
-_IMPATIENT = {"bridge.timeout": "5"}
 
 
 def _storage(error: str, late: str) -> dict[Kind, str]:
@@ -125,14 +126,14 @@ POINTS = (
     # A batch begins.
     Point("trigger: on its way", Place.REQUEST, "trigger", _MESSAGE | {Kind.LATE: WENT_ON}, skip=1),
     Point("trigger: its answer", Place.REPLY, "trigger", _MESSAGE | {Kind.LATE: WENT_ON}, skip=1),
-    Point("locate: on its way", Place.REQUEST, "locate", _MESSAGE, skip=2, settings=_IMPATIENT),
-    Point("locate: its answer", Place.REPLY, "locate", _MESSAGE, skip=2, settings=_IMPATIENT),
+    Point("locate: on its way", Place.REQUEST, "locate", _MESSAGE, skip=2),
+    Point("locate: its answer", Place.REPLY, "locate", _MESSAGE, skip=2),
     # Acks come in.
-    Point("first ack: on its way", Place.REQUEST, "ack", _MESSAGE, skip=ACKS, settings=_IMPATIENT),
-    Point("first ack: its answer", Place.REPLY, "ack", _MESSAGE, skip=ACKS, settings=_IMPATIENT),
-    Point("half of an operator's acks", Place.REQUEST, "ack", _MESSAGE, skip=ACKS + 2, settings=_IMPATIENT),
-    Point("between two operators", Place.REQUEST, "ack", _MESSAGE, skip=ACKS + PARTITIONS, settings=_IMPATIENT),
-    Point("last ack: on its way", Place.REQUEST, "ack", _MESSAGE, skip=2 * ACKS - 1, settings=_IMPATIENT),
+    Point("first ack: on its way", Place.REQUEST, "ack", _MESSAGE, skip=ACKS),
+    Point("first ack: its answer", Place.REPLY, "ack", _MESSAGE, skip=ACKS),
+    Point("half of an operator's acks", Place.REQUEST, "ack", _MESSAGE, skip=ACKS + 2),
+    Point("between two operators", Place.REQUEST, "ack", _MESSAGE, skip=ACKS + PARTITIONS),
+    Point("last ack: on its way", Place.REQUEST, "ack", _MESSAGE, skip=2 * ACKS - 1),
     Point(
         "executor: write a state file",
         Place.SHARED,
@@ -147,7 +148,7 @@ POINTS = (
         "ack",
         _MESSAGE,
         skip=ACKS + 1,
-        settings=_EXECUTORS_WRITE | _IMPATIENT,
+        settings=_EXECUTORS_WRITE,
     ),
     # The checkpoint is made.
     Point(
@@ -212,7 +213,7 @@ POINTS = (
         "notify",
         {Kind.DROPPED: WENT_ON, Kind.LATE: WENT_ON, Kind.KILL: WENT_ON, Kind.KILL_DRIVER: RESTARTED},
     ),
-    Point("last ack: its answer", Place.REPLY, "ack", _MESSAGE, skip=2 * ACKS - 1, settings=_IMPATIENT),
+    Point("last ack: its answer", Place.REPLY, "ack", _MESSAGE, skip=2 * ACKS - 1),
     Point(
         "checkpoint complete, commit of Spark to come",
         Place.SINK,
@@ -266,6 +267,13 @@ class Cell:
     def name(self) -> str:
         """For a person."""
         return f"{self.point.name}: {self.kind.value}"
+
+    def conf(self) -> dict[str, str]:
+        """The settings of the query under test. Its tasks lose patience only where the next attempt is needed."""
+        settings = dict(self.point.settings)
+        if self.kind is Kind.LATE and self.point.what in REPEATED:
+            settings["bridge.timeout"] = str(PATIENCE_SECONDS)
+        return {CKPT_PREFIX + key: value for key, value in settings.items()}
 
     @property
     def expected(self) -> str:

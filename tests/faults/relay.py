@@ -12,10 +12,7 @@ from typing import Any, NamedTuple
 from spark_ckpt.bridge.protocol import Message, error
 from spark_ckpt.coordinator.layout import CKPT, SHARED
 from tests.faults.injection import SLOW_SECONDS, Injector
-from tests.faults.points import Kind, Place
-
-_REPEATED = ("ack", "locate")
-"""Messages that the next attempt of a task sends again, so that a late one can be overtaken."""
+from tests.faults.points import REPEATED, Kind, Place
 
 _GIVEN_UP = ("task_failed", "decline")
 
@@ -91,7 +88,7 @@ class Relay:
         return Passed([], self._pass(Place.REPLY, kind, message, asked))
 
     def _pass(self, place: Place, kind: Kind | None, message: Message, asked: _Asked) -> list[Message]:
-        if kind is Kind.LATE and asked.kind in _REPEATED:
+        if kind is Kind.LATE and asked.kind in REPEATED:
             self._held[place] = _Held(message, asked)
             return []
         if kind is Kind.LATE:
