@@ -62,7 +62,8 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
     ) -> None:
         super().__init__(owner, clock)
         self._session = session
-        self._node = path
+        self.path = path
+        """The location's node."""
         self._mirror = mirror
         self._ids = ZooKeeperCheckpointIDCounter(session, f"{path}/counter")
         self._counter = self._ids
@@ -138,7 +139,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         def build(transaction: Any) -> None:  # noqa: ANN401
             transaction.check(self._owner_node(self._generation), 0)
             self._ids.take(transaction)
-            transaction.create(f"{self._node}/{_record_node(record.id)}", encode_record(record))
+            transaction.create(f"{self.path}/{_record_node(record.id)}", encode_record(record))
 
         self._in_doubt = record
         try:
@@ -155,16 +156,16 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
 
     def _try_claim(self, claim: ClaimRecord) -> bool:
         earlier = self._old_claims()
-        owners = [name for name in self._session.children(self._node) if name.startswith("owner-")]
+        owners = [name for name in self._session.children(self.path) if name.startswith("owner-")]
 
         def build(transaction: Any) -> None:  # noqa: ANN401
             self._ids.take(transaction)
-            transaction.create(f"{self._node}/{_record_node(claim.id)}", encode_record(claim))
+            transaction.create(f"{self.path}/{_record_node(claim.id)}", encode_record(claim))
             transaction.create(self._owner_node(claim.generation), encode_record(claim), ephemeral=True)
             for before in earlier:
-                transaction.delete(f"{self._node}/{_record_node(before.id)}")
+                transaction.delete(f"{self.path}/{_record_node(before.id)}")
             for name in owners:
-                transaction.delete(f"{self._node}/{name}")
+                transaction.delete(f"{self.path}/{name}")
 
         def is_done() -> bool:
             found = self._session.get(self._owner_node(claim.generation))
@@ -173,7 +174,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         return self._settled(build, is_done, again=False)
 
     def _drop(self, record: Record) -> None:
-        name = f"{self._node}/{_record_node(record.id)}"
+        name = f"{self.path}/{_record_node(record.id)}"
 
         def build(transaction: Any) -> None:  # noqa: ANN401
             transaction.check(self._owner_node(self._generation), 0)
@@ -187,17 +188,17 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         """Makes the location's node, with the records of the files that are there already."""
 
         def build(transaction: Any) -> None:  # noqa: ANN401
-            transaction.create(self._node, self._mirror.location.encode())
+            transaction.create(self.path, self._mirror.location.encode())
             self._ids.create(transaction)
-            transaction.create(f"{self._node}/records")
+            transaction.create(f"{self.path}/records")
             for record in self._records.values():
-                transaction.create(f"{self._node}/{_record_node(record.id)}", encode_record(record))
+                transaction.create(f"{self.path}/{_record_node(record.id)}", encode_record(record))
 
-        if self._session.exists(self._node):
+        if self._session.exists(self.path):
             return
-        self._session.ensure(self._node.rpartition("/")[0])
+        self._session.ensure(self.path.rpartition("/")[0])
         # If it is refused, then another driver has just made it.
-        self._settled(build, lambda: self._session.exists(self._node), again=False)
+        self._settled(build, lambda: self._session.exists(self.path), again=False)
 
     def _settled(self, build: Callable[[Any], None], is_done: Callable[[], bool], again: bool) -> bool:
         """Carries out a transaction, and finds out whether it was if no answer comes.
@@ -242,7 +243,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def _check_location(self) -> None:
-        found = self._session.get(self._node)
+        found = self._session.get(self.path)
         location = found[0].decode(errors="replace") if found is not None else ""
         if location != self._mirror.location:
             raise LocationMovedError(self._where(""), location, self._mirror.location)
@@ -263,18 +264,18 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         return [record for record in records if isinstance(record, ClaimRecord)]
 
     def _list_ids(self) -> list[int]:
-        return sorted(int(name) for name in self._session.children(f"{self._node}/records"))
+        return sorted(int(name) for name in self._session.children(f"{self.path}/records"))
 
     def _read_record(self, record_id: int) -> Record | None:
         name = _record_node(record_id)
-        found = self._session.get(f"{self._node}/{name}")
+        found = self._session.get(f"{self.path}/{name}")
         return decode_record(found[0], self._where(name), record_id) if found is not None else None
 
     def _owner_node(self, generation: int) -> str:
-        return f"{self._node}/owner-{generation}"
+        return f"{self.path}/owner-{generation}"
 
     def _where(self, name: str) -> str:
-        return f"{self._session.address}{self._node}/{name}".rstrip("/")
+        return f"{self._session.address}{self.path}/{name}".rstrip("/")
 
 
 def _record_node(record_id: int) -> str:
