@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
 
 from rich.console import Console
 from rich.markdown import Markdown
+from rich.markup import escape
 
 from tests.faults.points import Kind, cells
 from tests.faults.table import FaultTable, markdown
@@ -20,6 +22,7 @@ from tests.support.provider import REPOSITORY
 def main() -> int:
     """Strike a running query at every point with every kind of fault, and say what came of it."""
     arguments = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no driver behind
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
     chosen = [cell for cell in cells() if arguments.only in cell.name]
     # A driver that dies takes its Spark with it: the cells that need only one come first.
@@ -31,7 +34,8 @@ def main() -> int:
     results = []
     for result in FaultTable(arguments.work.resolve(), chosen, arguments.seed).results():
         results.append(result)
-        mark = "[green]as expected[/]" if result.is_good else f"[red]{result.wrong or 'not ' + result.cell.expected}[/]"
+        wrong = escape(result.wrong or f"not {result.cell.expected}")
+        mark = "[green]as expected[/]" if result.is_good else f"[red]{wrong}[/]"
         console.print(f"{len(results):>3}  {result.cell.name:<70} {result.outcome}: {mark}")
     table = markdown(results)
     (arguments.work / "faults.md").write_text(table, encoding="utf-8")

@@ -142,5 +142,5 @@ def _text(result: Result | None) -> str:
     if result is None:
         return ""
     if result.wrong is not None:
-        return f"**WRONG**: {result.wrong}"
+        return f"**WRONG**: {result.wrong.splitlines()[0]}"
     return result.outcome if result.is_good else f"**{result.outcome}**, not: {result.cell.expected}"
