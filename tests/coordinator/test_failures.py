@@ -430,7 +430,7 @@ def test_a_deletion_that_is_carried_out_late_does_not_reach_the_metadata_of_the_
 ) -> None:
     deletions: list[str] = []
     job = driver.trigger(3)
-    job._open.cleaner._delete = deletions.append  # type: ignore[method-assign]
+    job._open.cleaner._delete = deletions.append  # type: ignore[method-assign, assignment]
     acks = acks_of(driver, 3)
     up_to_the_last(driver, job, acks)
     storage.fail(*STEPS["record"])
