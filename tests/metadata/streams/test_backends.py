@@ -84,6 +84,13 @@ def test_keys_and_namespaces_of_any_length(layout: Layout, suffix: str) -> None:
     assert len(found["value"]) == len(found["map"]) == len(entries)
 
 
+def test_keys_beyond_32_bits_lie_in_the_key_groups_of_their_hashes() -> None:
+    # Reading compares each key with the key group where Flink has put it.
+    _, found = read_keyed(backend("long-keys-heap"))
+    keys = {-(2**63), -(2**40) - 5, -1, 2**32, 123_456_789_012, 2**63 - 1}
+    assert by_key(found["key"]) == {key: key for key in keys}
+
+
 @COMPRESSED
 def test_operator_state(suffix: str) -> None:
     ((_, _, subtask),) = backend(f"operator{suffix}").subtasks()

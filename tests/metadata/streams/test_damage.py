@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -219,6 +220,23 @@ def test_bytes_between_key_groups() -> None:
     moved = replace(handle, group_range_offsets=m.KeyGroupRangeOffsets.of(0, offsets))
     with pytest.raises(StateStreamFormatError, match="bytes follow the last state"):
         read_heap(moved, content[:at] + b"\0" + content[at:])
+
+
+def test_bytes_between_key_groups_of_a_full_snapshot() -> None:
+    vector = backend("types-full")
+    ((operator, handle),) = vector.key_groups()
+    with vector.files.open(handle.delegate_state_handle) as stream:
+        content = stream.input().raw(stream.size, "all")
+    offsets = handle.group_range_offsets.offsets.copy()
+    at = int(np.unique(offsets)[3])
+    offsets[offsets >= at] += 1
+    moved = m.KeyGroupsSavepointStateHandle(
+        m.KeyGroupRangeOffsets.of(0, offsets), inline(content[:at] + b"\0" + content[at:])
+    )
+    with vector.files.open(moved.delegate_state_handle) as stream:
+        state = KeyedState(moved, stream, operator.max_parallelism)
+        with pytest.raises(StateStreamFormatError, match="bytes follow the end of the key group"):
+            list(entries_of(state))
 
 
 def test_a_part_of_the_key_groups_of_a_stream() -> None:

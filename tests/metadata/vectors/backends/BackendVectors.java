@@ -117,6 +117,14 @@ public final class BackendVectors {
             write(target.resolve("one-key-group-heap"), 1, snapshot(backend));
             write(target.resolve("one-key-group-full"), 1, savepoint(backend));
         }
+        try (HeapKeyedStateBackend<Long> backend = backend(LongSerializer.INSTANCE, 128, false)) {
+            long[] keys = {Long.MIN_VALUE, -(1L << 40) - 5, -1, 1L << 32, 123_456_789_012L, Long.MAX_VALUE};
+            for (long key : keys) {
+                backend.setCurrentKey(key);
+                state(backend, VoidNamespace.INSTANCE, none, value("key", LongSerializer.INSTANCE)).update(key);
+            }
+            write(target.resolve("long-keys-heap"), 128, snapshot(backend));
+        }
         try (HeapKeyedStateBackend<Long> backend = backend(LongSerializer.INSTANCE, 8, false)) {
             backend.setCurrentKey(7L);
             state(backend, VoidNamespace.INSTANCE, none, value("known", LongSerializer.INSTANCE)).update(49L);
