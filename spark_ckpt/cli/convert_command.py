@@ -26,8 +26,9 @@ def convert_checkpoint(
     SOURCE is what `inspect` takes. TARGET is the directory of the new _metadata, or a new file whose name begins with
     _metadata; a path or URL. Nothing is overwritten.
 
-    Flink 1.3 to 1.10 read version 2, and 1.11 and later versions 2 and 3. A checkpoint with state that version 2 has no
-    place for is refused. The state files stay where they are.
+    Flink 1.3 to 1.10 read version 2, and 1.11 and later versions 2 and 3. Newer kinds of state handles stay as they are
+    and need a newer release, which is shown. A checkpoint with state that version 2 has no place for is refused. The
+    state files stay where they are.
 
     \b
     Examples:

@@ -6,7 +6,7 @@ import click
 
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.location import find_checkpoint
-from spark_ckpt.cli.options import Session, json_option, pass_session
+from spark_ckpt.cli.options import Session, id_option, json_option, pass_session
 from spark_ckpt.cli.stream_options import stream_options
 from spark_ckpt.cli.stream_reader import StreamRequest, read_streams
 from spark_ckpt.cli.stream_report import UnreadStreamsError
@@ -14,7 +14,7 @@ from spark_ckpt.cli.stream_report import UnreadStreamsError
 
 @click.command("inspect")
 @click.argument("location")
-@click.option("--id", "checkpoint_id", type=click.IntRange(min=0), help="Which checkpoint; the newest unless given.")
+@id_option
 @stream_options
 @json_option
 @pass_session
