@@ -39,6 +39,8 @@ def read_changes(stream: StateStream, offset: int) -> Iterator[StateChange]:
     compressed = first.u8("compressed")
     if compressed > 1:
         first.fail("compressed", f"{compressed} is neither 0 nor 1", at)
+    if offset < 0:
+        first.fail("offset", f"the changes begin at {offset}", at)
     if compressed:
         data: StreamInput = SnappyInput(first)
         data.skip(offset, "offset")

@@ -88,7 +88,7 @@ class _EntryReader:
         end = data.count("key", 1) + data.position
         more = self._key_group_prefix()
         if state is None or self._checker is None:
-            parts = {Part.COMPOSITE_KEY: Datum(data.raw(end - data.position, "key"), known=False)}
+            parts = {Part.COMPOSITE_KEY: Datum(self._rest("key", end), known=False)}
         elif state.kind is BackendStateType.PRIORITY_QUEUE:
             parts = read_element(data, state.value_serializer, self._checker)
         else:
@@ -96,7 +96,7 @@ class _EntryReader:
         self._check_end("key", end)
         end = data.count("value", 1) + data.position
         if state is None:
-            parts[Part.VALUE] = Datum(data.raw(end - data.position, "value"), known=False)
+            parts[Part.VALUE] = Datum(self._rest("value", end), known=False)
         elif state.kind is BackendStateType.KEY_VALUE:
             at = data.position
             value = self._value(state, end)
@@ -107,6 +107,9 @@ class _EntryReader:
     def _check_end(self, field: str, end: int) -> None:
         if self._data.position != end:
             self._data.fail(field, f"its length says that it ends at byte {end}")
+
+    def _rest(self, field: str, end: int) -> bytes:
+        return self._data.raw(max(0, end - self._data.position), field)
 
     def _key_group_prefix(self) -> bool:
         at = self._data.position
@@ -146,7 +149,7 @@ class _EntryReader:
             value = read_map_value(self._data, serializer, "value")
             if value is None:
                 # RocksDB writes nothing more; the heap backend has its serializer write the null as well.
-                self._data.raw(end - self._data.position, "value")
+                self._rest("value", end)
             return value
         if state.keyed_state_type != "LIST":
             return state.value_serializer.read(self._data, "value")

@@ -39,7 +39,7 @@ class SnappyInput(StreamInput):
     def _failure(self, offset: int, field: str, reason: str) -> SparkCkptError:
         # The offset is that of the chunk last read, which is the nearest thing the file has.
         return StateStreamFormatError(
-            self._path, self._compressed.mark(), field, f"{reason}, at byte {offset} of what is compressed"
+            self._path, self._compressed.position, field, f"{reason}, at byte {offset} of what is compressed"
         )
 
 

@@ -25,8 +25,8 @@ from spark_ckpt.metadata.streams import (
     read_buffers,
     read_changes,
 )
-from tests.metadata.streams.corpus import JOBS, backend, entries_of, inline
-from tests.metadata.streams.test_serializers import LONG, VOID, simple, utf
+from tests.metadata.streams.corpus import JOBS, backend, entries_of, inline, open_stream
+from tests.metadata.streams.test_serializers import LONG, MAP, VOID, composite, simple, utf
 
 
 @dataclass(frozen=True)
@@ -168,12 +168,12 @@ def heap_stream(entries: dict[int, list[tuple[int, int]]], count: int = 1) -> tu
     return content, m.KeyGroupsStateHandle(m.KeyGroupRangeOffsets.of(0, offsets), inline(content))
 
 
-def state_meta(name: str) -> bytes:
-    def serializer(key: str, snapshot: str) -> bytes:
-        return utf(key) + struct.pack(">i", 2) + simple(snapshot)
+def state_meta(name: str, kind: str = "VALUE", snapshot: bytes = simple(LONG)) -> bytes:
+    def serializer(key: str, snapshot: bytes) -> bytes:
+        return utf(key) + struct.pack(">i", 2) + snapshot
 
-    serializers = serializer("NAMESPACE_SERIALIZER", VOID) + serializer("VALUE_SERIALIZER", LONG)
-    options = utf("KEYED_STATE_TYPE") + utf("VALUE")
+    serializers = serializer("NAMESPACE_SERIALIZER", simple(VOID)) + serializer("VALUE_SERIALIZER", snapshot)
+    options = utf("KEYED_STATE_TYPE") + utf(kind)
     return utf(name) + struct.pack(">ii", 0, 1) + options + struct.pack(">i", 2) + serializers
 
 
@@ -262,6 +262,52 @@ def test_key_groups_beyond_the_max_parallelism() -> None:
         pytest.raises(StateStreamFormatError, match=r"key groups \[0, 7\] of an operator with 7"),
     ):
         KeyedState(handle, stream, 7)
+
+
+@pytest.mark.parametrize("name", ["changelog", "changelog-compressed"])
+@pytest.mark.parametrize("offset", [-1, -(2**63), 2**40])
+def test_changes_outside_of_the_stream(name: str, offset: int) -> None:
+    content = (backend(name).directory / "changes").read_bytes()
+    with open_stream(content) as stream, pytest.raises(StateStreamFormatError):
+        list(read_changes(stream, offset))
+
+
+def full_stream(key: bytes, value: bytes, *, is_map: bool = False) -> tuple[bytes, m.KeyGroupsSavepointStateHandle]:
+    """A full snapshot of one entry in key group 1, of a state that is known if it is a map."""
+    header = struct.pack(">i?i", 6, False, 2) + simple(LONG) + struct.pack(">h", 1)
+    if is_map:
+        header += state_meta("map", "MAP", composite(MAP, simple(LONG), simple(LONG)))
+    else:
+        header += state_meta("unknown", "VALUE", simple("com.example.Snapshot"))
+    entry = struct.pack(">hi", 0, len(key)) + key + struct.pack(">i", len(value)) + value + b"\xff\xff"
+    offsets = m.KeyGroupRangeOffsets.of(1, [len(header)])
+    return header + entry, m.KeyGroupsSavepointStateHandle(offsets, inline(header + entry))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "is_map", "reason"),
+    [
+        (b"\x81" + bytes(16), b"\0" + bytes(8), False, None),
+        (b"", b"\x81\0\0", False, "key group 0 in key group 1"),
+        (b"\x81" + struct.pack(">qxq", 7, 1), b"\0" + bytes(8), True, None),
+        (b"\x81" + struct.pack(">qxq", 7, 1), b"\1", True, None),
+        (b"\x81" + struct.pack(">qxq", 7, 1), b"\1and more", True, None),
+        (b"\x81" + struct.pack(">qxq", 7, 1), b"", True, "its length says"),
+        (b"\x81" + struct.pack(">qxq", 7, 1) + b"\0", b"\1", True, "its length says"),
+        (b"\x82" + struct.pack(">qxq", 7, 1), b"\1", True, "key group 2 in key group 1"),
+    ],
+    ids=["unknown", "no key", "map", "null", "null and more", "no value", "long key", "key group"],
+)
+def test_entries_are_as_long_as_they_say(key: bytes, value: bytes, is_map: bool, reason: str | None) -> None:
+    _, handle = full_stream(key, value, is_map=is_map)
+    with StateFiles("/checkpoint/_metadata").open(handle.delegate_state_handle) as stream:
+        state = KeyedState(handle, stream, KEY_GROUPS)
+        if reason is None:
+            ((group, entry),) = entries_of(state)
+            assert (group, entry.size) == (1, len(key) - 1 + len(value))
+        else:
+            with pytest.raises(StateStreamFormatError, match=reason):
+                list(entries_of(state))
 
 
 @pytest.mark.parametrize("version", [5, 7, 0])
