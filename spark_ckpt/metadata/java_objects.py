@@ -71,6 +71,7 @@ _SERIALIZABLE = 0x02
 _ENUM = 0x10
 _END_BLOCK_DATA = 0x78
 _ENUM_CLASS = "java.lang.Enum"
+_OBJECT = "L"
 _UNFINISHED = _Unfinished()
 
 
@@ -146,28 +147,28 @@ class _ObjectReader:
         for index in range(self._data.u16("fields")):
             self._data.enter("fields", index)
             at = self._data.position
-            name, type_name = self._field()
-            if known.fields.get(name, type_name) != type_name or known.is_enum:
-                self._data.fail("", f"field {name} of type {type_name}, which its class does not have", at)
-            if type_name == BOOLEAN and fields and fields[-1][1] != BOOLEAN:
+            name, kind = self._field()
+            if known.is_enum or (name in known.fields and (known.fields[name] == BOOLEAN) != (kind == BOOLEAN)):
+                self._data.fail("", f"a field {name} of type {kind}, which its class does not have", at)
+            if kind == BOOLEAN and fields and fields[-1][1] != BOOLEAN:
                 self._data.fail("", "a boolean behind an object", at)
-            fields.append((name, type_name))
+            fields.append((name, kind))
             self._data.leave()
         return tuple(fields)
 
     def _field(self) -> tuple[str, str]:
+        """Name and kind of a field. Of what class its values are the class itself says, as in Java."""
         at = self._data.position
         kind = chr(self._data.u8("type"))
-        if kind not in "ZL":
+        if kind not in (BOOLEAN, _OBJECT):
             self._data.fail("type", f"fields of type {kind!r} are not known", at)
         name = self._data.utf("name")
-        if kind == "Z":
-            return name, BOOLEAN
-        at = self._data.position
-        signature = self.content()
-        if not isinstance(signature, str) or signature[:1] != "L":
-            self._data.fail("type", "this is no class of a field", at)
-        return name, signature[1:-1].replace("/", ".")
+        if kind == _OBJECT:
+            at = self._data.position
+            signature = self.content()
+            if not isinstance(signature, str) or signature[:1] != _OBJECT:
+                self._data.fail("type", "this is no class of a field", at)
+        return name, kind
 
     def _description(self) -> _ClassDescription | None:
         at = self._data.position
@@ -183,11 +184,12 @@ class _ObjectReader:
             self._data.fail("class", "an object without a class", at)
         handle = self._new_handle()
         instance = Instance(description.name, {})
-        for name, type_name in description.fields:
+        known = self._classes[description.name].fields
+        for name, kind in description.fields:
             at = self._data.position
-            value = self._data.boolean(name) if type_name == BOOLEAN else self.content()
-            if type_name != BOOLEAN and name in self._classes[description.name].fields and value is not None:
-                self._check_class(value, type_name, name, at)
+            value = self._data.boolean(name) if kind == BOOLEAN else self.content()
+            if kind == _OBJECT and name in known and value is not None:
+                self._check_class(value, known[name], name, at)
             instance.fields[name] = value
         self._handles[handle] = instance
         return instance

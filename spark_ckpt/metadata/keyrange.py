@@ -23,7 +23,8 @@ class KeyGroupRange:
     Flink: `org.apache.flink.runtime.state.KeyGroupRange`. A range says nothing of the max parallelism it belongs to.
 
     Raises:
-        MetadataValueError: `start` is negative, or `end` lies before `start - 1` or beyond 2^31 - 1.
+        MetadataValueError: `start` is negative, `end` lies before `start - 1` or beyond 2^31 - 1, or that are more than
+            2^31 - 1 key groups.
     """
 
     start: int
@@ -32,7 +33,7 @@ class KeyGroupRange:
     def __post_init__(self) -> None:
         if self.start < 0:
             raise MetadataValueError("key_group_range", f"the first key group is negative: {self.start}")
-        if not self.start - 1 <= self.end <= _LAST_KEY_GROUP:
+        if not self.start - 1 <= self.end <= _LAST_KEY_GROUP or self.number_of_key_groups > _LAST_KEY_GROUP:
             raise MetadataValueError("key_group_range", f"key groups {self.start} to {self.end} are no range")
 
     @property

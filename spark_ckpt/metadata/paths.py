@@ -15,6 +15,7 @@ _ORDINARY_RELATIVE = re.compile(r"[^:/\\][^:\\]*", re.DOTALL)
 
 _WINDOWS_DRIVE = re.compile("[A-Za-z]:")
 _SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*")
+_ABSOLUTE = re.compile("[A-Za-z][A-Za-z0-9+.-]*:/")
 _SERVER = re.compile(r"(?:[^@\[\]]*@)?\[([0-9A-Fa-f:.]+)(?:%[A-Za-z0-9_.]+)?\](?::([0-9]*))?")
 
 
@@ -38,15 +39,20 @@ def refusal(text: str) -> str | None:
 def relative_refusal(text: str) -> str | None:
     """Why Flink takes the text for no path below the directory of `_metadata`, or None if it does.
 
-    A leading slash does not count.
+    It takes slashes at the start away, and then for a scheme what has not been one before.
     """
     if _ORDINARY_RELATIVE.fullmatch(text):
         return None
     if (reason := refusal(text)) is not None:
         return reason
-    scheme, _, path = components(text)
-    if path.startswith("/") and (scheme is not None or not path.strip("/")):
+    scheme, authority, path = components(text)
+    if not path.startswith("/"):
+        return None
+    below = path.lstrip("/")
+    if scheme is not None or not below:
         return "the path is not relative"
+    if not authority and ":" in below.partition("/")[0] and not _ABSOLUTE.match(below):
+        return "the path has a colon in its first name"
     return None
 
 

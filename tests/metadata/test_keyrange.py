@@ -30,7 +30,7 @@ def test_empty_range() -> None:
     assert str(KeyGroupRange(7, 6)) == "[]"
 
 
-@pytest.mark.parametrize(("start", "end"), [(-1, 3), (3, 1), (0, 2**31)])
+@pytest.mark.parametrize(("start", "end"), [(-1, 3), (3, 1), (1, 2**31), (0, 2**31 - 1)])
 def test_no_range(start: int, end: int) -> None:
     with pytest.raises(MetadataValueError) as refused:
         KeyGroupRange(start, end)

@@ -19,12 +19,13 @@ from typing import Any
 import pytest
 
 from spark_ckpt import metadata
+from spark_ckpt.metadata.properties import decode
 from tests.support.metadata_report import report
 
 MODULE = Path(__file__).parents[2] / "jvm-shim" / "flink-check"
 MODULE_OF_1_10 = MODULE / "flink-1.10"
 PACKAGE = "io.github.sparkckpt.flinkcheck"
-HEAP = "-Xmx1g"
+HEAP = "-Xmx512m"
 BUILD_SECONDS = 900
 RUN_SECONDS = 300
 
@@ -111,22 +112,29 @@ def assert_flink_agrees(path: Path, verdict: Verdict | None = None) -> metadata.
     """
     verdict = verdict or check([path])[path]
     assert verdict.loads, f"Flink refuses {path}: {verdict.exception}: {verdict.message}"
-    assert verdict.metadata is not None
     ours = metadata.load(path)
-    expected = report(ours)
-    different = differences({key: verdict.metadata[key] for key in expected}, expected, "")
+    different = different_content(ours, verdict)
     assert not different, f"{path}:\n" + "\n".join(different)
     return ours
 
 
-def differences(flinks: Any, ours: Any, where: str) -> list[str]:
+def different_content(ours: metadata.CheckpointMetadata, verdict: Verdict) -> list[str]:
+    """What Flink reads otherwise than we do in a file that both load."""
+    assert verdict.metadata is not None
+    expected = report(ours)
+    flinks = {key: verdict.metadata[key] for key in expected}
+    properties = decode(base64.b64decode(verdict.metadata["properties"]))
+    return [*_differences(flinks, expected, ""), *_differences(properties, decode(ours.properties), ".properties")]
+
+
+def _differences(flinks: Any, ours: Any, where: str) -> list[str]:
     """Where the reports differ. A state handle id that ours lacks is none: Flink invents those while loading."""
     if isinstance(flinks, dict) and isinstance(ours, dict):
         invented = {"stateHandleId"} - ours.keys()
         if (keys := flinks.keys() - invented) != ours.keys():
             return [f"{where}: Flink has {sorted(keys)}, we have {sorted(ours)}"]
-        return [found for key in ours for found in differences(flinks[key], ours[key], f"{where}.{key}")]
+        return [found for key in ours for found in _differences(flinks[key], ours[key], f"{where}.{key}")]
     if isinstance(flinks, list) and isinstance(ours, list) and len(flinks) == len(ours):
         pairs = enumerate(zip(flinks, ours, strict=True))
-        return [found for index, pair in pairs for found in differences(*pair, f"{where}[{index}]")]
+        return [found for index, pair in pairs for found in _differences(*pair, f"{where}[{index}]")]
     return [] if flinks == ours else [f"{where}: Flink has {flinks!r}, we have {ours!r}"]

@@ -30,16 +30,17 @@ def normalised(path: str) -> str:
     if not {".", ".."} & set(segments):
         return path
     kept: list[str] = []
+    is_directory = False
     for segment in segments:
-        if segment == ".." and kept and kept[-1] != "..":
-            kept.pop()
-        elif segment != ".":
+        is_directory = segment == "." or (segment == ".." and bool(kept) and kept[-1] != "..")
+        if not is_directory:
             kept.append(segment)
+        elif segment == "..":
+            kept.pop()
     root = "/" if path.startswith("/") else ""
     if not root and kept and ":" in kept[0]:
         kept.insert(0, ".")
-    ends_in_directory = kept and segments[-1] in (".", "..") and kept[-1] != ".."
-    return root + "/".join(kept) + ("/" if ends_in_directory else "")
+    return root + "/".join(kept) + ("/" if kept and is_directory else "")
 
 
 def as_flink_uuid(text: str) -> str:

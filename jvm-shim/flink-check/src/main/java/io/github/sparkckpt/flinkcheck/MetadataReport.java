@@ -1,5 +1,9 @@
 package io.github.sparkckpt.flinkcheck;
 
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.ObjectOutputStream;
+import java.io.UncheckedIOException;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -8,11 +12,9 @@ import org.apache.flink.runtime.checkpoint.CheckpointProperties;
 import org.apache.flink.runtime.checkpoint.MasterState;
 import org.apache.flink.runtime.checkpoint.OperatorState;
 import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
-import org.apache.flink.runtime.checkpoint.SavepointType;
-import org.apache.flink.runtime.checkpoint.SnapshotType;
 import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
 
-/** What Flink read, as maps, lists, texts and numbers. */
+/** What Flink read, as maps, lists, texts, numbers and bytes. */
 final class MetadataReport {
 
     private MetadataReport() {}
@@ -26,31 +28,15 @@ final class MetadataReport {
         return report;
     }
 
-    private static Map<String, Object> properties(CheckpointProperties properties) {
-        if (properties == null) {
-            return null;
+    /** In Java's serialisation, as in a file: not all of them have an accessor. */
+    private static byte[] properties(CheckpointProperties properties) {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
+            out.writeObject(properties);
+        } catch (IOException impossible) {
+            throw new UncheckedIOException(impossible);
         }
-        SnapshotType type = properties.getCheckpointType();
-        Map<String, Object> kind = new LinkedHashMap<>();
-        kind.put("class", type.getClass().getSimpleName());
-        kind.put("name", type.getName());
-        if (type instanceof SavepointType savepoint) {
-            kind.put("formatType", savepoint.getFormatType().name());
-            kind.put("postCheckpointAction", postCheckpointAction(savepoint));
-        } else {
-            kind.put("sharingFilesStrategy", type.getSharingFilesStrategy().name());
-        }
-        Map<String, Object> report = new LinkedHashMap<>();
-        report.put("checkpointType", kind);
-        report.put("unclaimed", properties.isUnclaimed());
-        return report;
-    }
-
-    private static String postCheckpointAction(SavepointType savepoint) {
-        if (savepoint.shouldDrain()) {
-            return "TERMINATE";
-        }
-        return savepoint.isSynchronous() ? "SUSPEND" : "NONE";
+        return bytes.toByteArray();
     }
 
     private static Map<String, Object> masterState(MasterState state) {

@@ -1,0 +1,88 @@
+"""Where our verdict on a file differs from that of Flink's loader, and why that is meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from spark_ckpt.metadata import CheckpointMetadata, MetadataFormatError, RelativeFileStateHandle, loads
+from spark_ckpt.metadata.parts import parts_of
+from tests.support.flink_check import Verdict, different_content
+
+
+class Outcome(NamedTuple):
+    """What we and Flink say of one file."""
+
+    content: bytes
+    ours: CheckpointMetadata | MetadataFormatError
+    flink: Verdict
+
+    @classmethod
+    def of(cls, content: bytes, flink: Verdict) -> Outcome:
+        try:
+            return cls(content, loads(content), flink)
+        except MetadataFormatError as refused:
+            return cls(content, refused, flink)
+
+    def differences(self) -> list[str]:
+        """What we say otherwise than Flink, for a person."""
+        if isinstance(self.ours, MetadataFormatError):
+            return [f"we refuse what Flink loads: {self.ours}"] if self.flink.loads else []
+        if not self.flink.loads:
+            return [f"we load what Flink refuses: {self.flink.exception}: {self.flink.message}"]
+        return different_content(self.ours, self.flink)
+
+
+class Deviation(NamedTuple):
+    """A difference that is meant."""
+
+    reason: str
+    explains: Callable[[Outcome], bool]
+
+
+def _refused_for(outcome: Outcome, field: str = "", reason: str = "") -> bool:
+    ours = outcome.ours
+    return (
+        isinstance(ours, MetadataFormatError)
+        and ours.field.startswith(field)
+        and re.search(reason, ours.reason) is not None
+    )
+
+
+def _has_odd_relative_path(outcome: Outcome) -> bool:
+    return not isinstance(outcome.ours, MetadataFormatError) and any(
+        isinstance(part, RelativeFileStateHandle) and re.match(r"[/\\]|[A-Za-z]:", part.relative_path)
+        for part in parts_of(outcome.ours)
+    )
+
+
+DEVIATIONS = {
+    "memory": Deviation(
+        "Flink sizes its hash maps by the parallelism in the file, so what it loads depends on its heap; ours does not",
+        lambda outcome: outcome.flink.exception == "java.lang.OutOfMemoryError",
+    ),
+    "nesting": Deviation(
+        "We take a bounded number of handles within one another, Flink as many as its stack has room for",
+        lambda outcome: _refused_for(outcome, reason="within one another"),
+    ),
+    "properties": Deviation(
+        "Java leaves much of a serialised object unread that it has no use for; we read what a release of Flink writes",
+        lambda outcome: _refused_for(outcome, field="properties"),
+    ),
+    "cut path": Deviation(
+        "Flink cuts a path at a ? or # in front of its first colon, and would open another file",
+        lambda outcome: _refused_for(outcome, reason="^'[^']*[?#].*' is no scheme of a path$"),
+    ),
+    "absolute relative path": Deviation(
+        "Flink makes relative paths of absolute ones, and refuses some for what is left of them; no release writes any",
+        lambda outcome: not outcome.flink.loads and _has_odd_relative_path(outcome),
+    ),
+}
+"""By name. All other differences are mistakes."""
+
+
+def unexplained(outcome: Outcome) -> list[str]:
+    """The differences that no deviation explains."""
+    differences = outcome.differences()
+    return [] if any(deviation.explains(outcome) for deviation in DEVIATIONS.values()) else differences
