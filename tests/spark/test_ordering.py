@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from spark_ckpt.coordinator.layout import metadata_path
 from tests.support.checkpoints import committed_batches, log_records, numbers
 from tests.support.counts import RunningCount
 from tests.support.provider import ProviderUnderTest
@@ -22,14 +23,15 @@ def ours_only(provider: ProviderUnderTest) -> None:
 
 
 def test_metadata_that_cannot_be_written(count: RunningCount) -> None:
-    """A file stands where the checkpoint's directory would be: no `_metadata`, so no commit, and nothing is lost."""
+    """A file stands where each directory would be that is tried: no `_metadata`, so no commit, and nothing is lost."""
     count.drain()
     following = log_records(count.location)[-1]["id"] + 1
-    obstacles = [count.location / "ckpt" / f"chk-{number}" for number in range(following, following + 8)]
+    paths = [metadata_path(number, attempt) for number in range(following, following + 4) for attempt in range(1, 9)]
+    obstacles = [(count.location / "ckpt" / path).parent for path in paths]
     for obstacle in obstacles:
         obstacle.write_text("in the way")
     count.drop(1)
-    count.fails("[StorageError]", str(count.location / "ckpt" / "chk-"), "_metadata")
+    count.fails("[TooManyFailuresError]", str(count.location / "ckpt" / "chk-"), "_metadata")
     assert numbers(count.location / "offsets")[-1] == committed_batches(count.location)[-1] + 1, "no batch was begun"
     for obstacle in obstacles:
         obstacle.unlink()

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from spark_ckpt.coordinator.collection import collect_garbage
+from spark_ckpt.coordinator.layout import metadata_path
+from spark_ckpt.storage import LocalStorage
 from tests.spark.jobs.running_count import FAILED, GATE, waiting
 from tests.support.checkpoints import committed_batches, log_records
 from tests.support.feeds import at
@@ -117,4 +120,8 @@ def test_second_driver_takes_over(jobs: Jobs, rng: random.Random, provider: Prov
     for words in ("[FencedError]", f"run {records[-1]['owner']['run_id']}", "has taken over"):
         assert words in first.output(), f"no {words!r} in:\n{first.output()[-6000:]}"
     assert log_records(jobs.location) == records, "the first driver has written to the log of the second"
+    # Whoever was shut out deletes nothing: the second might have found the checkpoint complete. A collection tells.
+    taken = next(record["id"] for record in records if record["generation"] == records[-1]["generation"])
+    collected = collect_garbage(LocalStorage(jobs.location), grace_seconds=0)
+    assert [orphan.path for orphan in collected.orphans] == [metadata_path(taken)]
     jobs.finish(second)
