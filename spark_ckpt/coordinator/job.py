@@ -290,14 +290,18 @@ class Job:
         return AckReply(outcome, counts, completed_version=self._known.newest_own_version(), reason=reason)
 
     def _late_reply(self, ack: Ack, checkpoint: int) -> AckReply:
-        """The answer to an ack of a version that this job has completed."""
+        """The answer to an ack of a version that this job has completed.
+
+        To one that does not count it does not name the checkpoint: the next batch may have begun, and its acks would be
+        taken for those that need not be told again.
+        """
         counts = self._known.id_of(ack.version, ack.subtask)
         if counts == ack.ckpt_id:
             return AckReply(Outcome.SUCCESS, counts, False, checkpoint, self._known.newest_own_version())
         if counts is None:
             reason = f"{ack.subtask} is no subtask of batch {ack.batch_id}: checkpoint {checkpoint} does not have it"
             return self._refusal(ack, Outcome.UNKNOWN, None, reason)
-        return replace(self._refusal(ack, Outcome.DUPLICATE, counts, None), completed=checkpoint)
+        return self._refusal(ack, Outcome.DUPLICATE, counts, None)
 
     def _why_not_pending(self, ack: Ack) -> str:
         if self._aborted is not None and self._aborted[0].version == ack.version:

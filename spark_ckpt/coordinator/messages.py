@@ -228,7 +228,7 @@ class AckReply:
         outcome: what becomes of it.
         ckpt_id: the state that counts for this version, if one does.
         base_due: whether the store should bring a base with a later ack.
-        completed: the checkpoint that is complete with this version, or None.
+        completed: the checkpoint that is complete with this ack, or None.
         completed_version: newest version of this job that is complete, or None.
         reason: why the ack does not count, for a person; None where it does, or where the state that counts says it.
     """

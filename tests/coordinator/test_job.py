@@ -165,9 +165,18 @@ class TestAcksThatDoNotCount:
         key = driver.subtasks()[0]
         again = driver.job.acknowledge(driver.make_ack(key, 1, stage=99))
         assert (again.outcome, again.ckpt_id) == (Outcome.DUPLICATE, driver.ids[key])
-        assert (again.completed, again.completed_version) == (2, 1)
+        assert (again.completed, again.completed_version) == (None, 1)
         own = driver.job.acknowledge(driver.make_ack(key, 1, ckpt_id=driver.ids[key]))
-        assert own.outcome is Outcome.SUCCESS
+        assert (own.outcome, own.completed) == (Outcome.SUCCESS, 2)
+
+    def test_a_late_ack_does_not_pass_for_the_end_of_the_next_checkpoint(self, driver: Driver) -> None:
+        """The JVM tells a new side process only what came after the last checkpoint that it was told of."""
+        driver.batch(1)
+        late = driver.make_ack(driver.subtasks()[0], 1, stage=99)
+        job = driver.trigger(2)
+        assert job.acknowledge(driver.make_ack(driver.subtasks()[0], 2)).outcome is Outcome.SUCCESS
+        reply = job.acknowledge(late)
+        assert (reply.outcome, reply.completed) == (Outcome.DUPLICATE, None)
 
     def test_a_stage_that_runs_twice_keeps_its_first_states(self, driver: Driver, storage: LocalStorage) -> None:
         job = driver.trigger(1)
