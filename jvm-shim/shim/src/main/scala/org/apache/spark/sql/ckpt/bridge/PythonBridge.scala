@@ -93,9 +93,9 @@ private[ckpt] final class PythonBridge(python: String, sparkVersion: String, onN
     val promise = lock.synchronized {
       crashes = 0
       unanswered.remove(reply.id).foreach { request =>
-        if (request.message.kind == "ack" && !reply.message.isError) {
-          val header = reply.message.json
-          if (header.path("completed").isNumber) {
+        if (request.message.kind == "ack") {
+          if (reply.message.isError) replayLog.failed(request)
+          else if (reply.message.json.path("completed").isNumber) {
             replayLog.completed(request.message.json.path("job").asText())
           }
         }

@@ -34,6 +34,9 @@ private[bridge] final class ReplayLog {
   /** The checkpoint of a job is complete: its acks need not be told again. */
   def completed(job: String): Unit = jobs.get(job).foreach(_.acks.clear())
 
+  /** An ack was answered with an error: it does not count, so it must not count the second time either. */
+  def failed(ack: Numbered): Unit = jobs.get(jobOf(ack)).foreach(_.acks.filterInPlace(_.id != ack.id))
+
   /** All that must be told again, in the order in which it was sent. */
   def messages: Seq[Numbered] = jobs.values.flatMap(j => j.trigger +: j.acks.toSeq).toSeq.sortBy(_.id)
 

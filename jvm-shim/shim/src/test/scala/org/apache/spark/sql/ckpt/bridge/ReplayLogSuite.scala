@@ -36,6 +36,12 @@ class ReplayLogSuite extends AnyFunSuite {
     assert(log.messages.map(_.id) == Seq(1))
   }
 
+  test("an ack that was answered with an error is not told again, those around it are") {
+    val log = logOf(message(1, "trigger", "a"), message(2, "ack", "a"), message(3, "ack", "a"), message(4, "ack", "a"))
+    log.failed(message(3, "ack", "a"))
+    assert(log.messages.map(_.id) == Seq(1, 2, 4))
+  }
+
   test("a closed job is forgotten") {
     val log = logOf(message(1, "trigger", "a"), message(2, "ack", "a"), message(3, "close", "a"))
     assert(log.messages.isEmpty)
