@@ -1,0 +1,92 @@
+"""Schedules of every kind, and what must be true of the simulation itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.disk import Faults
+from tests.simulation.playing import Tally, play, play_many
+from tests.simulation.world import Profile
+
+CHUNKS = 20
+CHUNK = 100
+"""Schedules of one test."""
+
+STORAGE_FAILS = Faults(error=0.05, error_after=0.05, late=0.05, exists=0.05)
+
+CASES = {
+    "nothing goes wrong": Profile(),
+    "every segment is a file": Profile(large=1.0, settings={"inlineThreshold": "0", "chain.maxDeltas": "1"}),
+    "storage fails": Profile(faults=STORAGE_FAILS, large=0.5, settings={"inlineThreshold": "0"}),
+    "storage fails and nothing is tolerated": Profile(faults=STORAGE_FAILS, settings={"tolerableFailures": "0"}),
+    "side process dies at storage operations": Profile(faults=Faults(kill=0.03), large=0.5),
+    "side process is killed": Profile(incidents=8, weights=(1, 0, 0, 0, 0, 0), layout="stores"),
+    "driver is killed": Profile(incidents=6, weights=(0, 1, 0, 0, 0, 0), large=0.5),
+    "driver stands still": Profile(incidents=6, weights=(0, 0, 1, 0, 0, 0), large=0.5),
+    "three drivers": Profile(incidents=8, weights=(0, 0, 1, 3, 0, 0), settings={"inlineThreshold": "0"}),
+    "three drivers on a failing storage": Profile(
+        faults=STORAGE_FAILS, incidents=8, weights=(1, 1, 1, 3, 0, 0), settings={"inlineThreshold": "0"}
+    ),
+    "executors are lost": Profile(incidents=8, weights=(0, 0, 0, 0, 1, 0), layout="stages", batches=7),
+    "query is stopped": Profile(incidents=8, weights=(0, 0, 0, 0, 0, 1), layout="operators"),
+    "speculation": Profile(speculation=1.0, executors=3, layout="stores"),
+    "stages are attempted again": Profile(fetch_failure=0.8, faults=Faults(error=0.03), layout="stages"),
+    "batch is used twice": Profile(twice=1.0, large=0.5, layout="stages"),
+    "batch is used twice by speculating tasks": Profile(twice=1.0, speculation=0.5, checkpoint_format=2),
+    "ends of tasks are not reported": Profile(lost_events=0.2, faults=Faults(error=0.03), speculation=0.3),
+    "checkpoints expire": Profile(settings={"timeout": "1.5"}, faults=Faults(pause=0.6), layout="stages"),
+    "ids in Spark's commit log": Profile(
+        checkpoint_format=2, incidents=8, weights=(2, 1, 0, 0, 1, 1), faults=Faults(error=0.03), speculation=0.3
+    ),
+}
+
+
+@pytest.mark.parametrize("first", range(0, CHUNKS * CHUNK, CHUNK))
+def test_random_worlds(first: int) -> None:
+    tally = play_many(range(first, first + CHUNK))
+    assert not tally.failures, tally.failures
+    assert tally.counts["checkpoints"] > CHUNK
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case(case: str) -> None:
+    tally = Tally()
+    for seed in range(10):
+        played = play(seed, CASES[case])
+        assert played.failure is None, "\n".join([*played.log[-60:], f"seed {seed}: {played.failure}"])
+        tally.counts.update(played.counts)
+    assert tally.counts["checkpoints"] >= 10 * CASES[case].batches
+
+
+def test_all_that_can_go_wrong_does() -> None:
+    """A world in which something cannot happen any more proves less than it seems to."""
+    counts = play_many(range(CHUNK)).counts
+    for what in (
+        *(f"ack: {outcome}" for outcome in ("success", "duplicate", "denied")),
+        *(f"create: {fault}" for fault in ("error", "lost answer", "late", "exists")),
+        *(f"delete: {fault}" for fault in ("error", "lost answer", "late")),
+        *("write: error", "list: error", "read: error", "executor write: error"),
+        *("killed before create", "killed after create", "killed before delete", "killed after delete"),
+        *("kill side process", "kill driver", "freeze driver", "start driver", "lose executor", "stop query"),
+        *("task failed: FencedError", "stage attempted again", "listener event lost", "aborted", "subsumed"),
+    ):
+        assert counts[what], f"'{what}' has not happened"
+
+
+def test_a_schedule_is_a_function_of_its_seed_in_every_process() -> None:
+    """Also of none of Python's random hashes."""
+    command = [sys.executable, "-m", "tests.simulation", "--seed", "3", "--trace"]
+    root = Path(__file__).parents[2]
+    traces = {
+        subprocess.run(
+            command, cwd=root, env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(traces) == 1
+    assert b"every invariant holds" in traces.pop()
