@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import resource
+import random
 import struct
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_ckpt.metadata import CheckpointMetadata, MetadataFormatError, dumps, loads
+from spark_ckpt import metadata as m
+from spark_ckpt.metadata import MetadataFormatError, loads
 from tests.metadata.corpus import FLINK, MUTANTS, Vector
+from tests.metadata.judging import judge, judge_memory, read
+from tests.metadata.mutations import mutated, seeds
 
 SMALL = [vector for vector in (*FLINK, *MUTANTS) if vector.loads and len(vector.content) <= 2400]
-
-
-def read(content: bytes) -> CheckpointMetadata | None:
-    """The metadata, or None if it is refused in the way in which everything must be refused."""
-    try:
-        return loads(content)
-    except MetadataFormatError as error:
-        refused = error
-    assert 0 <= refused.offset <= len(content)
-    assert refused.field
-    return None
 
 
 @pytest.mark.parametrize("vector", SMALL, ids=str)
@@ -35,15 +27,25 @@ def test_truncated_at_every_byte(vector: Vector) -> None:
     assert read(content[:needed]) is not None
 
 
-@settings(max_examples=600, deadline=None)
+@pytest.mark.parametrize("vector", SMALL, ids=str)
+def test_every_flipped_bit(vector: Vector) -> None:
+    content = bytearray(vector.content)
+    read_all_the_same = 0
+    for bit in range(len(content) * 8):
+        content[bit // 8] ^= 1 << bit % 8
+        # Of five that flip, one is also written again: that takes as long as four reads.
+        read_all_the_same += (read if bit % 5 else judge)(bytes(content)) is not None
+        content[bit // 8] ^= 1 << bit % 8
+    assert 0 < read_all_the_same < len(content) * 8
+
+
+@settings(max_examples=400, deadline=None)
 @given(st.sampled_from(SMALL), st.data())
 def test_flipped_bits(vector: Vector, data: st.DataObject) -> None:
     content = bytearray(vector.content)
-    for bit in data.draw(st.lists(st.integers(0, len(content) * 8 - 1), min_size=1, max_size=3)):
+    for bit in data.draw(st.lists(st.integers(0, len(content) * 8 - 1), min_size=2, max_size=3)):
         content[bit // 8] ^= 1 << bit % 8
-    if (metadata := read(bytes(content))) is not None:
-        # Whatever still reads can be written, and reads the same again.
-        assert loads(dumps(metadata, metadata.version)) == metadata
+    judge(bytes(content))
 
 
 @settings(max_examples=600, deadline=None)
@@ -62,12 +64,24 @@ def test_noise_behind_the_header(version: int, noise: bytes) -> None:
 
 
 def test_wild_counts_allocate_nothing() -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for vector in SMALL:
         content = vector.content
-        for at in range(8, len(content) - 4, 5):
-            read(content[:at] + b"\x7f\xff\xff\xf0" + content[at + 4 :])
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 * 1024  # KiB
+        for at in range(8, len(content) - 4, 11):
+            judge_memory(content[:at] + b"\x7f\xff\xff\xf0" + content[at + 4 :])
+
+
+def test_damage_of_any_kind_takes_little_memory(rng: random.Random) -> None:
+    undamaged = seeds()
+    for _ in range(2000):
+        judge_memory(mutated(rng, rng.choice(undamaged), undamaged))
+
+
+@pytest.mark.parametrize(
+    "subtask", [m.FinishedOperatorSubtaskState(), m.OperatorSubtaskState()], ids=["4 bytes", "22 bytes"]
+)
+def test_subtasks_of_a_few_bytes_take_little_memory(subtask: m.OperatorSubtaskState) -> None:
+    subtasks = dict.fromkeys(range(30_000), subtask)
+    judge_memory(m.dumps(m.CheckpointMetadata(1, (), (m.OperatorState(bytes(16), 30_000, 32_768, subtasks),))))
 
 
 def test_nesting_is_bounded() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.metadata.handle_encoder import write_keyed_state_handle, write_operator_state_handle, write_stream
 from tests.metadata import examples
 from tests.metadata.corpus import FLINK
-from tests.metadata.deviations import DEVIATIONS, Outcome, unexplained
+from tests.metadata.deviations import DEVIATIONS, outcomes, unexplained
 from tests.metadata.mutations import mutated, seeds
-from tests.support.flink_check import check, class_path
+from tests.support.flink_check import class_path
 
 MUTATED_DOCUMENTS = 4000
 PATHS = 1000
@@ -29,17 +29,6 @@ PATHS = 1000
 def built() -> None:
     """The check is built before the first test is timed."""
     class_path()
-
-
-def outcomes(directory: Path, contents: Iterable[bytes]) -> list[Outcome]:
-    paths = {}
-    for number, content in enumerate(contents):
-        path = directory / f"{number}" / "_metadata"
-        path.parent.mkdir()
-        path.write_bytes(content)
-        paths[path] = content
-    verdicts = check(paths)
-    return [Outcome.of(content, verdicts[path]) for path, content in paths.items()]
 
 
 def test_damaged_files(tmp_path: Path, rng: random.Random) -> None:
@@ -169,6 +158,7 @@ EXAMPLES_OF_DEVIATIONS: dict[str, bytes] = {
     "nesting": nested(100),
     "properties": _PROPERTIES.replace(b"java.lang.Enum", b"java.lang.Fnum"),
     "cut path": with_path("a?b:/c", relative=False),
+    "zone": with_path("//user@[fe80::1%eth0]/c", relative=False),
     "absolute relative path": with_path("/./", relative=True),
 }
 

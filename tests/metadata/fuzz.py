@@ -1,0 +1,119 @@
+"""Damages metadata and state streams at random for as long as asked, and stops at the first that is not taken rightly.
+
+python -m tests.metadata.fuzz --seconds 600
+
+Metadata has to be read or refused as `tests.metadata.judging` says, and as Flink's own loader does; a stream has to be
+read, or refused with an error that names the place.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from tests.metadata.deviations import outcomes, unexplained
+from tests.metadata.judging import judge, judge_memory
+from tests.metadata.mutations import mutated, seeds
+from tests.metadata.streams.cases import CASES
+from tests.support.flink_check import class_path
+
+ROUND = 2000
+"""So many files between two questions to Flink, which needs a JVM for each."""
+
+
+class Fuzzing:
+    """Rounds of random damage.
+
+    Args:
+        seed: decides everything; round n of a seed is always the same.
+        found: where a file goes that is not taken rightly.
+    """
+
+    def __init__(self, seed: int, found: Path) -> None:
+        self.seed = seed
+        self.found = found
+        self.counts: Counter[str] = Counter()
+        self._undamaged = seeds()
+
+    def round(self, number: int) -> str | None:
+        """Plays a round, and says what went wrong in it."""
+        rng = random.Random(f"{self.seed}/{number}")
+        contents = [mutated(rng, rng.choice(self._undamaged), self._undamaged) for _ in range(ROUND)]
+        return next(self._wrong(rng, contents), None)
+
+    def _wrong(self, rng: random.Random, contents: list[bytes]) -> Iterator[str]:
+        for content in contents:
+            try:
+                read = judge(content) is not None
+                judge_memory(content)
+            except Exception as error:  # whatever it is, it should not have been raised
+                yield self._kept("metadata", content, f"{type(error).__name__}: {error}")
+            self.counts["metadata, still read" if read else "metadata, refused"] += 1
+        for content, reason in against_flink(contents):
+            yield self._kept("metadata", content, reason)
+        self.counts["metadata, judged by Flink"] += len(contents)
+        for _ in range(ROUND // 4):
+            case = rng.choice(CASES)
+            content = mutated(rng, case.content, [case.content])
+            try:
+                read = case.damaged(content) is not None
+            except Exception as error:
+                yield self._kept("stream", content, f"{case}: {type(error).__name__}: {error}")
+            self.counts["streams, still read" if read else "streams, refused"] += 1
+
+    def _kept(self, kind: str, content: bytes, reason: str) -> str:
+        self.found.mkdir(parents=True, exist_ok=True)
+        path = self.found / f"{kind}-{len(list(self.found.iterdir()))}"
+        path.write_bytes(content)
+        return f"{path}: {reason}"
+
+
+def against_flink(contents: list[bytes]) -> Iterator[tuple[bytes, str]]:
+    """Those of which Flink says something else, with what that is."""
+    with tempfile.TemporaryDirectory() as directory:
+        for outcome in outcomes(Path(directory), contents):
+            if differences := unexplained(outcome):
+                yield outcome.content, "; ".join(differences)
+
+
+def main() -> int:
+    """Rounds until the time is over or something is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.metadata.fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--round", type=int, default=0, help="where to begin")
+    parser.add_argument("--found", type=Path, default=Path("build/fuzz"), help="where what goes wrong is kept")
+    arguments = parser.parse_args()
+    console = Console(highlight=False)
+    console.print(f"seed {arguments.seed}, {arguments.seconds:.0f} seconds")
+    class_path()
+    fuzzing, number, wrong = Fuzzing(arguments.seed, arguments.found), arguments.round, None
+    end = time.monotonic() + arguments.seconds
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("building the check", total=None)
+        while wrong is None and time.monotonic() < end:
+            progress.update(task, description=f"round {number}: {fuzzing.counts.total():,} judgements")
+            if (wrong := fuzzing.round(number)) is None:
+                number += 1
+    for what, count in sorted(fuzzing.counts.items()):
+        console.print(f"{count:>12,}  {what}")
+    if wrong is None:
+        console.print("every one was read or refused as it has to be")
+        return 0
+    console.print(f"wrong in round {number}, to be played again with --seed {arguments.seed} --round {number}:")
+    console.print(wrong, markup=False)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
