@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -23,6 +23,7 @@ from spark_ckpt.coordinator.messages import (
     Decline,
     Locate,
     LocateReply,
+    Notification,
     Outcome,
     SubtaskKey,
     TaskFailed,
@@ -112,6 +113,11 @@ class SideProcess:
         if isinstance(numbered.request, Close):
             del self._jobs[job]
 
+    def _notify(self, notification: Notification) -> None:
+        self._world.checks.notified(notification)
+        self._world.count(notification.event.value)
+        self._bridge.notify(notification)
+
     def _serve(self, box: Mailbox[Numbered]) -> None:
         world = self._world
         job: Job | None = None
@@ -124,7 +130,7 @@ class SideProcess:
             request = numbered.request
             try:
                 if isinstance(request, Trigger) and job is None:
-                    job = Job(request, self._environment, lambda notification: world.count(notification.event.value))
+                    job = Job(request, self._environment, self._notify)
                 reply = _handle(job, request)
             except SparkCkptError as e:
                 reply = e
@@ -173,8 +179,9 @@ class _Open:
 class Bridge:
     """Endpoint and bridge of one driver JVM."""
 
-    def __init__(self, world: World, group: Group, rng: random.Random) -> None:
+    def __init__(self, world: World, group: Group, rng: random.Random, notify: Callable[[Notification], None]) -> None:
         self.group = group
+        self.notify = notify
         self._world, self._rng = world, rng
         self._jobs: dict[str, _Open] = {}
         self._unanswered: dict[int, Numbered] = {}

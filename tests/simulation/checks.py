@@ -7,13 +7,14 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from spark_ckpt.completed import CheckpointRecord, ClaimRecord, Record, decode_record
+from spark_ckpt.completed import CheckpointRecord, ClaimRecord, Record, decode_record, encode_record
 from spark_ckpt.coordinator.chains import Chain
 from spark_ckpt.coordinator.loading import CheckpointState, read_checkpoint
-from spark_ckpt.coordinator.messages import SubtaskKey
+from spark_ckpt.coordinator.messages import Event, Notification, StoreKey, SubtaskKey
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.segments import decode_block
-from tests.simulation.disk import Faults, Late, SimulatedStorage
+from tests.simulation.disk import SimulatedStorage
+from tests.simulation.faults import Faults
 from tests.simulation.model import Rows, applied
 from tests.simulation.scheduler import Group
 from tests.support.invariants import Findings, check_checkpoints, check_log, check_no_orphans
@@ -21,7 +22,8 @@ from tests.support.invariants import Findings, check_checkpoints, check_log, che
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-_RECORD = re.compile(r"ckpt/completed/([0-9]{20})\.json")
+_FILE = re.compile(r"ckpt/completed/([0-9]{20})\.json")
+_NODE = re.compile(r"/.+/records/([0-9]{20})")
 
 
 class Violation(AssertionError):  # noqa: N818
@@ -29,22 +31,21 @@ class Violation(AssertionError):  # noqa: N818
 
 
 class Checks:
-    """Sees every change of the storage at once, so no moment is missed at which a driver could have been killed."""
+    """Sees every change of files and nodes at once, so no moment is missed at which a driver could have been killed."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._storage = SimulatedStorage(
-            world.disk, Group("judge"), world.scheduler, world.rng, Faults(pause=0), Late(world.scheduler),
-            world.count, lambda group: None,
-        )  # fmt: skip
+        self._storage = SimulatedStorage(world.disk, world.way(Group("judge"), Faults(pause=0)))
+        self._record = _FILE if world.profile.store == "filesystem" else _NODE
         self._digests: dict[str, bytes] = {}
         self._records: dict[int, Record] = {}
         self._newest = 0
         self._needed: dict[int, set[str]] = {}
+        self._ids: dict[int, dict[StoreKey, list[str]]] = {}
         self._uses: Counter[str] = Counter()
         self._committed = -1
 
-    # ---- changes of the storage --------------------------------------------------------------------------------------
+    # ---- changes of files and nodes ----------------------------------------------------------------------------------
 
     def created(self, name: str, data: bytes) -> None:
         digest = hashlib.blake2b(data, digest_size=8).digest()
@@ -54,15 +55,19 @@ class Checks:
             return
         if name.startswith("ckpt/") and self._digests.setdefault(name, digest) != digest:
             self._violated(f"the name {name} is used for a second content")
-        if (match := _RECORD.fullmatch(name)) is not None:
+        if (match := self._record.fullmatch(name)) is not None:
             self._world.trace(f"record {int(match[1])} is there")
             self._recorded(decode_record(data, name, int(match[1])))
+        elif (match := _FILE.fullmatch(name)) is not None:
+            record = self._records.get(int(match[1]))
+            if record is None or encode_record(record) != data:
+                self._violated(f"{name} repeats what is no record in ZooKeeper")
         elif name.startswith("commits/"):
             self._committed = max(self._committed, int(name[len("commits/") :]))
             self._last_committed_is_there()
 
-    def deleted(self, name: str, data: bytes) -> None:
-        if (match := _RECORD.fullmatch(name)) is not None:
+    def deleted(self, name: str) -> None:
+        if (match := self._record.fullmatch(name)) is not None:
             self._world.trace(f"record {int(match[1])} is gone")
             self._dropped(int(match[1]))
         elif self._uses[name]:
@@ -93,6 +98,7 @@ class Checks:
             self._violated(f"checkpoint {record.id} is incomplete the moment it is recorded: {e}")
         files = {f"ckpt/{path}" for path in state.files()} | {f"ckpt/{record.metadata.path}"}
         self._needed[record.id] = files
+        self._ids[record.id] = state.ckpt_ids()
         self._uses.update(files)
         for key in self._world.query.subtasks():
             self._same(state, key)
@@ -108,6 +114,8 @@ class Checks:
 
     def _rows_of(self, chain: Chain) -> Rows:
         rows: Rows = {}
+        if any(entry.is_base for entry in chain.entries[1:]):
+            self._violated(f"a base in the middle of a chain: {[entry.version for entry in chain.entries]}")
         for entry in chain.entries:
             data = entry.data if entry.path is None else self._world.disk.read(f"ckpt/{entry.path}")
             assert data is not None
@@ -147,16 +155,27 @@ class Checks:
         for checkpoint in self._needed:
             record = self._records[checkpoint]
             if isinstance(record, CheckpointRecord) and record.version == batch + 1 and record.owner.run_id == run_id:
-                state = read_checkpoint(self._storage, record)
                 for key in self._world.query.subtasks():
-                    counts = state.table[key.of_operator][key.partition].ckpt_id
+                    counts = self._ids[checkpoint][key.of_operator][key.partition]
                     if ids[key] != counts:
                         self._violated(f"{key}: Spark counts state {ids[key]}, checkpoint {checkpoint} has {counts}")
+
+    def notified(self, notification: Notification) -> None:
+        """Executors are told something."""
+        checkpoint, version = notification.checkpoint_id or 0, notification.version
+        if notification.event is Event.COMPLETE:
+            record = self._records.get(checkpoint)
+            if not isinstance(record, CheckpointRecord) or record.version != version:
+                self._violated(f"checkpoint {checkpoint} of version {version} is said to be complete, and is not")
+        if notification.event is Event.SUBSUMED and checkpoint in self._needed:
+            self._violated(f"checkpoint {checkpoint} of version {version} is said to be dropped, and is not")
 
     def at_the_end(self) -> None:
         """The system has settled: all invariants, and no file that nothing refers to."""
         findings = Findings()
         records = check_log(self._storage, findings)
+        there = {record.id for record in records if isinstance(record, CheckpointRecord)}
+        findings.check(there == set(self._needed), f"the files have records {there}, in truth {set(self._needed)}")
         checkpoints = [record for record in records if isinstance(record, CheckpointRecord)]
         check_checkpoints(self._storage, checkpoints, findings)
         check_no_orphans(self._storage, records, findings)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from spark_ckpt.coordinator.messages import (
     Ack,
     BaseSnapshot,
     Decline,
+    Event,
     Locate,
     LocateReply,
+    Notification,
     Outcome,
     Segment,
     SubtaskKey,
@@ -54,8 +57,10 @@ class Store:
         self._rows: Rows = {}
         self._committed: Committed | None = None
         self._aside: Committed | None = None
+        self._is_open = False
         self._base: BaseSnapshot | None = None
         self._base_after = 0.0
+        self._base_made = 0.0
 
     def open(self, trigger: Trigger, wanted: str | None) -> Rows:
         """The rows at the version that a batch starts from; `wanted` is the id that Spark's commit log names."""
@@ -66,9 +71,8 @@ class Store:
             self._load(version, located)
         if self._version != version:
             self._take_back()
-            assert self._committed is not None
-            self._rows = applied(self._rows, self._committed.changes)
-            self._version, self._id, self._committed = version, self._committed.ckpt_id, None
+            self._fold()
+        self._is_open = True
         if self._committed is not None:
             self._aside, self._committed = self._committed, None
         world.checks.opened(self._key, version, self._rows)
@@ -108,15 +112,18 @@ class Store:
             if isinstance(e, TaskError):
                 driver.bridge.tell(Decline(trigger.job, self._key, trigger.batch_id, trigger.version, task, str(e)))
             raise
+        finally:
+            self._is_open = False
         world.count(f"ack: {reply.outcome.value}")
         if reply.outcome is Outcome.SUCCESS or reply.ckpt_id == ckpt_id:
             self._committed, self._aside = Committed(ckpt_id, changes), None
         else:
             self._take_back()
         if reply.base_due and self._base is None and self._version > 0:
-            segment = self._executor.ship(SegmentKind.BASE, self._version, self._rows)
-            assert self._id is not None
-            self._base = BaseSnapshot(segment, self._version, self._id)
+            version, state_id = self._version, self._id
+            assert state_id is not None
+            self._base_made = world.scheduler.now
+            self._base = BaseSnapshot(self._executor.ship(SegmentKind.BASE, version, self._rows), version, state_id)
             self._base_after = world.scheduler.now + rng.random() * 5
         if reply.outcome is Outcome.DENIED:
             raise Denied
@@ -124,6 +131,28 @@ class Store:
             raise TaskError(f"the checkpoint was given up ({reply.outcome.value})")
         assert reply.ckpt_id is not None
         return reply.ckpt_id
+
+    def notified(self, notification: Notification) -> None:
+        """Frees what it does not need any more, but nothing that a batch uses."""
+        event, version = notification.event, notification.version
+        if event is Event.COMPLETE and self._version < version - 1 and not self._is_open:
+            self._version, self._id, self._rows = -1, None, {}
+            self._committed = self._aside = None
+            self.forget_base()
+        elif event is Event.COMPLETE and self._version == version - 1 and self._committed is not None:
+            self._fold()
+        elif event is Event.ABORTED and self._version == version - 1:
+            self._committed = self._aside = None
+
+    def oldest(self) -> float:
+        """When the base was made that it may yet send."""
+        return self._base_made if self._base is not None else inf
+
+    def _fold(self) -> None:
+        """What is committed goes into the table."""
+        assert self._committed is not None
+        self._rows = applied(self._rows, self._committed.changes)
+        self._version, self._id, self._committed = self._version + 1, self._committed.ckpt_id, None
 
     def _held(self, version: int) -> str | None:
         if version == self._version:
@@ -168,6 +197,16 @@ class Executor:
 
     def store(self, run_id: str, key: SubtaskKey) -> Store:
         return self._stores.setdefault((run_id, key), Store(self, key))
+
+    def notified(self, notification: Notification) -> None:
+        """The stores of the job hear of it."""
+        for (run_id, _), store in self._stores.items():
+            if run_id == notification.job:
+                store.notified(notification)
+
+    def oldest(self) -> float:
+        """When the oldest file was written that no ack has named yet."""
+        return min((store.oldest() for store in self._stores.values()), default=inf)
 
     def close(self) -> None:
         """Its stores are unloaded."""

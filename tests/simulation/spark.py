@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
-from spark_ckpt.coordinator.messages import Close, Operator, Source, SubtaskKey, Task, TaskFailed, Trigger
+from spark_ckpt.coordinator.messages import Close, Notification, Operator, Source, SubtaskKey, Task, TaskFailed, Trigger
 from spark_ckpt.errors import SparkCkptError
 from tests.simulation.bridge import Bridge, BridgeError
 from tests.simulation.executor import Denied, Executor, TaskError
@@ -230,6 +233,7 @@ class Run:
         world.disk.create(f"offsets/{batch}", b"v1\n{}\n%d" % batch)
         trigger = self._trigger(batch)
         world.trace(f"{self.run_id}: batch {batch} begins")
+        self.driver.began.append(world.scheduler.now)
         uses = 2 if rng.random() < world.profile.twice else 1
         ids: dict[SubtaskKey, str] = {}
         for _ in range(uses):
@@ -265,8 +269,12 @@ class Run:
             operators=self.world.query.operators,
             sources=(Source("source", f'{{"topic":{{"0":{batch}}}}}'),),
             checkpoint_format=profile.checkpoint_format,
-            settings={PREFIX + "maxParallelism": str(self.world.query.max_parallelism)}
-            | {PREFIX + key: value for key, value in profile.settings.items()},
+            settings={
+                PREFIX + "maxParallelism": str(self.world.query.max_parallelism),
+                PREFIX + "store": profile.store,
+                PREFIX + "zookeeper.quorum": "zookeeper:2181",
+                **{PREFIX + key: value for key, value in profile.settings.items()},
+            },
             spark_version="4.2.0",
         )
 
@@ -277,7 +285,9 @@ class Driver:
     def __init__(self, world: World, name: str, rng: random.Random) -> None:
         self.world, self.rng = world, rng
         self.group = Group(name)
-        self.bridge = Bridge(world, self.group, rng)
+        self.bridge = Bridge(world, self.group, rng, self._notify)
+        self.began: deque[float] = deque(maxlen=2)
+        """When the batch that runs has begun, and the one before it."""
         self.listener: Mailbox[TaskFailed | Close] = Mailbox(world.scheduler)
         self.stages: list[TaskSet] = []
         self.executors: list[Executor] = []
@@ -319,6 +329,19 @@ class Driver:
             self.stages.clear()
             self.world.scheduler.kill(run.group)
             run.ended.set((Ending.STOPPED, "stopped"))
+
+    def oldest(self) -> float:
+        """When the oldest file may have been written that a checkpoint of this driver can yet be the first to name."""
+        return min([*self.began, *(executor.oldest() for executor in self.executors)], default=inf)
+
+    def _notify(self, notification: Notification) -> None:
+        """Executors are told something: late, more than once or never."""
+        for executor in self.executors:
+            for _ in range(self.rng.choice((0, 1, 1, 1, 2))):
+                delay = self.rng.random() ** 3 * 2
+                self.world.scheduler.spawn(
+                    "notification", executor.group, partial(executor.notified, notification), delay
+                )
 
     def _new_executor(self) -> Executor:
         self._executors += 1

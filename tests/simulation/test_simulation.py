@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.disk import Faults
+from tests.simulation.faults import Faults
 from tests.simulation.playing import Tally, play, play_many
-from tests.simulation.world import Profile
+from tests.simulation.world import INCIDENTS, Profile
 
 CHUNKS = 20
 CHUNK = 100
@@ -25,23 +25,37 @@ CASES = {
     "storage fails": Profile(faults=STORAGE_FAILS, large=0.5, settings={"inlineThreshold": "0"}),
     "storage fails and nothing is tolerated": Profile(faults=STORAGE_FAILS, settings={"tolerableFailures": "0"}),
     "side process dies at storage operations": Profile(faults=Faults(kill=0.03), large=0.5),
-    "side process is killed": Profile(incidents=8, weights=(1, 0, 0, 0, 0, 0), layout="stores"),
-    "driver is killed": Profile(incidents=6, weights=(0, 1, 0, 0, 0, 0), large=0.5),
-    "driver stands still": Profile(incidents=6, weights=(0, 0, 1, 0, 0, 0), large=0.5),
-    "three drivers": Profile(incidents=8, weights=(0, 0, 1, 3, 0, 0), settings={"inlineThreshold": "0"}),
+    "side process is killed": Profile(incidents=8, weights=(1, 0, 0, 0, 0, 0, 0, 0), layout="stores"),
+    "driver is killed": Profile(incidents=6, weights=(0, 1, 0, 0, 0, 0, 0, 0), large=0.5),
+    "driver stands still": Profile(incidents=6, weights=(0, 0, 1, 0, 0, 0, 0, 0), large=0.5),
+    "three drivers": Profile(incidents=8, weights=(0, 0, 1, 3, 0, 0, 0, 0), settings={"inlineThreshold": "0"}),
     "three drivers on a failing storage": Profile(
-        faults=STORAGE_FAILS, incidents=8, weights=(1, 1, 1, 3, 0, 0), settings={"inlineThreshold": "0"}
+        faults=STORAGE_FAILS, incidents=8, weights=(1, 1, 1, 3, 0, 0, 0, 0), settings={"inlineThreshold": "0"}
     ),
-    "executors are lost": Profile(incidents=8, weights=(0, 0, 0, 0, 1, 0), layout="stages", batches=7),
-    "query is stopped": Profile(incidents=8, weights=(0, 0, 0, 0, 0, 1), layout="operators"),
+    "executors are lost": Profile(incidents=8, weights=(0, 0, 0, 0, 1, 0, 0, 0), layout="stages", batches=7),
+    "query is stopped": Profile(incidents=8, weights=(0, 0, 0, 0, 0, 1, 0, 0), layout="operators"),
     "speculation": Profile(speculation=1.0, executors=3, layout="stores"),
     "stages are attempted again": Profile(fetch_failure=0.8, faults=Faults(error=0.03), layout="stages"),
     "batch is used twice": Profile(twice=1.0, large=0.5, layout="stages"),
     "batch is used twice by speculating tasks": Profile(twice=1.0, speculation=0.5, checkpoint_format=2),
     "ends of tasks are not reported": Profile(lost_events=0.2, faults=Faults(error=0.03), speculation=0.3),
     "checkpoints expire": Profile(settings={"timeout": "1.5"}, faults=Faults(pause=0.6), layout="stages"),
+    "garbage is collected": Profile(
+        faults=STORAGE_FAILS,
+        large=0.5,
+        incidents=12,
+        weights=(0, 1, 2, 1, 1, 1, 8, 0),
+        settings={"inlineThreshold": "0"},
+    ),
+    "ZooKeeper": Profile(store="zookeeper", faults=STORAGE_FAILS, large=0.5, settings={"inlineThreshold": "0"}),
+    "sessions expire": Profile(
+        store="zookeeper", faults=Faults(error=0.03), incidents=8, weights=(1, 1, 0, 0, 0, 0, 0, 3)
+    ),
+    "three drivers on ZooKeeper": Profile(
+        store="zookeeper", faults=STORAGE_FAILS, incidents=8, weights=(1, 1, 2, 3, 0, 0, 1, 1), large=0.5
+    ),
     "ids in Spark's commit log": Profile(
-        checkpoint_format=2, incidents=8, weights=(2, 1, 0, 0, 1, 1), faults=Faults(error=0.03), speculation=0.3
+        checkpoint_format=2, incidents=8, weights=(2, 1, 0, 0, 1, 1, 0, 0), faults=Faults(error=0.03), speculation=0.3
     ),
 }
 
@@ -72,8 +86,16 @@ def test_all_that_can_go_wrong_does() -> None:
         *(f"delete: {fault}" for fault in ("error", "lost answer", "late")),
         *("write: error", "list: error", "read: error", "executor write: error"),
         *("killed before create", "killed after create", "killed before delete", "killed after delete"),
-        *("kill side process", "kill driver", "freeze driver", "start driver", "lose executor", "stop query"),
-        *("task failed: FencedError", "stage attempted again", "listener event lost", "aborted", "subsumed"),
+        *(f"transaction: {fault}" for fault in ("error", "lost answer", "late")),
+        *INCIDENTS,
+        *(
+            "task failed: FencedError",
+            "stage attempted again",
+            "listener event lost",
+            "aborted",
+            "subsumed",
+            "garbage collected",
+        ),
     ):
         assert counts[what], f"'{what}' has not happened"
 

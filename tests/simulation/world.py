@@ -11,17 +11,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
+from spark_ckpt.clock import Clock
+from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
+from spark_ckpt.coordinator.collection import collect_garbage
 from spark_ckpt.coordinator.messages import Operator
+from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.storage import Storage
 from tests.simulation.checks import Checks
-from tests.simulation.disk import Disk, Faults, Late, SimulatedStorage
+from tests.simulation.disk import Disk, SimulatedStorage
+from tests.simulation.ensemble import Ensemble, SimulatedSession
+from tests.simulation.faults import Faults, Late, Way
 from tests.simulation.model import Query
 from tests.simulation.scheduler import Group, Scheduler, Stuck
 from tests.simulation.spark import Driver, Ending
 
 MOST_DRIVERS = 3
 MOST_LAST_DRIVERS = 6
-INCIDENTS = ("kill side process", "kill driver", "freeze driver", "start driver", "lose executor", "stop query")
+INCIDENTS = (
+    "kill side process",
+    "kill driver",
+    "freeze driver",
+    "start driver",
+    "lose executor",
+    "stop query",
+    "collect garbage",
+    "expire session",
+)
 LATE_SECONDS = 40.0
 
 
@@ -44,6 +59,7 @@ class Profile:
         lost_events: chance that the end of a task is not reported.
         executors: of each driver.
         checkpoint_format: 2 if Spark's commit log names the ids of the states.
+        store: of completed checkpoints, `filesystem` or `zookeeper`.
     """
 
     layout: str = "one"
@@ -52,7 +68,7 @@ class Profile:
     settings: dict[str, str] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
     incidents: int = 0
-    weights: tuple[float, ...] = (1, 1, 1, 1, 1, 1)
+    weights: tuple[float, ...] = (1, 1, 1, 1, 1, 1, 1, 1)
     large: float = 0.0
     speculation: float = 0.0
     twice: float = 0.0
@@ -60,11 +76,12 @@ class Profile:
     lost_events: float = 0.0
     executors: int = 2
     checkpoint_format: int = 1
+    store: str = "filesystem"
 
     @staticmethod
     def of(rng: random.Random) -> Profile:
         """A random one. Quiet parts are as likely as wild ones, so that rare things are seen alone as well."""
-        rate = rng.choice((0.0, 0.01, 0.03, 0.08))
+        rate = rng.choice((0.0, 0.01, 0.03, 0.08, 0.2))
         faults = Faults(
             error=rng.choice((0.0, rate)),
             error_after=rng.choice((0.0, rate)),
@@ -100,6 +117,7 @@ class Profile:
             lost_events=rng.choice((0.0, 0.0, 0.03)),
             executors=rng.choice((1, 2, 3)),
             checkpoint_format=checkpoint_format,
+            store=rng.choice(("filesystem", "filesystem", "filesystem", "zookeeper")),
         )
 
     def query(self, seed: int) -> Query:
@@ -134,10 +152,11 @@ class World:
         self.counts: Counter[str] = Counter()
         self.log: list[str] = []
         self.scheduler = Scheduler(self.rng)
-        self.disk = Disk()
+        self.disk, self.ensemble = Disk(self.scheduler.now_ms), Ensemble()
+        self.sessions: list[tuple[Group, SimulatedSession]] = []
         self.late = Late(self.scheduler)
         self.checks = Checks(self)
-        self.disk.observer = self.checks
+        self.disk.observer = self.ensemble.observer = self.checks
         self.drivers: list[Driver] = []
         self._calm = False
         self._started = 0
@@ -154,11 +173,19 @@ class World:
     def new_id(self) -> str:
         return uuid.uuid4().hex
 
+    def way(self, group: Group, faults: Faults) -> Way:
+        return Way(group, self.scheduler, self.rng, faults, self.late, self._fault, self._killed_on_the_way)
+
     def storage(self, group: Group) -> Storage:
-        """The way of a side process to the storage."""
-        return SimulatedStorage(
-            self.disk, group, self.scheduler, self.rng, self.faults, self.late, self._fault, self._killed_at_storage
-        )
+        """The storage as a process sees it."""
+        return SimulatedStorage(self.disk, self.way(group, self.faults))
+
+    def session(self, quorum: str, timeout: float, clock: Clock) -> ZooKeeperSession:
+        """A session of the process that asks for it."""
+        group = self.scheduler.current().group
+        session = SimulatedSession(self.ensemble, self.way(group, self.faults), quorum, timeout, clock)
+        self.sessions.append((group, session))
+        return session
 
     def starts_again(self, ending: Ending, why: str) -> bool:
         """Whether whoever runs the query starts it again in the same driver."""
@@ -177,7 +204,7 @@ class World:
             Violation: an invariant does not hold.
             Stuck: the query cannot be brought to its end.
         """
-        with _same_ids(self.rng):
+        with _same_ids(self.rng), patch("spark_ckpt.coordinator.stores.ZooKeeperSession", self.session):
             try:
                 self._start_driver()
                 self.scheduler.spawn("incidents", self._outside, self._incidents)
@@ -254,18 +281,39 @@ class World:
             self._start_driver()
         elif what == "lose executor":
             driver.lose_executor()
-        else:
+        elif what == "stop query":
             driver.stop_run()
+        elif what == "collect garbage":
+            oldest = min(d.oldest() for d in self._alive())
+            group = Group("collector")
+            self.scheduler.spawn("collector", group, lambda: self._collect(group, self.scheduler.now - oldest))
+        else:
+            for group, session in self.sessions:
+                if group.belongs_to(driver.group):
+                    session.expire()
+
+    def _collect(self, group: Group, busy_seconds: float) -> None:
+        """`spark-ckpt gc` with the shortest grace time that is right: a moment longer than what is under way."""
+        try:
+            collection = collect_garbage(
+                self.storage(group), grace_seconds=max(0.0, busy_seconds) + 0.01, clock=self.scheduler
+            )
+        except SparkCkptError as e:
+            self.count(f"garbage not collected: {type(e).__name__}")
+        else:
+            self.counts["garbage collected"] += len(collection.orphans)
 
     def _fault(self, what: str) -> None:
         self.count(what)
         actor = self.scheduler.current()
         self.trace(f"{actor.group.name}, {actor.name}: {what}")
 
-    def _killed_at_storage(self, group: Group) -> None:
+    def _killed_on_the_way(self, group: Group) -> None:
         """A side process dies in the middle of a storage operation, alone or with its driver."""
-        driver = next(d for d in self.drivers if group.belongs_to(d.group))
-        if self.rng.random() < 0.7:
+        driver = next((d for d in self.drivers if group.belongs_to(d.group)), None)
+        if driver is None:
+            self.scheduler.kill(group)
+        elif self.rng.random() < 0.7:
             driver.bridge.kill_process()
         else:
             self.trace(f"{driver.group.name} dies as well")

@@ -1,0 +1,173 @@
+"""ZooKeeper in memory, and the faulty way each process reaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
+
+from spark_ckpt.clock import Clock
+from spark_ckpt.completed.zookeeper_session import NoAnswerError, ZooKeeperSession
+from spark_ckpt.errors import ZooKeeperUnavailableError
+from tests.simulation.faults import Way
+
+T = TypeVar("T")
+
+
+class Observer(Protocol):
+    """Is told of every record that comes or goes, at once."""
+
+    def created(self, path: str, data: bytes) -> None: ...
+
+    def deleted(self, path: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    data: bytes
+    version: int = 0
+    session: object = None
+    """Whose end it does not outlive."""
+
+
+class Refused(Exception):  # noqa: N818
+    """An operation cannot be carried out."""
+
+
+@dataclass
+class Transaction:
+    """What is used of kazoo's transactions."""
+
+    session: object
+    operations: list[Callable[[dict[str, Node]], None]] = field(default_factory=list)
+
+    def create(self, path: str, data: bytes = b"", ephemeral: bool = False) -> None:
+        def run(nodes: dict[str, Node]) -> None:
+            _require(path not in nodes and path.rpartition("/")[0] in nodes)
+            nodes[path] = Node(data, session=self.session if ephemeral else None)
+
+        self.operations.append(run)
+
+    def set_data(self, path: str, data: bytes, version: int) -> None:
+        def run(nodes: dict[str, Node]) -> None:
+            _require(path in nodes and nodes[path].version == version)
+            nodes[path] = replace(nodes[path], data=data, version=version + 1)
+
+        self.operations.append(run)
+
+    def check(self, path: str, version: int) -> None:
+        self.operations.append(lambda nodes: _require(path in nodes and nodes[path].version == version))
+
+    def delete(self, path: str) -> None:
+        def run(nodes: dict[str, Node]) -> None:
+            _require(path in nodes and not any(name.startswith(f"{path}/") for name in nodes))
+            del nodes[path]
+
+        self.operations.append(run)
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise Refused
+
+
+class Ensemble:
+    """The nodes. What is done here is done: faults are a matter of the way to it."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {"": Node(b"")}
+        self.observer: Observer | None = None
+
+    def carry_out(self, transaction: Transaction) -> bool:
+        """All of a transaction, or nothing."""
+        after = dict(self.nodes)
+        try:
+            for operation in transaction.operations:
+                operation(after)
+        except Refused:
+            return False
+        before, self.nodes = self.nodes, after
+        if self.observer is not None:
+            for path in [path for path in after if path not in before]:
+                self.observer.created(path, after[path].data)
+            for path in [path for path in before if path not in after]:
+                self.observer.deleted(path)
+        return True
+
+    def expire(self, session: object) -> None:
+        """A session ends."""
+        self.nodes = {path: node for path, node in self.nodes.items() if node.session is not session}
+
+
+class SimulatedSession(ZooKeeperSession):
+    """The way of one process to the ensemble. Its requests are carried out in their order, however late.
+
+    Args:
+        ensemble: the nodes.
+        way: the process, and how its requests fail.
+        quorum: as the real one has it.
+        timeout: as the real one has it.
+        clock: likewise.
+    """
+
+    def __init__(self, ensemble: Ensemble, way: Way, quorum: str, timeout: float, clock: Clock) -> None:
+        super().__init__(quorum, timeout, clock)
+        self._ensemble, self._way = ensemble, way
+        self._late: list[Transaction] = []
+        self._session = object()
+
+    def expire(self) -> None:
+        """The servers let the session expire; requests that are still on their way are refused."""
+        self._ensemble.expire(self._session)
+        self._session, self._late = object(), []
+
+    def get(self, path: str) -> tuple[bytes, int] | None:
+        node = self._asked(path, lambda: self._ensemble.nodes.get(path))
+        return (node.data, node.version) if node is not None else None
+
+    def children(self, path: str) -> list[str]:
+        def below() -> list[str]:
+            return [name.rpartition("/")[2] for name in self._ensemble.nodes if name.rpartition("/")[0] == path]
+
+        return self._asked(path, below)
+
+    def exists(self, path: str) -> bool:
+        return self._asked(path, lambda: path in self._ensemble.nodes)
+
+    def ensure(self, path: str) -> None:
+        self._asked(path, lambda: self._ensemble.nodes.setdefault(path, Node(b"")))
+
+    def commit(self, build: Callable[[Any], None]) -> Sequence[Any] | None:
+        transaction = Transaction(self._session)
+        build(transaction)
+        done: list[bool] = []
+
+        def send() -> None:
+            if transaction.session is not self._session:
+                raise NoAnswerError("the session has expired")
+            self._deliver()
+            done.append(self._ensemble.carry_out(transaction))
+
+        fault = self._way.carry_out("transaction", send)
+        if fault == "late":
+            self._late.append(transaction)
+            self._way.later(self._deliver)
+        if fault is not None:
+            raise NoAnswerError(fault)
+        return done if done == [True] else None
+
+    def close(self) -> None:
+        self._deliver()
+        self.expire()
+
+    def _asked(self, path: str, body: Callable[[], T]) -> T:
+        if self._way.is_cut("look at zookeeper"):
+            raise ZooKeeperUnavailableError(self.address, path, "injected")
+        self._deliver()
+        return body()
+
+    def _deliver(self) -> None:
+        while self._late:
+            transaction = self._late.pop(0)
+            if transaction.session is self._session:
+                self._ensemble.carry_out(transaction)
