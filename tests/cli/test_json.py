@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,16 @@ from spark_ckpt.cli.location import FoundCheckpoint, find_checkpoint
 from spark_ckpt.cli.output import FORMAT, JsonOutput
 from spark_ckpt.cli.stream_report import UnreadStreamsError
 from spark_ckpt.coordinator.collection import Collection
+from spark_ckpt.coordinator.messages import SubtaskKey
 from spark_ckpt.coordinator.orphans import Leftover
+from spark_ckpt.coordinator.statistics import (
+    CheckpointStats,
+    CheckpointStatus,
+    SlowSubtask,
+    Spread,
+    StateSize,
+    SubtaskStats,
+)
 from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType
 from spark_ckpt.metadata.streams import (
     StateFileOutsideError,
@@ -89,6 +99,20 @@ def without(inspection: Inspection) -> list[Any]:
         json.loads(json.dumps({"format": FORMAT, **describe(replace(inspection, properties=each, stores=stores))}))
         for each in (properties, unnamed)
     ]
+
+
+SPREAD = Spread(0, 1, 2)
+HISTORY = [
+    CheckpointStats(CheckpointStatus.FAILED, 1, 2, 0, 5, 0, 4, failures={"declined": 1}, detail="disk full"),
+    CheckpointStats(
+        CheckpointStatus.COMPLETED,
+        *(1, 2, 0, 5, 4, 4),
+        checkpoint_id=3,
+        completing_ms=7,
+        size=StateSize(3, 2, 1),
+        subtasks=SubtaskStats(SPREAD, SPREAD, SPREAD, (SlowSubtask(SubtaskKey(0, "default", 1), "1", 2, 3, 4),)),
+    ),
+]
 
 
 ERROR_EXAMPLES: list[errors.SparkCkptError] = [
@@ -151,6 +175,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     outputs = {name: [run(name, *arguments, "--json").json for arguments in each] for name, each in commands.items()}
     outputs["inspect"] += without(Inspection.of(find_checkpoint(ours)))
     orphans = (Leftover("shared/a", 1, None, False), Leftover("shared/b", 2, 1_700_000_000_000, False))
+    outputs["history"] = [printed(partial(JsonOutput().history, "/x"), HISTORY)]
     outputs["gc"] = [printed(JsonOutput().collection, Collection("/x", False, orphans, (("a", "reason"),)))]
     return outputs
 
