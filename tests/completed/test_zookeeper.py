@@ -239,6 +239,27 @@ def test_a_driver_that_was_shut_out_drops_nothing(place: Place) -> None:
     assert place.mirrored() == [kept]
 
 
+def test_a_driver_that_claims_right_after_ours_is_not_counted_in(place: Place) -> None:
+    first = place.open("a")
+    first.recover()
+    commit = place.sessions[-1].commit
+    rivals: list[ZooKeeperCompletedCheckpointStore] = []
+
+    def overtaken(build: Callable[[Any], None]) -> Sequence[Any] | None:
+        done = commit(build)
+        if place.nodes("/records") and not rivals:
+            rivals.append(place.claimed("b"))
+        return done
+
+    place.sessions[-1].commit = overtaken  # type: ignore[method-assign]
+    first.claim()
+    assert [claim.owner.host for claim in first.claims()] == ["host-a"]
+    with pytest.raises(FencedError, match="host-b"):
+        add(first, 1)
+    added = add(rivals[0], 1)
+    assert place.stored() == [added]
+
+
 def test_an_owner_that_is_gone_is_no_hindrance(place: Place) -> None:
     """Its session ends just when the next driver is about to delete its node."""
     place.claimed("a")
@@ -330,6 +351,24 @@ def test_an_unknown_outcome_is_settled_before_anything_else(place: Place, arrive
     session.deliver()
     assert place.stored() == [settled]
     assert add(store, 2).id == settled.id + 1
+
+
+def test_a_request_that_arrives_just_before_it_is_repeated_counts(place: Place) -> None:
+    store = place.claimed()
+    session = place.sessions[-1]
+    session.faults = [Fault.LATE]
+    get = session.get
+
+    def delayed(path: str) -> tuple[bytes, int] | None:
+        session.get = get  # type: ignore[method-assign]
+        found = get(path)
+        session.deliver()
+        return found
+
+    session.get = delayed  # type: ignore[method-assign]
+    added = add(store, 1)
+    assert place.stored() == [added]
+    assert add(store, 2).id == added.id + 1
 
 
 @pytest.mark.parametrize("arrives", [True, False])
@@ -518,9 +557,12 @@ class TestMirror:
         place.claimed("b")
         assert place.mirrored() == [kept, added]
 
-    def test_an_owner_of_before_leaves_the_files_of_the_next_one(self, place: Place) -> None:
+    def test_an_owner_of_before_leaves_the_files_of_the_next_one(self, place: Place, tmp_path: Path) -> None:
+        storage = FaultyStorage(LocalStorage(tmp_path))
+        place.storage = storage
         first = place.claimed("a")
-        add(first, 1)
+        storage.fail("create", "completed/")
+        add(first, 1)  # so that it looks anew at what files there are
         commit = place.sessions[0].commit
 
         def overtaken(build: Callable[[Any], None]) -> Sequence[Any] | None:
