@@ -28,7 +28,7 @@ _HEADER = struct.Struct(">iBBBBiqii")
 _CRC = struct.Struct(">I")
 _I32 = struct.Struct(">i")
 
-_LISTS, _KEYS_OF_ONE_LENGTH, _VALUES_OF_ONE_LENGTH = 1, 2, 4
+_LISTS, _KEYS_OF_ONE_LENGTH, _VALUES_OF_ONE_LENGTH, _APPENDS = 1, 2, 4, 8
 _REMOVED = -1
 
 
@@ -47,11 +47,13 @@ class Section:
         entries: key and value, None for a removed key; with `lists` the value is the tuple of its rows.
         column_family: its name; "" is the default one.
         lists: whether values are lists.
+        appends: whether the rows are appended to the lists that are there; in a delta, with `lists`.
     """
 
     entries: tuple[tuple[bytes, bytes | tuple[bytes, ...] | None], ...]
     column_family: str = ""
     lists: bool = False
+    appends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Block:
         kind: of the segment it belongs to.
         key_group: the key group.
         version: of the state; of a delta the version it leads to.
-        sections: one per column family that has entries.
+        sections: one per column family that has entries; in a delta a second one for appended rows.
     """
 
     kind: SegmentKind
@@ -213,10 +215,10 @@ def _checksum(start: bytes, body: bytes) -> int:
 
 def _encode_section(section: Section) -> bytes:
     keys = [key for key, _ in section.entries]
-    values = [_encode_value(value) for _, value in section.entries]
+    values = [_encode_value(value, section.appends) for _, value in section.entries]
     key_lengths = [len(key) for key in keys]
     value_lengths = [_REMOVED if value is None else len(value) for value in values]
-    flags = _LISTS if section.lists else 0
+    flags = (_LISTS if section.lists else 0) | (_APPENDS if section.appends else 0)
     flags |= _KEYS_OF_ONE_LENGTH if len(set(key_lengths)) == 1 else 0
     flags |= _VALUES_OF_ONE_LENGTH if len(set(value_lengths)) == 1 else 0
     name = modified_utf8.encode(section.column_family)
@@ -234,9 +236,10 @@ def _encode_section(section: Section) -> bytes:
     )
 
 
-def _encode_value(value: bytes | tuple[bytes, ...] | None) -> bytes | None:
+def _encode_value(value: bytes | tuple[bytes, ...] | None, appends: bool) -> bytes | None:
     if isinstance(value, tuple):
-        return _I32.pack(len(value)) + b"".join(_I32.pack(len(row)) + row for row in value)
+        rows = b"".join(_I32.pack(len(row)) + row for row in value)
+        return rows if appends else _I32.pack(len(value)) + rows
     return value
 
 
@@ -247,22 +250,23 @@ def _encode_lengths(lengths: list[int], one: bool) -> bytes:
 def _decode_section(body: DataInput, kind: SegmentKind) -> Section:
     name = body.utf("column_family")
     flags = body.i8("flags")
-    if flags & ~(_LISTS | _KEYS_OF_ONE_LENGTH | _VALUES_OF_ONE_LENGTH):
+    if flags & ~(_LISTS | _KEYS_OF_ONE_LENGTH | _VALUES_OF_ONE_LENGTH | _APPENDS):
         raise ValueError(f"flags {flags:#x} are unknown")
+    lists, appends = bool(flags & _LISTS), bool(flags & _APPENDS)
+    if appends and (kind is SegmentKind.BASE or not lists):
+        raise ValueError("rows are appended in a base or to single values")
     count = body.i32("entries")
     if count < 0:
         raise ValueError(f"{count} entries")
     key_lengths = _decode_lengths(body, count, bool(flags & _KEYS_OF_ONE_LENGTH), 0)
-    least = 0 if kind is SegmentKind.BASE else _REMOVED
+    least = 0 if kind is SegmentKind.BASE or appends else _REMOVED
     value_lengths = _decode_lengths(body, count, bool(flags & _VALUES_OF_ONE_LENGTH), least)
     keys = [body.raw(length, "keys") for length in key_lengths]
-    take: Callable[[int], bytes | tuple[bytes, ...]] = (
-        (lambda length: _decode_list(body.raw(length, "values")))
-        if flags & _LISTS
-        else (lambda n: body.raw(n, "values"))
-    )
-    values = [None if length == _REMOVED else take(length) for length in value_lengths]
-    return Section(tuple(zip(keys, values, strict=True)), name, bool(flags & _LISTS))
+    decode: Callable[[bytes], bytes | tuple[bytes, ...]] = bytes
+    if lists:
+        decode = _decode_rows if appends else _decode_list
+    values = [None if length == _REMOVED else decode(body.raw(length, "values")) for length in value_lengths]
+    return Section(tuple(zip(keys, values, strict=True)), name, lists, appends)
 
 
 def _decode_lengths(body: DataInput, count: int, one: bool, least: int) -> list[int]:
@@ -275,13 +279,18 @@ def _decode_lengths(body: DataInput, count: int, one: bool, least: int) -> list[
 
 def _decode_list(value: bytes) -> tuple[bytes, ...]:
     (count,) = _I32.unpack_from(value, 0)
-    rows, position = [], 4
-    for _ in range(count):
-        (length,) = _I32.unpack_from(value, position)
+    rows = _decode_rows(value[4:])
+    if len(rows) != count:
+        raise ValueError(f"{len(rows)} rows in a list value of {count}")
+    return rows
+
+
+def _decode_rows(value: bytes) -> tuple[bytes, ...]:
+    rows, position = [], 0
+    while position < len(value):
+        length = _I32.unpack_from(value, position)[0] if position + 4 <= len(value) else -1
         if length < 0 or position + 4 + length > len(value):
             raise ValueError(f"a row of {length} bytes in a list value of {len(value)}")
         rows.append(value[position + 4 : position + 4 + length])
         position += 4 + length
-    if position != len(value):
-        raise ValueError(f"{len(value) - position} bytes after the last row of a list value")
     return tuple(rows)

@@ -44,7 +44,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
   private var storeId: StateStoreId = _
   private var storeConf: StateStoreConf = _
   private var hadoopConf: Configuration = _
-  private var schemas = Map.empty[String, FamilySchema]
+  private[ckpt] var families: FamilySchemas = _
   private var job: StoreJob = _
   private var messages: CommitMessages = _
   private var files: StateFiles = _
@@ -78,15 +78,15 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
       hadoopConf: Configuration,
       useMultipleValuesPerKey: Boolean,
       stateSchemaProvider: Option[StateSchemaProvider]): Unit = {
-    if (useColumnFamilies) throw StateStoreErrors.multipleColumnFamiliesNotSupported(Name)
+    if (useColumnFamilies) FamilySchemas.checkEncoding(storeConfs.stateStoreEncodingFormat)
     this.storeId = stateStoreId
     this.storeConf = storeConfs
     this.hadoopConf = hadoopConf
     val settings = storeConfs.sqlConfs.filter(_._1.startsWith(Settings.Prefix))
     ackThreshold = Settings.long(settings, Settings.AckThreshold, Settings.DefaultAckThreshold)
     timeoutSeconds = Settings.long(settings, Settings.BridgeTimeout, Settings.DefaultBridgeTimeoutSeconds)
-    schemas = Map(StateStore.DEFAULT_COL_FAMILY_NAME -> new FamilySchema(
-      StateStore.DEFAULT_COL_FAMILY_NAME, keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey))
+    families = new FamilySchemas(useColumnFamilies, FamilyDefinition(StateStore.DEFAULT_COL_FAMILY_NAME,
+      keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal = false))
     job = StoreJob.of(stateStoreId, hadoopConf.get(StreamExecution.RUN_ID_KEY), settings, hadoopConf)
     job match {
       case query: QueryJob => LoadedStores.here.add(query.runId, this)
@@ -182,10 +182,15 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
     location != null && java.util.Arrays.equals(location.factors, found.factors)
 
   /** None if the state that is held is the one that counts. */
-  private def locate(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] = job match {
-    case _: ReaderJob => Some(new DirectoryLocator(files).locate(storeId, version))
-    case _ => askWhere(version, stateId, held)
-  }
+  private def locate(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] =
+    try {
+      job match {
+        case _: ReaderJob => Some(new DirectoryLocator(files).locate(storeId, version))
+        case _ => askWhere(version, stateId, held)
+      }
+    } catch {
+      case e: CheckpointFailure => throw job.refusal(version, e)
+    }
 
   private def askWhere(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] = {
     val header = job.header(version, job.batchOf(version))
@@ -214,10 +219,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
     } finally {
       segments.close()
     }
-    schemas.values.foreach { schema =>
-      backend.declareFamily(schema.spec(KeyGroupOfRow.of(numbering, found.operator, storeId.storeName, schema.name,
-        schema.keySchema, found.stateFormatVersion, storeId.partitionId)))
-    }
+    families.all.foreach(schema => backend.declareFamily(specOf(schema)))
     foldedId = found.stateId
     restored = RestoreCost(System.nanoTime() - start, segments.bytesRead, found.segments.size)
     if (version > 0) {
@@ -225,6 +227,10 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
         s"${backend.rowCount} rows, ${restored.nanos / 1000000} ms")
     }
   }
+
+  private def specOf(schema: FamilySchema): FamilySpec = schema.spec(KeyGroupOfRow.of(
+    new KeyGroupNumbering(location.factors), location.operator, storeId.storeName, schema.name,
+    schema.definition.keySchema, location.stateFormatVersion, storeId.partitionId, families.isMap))
 
   /** Leaves nothing half-loaded behind, so that the next attempt starts from the files again. */
   private def unreadable(version: Long, cause: Exception): CheckpointFailure = {
@@ -236,20 +242,29 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
 
   // ---- what stores ask of their provider ----
 
-  private[ckpt] def familySchema(name: String): FamilySchema =
-    schemas.getOrElse(name, throw StateStoreErrors.unsupportedOperationOnMissingColumnFamily("access", name))
+  private[ckpt] def familyNames: Set[String] = synchronized(backend.familyNames)
 
-  private[ckpt] def familyNames: Set[String] = schemas.keySet
-
-  private[ckpt] def readerAt(name: String, version: Long): FamilyReader = synchronized {
+  /** A family at a version; one that was described and is not in that version has no rows. */
+  private[ckpt] def readerAt(schema: FamilySchema, version: Long): FamilyReader = synchronized {
     if (backend == null || backend.foldedVersion != version) throw superseded(version)
-    familySchema(name)
-    backend.reader(name, version)
+    Option(backend.reader(schema.name, version)).getOrElse(backend.emptyReader(specOf(schema)))
   }
 
-  private[ckpt] def familyForWrite(name: String): KeyedFamily = {
-    familySchema(name)
-    backend.family(name)
+  /** A family in the open batch. */
+  private[ckpt] def familyForWrite(schema: FamilySchema): KeyedFamily = synchronized {
+    Option(backend.family(schema.name)).getOrElse(backend.declareFamily(specOf(schema)))
+  }
+
+  /** Makes a family in the open batch, or takes its new description; false if it is there as it is described. */
+  private[ckpt] def createFamily(definition: FamilyDefinition): Boolean = synchronized {
+    val described = families.add(definition)
+    described.foreach(schema => backend.declareFamily(specOf(schema)))
+    described.isDefined
+  }
+
+  private[ckpt] def dropFamily(name: String): Boolean = synchronized {
+    families.remove(name)
+    backend.dropFamily(name)
   }
 
   private[ckpt] def superseded(version: Long) = new StoreUsageFailure(
@@ -277,7 +292,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
       if (reply.path("base_due").asBoolean(false)) startBase()
       val cost = CommitCost(shipment.snapshotNanos, shipment.writeNanos, System.nanoTime() - asked,
         shipment.delta.info.bytes, shipment.base.fold(0L)(_.segment.info.bytes))
-      CommittedBatch(version, counted, foldedId, backend.rowCount, cost, restored)
+      CommittedBatch(version, counted, foldedId, stateRows, indexRows, cost, restored)
     } catch {
       case e: Throwable =>
         forgetCommit()
@@ -382,12 +397,19 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
 
   // ---- metrics ----
 
-  override def supportedCustomMetrics: Seq[StateStoreCustomMetric] = StoreMetrics.all
+  override def supportedCustomMetrics: Seq[StateStoreCustomMetric] = {
+    CheckpointDriver.checkExtension()
+    StoreMetrics.all
+  }
 
   private[ckpt] def metrics(batch: Option[CommittedBatch], forced: Boolean): StateStoreMetrics = synchronized {
-    val rows = batch.map(_.rows).getOrElse(if (backend == null) 0L else backend.rowCount)
+    val rows = batch.map(_.rows).getOrElse(if (backend == null) 0L else stateRows)
     StateStoreMetrics(rows, if (backend == null) 0L else backend.memoryBytes, StoreMetrics.of(batch, forced))
   }
+
+  private def stateRows: Long = backend.rowCount(families.countsRows)
+
+  private def indexRows: Long = backend.rowCount(!families.countsRows(_))
 
   override def toString: String = s"CheckpointStateStoreProvider[$storeId]"
 }

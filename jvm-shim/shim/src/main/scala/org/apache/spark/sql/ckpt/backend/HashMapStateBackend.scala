@@ -243,8 +243,15 @@ final class HashMapStateBackend(val maxParallelism: Int) {
     }
   }
 
+  /** A reader of a family that no version has. */
+  def emptyReader(spec: FamilySpec): FamilyReader = new KeyedFamily(spec, maxParallelism)
+
   /** Rows in all families, with the changes of the open or committed batch. */
-  def rowCount: Long = currentFamilies.valuesIterator.map(_.rowCount).sum
+  def rowCount: Long = rowCount(_ => true)
+
+  /** Rows in the families of these names. */
+  def rowCount(of: String => Boolean): Long =
+    currentFamilies.valuesIterator.filter(f => of(f.name)).map(_.rowCount).sum
 
   /** Keys of the open or committed batch that are new or have a new value. */
   def rowsUpdated: Long = changed.map(f => f.buffer.inserted + f.buffer.updated).sum
@@ -266,12 +273,11 @@ final class HashMapStateBackend(val maxParallelism: Int) {
       val b = f.buffer
       var entry = 0
       while (entry < b.count) {
-        b.pointKey(entry, cursor)
-        b.pointValue(entry, cursor)
+        b.pointChange(entry, cursor)
         size += 8L + cursor.keyLength + math.max(0, cursor.valueLength)
         entry += 1
       }
-      size += math.min(maxParallelism, b.count) * (SegmentFormat.HeaderBytes + 15L + 3L * f.name.length)
+      size += math.min(maxParallelism, b.count) * (SegmentFormat.HeaderBytes + 30L + 6L * f.name.length)
     }
     size
   }
@@ -284,10 +290,7 @@ final class HashMapStateBackend(val maxParallelism: Int) {
     if (!open && !pending) {
       throw new IllegalStateException("There are no changes: no batch is open or just committed.")
     }
-    val sources = changed
-      .filter(_.buffer.count > 0)
-      .map(f => new BufferSource(f.name, f.spec.multiValue, f.buffer): SegmentSource)
-      .toArray
+    val sources = changed.flatMap(BufferSource.of).toArray
     writer.write(sources, isBase = false, folded + 1, out)
   }
 

@@ -119,6 +119,8 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     need(5)
     val flags = buffer(position)
     if ((flags & ~AllFlags) != 0) fail("unknown flags")
+    val appends = (flags & Appends) != 0
+    if (appends && (isBase || (flags & Lists) == 0)) fail("rows are appended in a base or to single values")
     position += 1
     val n = int(position)
     position += 4
@@ -154,16 +156,21 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     while (i < n) {
       val keyLength = int(if (sameKeys) keyLengths else keyLengths + 4 * i)
       val valueLength = int(if (sameValues) valueLengths else valueLengths + 4 * i)
-      val shortest = if (isBase) 0 else -1
-      if (valueLength < shortest || (lists && valueLength >= 0 && valueLength < 4)) {
+      val shortest = if (isBase || appends) 0 else -1
+      if (valueLength < shortest || (lists && !appends && valueLength >= 0 && valueLength < 4)) {
         fail(s"a value has length $valueLength")
       }
       if (valueLength > 0) need(valueLength)
       if (!filter.filtersKeys || filter.acceptsKey(familyName(name), buffer, keyAt, keyLength)) {
+        val valueAt = Platform.BYTE_ARRAY_OFFSET.toLong + position
         if (valueLength < 0) {
           table.remove(buffer, keyAt, keyLength)
+        } else if (appends) {
+          val rows = countRows(valueLength)
+          if (!table.append(buffer, keyAt, keyLength, rows, buffer, valueAt, valueLength)) {
+            fail("rows are appended to a key that is not there")
+          }
         } else {
-          val valueAt = Platform.BYTE_ARRAY_OFFSET.toLong + position
           table.put(group, buffer, keyAt, keyLength, buffer, valueAt, valueLength)
         }
       }
@@ -171,6 +178,20 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
       keyAt += keyLength
       i += 1
     }
+  }
+
+  /** The rows that the bytes from the position on are, each behind its length. */
+  private def countRows(length: Int): Int = {
+    val until = position + length
+    var at = position
+    var rows = 0
+    while (at < until) {
+      val rowLength = if (until - at < 4) -1 else int(at)
+      if (rowLength < 0 || rowLength > until - at - 4) fail(s"an appended row is cut off or has length $rowLength")
+      at += 4 + rowLength
+      rows += 1
+    }
+    rows
   }
 
   private def checkedKeyLength(length: Int): Int = {

@@ -178,6 +178,31 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) {
     }
   }
 
+  /** Appends rows to the list of a key; false if the key is not in the table. */
+  def append(
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      rows: Int,
+      rowsBase: AnyRef,
+      rowsOffset: Long,
+      rowsLength: Int): Boolean = {
+    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+    val address = find(hash, keyBase, keyOffset, keyLength)
+    address != 0 && {
+      point(address, cursor)
+      val length = cursor.valueLength
+      RecordPages.checkRecordBytes(length.toLong + rowsLength)
+      val list = new Array[Byte](length + rowsLength)
+      val start = Platform.BYTE_ARRAY_OFFSET
+      Platform.copyMemory(cursor.valueBase, cursor.valueOffset, list, start, length)
+      ListCursor.putInt(list, start, ListCursor.getInt(list, start) + rows)
+      Platform.copyMemory(rowsBase, rowsOffset, list, start + length, rowsLength)
+      update(hash, address, list, start, list.length)
+      true
+    }
+  }
+
   /** Removes a key if it is in the table. */
   def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)

@@ -32,6 +32,9 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   private var keyAddresses = new Array[Int](8)
   private var valueAddresses = new Array[Int](8)
   private var spares: Array[Int] = _
+
+  // Bytes at the beginning of a list that the table has; what follows was appended. Null if there are no such lists.
+  private var listStarts: Array[Int] = _
   private var lastGet = 0
 
   private var newKeys = 0L
@@ -76,7 +79,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   def growth: Long = newKeys - removedKeys
 
   /** Bytes of memory. */
-  def memoryBytes: Long = pages.bytes + index.bytes + hashes.length * (if (spares == null) 16L else 20L) +
+  def memoryBytes: Long = pages.bytes + index.bytes + hashes.length * (16L + (if (spares == null) 0 else 4) + (if (listStarts == null) 0 else 4)) +
     (if (newByPrefix == null) 0L else newByPrefix.bytes) + (if (newInOrder == null) 0L else newInOrder.bytes)
 
   def hash(entry: Int): Int = hashes(entry)
@@ -89,6 +92,12 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
 
   /** Whether the entry belongs into the delta: not if the key came and went in the batch. */
   def isChange(entry: Int): Boolean = valueAddresses(entry) != 0 || tableAddresses(entry) != 0
+
+  /** Whether there are entries whose value is the table's list with rows appended. */
+  def hasAppends: Boolean = listStarts != null
+
+  /** Whether the value of an entry is the table's list with rows appended. */
+  def isAppend(entry: Int): Boolean = listStarts != null && listStarts(entry) > 0 && isLive(entry)
 
   def keyGroup(entry: Int): Int =
     (Platform.getLong(pages.page(keyAddresses(entry)), RecordPages.offset(keyAddresses(entry))) >>> 32).toInt
@@ -162,6 +171,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     keyAddresses(entry) = address
     valueAddresses(entry) = 0
     if (spares != null) spares(entry) = 0
+    if (listStarts != null) listStarts(entry) = 0
     index.insert(hash, entry + 1)
     entries += 1
     if (tableAddress == 0) {
@@ -186,6 +196,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   def put(entry: Int, valueBase: AnyRef, valueOffset: Long, valueLength: Int): Unit = {
     val words = Bytes.words(valueLength)
     val old = valueAddresses(entry)
+    if (listStarts != null) listStarts(entry) = 0
     val address =
       if (canOverwrite(old, words)) {
         old
@@ -222,11 +233,23 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   }
 
   /**
-   * Gives an entry the list `old` with rows appended, where `old` is a list or has length 0.
+   * Gives a new entry the table's list with rows appended.
    *
    * @param rows how many rows are appended
    */
-  def putAppended(
+  def appendToTable(
+      entry: Int,
+      list: EntryCursor,
+      rows: Int,
+      rowsBase: AnyRef,
+      rowsOffset: Long,
+      rowsLength: Int): Unit = {
+    putAppended(entry, list.valueBase, list.valueOffset, list.valueLength, rows, rowsBase, rowsOffset, rowsLength)
+    if (listStarts == null) listStarts = new Array[Int](hashes.length)
+    listStarts(entry) = list.valueLength
+  }
+
+  private def putAppended(
       entry: Int,
       oldBase: AnyRef,
       oldOffset: Long,
@@ -235,16 +258,14 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
       rowsBase: AnyRef,
       rowsOffset: Long,
       rowsLength: Int): Unit = {
-    val start = if (oldLength == 0) 4 else oldLength
-    RecordPages.checkRecordBytes(start.toLong + rowsLength)
-    val address = allocateValue(Bytes.words(start + rowsLength) + (if (oldLength == 0) 0 else start >>> 4))
+    RecordPages.checkRecordBytes(oldLength.toLong + rowsLength)
+    val address = allocateValue(Bytes.words(oldLength + rowsLength) + (oldLength >>> 4))
     val page = pages.page(address)
     val offset = RecordPages.offset(address)
-    Platform.putInt(page, offset + LengthByte, start + rowsLength)
-    if (oldLength != 0) Platform.copyMemory(oldBase, oldOffset, page, offset + 8, oldLength)
-    val had = if (oldLength == 0) 0 else ListCursor.getInt(page, offset + 8)
-    ListCursor.putInt(page, offset + 8, had + rows)
-    Platform.copyMemory(rowsBase, rowsOffset, page, offset + 8 + start, rowsLength)
+    Platform.putInt(page, offset + LengthByte, oldLength + rowsLength)
+    Platform.copyMemory(oldBase, oldOffset, page, offset + 8, oldLength)
+    ListCursor.putInt(page, offset + 8, ListCursor.getInt(page, offset + 8) + rows)
+    Platform.copyMemory(rowsBase, rowsOffset, page, offset + 8 + oldLength, rowsLength)
     setLive(entry, address)
   }
 
@@ -258,7 +279,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     val page = pages.page(address)
     val offset = RecordPages.offset(address)
     val length = Platform.getInt(page, offset + LengthByte)
-    if (Bytes.words(length + rowsLength) <= (Platform.getLong(page, offset) >>> 32).toInt && length >= 4) {
+    if (Bytes.words(length + rowsLength) <= (Platform.getLong(page, offset) >>> 32).toInt) {
       ListCursor.putInt(page, offset + 8, ListCursor.getInt(page, offset + 8) + rows)
       Platform.copyMemory(rowsBase, rowsOffset, page, offset + 8 + length, rowsLength)
       Platform.putInt(page, offset + LengthByte, length + rowsLength)
@@ -287,6 +308,16 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
       cursor.valueBase = page
       cursor.valueOffset = offset + 8
       cursor.valueLength = Platform.getInt(page, offset + LengthByte)
+    }
+  }
+
+  /** Points a cursor at what the delta says of an entry: its value, or the rows that were appended. */
+  def pointChange(entry: Int, cursor: EntryCursor): Unit = {
+    pointKey(entry, cursor)
+    pointValue(entry, cursor)
+    if (isAppend(entry)) {
+      cursor.valueOffset += listStarts(entry)
+      cursor.valueLength -= listStarts(entry)
     }
   }
 
@@ -366,6 +397,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     keyAddresses = new Array[Int](length)
     valueAddresses = new Array[Int](length)
     spares = null
+    listStarts = null
   }
 
   private def growEntries(): Unit = {
@@ -375,6 +407,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     keyAddresses = Arrays.copyOf(keyAddresses, length)
     valueAddresses = Arrays.copyOf(valueAddresses, length)
     if (spares != null) spares = Arrays.copyOf(spares, length)
+    if (listStarts != null) listStarts = Arrays.copyOf(listStarts, length)
   }
 }
 
