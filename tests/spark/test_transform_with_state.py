@@ -24,6 +24,7 @@ from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, Rows, assert_same_rows
 
+COLUMNS = ["key", "n", "listed", "mapped"]
 COUNTS = "key string, n long, listed string, mapped string"
 SUMS = "key string, n long, total long"
 
@@ -47,8 +48,9 @@ class Remembering(StatefulProcessor):
         """Adds the values of a batch; returns all that is known of the key now."""
         count = (self.count.get() or (0,))[0] + len(values)
         self.count.update((count,))
-        self.listed.appendList([(value,) for value in values[1:]])
         self.listed.appendValue((values[0],))
+        if values[1:]:  # Spark refuses to append nothing
+            self.listed.appendList([(value,) for value in values[1:]])
         for value in values:
             digit = (value % 10,)
             self.mapped.updateValue(digit, ((self.mapped.getValue(digit) or (0,))[0] + 1,))
@@ -64,7 +66,7 @@ class Remembering(StatefulProcessor):
 
 class RememberingRows(Remembering):
     def handleInputRows(self, key: tuple[str], rows: Iterator[Row], timers: TimerValues) -> Iterator[Row]:  # noqa: N802
-        yield Row(*self.add(key[0], [row.value for row in rows]))
+        yield Row(**dict(zip(COLUMNS, self.add(key[0], [row.value for row in rows]), strict=True)))
 
 
 class RememberingFrames(Remembering):
@@ -72,7 +74,7 @@ class RememberingFrames(Remembering):
         self, key: tuple[str], rows: Iterator[pd.DataFrame], timers: TimerValues
     ) -> Iterator[pd.DataFrame]:
         values = [int(value) for frame in rows for value in frame["value"]]
-        yield pd.DataFrame([self.add(key[0], values)], columns=["key", "n", "listed", "mapped"])
+        yield pd.DataFrame([self.add(key[0], values)], columns=COLUMNS)
 
 
 def remembered(batches: list[Rows]) -> dict[str, tuple[int, list[int], Counter[int]]]:

@@ -99,9 +99,17 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
   SparkEnv.get.rpcEnv.setupEndpoint(CheckpointEndpoint.Name, coordinator)
   asTask(batch = 0)
 
-  val provider = new CheckpointStateStoreProvider
-  provider.init(StateStoreId(location.resolve("state").toUri.toString, 0, 0), schema, schema,
-    NoPrefixKeyStateEncoderSpec(schema), useColumnFamilies = false, storeConf, hadoopConf)
+  val provider: CheckpointStateStoreProvider = newProvider()
+
+  /** One more provider of the same store, as another executor has it. */
+  def newProvider(
+      useColumnFamilies: Boolean = false,
+      conf: StateStoreConf = storeConf): CheckpointStateStoreProvider = {
+    val made = new CheckpointStateStoreProvider
+    made.init(StateStoreId(location.resolve("state").toUri.toString, 0, 0), schema, schema,
+      NoPrefixKeyStateEncoderSpec(schema), useColumnFamilies, conf, hadoopConf)
+    made
+  }
 
   private def storeConf: StateStoreConf = {
     val conf = new SQLConf

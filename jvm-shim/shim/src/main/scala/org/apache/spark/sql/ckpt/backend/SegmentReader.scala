@@ -15,6 +15,16 @@ private[backend] trait SegmentSink {
   def table(family: String, multiValue: Boolean): StateTable
 }
 
+/** Puts what is read into the tables of families. */
+private[backend] final class FamilySink(familyOf: (String, Boolean) => KeyedFamily) extends SegmentSink {
+  private var last: KeyedFamily = _
+
+  override def table(family: String, multiValue: Boolean): StateTable = {
+    if (last == null || last.name != family) last = familyOf(family, multiValue)
+    if (last.spec.multiValue == multiValue) last.table else null
+  }
+}
+
 /**
  * Loads blocks of segments into tables. Every byte is checked before it is used: by the block's CRC32C,
  * and where a length could lead astray by its bounds.

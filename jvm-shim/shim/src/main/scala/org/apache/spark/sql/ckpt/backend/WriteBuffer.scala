@@ -23,6 +23,8 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   import WriteBuffer._
 
   private var pages = new RecordPages
+  private var values = new ValueRecords(pages)
+  private val cursor = new EntryCursor
   private var index = new HashIndex(0)
   private var entries = 0
   private var hint = 0
@@ -197,20 +199,15 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     val words = Bytes.words(valueLength)
     val old = valueAddresses(entry)
     if (listStarts != null) listStarts(entry) = 0
-    val address =
-      if (canOverwrite(old, words)) {
-        old
-      } else {
-        val spare = if (spares == null) 0 else spares(entry)
-        val place = if (canOverwrite(spare, words)) spare else allocateValue(words)
-        if (old != 0) setSpare(entry, old)
-        place
-      }
-    val page = pages.page(address)
-    val offset = RecordPages.offset(address)
-    Platform.putInt(page, offset + LengthByte, valueLength)
-    Bytes.copy(valueBase, valueOffset, page, offset + 8, valueLength)
-    setLive(entry, address)
+    val spare = if (spares == null) 0 else spares(entry)
+    val place = if (canOverwrite(old, words)) old else if (canOverwrite(spare, words)) spare else 0
+    if (old != 0 && place != old) setSpare(entry, old)
+    if (place == 0) {
+      setLive(entry, values.write(words, valueBase, valueOffset, valueLength))
+    } else {
+      values.overwrite(place, valueBase, valueOffset, valueLength)
+      setLive(entry, place)
+    }
   }
 
   /** Removes the value of an entry. */
@@ -244,49 +241,17 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
       rowsBase: AnyRef,
       rowsOffset: Long,
       rowsLength: Int): Unit = {
-    putAppended(entry, list.valueBase, list.valueOffset, list.valueLength, rows, rowsBase, rowsOffset, rowsLength)
+    setLive(entry, values.writeAppended(list, rows, rowsBase, rowsOffset, rowsLength))
     if (listStarts == null) listStarts = new Array[Int](hashes.length)
     listStarts(entry) = list.valueLength
   }
 
-  private def putAppended(
-      entry: Int,
-      oldBase: AnyRef,
-      oldOffset: Long,
-      oldLength: Int,
-      rows: Int,
-      rowsBase: AnyRef,
-      rowsOffset: Long,
-      rowsLength: Int): Unit = {
-    RecordPages.checkRecordBytes(oldLength.toLong + rowsLength)
-    val address = allocateValue(Bytes.words(oldLength + rowsLength) + (oldLength >>> 4))
-    val page = pages.page(address)
-    val offset = RecordPages.offset(address)
-    Platform.putInt(page, offset + LengthByte, oldLength + rowsLength)
-    Platform.copyMemory(oldBase, oldOffset, page, offset + 8, oldLength)
-    ListCursor.putInt(page, offset + 8, ListCursor.getInt(page, offset + 8) + rows)
-    Platform.copyMemory(rowsBase, rowsOffset, page, offset + 8 + oldLength, rowsLength)
-    setLive(entry, address)
-  }
-
-  /**
-   * Appends rows to the list of an entry that has one. Done in place where there is room, also if someone
-   * looks at the list: only the count and what lies behind its end change, and [[ListCursor]] goes by the
-   * length.
-   */
-  def append(entry: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit = {
-    val address = valueAddresses(entry)
-    val page = pages.page(address)
-    val offset = RecordPages.offset(address)
-    val length = Platform.getInt(page, offset + LengthByte)
-    if (Bytes.words(length + rowsLength) <= (Platform.getLong(page, offset) >>> 32).toInt) {
-      ListCursor.putInt(page, offset + 8, ListCursor.getInt(page, offset + 8) + rows)
-      Platform.copyMemory(rowsBase, rowsOffset, page, offset + 8 + length, rowsLength)
-      Platform.putInt(page, offset + LengthByte, length + rowsLength)
-    } else {
-      putAppended(entry, page, offset + 8, length, rows, rowsBase, rowsOffset, rowsLength)
+  /** Appends rows to the list of an entry that has one. */
+  def append(entry: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit =
+    if (!values.append(valueAddresses(entry), rows, rowsBase, rowsOffset, rowsLength)) {
+      values.point(valueAddresses(entry), cursor)
+      setLive(entry, values.writeAppended(cursor, rows, rowsBase, rowsOffset, rowsLength))
     }
-  }
 
   /** Points a cursor at the key of an entry. */
   def pointKey(entry: Int, cursor: EntryCursor): Unit = {
@@ -300,15 +265,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** Points a cursor at the value of an entry; length -1 if it has none. */
   def pointValue(entry: Int, cursor: EntryCursor): Unit = {
     val address = valueAddresses(entry)
-    if (address == 0) {
-      cursor.valueLength = -1
-    } else {
-      val page = pages.page(address)
-      val offset = RecordPages.offset(address)
-      cursor.valueBase = page
-      cursor.valueOffset = offset + 8
-      cursor.valueLength = Platform.getInt(page, offset + LengthByte)
-    }
+    if (address == 0) cursor.valueLength = -1 else values.point(address, cursor)
   }
 
   /** Points a cursor at what the delta says of an entry: its value, or the rows that were appended. */
@@ -325,17 +282,13 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   def keepUntilNextGet(entry: Int): Unit = lastGet = valueAddresses(entry)
 
   /** The present value of an entry must stay as it is until the end of the batch. */
-  def keep(entry: Int): Unit = {
-    val address = valueAddresses(entry)
-    val page = pages.page(address)
-    val at = RecordPages.offset(address)
-    Platform.putLong(page, at, Platform.getLong(page, at) | Kept)
-  }
+  def keep(entry: Int): Unit = values.keep(valueAddresses(entry))
 
   /** Forgets everything. */
   def reset(): Unit = {
     if (entries > 0) {
       pages = new RecordPages
+      values = new ValueRecords(pages)
       index = new HashIndex(0)
       hint = entries
       makeArrays(8)
@@ -373,18 +326,8 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     valueAddresses(entry) = address
   }
 
-  private def canOverwrite(address: Int, words: Int): Boolean = address != 0 && address != lastGet && {
-    val header = Platform.getLong(pages.page(address), RecordPages.offset(address))
-    (header & Kept) == 0 && (header >>> 32).toInt == words
-  }
-
-  /** A place for a value: header with its capacity in words (upper half) and, later, length in bytes. */
-  private def allocateValue(words: Int): Int = {
-    RecordPages.checkRecordBytes(words.toLong << 3)
-    val address = pages.allocate(1 + words)
-    Platform.putLong(pages.page(address), RecordPages.offset(address), words.toLong << 32)
-    address
-  }
+  private def canOverwrite(address: Int, words: Int): Boolean =
+    address != 0 && address != lastGet && values.canOverwrite(address, words)
 
   private def setSpare(entry: Int, address: Int): Unit = {
     if (spares == null) spares = new Array[Int](hashes.length)
@@ -425,9 +368,4 @@ private[backend] object WriteBuffer {
   /** Whether an address in the table is one: the table holds the key. */
   def isExisting(tableAddress: Int): Boolean =
     tableAddress != 0 && tableAddress != Dropped && tableAddress != DroppedAndPut
-
-  private final val Kept = 1L << 63
-
-  /** Where in a value's header its length is: the lower half, in native byte order. */
-  private val LengthByte = if (ListCursor.littleEndian) 0 else 4
 }

@@ -18,7 +18,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.{SparkContext, SparkEnv, SPARK_VERSION, TaskContext}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.{TransformWithState, TransformWithStateInPySpark}
-import org.apache.spark.sql.ckpt.{CheckpointExtensions, CheckpointFailure, Settings}
+import org.apache.spark.sql.ckpt.{CheckpointExtensions, CheckpointFailure, CheckpointStateStoreProvider, Settings}
 import org.apache.spark.sql.ckpt.bridge.PythonBridge
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
@@ -53,6 +53,7 @@ private[ckpt] object CheckpointDriver extends Logging {
     for {
       (_, queryId) <- queryHere
       active <- SparkSession.getActiveSession
+      if active.sessionState.conf.stateStoreProviderClass == classOf[CheckpointStateStoreProvider].getName
       if !active.sessionState.columnarRules.contains(CheckpointExtensions.Operators)
       query <- RunningBatch.find(active, UUID.fromString(queryId))
       if query.logicalPlan.exists(node => node.isInstanceOf[TransformWithState] ||

@@ -129,4 +129,55 @@ class ListFamilySuite extends AnyFunSuite with BackendTesting {
     assert(backend.memoryBytes < 50000 * 12 * 20)
     assert(family.rowCount == 1)
   }
+
+  /** A list of this many rows under key 1, as version 1. */
+  private def withList(length: Int): HashMapStateBackend = {
+    val backend = new HashMapStateBackend(K)
+    val family = backend.declareFamily(spec)
+    backend.openForWrite(0)
+    for (i <- 0 until length) family.append(longs(1), Start, 8, longs(i), Start, 8)
+    backend.commit()
+    backend
+  }
+
+  test("the delta of an append grows with what is appended, and the base has the whole list") {
+    val backend = withList(1000)
+    val first = backend.deltaBytes()
+    backend.openForWrite(1)
+    for (i <- 1000 until 1003) backend.family("default").append(longs(1), Start, 8, longs(i), Start, 8)
+    backend.commit()
+    val second = backend.deltaBytes()
+    assert(first.bytes.length > 12000 && second.bytes.length < 200)
+    assert(backend.deltaSize >= second.bytes.length && backend.deltaSize < 300)
+    backend.fold()
+    val restored = new HashMapStateBackend(K)
+    for (segments <- Seq(
+        Seq(segment(isBase = false, first), segment(isBase = false, second)),
+        Seq(segment(isBase = true, base(backend))))) {
+      restored.restore(2, 0, segments, everything)
+      restored.declareFamily(spec)
+      assert(rows(restored.reader("default", 2), longs(1)) == (0 until 1003).map(i => longs(i).toSeq))
+    }
+  }
+
+  test("an append that is undone, and a list that is put after appends, leave no trace of them") {
+    val backend = withList(3)
+    val first = backend.deltaBytes()
+    backend.openForWrite(1)
+    backend.family("default").append(longs(1), Start, 8, longs(7), Start, 8)
+    backend.commit()
+    backend.undoCommit()
+    assert(rows(backend.reader("default", 1), longs(1)).size == 3)
+    backend.openForWrite(1)
+    val family = backend.family("default")
+    family.append(longs(1), Start, 8, longs(8), Start, 8)
+    remove(family, longs(1))
+    family.append(longs(1), Start, 8, longs(9), Start, 8)
+    backend.commit()
+    val restored = new HashMapStateBackend(K)
+    restored.restore(
+      2, 0, Seq(segment(isBase = false, first), segment(isBase = false, backend.deltaBytes())), everything)
+    restored.declareFamily(spec)
+    assert(rows(restored.reader("default", 2), longs(1)) == Seq(longs(9).toSeq))
+  }
 }
