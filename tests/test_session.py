@@ -244,7 +244,8 @@ class Nothing(StatefulProcessor):
 
 folder = sys.argv[1]
 spark.sparkContext.setLogLevel("ERROR")
-frame = spark.readStream.format("rate").load().groupBy("value").transformWithState(Nothing(), "n long", "update", "none")
+rates = spark.readStream.format("rate").load()
+frame = rates.groupBy("value").transformWithState(Nothing(), "n long", "update", "none")
 query = frame.writeStream.outputMode("update").format("noop").option("checkpointLocation", folder + "/ckpt").start()
 try:
     query.awaitTermination()

@@ -37,7 +37,7 @@ def served(provider: ProviderUnderTest) -> None:
 
 
 class Remembering(StatefulProcessor):
-    """Keeps the rows of a key as a count, as a list of values and as a map from their last digit to how many there are."""
+    """Keeps the rows of a key as a count, as a list of values and as a map from their last digit to a number."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.count = handle.getValueState("count", "n long")
@@ -144,9 +144,12 @@ class Expiring(StatefulProcessor):
         return iter(())
 
     def handleExpiredTimer(  # noqa: N802
-        self, key: tuple[str], timers: TimerValues, expired: ExpiredTimerInfo
+        self,
+        key: tuple[str],
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[Row]:
-        count, total = self.sums.get()
+        count, total = self.sums.get() or (0, 0)
         self.sums.clear()
         yield Row(key=key[0], n=count, total=total)
 
