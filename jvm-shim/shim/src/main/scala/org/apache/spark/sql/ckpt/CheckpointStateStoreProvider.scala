@@ -62,6 +62,8 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
   /** The committed version while the version before it is open once more, and the id of its state. */
   private var aside: Option[(SetAsideChanges, String)] = None
 
+  private var closed = false
+
   /** What was loaded since the last batch that counts. */
   private var restored = RestoreCost.Nothing
 
@@ -340,7 +342,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
   }
 
   private def startBase(): Unit =
-    if (bases.isIdle) bases.start(backend.snapshotBase(), foldedId)
+    if (bases.isIdle && !closed) bases.start(backend.snapshotBase(), foldedId)
 
   // ---- freeing ----
 
@@ -376,8 +378,13 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
     epoch += 1
   }
 
+  /**
+   * Spark unloads a store also while a task works with it, when a copy of the task has begun on another executor. The task
+   * may be the one that counts; the state goes with the last reference to it.
+   */
   override def close(): Unit = synchronized {
-    if (bases != null) release()
+    closed = true
+    if (bases != null) bases.forget()
   }
 
   // ---- metrics ----

@@ -99,9 +99,15 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
   SparkEnv.get.rpcEnv.setupEndpoint(CheckpointEndpoint.Name, coordinator)
   asTask(batch = 0)
 
-  val provider = new CheckpointStateStoreProvider
-  provider.init(StateStoreId(location.resolve("state").toUri.toString, 0, 0), schema, schema,
-    NoPrefixKeyStateEncoderSpec(schema), useColumnFamilies = false, storeConf, hadoopConf)
+  val provider: CheckpointStateStoreProvider = newProvider(partition = 0)
+
+  /** One more store of the query. */
+  def newProvider(partition: Int): CheckpointStateStoreProvider = {
+    val provider = new CheckpointStateStoreProvider
+    provider.init(StateStoreId(location.resolve("state").toUri.toString, 0, partition), schema, schema,
+      NoPrefixKeyStateEncoderSpec(schema), useColumnFamilies = false, storeConf, hadoopConf)
+    provider
+  }
 
   private def storeConf: StateStoreConf = {
     val conf = new SQLConf
@@ -149,6 +155,12 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
   }
 
   def notify(event: String, version: Long): Unit = provider.notified(Notification(job, event, version))
+
+  /** The names of the state files. */
+  def files: Seq[String] = {
+    val directory = location.resolve("ckpt").resolve("shared")
+    if (Files.exists(directory)) directory.toFile.list().toSeq else Nil
+  }
 
   /** How often the state was asked for since the last time. */
   def heard(kind: String): Int = coordinator.kinds.count(_ == kind)
