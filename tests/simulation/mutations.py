@@ -376,7 +376,7 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "files deleted before the record": Mutation(_files_before_the_record, _DELETED),
     "shared file forgotten": Mutation(_replaced(SharedStateRegistry, "unregister", _files_of_dropped), _DELETED),
-    "no look at the owner before deleting": Mutation(_replaced(Log, "check_owner", _nothing), _DELETED),
+    "no look at the owner before deleting": Mutation(_replaced(Log, "check_owner", _nothing), _DELETED, STANDING_STILL),
     "orphans deleted before the claim": Mutation(_orphans_before_the_claim, f"{_DELETED}|{_INCOMPLETE}", TAKING_OVER),
     "files deleted in doubt": Mutation(_replaced(Completion, "acks_in_doubt", {}), _DELETED, IN_DOUBT),
     "file name used again": Mutation(
