@@ -310,9 +310,10 @@ STANDING_STILL = Profile(
     faults=Faults(error_after=0.2, late=0.2, pause=0.6), incidents=8, weights={"freeze driver": 3, "start driver": 3}
 )
 OVERTAKEN = Profile(
-    incidents=12,
-    weights={"kill side process": 3, "freeze driver": 3, "start driver": 3},
-    settings={"inlineThreshold": "0"},
+    faults=Faults(pause=0.6),
+    incidents=16,
+    weights={"kill side process": 3, "freeze driver": 2, "start driver": 2},
+    batches=7,
 )
 TAKING_OVER = Profile(faults=Faults(pause=0.8), incidents=8, weights={"start driver": 1}, batches=8)
 MANY_BASES = Profile(large=0.5, speculation=1.0, batches=12, settings={"chain.maxDeltas": "1"}, executors=3)
