@@ -5,7 +5,7 @@ before and after that of the second. `folder/hooks` has a file for each key that
 was first; who waits does so until there is a file with the key's name and `.open`. `folder/tasks.jsonl` has a line
 for each end of an attempt.
 
-Each attempt draws marks of its own for the keys it counts. They go into the state and into the result, which also has
+Each attempt marks the keys it counts with its own id. The mark goes into the state and into the result, which also has
 the mark that stood in the state before: so one can see whose state a batch has started from.
 """
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -38,14 +37,17 @@ BROKEN = "broken"
 SLOW, ZOMBIE = "slow", "zombie"
 """Before the second operator acknowledges, its first task with such a key waits."""
 
-HELD = "held"
-"""Before the second operator acknowledges, every task with this key waits."""
+HELD, LATER = "held", "later"
+"""Before the second operator acknowledges, every task with such a key waits."""
 
 BROKEN_LATE = "broken-late"
 """After the second operator has acknowledged, its first task with this key fails."""
 
 COUNTED = "key string, n long, total long, mark long, mark_before long"
 STATE = "n long, total long, mark long"
+
+NOT_THERE = -1
+"""The mark before of a key that had no state."""
 
 CONF = {
     "spark.executor.memory": "512m",
@@ -84,6 +86,7 @@ class TaskEnds:
             "stage_attempt": event.stageAttemptId(),
             "partition": info.partitionId(),
             "attempt": info.attemptNumber(),
+            "id": info.taskId(),
             "speculative": info.speculative(),
             "executor": info.executorId(),
             "reason": event.reason().toString()[:_LONGEST_REASON],
@@ -107,7 +110,7 @@ def plan(frame: DataFrame, hooks: Path) -> DataFrame:
     """The running count, with its places."""
     # What runs in the executors has all that it needs in itself: this program cannot be imported there.
     passed, broken, broken_late = (PASSED, SPREAD), BROKEN, BROKEN_LATE
-    first_only, everyone = (SLOW, ZOMBIE), HELD
+    first_only, everyone, not_there = (SLOW, ZOMBIE), (HELD, LATER), NOT_THERE
 
     def first(key: str) -> bool:
         """Whether nobody has met the key before."""
@@ -134,13 +137,15 @@ def plan(frame: DataFrame, hooks: Path) -> DataFrame:
 
     def count(key: tuple[str], batches: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         name = key[0]
-        is_first = (name in first_only or name == everyone) and first(name)
-        if is_first or name == everyone:
+        is_first = name in first_only + everyone and first(name)
+        if is_first or name in everyone:
             wait(name)
-        n, total, mark_before = state.get if state.exists else (0, 0, 0)
+        n, total, mark_before = state.get if state.exists else (0, 0, not_there)
         for batch in batches:
             n, total = n + len(batch), total + int(batch["value"].sum())
-        mark = secrets.randbits(62)
+        task = TaskContext.get()
+        assert task is not None
+        mark = task.taskAttemptId()
         state.update((n, total, mark))
         yield pd.DataFrame({"key": [name], "n": [n], "total": [total], "mark": [mark], "mark_before": [mark_before]})
 
