@@ -14,7 +14,7 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo test test-scala test-python fuzz faults soak lint format docs wheel clean
+.PHONY: help venv jar prepare demo test test-scala test-python fuzz faults simulate soak lint format docs wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -52,6 +52,9 @@ fuzz: prepare  ## random damage to metadata and state streams, with Flink as the
 
 faults: prepare  ## faults at every point of a checkpoint's life, one by one, on a running query; SEED=
 	$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED)) $(FAULTS_ARGS)
+
+simulate: $(INSTALLED)  ## the life of checkpoints in a made-up world where everything fails; SEEDS= SEED=
+	$(RUN) -m tests.simulation $(if $(SEED),--seed $(SEED) --trace,--seeds $(or $(SEEDS),10000))
 
 soak: prepare  ## the main job under random kills, on a cluster; KILLS= SEED=
 	$(RUN) -m tests.soak --kills $(or $(KILLS),50) $(if $(SEED),--seed $(SEED))

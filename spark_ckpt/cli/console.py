@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from spark_ckpt.cli.collecting import collection_lines
 from spark_ckpt.cli.describe import decoded_payload
-from spark_ckpt.cli.history_view import history_table, history_tree
+from spark_ckpt.cli.history_view import history_table, history_tree, subtask_table
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.output import Output
 from spark_ckpt.cli.rewriting import Rewriting
@@ -35,7 +35,7 @@ from spark_ckpt.cli.summary import (
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.batch_state import SPARK_BATCH
 from spark_ckpt.coordinator.collection import Collection
-from spark_ckpt.coordinator.statistics import CheckpointStats
+from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState, Relocation
 
@@ -105,9 +105,13 @@ class ConsoleOutput(Output):
         """A table, a line for each checkpoint."""
         self._console().print(history_table(entries))
 
-    def history_entry(self, location: str, stats: CheckpointStats) -> None:
-        """A tree."""
+    def history_entry(
+        self, location: str, stats: CheckpointStats, by_subtask: Sequence[SubtaskStateStats] | None
+    ) -> None:
+        """A tree, and a table of the subtasks."""
         self._console().print(history_tree(stats))
+        if by_subtask is not None:
+            self._console().print(subtask_table(by_subtask))
 
     def error(self, error: SparkCkptError) -> None:
         """The message, behind `Error: ` as click has it for usage errors."""

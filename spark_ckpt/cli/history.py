@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from spark_ckpt.cli.describe import JsonObject
 from spark_ckpt.cli.errors import CheckpointNotFoundError, ForeignLocationError
 from spark_ckpt.cli.location import find_checkpoint
 from spark_ckpt.cli.summary import iso_time
-from spark_ckpt.coordinator.statistics import CheckpointStats
-from spark_ckpt.coordinator.stats_state import SPARK_HISTORY, history_of
+from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
+from spark_ckpt.coordinator.stats_state import SPARK_HISTORY, SPARK_SUBTASKS, history_of, subtasks_of
 
 
 def read_history(location: str) -> tuple[CheckpointStats, ...]:
@@ -39,14 +40,37 @@ def select(location: str, entries: tuple[CheckpointStats, ...], checkpoint_id: i
     return by_id[checkpoint_id]
 
 
-def describe_stats(stats: CheckpointStats) -> JsonObject:
-    """All fields under their names, the status as text, and the time of the trigger as ISO 8601 too."""
+def read_subtasks(location: str, checkpoint_id: int) -> tuple[SubtaskStateStats, ...]:
+    """What the subtasks of a checkpoint took, in the order in which they acknowledged.
+
+    Raises:
+        CheckpointNotFoundError: it is not retained any more, or never was there.
+        ForeignLocationError: its `_metadata` does not say.
+        CheckpointError: what it says is damaged.
+        SparkCkptError: it cannot be read (see `find_checkpoint`).
+    """
+    found = find_checkpoint(location, checkpoint_id)
+    subtasks = subtasks_of(found.metadata)
+    if subtasks is None:
+        raise ForeignLocationError(found.path, f"it has no master state {SPARK_SUBTASKS} that this release can read")
+    return subtasks
+
+
+def describe_stats(stats: CheckpointStats, by_subtask: Sequence[SubtaskStateStats] | None = None) -> JsonObject:
+    """All fields under their names, the status as text, the time of the trigger as ISO 8601 too, and the subtasks if
+    they were asked for."""
     described: JsonObject = asdict(stats)
     described["status"] = stats.status.value
     described["triggered"] = iso_time(stats.triggered_ms)
     if stats.subtasks is not None:
         described["subtasks"] = {
             **asdict(stats.subtasks),
-            "slowest": [{**asdict(slow), "subtask": slow.subtask._asdict()} for slow in stats.subtasks.slowest],
+            "slowest": [_describe_subtask(slow) for slow in stats.subtasks.slowest],
         }
+    if by_subtask is not None:
+        described["by_subtask"] = [_describe_subtask(subtask) for subtask in by_subtask]
     return described
+
+
+def _describe_subtask(stats: SubtaskStateStats) -> JsonObject:
+    return {**asdict(stats), "subtask": stats.subtask._asdict()}

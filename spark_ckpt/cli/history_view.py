@@ -9,7 +9,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from spark_ckpt.cli.summary import human_size, iso_time, plain
-from spark_ckpt.coordinator.statistics import CheckpointStats, Spread
+from spark_ckpt.coordinator.statistics import CheckpointStats, Spread, SubtaskStateStats
 
 _NONE = "-"
 
@@ -75,6 +75,28 @@ def history_tree(stats: CheckpointStats) -> Tree:
                 )
             )
     return tree
+
+
+def subtask_table(subtasks: Iterable[SubtaskStateStats]) -> Table:
+    """A line for each store of each subtask."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("OPERATOR", "STORE", "PARTITION", "EXECUTOR"):
+        table.add_column(name, no_wrap=True)
+    for name in ("START DELAY", "SNAPSHOT", "WRITE", "DELTA", "ROWS"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for stats in subtasks:
+        table.add_row(
+            str(stats.subtask.operator_id),
+            Text(plain(stats.subtask.store)),
+            str(stats.subtask.partition),
+            Text(plain(stats.executor)),
+            f"{stats.start_delay_ms:,} ms",
+            f"{stats.snapshot_us:,} us",
+            f"{stats.write_us:,} us",
+            human_size(stats.delta_bytes),
+            f"{stats.rows:,}",
+        )
+    return table
 
 
 def _spread(spread: Spread) -> str:

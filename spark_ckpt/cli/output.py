@@ -21,7 +21,7 @@ from spark_ckpt.cli.stream_json import describe_stream
 from spark_ckpt.cli.stream_report import StreamReport
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.collection import Collection
-from spark_ckpt.coordinator.statistics import CheckpointStats
+from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import Relocation
 
@@ -59,8 +59,10 @@ class Output(ABC):
         """Statistics of the last checkpoints of a location, oldest first."""
 
     @abstractmethod
-    def history_entry(self, location: str, stats: CheckpointStats) -> None:
-        """Statistics of one checkpoint."""
+    def history_entry(
+        self, location: str, stats: CheckpointStats, by_subtask: Sequence[SubtaskStateStats] | None
+    ) -> None:
+        """Statistics of one checkpoint, and of its subtasks if they were asked for."""
 
     @abstractmethod
     def error(self, error: SparkCkptError) -> None:
@@ -97,9 +99,11 @@ class JsonOutput(Output):
         """`{"location", "history": [what `spark_ckpt.cli.history` describes, for each]}`."""
         self._write({"location": location, "history": [describe_stats(stats) for stats in entries]})
 
-    def history_entry(self, location: str, stats: CheckpointStats) -> None:
+    def history_entry(
+        self, location: str, stats: CheckpointStats, by_subtask: Sequence[SubtaskStateStats] | None
+    ) -> None:
         """As `history`, with the one entry."""
-        self.history(location, [stats])
+        self._write({"location": location, "history": [describe_stats(stats, by_subtask)]})
 
     def error(self, error: SparkCkptError) -> None:
         """`{"error": name of the class, "message", and the attributes of the error}`."""

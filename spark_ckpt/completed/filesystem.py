@@ -61,6 +61,7 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         # driver that has claimed since is not counted in: our next id is the one that it took.
         self._records = {i: record for i, record in self._files.read_all(self._records).items() if i <= claim.id}
         self._drop_old_claims()
+        self._delete_what_came_late(claim.id)
         return claim
 
     def add(self, make_record: Callable[[int, str], CheckpointRecord]) -> CheckpointRecord:
@@ -170,3 +171,9 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         for claim in self._old_claims():
             self._drop(claim)
             del self._records[claim.id]
+
+    def _delete_what_came_late(self, before: int) -> None:
+        """Deletes records of ids before our claim that are none of the log: nobody else may create one there."""
+        for record_id in self._files.ids():
+            if record_id < before and record_id not in self._records:
+                self._storage.delete(self._files.name(record_id))

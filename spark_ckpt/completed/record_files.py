@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from spark_ckpt.completed.records import Record, decode_record
+from spark_ckpt.completed.records import ClaimRecord, Record, decode_record
 from spark_ckpt.errors import CorruptRecordError, StateFileNotFoundError, StorageError
 from spark_ckpt.storage import Storage
 
@@ -54,7 +54,7 @@ class RecordFiles:
         return decode_record(data, self.path(record_id), record_id)
 
     def read_all(self, known: Mapping[int, Record] | None = None) -> dict[int, Record]:
-        """All records by id, ascending.
+        """All records by id, ascending, without claims that came late (see `_without_claims_that_came_late`).
 
         Args:
             known: records that were read before. Records never change, so these are not read again.
@@ -69,6 +69,7 @@ class RecordFiles:
             return seen.get(record_id) or self.read(record_id)
 
         records: dict[int, Record] = read_settled(self.ids, read, self._storage.describe(self.directory))
+        records = _without_claims_that_came_late(records)
         check_generations(records, self.path)
         return records
 
@@ -114,3 +115,19 @@ def check_generations(records: Mapping[int, Record], path_of: Callable[[int], st
         if record.generation < last:
             raise CorruptRecordError(path_of(record_id), f"generation {record.generation} after generation {last}")
         last = record.generation
+
+
+def _without_claims_that_came_late(records: Mapping[int, Record]) -> dict[int, Record]:
+    """Leaves out claims of drivers that never owned the log.
+
+    A request to create one can be repeated after the owner has taken the id, gone on and dropped its record. Then an
+    earlier generation follows the claim, which is impossible otherwise: the owner would have found its id taken. The
+    driver deletes such a claim itself, unless it dies before.
+    """
+    kept: dict[int, Record] = {}
+    lowest = float("inf")
+    for record_id, record in sorted(records.items(), reverse=True):
+        if not isinstance(record, ClaimRecord) or record.generation <= lowest:
+            kept[record_id] = record
+            lowest = min(lowest, record.generation)
+    return dict(sorted(kept.items()))

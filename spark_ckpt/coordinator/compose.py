@@ -19,7 +19,6 @@ from spark_ckpt.coordinator.batch_state import (
 )
 from spark_ckpt.coordinator.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.coordinator.messages import Source
-from spark_ckpt.coordinator.stats_state import SPARK_HISTORY, SPARK_HISTORY_VERSION
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.keygroups import overlapping_ranges
 from spark_ckpt.metadata import (
@@ -67,7 +66,7 @@ def compose(
     table: ChainTable,
     sources: Sequence[Source] = (),
     spark_offsets: bytes | None = None,
-    history: bytes | None = None,
+    statistics: Sequence[MasterState] = (),
 ) -> CheckpointMetadata:
     """The `_metadata` of a checkpoint.
 
@@ -81,7 +80,7 @@ def compose(
         table: the chains of all subtasks.
         sources: with the offsets up to which the batch reads.
         spark_offsets: the bytes of Spark's `offsets/<batch>`.
-        history: the payload of the master state `spark-history`.
+        statistics: master states with statistics.
     """
     operators = [_store_operator(batch, store, table[store.key]) for store in batch.stores]
     operators += [
@@ -89,16 +88,14 @@ def compose(
         for index, source in enumerate(sources)
         if source.offset is not None
     ]
-    return CheckpointMetadata(checkpoint_id, tuple(master_states(batch, spark_offsets, history)), tuple(operators))
+    return CheckpointMetadata(checkpoint_id, (*master_states(batch, spark_offsets), *statistics), tuple(operators))
 
 
-def master_states(batch: SparkBatch, spark_offsets: bytes | None, history: bytes | None) -> list[MasterState]:
-    """The master states of a checkpoint."""
+def master_states(batch: SparkBatch, spark_offsets: bytes | None) -> list[MasterState]:
+    """The master states that a new run needs."""
     states = [MasterState(SPARK_BATCH, batch.encode(), SPARK_BATCH_VERSION)]
     if spark_offsets is not None:
         states.append(MasterState(SPARK_OFFSETS, spark_offsets, SPARK_OFFSETS_VERSION))
-    if history is not None:
-        states.append(MasterState(SPARK_HISTORY, history, SPARK_HISTORY_VERSION))
     return states
 
 

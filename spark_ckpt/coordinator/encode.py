@@ -25,7 +25,7 @@ from spark_ckpt.coordinator.compose import (
     source_operator,
 )
 from spark_ckpt.coordinator.messages import Source
-from spark_ckpt.metadata import CheckpointMetadata, KeyGroupRange, dumps
+from spark_ckpt.metadata import CheckpointMetadata, KeyGroupRange, MasterState, dumps
 
 _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
@@ -45,12 +45,12 @@ def encode_metadata(
     table: ChainTable,
     sources: Sequence[Source] = (),
     spark_offsets: bytes | None = None,
-    history: bytes | None = None,
+    statistics: Sequence[MasterState] = (),
 ) -> bytes:
     """The bytes of `compose` with the same arguments."""
     rest = CheckpointMetadata(
         checkpoint_id,
-        tuple(master_states(batch, spark_offsets, history)),
+        (*master_states(batch, spark_offsets), *statistics),
         tuple(
             source_operator(batch.query_id, index, source.offset, batch.max_parallelism)
             for index, source in enumerate(sources)

@@ -19,8 +19,14 @@ from spark_ckpt.coordinator.messages import Ack, Segment, StoreKey, SubtaskKey, 
 from spark_ckpt.coordinator.opening import OpenJob
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.policy import Placement, place
-from spark_ckpt.coordinator.statistics import CheckpointStats, StateSize, StatsHistory, stats_of_completed
-from spark_ckpt.coordinator.stats_state import encode_history
+from spark_ckpt.coordinator.statistics import (
+    CheckpointStats,
+    StateSize,
+    StatsHistory,
+    stats_of_completed,
+    stats_of_subtasks,
+)
+from spark_ckpt.coordinator.stats_state import statistics_states
 from spark_ckpt.errors import CheckpointError, FencedError, StateFileNotFoundError, StorageError, UnknownOutcomeError
 from spark_ckpt.storage import CreateOutcome, Storage
 
@@ -245,14 +251,15 @@ def _write_metadata(
         draft.new_state_bytes,
         sum(operator.rows for operator in operators),
     )
-    draft.stats = stats_of_completed(draft.pending, checkpoint_id, size)
+    subtasks = stats_of_subtasks(draft.pending)
+    draft.stats = stats_of_completed(draft.pending, checkpoint_id, size, subtasks)
     data = encode_metadata(
         checkpoint_id,
         draft.batch,
         draft.table,
         draft.trigger.sources,
         _spark_offsets(job.storage, draft.trigger),
-        encode_history(history.with_entry(draft.stats)),
+        statistics_states(history.with_entry(draft.stats), subtasks),
     )
     paths = (metadata_path(checkpoint_id, attempt) for attempt in count(1))
     for path in (path for path in paths if not job.cleaner.was_submitted(in_location(path))):

@@ -81,7 +81,7 @@ def select_orphans(there: Iterable[Leftover], used: Set[str], before_ms: int | N
         before_ms: only what was last written before this time; None for all.
 
     Raises:
-        ModificationTimeUnknownError: the storage does not say how old an orphan is.
+        ModificationTimeUnknownError: the storage does not say how old a file is that is an orphan.
     """
     orphans = [leftover for leftover in there if leftover.kept_by not in used]
     if before_ms is None:
@@ -89,6 +89,8 @@ def select_orphans(there: Iterable[Leftover], used: Set[str], before_ms: int | N
     old = []
     for orphan in orphans:
         if orphan.modified_ms is None:
+            if orphan.is_directory:
+                continue  # an object store has none that is empty: the last file went while this was listed
             raise ModificationTimeUnknownError(in_location(orphan.path))
         if orphan.modified_ms < before_ms:
             old.append(orphan)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-
-import numpy as np
-from numpy.typing import NDArray
 
 from spark_ckpt.coordinator.failures import Abort
 from spark_ckpt.coordinator.messages import SubtaskKey
@@ -32,21 +29,23 @@ class Spread:
     most: int
 
     @classmethod
-    def of(cls, values: NDArray[np.int64]) -> Spread:
+    def of(cls, values: Sequence[int]) -> Spread:
         """The spread of some values, of which there must be one."""
-        return cls(int(values.min()), round(float(values.mean())), int(values.max()))
+        return cls(min(values), round(sum(values) / len(values)), max(values))
 
 
 @dataclass(frozen=True, slots=True)
-class SlowSubtask:
-    """A subtask that acknowledged late.
+class SubtaskStateStats:
+    """What one subtask took (Flink: `SubtaskStateStats`).
 
     Args:
         subtask: which.
         executor: where it ran.
-        snapshot_us: microseconds that its task was held up for the snapshot.
-        write_us: microseconds of writing it.
-        start_delay_ms: milliseconds from the trigger to the begin of the snapshot.
+        snapshot_us: microseconds that its task was held up for the snapshot (Flink: the synchronous part).
+        write_us: microseconds of writing it (Flink: the asynchronous part).
+        start_delay_ms: milliseconds from the trigger to the begin of the snapshot, most of which the batch works.
+        delta_bytes: bytes of its changes.
+        rows: rows that it has.
     """
 
     subtask: SubtaskKey
@@ -54,42 +53,54 @@ class SlowSubtask:
     snapshot_us: int
     write_us: int
     start_delay_ms: int
+    delta_bytes: int
+    rows: int
+
+
+def stats_of_subtasks(pending: PendingCheckpoint) -> list[SubtaskStateStats]:
+    """What the subtasks took that have acknowledged, in the order in which they did."""
+    return [
+        SubtaskStateStats(
+            key,
+            ack.task.executor,
+            snapshot := ack.timings_us.get("snapshot", 0),
+            write := ack.timings_us.get("write", 0),
+            # Clocks may be set back, and those of executors and driver round differently.
+            max(0, pending.arrived_ms[key] - pending.triggered_ms - (snapshot + write) // 1000),
+            ack.delta.size,
+            ack.rows,
+        )
+        for key, ack in sorted(pending.acks.items(), key=lambda item: pending.arrived_ms[item[0]])
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class SubtaskStats:
-    """What the subtasks took that have acknowledged.
+    """How the subtasks differ that have acknowledged.
 
     Args:
-        snapshot_us: microseconds that tasks were held up for their snapshots (Flink: the synchronous part).
-        write_us: microseconds of writing them (Flink: the asynchronous part).
-        start_delay_ms: milliseconds from the trigger to the begin of the snapshot, most of which the batch works.
+        snapshot_us: of these figures of `SubtaskStateStats` least, mean and most.
+        write_us: as above.
+        start_delay_ms: as above.
         slowest: those whose acks came last, latest first.
     """
 
     snapshot_us: Spread
     write_us: Spread
     start_delay_ms: Spread
-    slowest: tuple[SlowSubtask, ...]
+    slowest: tuple[SubtaskStateStats, ...]
 
     @classmethod
-    def of(cls, pending: PendingCheckpoint) -> SubtaskStats | None:
-        """What the acks of a checkpoint say; None if it has none."""
-        acks = pending.acks
-        if not acks:
+    def of(cls, subtasks: Sequence[SubtaskStateStats]) -> SubtaskStats | None:
+        """A summary of these, of which the last to acknowledge comes last; None if there are none."""
+        if not subtasks:
             return None
-        count = len(acks)
-        snapshot = np.fromiter((ack.timings_us.get("snapshot", 0) for ack in acks.values()), np.int64, count)
-        write = np.fromiter((ack.timings_us.get("write", 0) for ack in acks.values()), np.int64, count)
-        arrived = np.fromiter((pending.arrived_ms[key] for key in acks), np.int64, count)
-        # Clocks may be set back, and those of executors and driver round differently.
-        delay = np.maximum(0, arrived - pending.triggered_ms - (snapshot + write) // 1000)
-        keys = list(acks)
-        slowest = tuple(
-            SlowSubtask(keys[i], acks[keys[i]].task.executor, int(snapshot[i]), int(write[i]), int(delay[i]))
-            for i in np.argsort(-arrived, kind="stable")[:_MOST_SLOWEST].tolist()
+        return cls(
+            Spread.of([subtask.snapshot_us for subtask in subtasks]),
+            Spread.of([subtask.write_us for subtask in subtasks]),
+            Spread.of([subtask.start_delay_ms for subtask in subtasks]),
+            tuple(subtasks[: -_MOST_SLOWEST - 1 : -1]),
         )
-        return cls(Spread.of(snapshot), Spread.of(write), Spread.of(delay), slowest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +153,12 @@ class CheckpointStats:
     subtasks: SubtaskStats | None = None
 
 
-def stats_of_completed(pending: PendingCheckpoint, checkpoint_id: int, size: StateSize) -> CheckpointStats:
+def stats_of_completed(
+    pending: PendingCheckpoint, checkpoint_id: int, size: StateSize, subtasks: Sequence[SubtaskStateStats]
+) -> CheckpointStats:
     """The statistics of a checkpoint as its own `_metadata` has them."""
     last_ack_ms = max((pending.arrived_ms[key] for key in pending.acks), default=pending.triggered_ms)
-    stats = _stats(CheckpointStatus.COMPLETED, pending, last_ack_ms)
+    stats = _stats(CheckpointStatus.COMPLETED, pending, last_ack_ms, subtasks)
     return replace(stats, checkpoint_id=checkpoint_id, size=size)
 
 
@@ -157,10 +170,12 @@ def stats_of_durable(stats: CheckpointStats, pending: PendingCheckpoint, now_ms:
 
 def stats_of_failed(pending: PendingCheckpoint, abort: Abort, now_ms: int) -> CheckpointStats:
     """The statistics of a checkpoint that is given up."""
-    return replace(_stats(CheckpointStatus.FAILED, pending, now_ms), detail=str(abort))
+    return replace(_stats(CheckpointStatus.FAILED, pending, now_ms, stats_of_subtasks(pending)), detail=str(abort))
 
 
-def _stats(status: CheckpointStatus, pending: PendingCheckpoint, until_ms: int) -> CheckpointStats:
+def _stats(
+    status: CheckpointStatus, pending: PendingCheckpoint, until_ms: int, subtasks: Sequence[SubtaskStateStats]
+) -> CheckpointStats:
     return CheckpointStats(
         status,
         pending.batch_id,
@@ -170,7 +185,7 @@ def _stats(status: CheckpointStatus, pending: PendingCheckpoint, until_ms: int) 
         len(pending.acks),
         pending.expected,
         failures=_by_name(pending),
-        subtasks=SubtaskStats.of(pending),
+        subtasks=SubtaskStats.of(subtasks),
     )
 
 

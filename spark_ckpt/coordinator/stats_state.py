@@ -1,18 +1,19 @@
-"""The master state `spark-history`: the statistics of the last checkpoints (docs/protocol.md, section 4)."""
+"""The master states `spark-history` and `spark-subtasks`, which hold statistics (docs/protocol.md, section 4)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from spark_ckpt.coordinator.messages import SubtaskKey
 from spark_ckpt.coordinator.statistics import (
     CheckpointStats,
     CheckpointStatus,
-    SlowSubtask,
     Spread,
     StateSize,
+    SubtaskStateStats,
     SubtaskStats,
 )
 from spark_ckpt.errors import CheckpointError
@@ -24,7 +25,28 @@ SPARK_HISTORY = "spark-history"
 SPARK_HISTORY_VERSION = 1
 """Version of its format."""
 
+SPARK_SUBTASKS = "spark-subtasks"
+"""Name of the master state with what the subtasks of the checkpoint itself took."""
+
+SPARK_SUBTASKS_VERSION = 1
+"""Version of its format."""
+
 _LONGEST_DETAIL = 300
+
+
+def statistics_states(
+    entries: Iterable[CheckpointStats], subtasks: Iterable[SubtaskStateStats]
+) -> tuple[MasterState, ...]:
+    """Both master states of a checkpoint.
+
+    Args:
+        entries: the statistics of the last checkpoints, this one included.
+        subtasks: what its subtasks took.
+    """
+    return (
+        MasterState(SPARK_HISTORY, encode_history(entries), SPARK_HISTORY_VERSION),
+        MasterState(SPARK_SUBTASKS, encode_subtasks(subtasks), SPARK_SUBTASKS_VERSION),
+    )
 
 
 def encode_history(entries: Iterable[CheckpointStats]) -> bytes:
@@ -41,6 +63,24 @@ def history_of(metadata: CheckpointMetadata) -> tuple[CheckpointStats, ...] | No
     for state in metadata.master_states:
         if state.name == SPARK_HISTORY and state.version == SPARK_HISTORY_VERSION:
             return _decode(state)
+    return None
+
+
+def encode_subtasks(subtasks: Iterable[SubtaskStateStats]) -> bytes:
+    """The payload of the master state `spark-subtasks`: JSON, some fifty bytes for each."""
+    return json.dumps([_fields(stats) for stats in subtasks], separators=(",", ":")).encode()
+
+
+def subtasks_of(metadata: CheckpointMetadata) -> tuple[SubtaskStateStats, ...] | None:
+    """What the subtasks of a checkpoint took, in the order of their acks; None if its `_metadata` does not say.
+
+    Raises:
+        CheckpointError: it is not what `encode_subtasks` writes.
+    """
+    for state in metadata.master_states:
+        if state.name == SPARK_SUBTASKS and state.version == SPARK_SUBTASKS_VERSION:
+            with _ours(state):
+                return tuple(_subtask(*fields) for fields in json.loads(state.payload))
     return None
 
 
@@ -65,10 +105,7 @@ def _encode(stats: CheckpointStats) -> str:
             "snapshot_us": _spread(subtasks.snapshot_us),
             "write_us": _spread(subtasks.write_us),
             "start_delay_ms": _spread(subtasks.start_delay_ms),
-            "slowest": [
-                [*slow.subtask, slow.executor, slow.snapshot_us, slow.write_us, slow.start_delay_ms]
-                for slow in subtasks.slowest
-            ],
+            "slowest": [_fields(slow) for slow in subtasks.slowest],
         }
     present = {name: value for name, value in fields.items() if value not in (None, {})}
     return json.dumps(present, separators=(",", ":"))
@@ -79,10 +116,16 @@ def _spread(spread: Spread) -> list[int]:
 
 
 def _decode(state: MasterState) -> tuple[CheckpointStats, ...]:
-    try:
+    with _ours(state):
         return tuple(_stats(fields) for fields in json.loads(state.payload))
+
+
+@contextmanager
+def _ours(state: MasterState) -> Iterator[None]:
+    try:
+        yield
     except (KeyError, TypeError, ValueError, AttributeError) as e:
-        raise CheckpointError(f"the master state {SPARK_HISTORY} is not what spark-ckpt writes: {e!r}") from e
+        raise CheckpointError(f"the master state {state.name} is not what spark-ckpt writes: {e!r}") from e
 
 
 def _stats(fields: Mapping[str, Any]) -> CheckpointStats:
@@ -95,7 +138,7 @@ def _stats(fields: Mapping[str, Any]) -> CheckpointStats:
             Spread(*map(int, fields["snapshot_us"])),
             Spread(*map(int, fields["write_us"])),
             Spread(*map(int, fields["start_delay_ms"])),
-            tuple(_slow(*slow) for slow in fields["slowest"]),
+            tuple(_subtask(*slow) for slow in fields["slowest"]),
         )
     return CheckpointStats(
         status=CheckpointStatus(fields["status"]),
@@ -114,7 +157,10 @@ def _stats(fields: Mapping[str, Any]) -> CheckpointStats:
     )
 
 
-def _slow(
-    operator_id: int, store: str, partition: int, executor: str, snapshot_us: int, write_us: int, start_delay_ms: int
-) -> SlowSubtask:
-    return SlowSubtask(SubtaskKey(operator_id, store, partition), executor, snapshot_us, write_us, start_delay_ms)
+def _fields(stats: SubtaskStateStats) -> list[int | str]:
+    measured = (stats.snapshot_us, stats.write_us, stats.start_delay_ms, stats.delta_bytes, stats.rows)
+    return [*stats.subtask, stats.executor, *measured]
+
+
+def _subtask(operator_id: int, store: str, partition: int, executor: str, *measured: int) -> SubtaskStateStats:
+    return SubtaskStateStats(SubtaskKey(operator_id, store, partition), executor, *map(int, measured))

@@ -62,6 +62,23 @@ def test_one_checkpoint(location: Path) -> None:
     assert [entry["checkpoint_id"] for entry in run("history", location, "--id", "4", "--json").json["history"]] == [4]
 
 
+def test_each_subtask_of_one_checkpoint(location: Path) -> None:
+    shown = run("history", location, "--id", "4", "--subtasks")
+    assert shown.status == 0
+    header, *lines = shown.stdout.splitlines()[-5:]
+    assert header.split()[:4] == ["OPERATOR", "STORE", "PARTITION", "EXECUTOR"]
+    assert sorted(line.split()[2] for line in lines) == ["0", "1", "2", "3"]
+    (entry,) = run("history", location, "--id", "4", "--subtasks", "--json").json["history"]
+    assert len(entry["by_subtask"]) == entry["acks"] == 4
+    assert sum(subtask["rows"] for subtask in entry["by_subtask"]) == entry["size"]["rows"]
+    assert entry["by_subtask"][-1] == entry["subtasks"]["slowest"][0]
+
+
+def test_subtasks_are_those_of_one_checkpoint(location: Path) -> None:
+    shown = run("history", location, "--subtasks")
+    assert (shown.status, "--subtasks needs --id" in shown.stderr) == (2, True)
+
+
 def test_a_checkpoint_that_is_not_there_names_those_that_are(location: Path) -> None:
     shown = run("history", location, "--id", "3", "--json")
     assert shown.status == 1

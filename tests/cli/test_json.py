@@ -37,9 +37,9 @@ from spark_ckpt.coordinator.orphans import Leftover
 from spark_ckpt.coordinator.statistics import (
     CheckpointStats,
     CheckpointStatus,
-    SlowSubtask,
     Spread,
     StateSize,
+    SubtaskStateStats,
     SubtaskStats,
 )
 from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType
@@ -102,6 +102,7 @@ def without(inspection: Inspection) -> list[Any]:
 
 
 SPREAD = Spread(0, 1, 2)
+SUBTASK = SubtaskStateStats(SubtaskKey(0, "default", 1), "1", 2, 3, 4, 5, 6)
 HISTORY = [
     CheckpointStats(CheckpointStatus.FAILED, 1, 2, 0, 5, 0, 4, failures={"declined": 1}, detail="disk full"),
     CheckpointStats(
@@ -110,7 +111,7 @@ HISTORY = [
         checkpoint_id=3,
         completing_ms=7,
         size=StateSize(3, 2, 1),
-        subtasks=SubtaskStats(SPREAD, SPREAD, SPREAD, (SlowSubtask(SubtaskKey(0, "default", 1), "1", 2, 3, 4),)),
+        subtasks=SubtaskStats(SPREAD, SPREAD, SPREAD, (SUBTASK,)),
     ),
 ]
 
@@ -175,7 +176,8 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     outputs = {name: [run(name, *arguments, "--json").json for arguments in each] for name, each in commands.items()}
     outputs["inspect"] += without(Inspection.of(find_checkpoint(ours)))
     orphans = (Leftover("shared/a", 1, None, False), Leftover("shared/b", 2, 1_700_000_000_000, False))
-    outputs["history"] = [printed(partial(JsonOutput().history, "/x"), HISTORY)]
+    entry = partial(JsonOutput().history_entry, "/x", HISTORY[1])
+    outputs["history"] = [printed(partial(JsonOutput().history, "/x"), HISTORY), printed(entry, [SUBTASK])]
     outputs["gc"] = [printed(JsonOutput().collection, Collection("/x", False, orphans, (("a", "reason"),)))]
     return outputs
 

@@ -9,6 +9,7 @@ import pytest
 from spark_ckpt.completed import (
     CheckpointIDCounter,
     CheckpointRecord,
+    ClaimRecord,
     CompletedCheckpointStore,
     FilesystemCompletedCheckpointStore,
     LogIDCounter,
@@ -319,10 +320,25 @@ def test_a_record_under_another_number_is_refused(storage: FaultyStorage, tmp_pa
 
 def test_generations_that_go_back_are_refused(storage: FaultyStorage) -> None:
     claimed(storage, "a")
-    claimed(storage, "b")
-    storage.write_atomic(f"ckpt/completed/{3:020d}.json", encode_record(record(3, 1, generation=1)))
+    add(claimed(storage, "b"), 1)
+    storage.write_atomic(f"ckpt/completed/{4:020d}.json", encode_record(record(4, 1, generation=1)))
     with pytest.raises(CorruptRecordError, match="generation 1 after generation 2"):
         stored(storage)
+
+
+def test_a_claim_that_comes_when_its_id_is_free_again_is_none(storage: FaultyStorage) -> None:
+    """Its driver has repeated the request, and died before it could delete it."""
+    store = claimed(storage, "a")
+    dropped, kept = add(store, 1), add(store, 2)
+    store.subsume(dropped)
+    late = f"ckpt/completed/{2:020d}.json"
+    storage.write_atomic(late, encode_record(ClaimRecord(2, 2, owner("b"), "attempt", 0)))
+    assert stored(storage) == [kept]
+    assert add(store, 3).id == 4
+    next_store = claimed(storage, "c")
+    assert next_store.generation == 2
+    assert [claim.id for claim in next_store.claims()] == [1, 5]
+    assert not storage.exists(late)
 
 
 def test_claims_are_kept_for_the_grace_time_and_the_newest_for_ever(storage: FaultyStorage) -> None:

@@ -137,7 +137,12 @@ def test_metadata_says_what_the_batch_was(driver: Driver) -> None:
     driver.batch(1)
     metadata = load(str(Path(driver.location) / "ckpt" / "chk-2"))
     assert metadata.checkpoint_id == 2
-    assert {state.name for state in metadata.master_states} == {"spark-batch", "spark-offsets", "spark-history"}
+    assert [state.name for state in metadata.master_states] == [
+        "spark-batch",
+        "spark-offsets",
+        "spark-history",
+        "spark-subtasks",
+    ]
     assert [operator.parallelism for operator in metadata.operator_states] == [4, 4, 1, 1]
     assert {operator.max_parallelism for operator in metadata.operator_states} == {1024}
 

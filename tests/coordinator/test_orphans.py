@@ -57,6 +57,12 @@ def test_an_orphan_of_unknown_age_is_refused_unless_any_will_do() -> None:
     assert select_orphans(there, {"shared/a"}, before_ms=1000) == []
 
 
+def test_a_directory_of_unknown_age_is_left_alone() -> None:
+    """An object store lists one, and then nothing in it, if the cleaner deletes `_metadata` in between."""
+    there = [Leftover("chk-8", 0, None, is_directory=True), file("shared/old", 999)]
+    assert paths(select_orphans(there, set(), before_ms=1000)) == {"shared/old"}
+
+
 def test_only_files_of_ours_are_looked_at(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     ours = ["shared/x", "chk-1/_metadata", "chk-1/other", "chk-2-3/_metadata"]

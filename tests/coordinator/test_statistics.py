@@ -18,8 +18,16 @@ from spark_ckpt.coordinator.statistics import (
     StatsHistory,
     stats_of_completed,
     stats_of_failed,
+    stats_of_subtasks,
 )
-from spark_ckpt.coordinator.stats_state import SPARK_HISTORY, encode_history, history_of
+from spark_ckpt.coordinator.stats_state import (
+    SPARK_HISTORY,
+    SPARK_SUBTASKS,
+    encode_history,
+    encode_subtasks,
+    history_of,
+    subtasks_of,
+)
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.metadata import CheckpointMetadata, MasterState, load
 from spark_ckpt.storage import LocalStorage
@@ -47,6 +55,10 @@ def pending(*acks: tuple[int, int, int]) -> PendingCheckpoint:
     return checkpoint
 
 
+def completed(checkpoint: PendingCheckpoint, checkpoint_id: int, size: StateSize) -> CheckpointStats:
+    return stats_of_completed(checkpoint, checkpoint_id, size, stats_of_subtasks(checkpoint))
+
+
 FOUR = ((50, 100, 9_000), (20, 300, 1_000), (90, 200, 40_000), (70, 400, 2_000))
 
 
@@ -55,7 +67,7 @@ def metadata_with(payload: bytes, version: int = 1) -> CheckpointMetadata:
 
 
 def test_what_the_subtasks_took() -> None:
-    stats = stats_of_completed(pending(*FOUR), 5, StateSize(1000, 100, 12))
+    stats = completed(pending(*FOUR), 5, StateSize(1000, 100, 12))
     assert (stats.status, stats.checkpoint_id, stats.acks, stats.expected) == (CheckpointStatus.COMPLETED, 5, 4, 4)
     assert stats.duration_ms == 90
     subtasks = stats.subtasks
@@ -71,7 +83,7 @@ def test_what_the_subtasks_took() -> None:
 
 
 def test_a_clock_that_was_set_back_makes_nothing_negative() -> None:
-    stats = stats_of_completed(pending((-5000, 1, 1)), 5, StateSize(0, 0, 0))
+    stats = completed(pending((-5000, 1, 1)), 5, StateSize(0, 0, 0))
     assert stats.duration_ms == 0
     assert stats.subtasks is not None
     assert stats.subtasks.start_delay_ms == Spread(0, 0, 0)
@@ -86,8 +98,8 @@ def test_one_that_failed_without_an_ack() -> None:
 @pytest.mark.parametrize(
     "stats",
     [
-        stats_of_completed(pending(*FOUR), 5, StateSize(1000, 100, 12)),
-        replace(stats_of_completed(pending(*FOUR), 5, StateSize(0, 0, 0)), completing_ms=0, failures={"storage": 2}),
+        completed(pending(*FOUR), 5, StateSize(1000, 100, 12)),
+        replace(completed(pending(*FOUR), 5, StateSize(0, 0, 0)), completing_ms=0, failures={"storage": 2}),
         stats_of_failed(pending(FOUR[0]), Abort(FailureReason.FENCED, "\u00fc"), TRIGGERED + 7),
         stats_of_failed(pending(), Abort(FailureReason.SHUTDOWN, ""), TRIGGERED),
     ],
@@ -97,10 +109,32 @@ def test_statistics_are_read_as_they_were_written(stats: CheckpointStats) -> Non
 
 
 def test_an_entry_takes_a_few_hundred_bytes() -> None:
-    checkpoint = stats_of_completed(pending(*FOUR), 10**6, StateSize(10**12, 10**9, 10**9))
-    assert len(encode_history([checkpoint])) < 500
+    checkpoint = completed(pending(*FOUR), 10**6, StateSize(10**12, 10**9, 10**9))
+    assert len(encode_history([checkpoint])) < 550
     failed = stats_of_failed(pending(*FOUR), Abort(FailureReason.FENCED, "x" * 5000), TRIGGERED)
     assert len(encode_history([failed])) < 800
+
+
+def test_what_each_subtask_took() -> None:
+    subtasks = stats_of_subtasks(pending(*FOUR))
+    assert [(stats.subtask.partition, stats.start_delay_ms) for stats in subtasks] == [
+        (1, 19),
+        (0, 41),
+        (3, 68),
+        (2, 50),
+    ]
+    state = MasterState(SPARK_SUBTASKS, encode_subtasks(subtasks), 1)
+    assert subtasks_of(CheckpointMetadata(1, (state,))) == tuple(subtasks)
+    assert subtasks_of(CheckpointMetadata(1, (replace(state, version=2),))) is None
+    assert subtasks_of(CheckpointMetadata(1)) is None
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"[7]", b"[[]]", b'[[0,"default",0,"1",1,2,3,4,"x"]]', b'[[0,"default",0,"1",1]]']
+)
+def test_what_each_subtask_took_is_ours_or_a_typed_error(payload: bytes) -> None:
+    with pytest.raises(CheckpointError, match=SPARK_SUBTASKS):
+        subtasks_of(CheckpointMetadata(1, (MasterState(SPARK_SUBTASKS, payload, 1),)))
 
 
 def test_metadata_without_them_or_of_another_version_has_none() -> None:

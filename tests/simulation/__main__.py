@@ -1,4 +1,4 @@
-"""Plays one schedule and prints its trace, or very many on all cores and counts what happened in them."""
+"""Simulate the life of checkpoints under very many schedules, or one of them again. Run it with `make simulate`."""
 
 from __future__ import annotations
 
@@ -7,22 +7,32 @@ import multiprocessing
 import sys
 import time
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
 from tests.simulation.playing import Tally, play, play_many
 
 CHUNK = 50
+MOST_SEEDS_SHOWN = 10
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    """Play schedules of the life of checkpoints, in which everything fails that can, and check every invariant."""
+    arguments = _arguments()
+    if arguments.seed is not None:
+        return _one(arguments.seed, arguments.trace)
+    return _many(arguments.first, arguments.seeds, arguments.workers)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=main.__doc__)
     parser.add_argument("--seed", type=int, help="play this schedule only")
     parser.add_argument("--trace", action="store_true", help="with --seed: print all that happens in it")
     parser.add_argument("--first", type=int, default=0, help="the first of many seeds")
     parser.add_argument("--seeds", type=int, default=2000, help="how many schedules")
     parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count(), help="processes")
-    arguments = parser.parse_args()
-    if arguments.seed is not None:
-        return _one(arguments.seed, arguments.trace)
-    return _many(arguments.first, arguments.seeds, arguments.workers)
+    return parser.parse_args()
 
 
 def _one(seed: int, trace: bool) -> int:
@@ -34,19 +44,36 @@ def _one(seed: int, trace: bool) -> int:
 
 
 def _many(first: int, seeds: int, workers: int) -> int:
-    started, tally = time.monotonic(), Tally()
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    began, tally = time.monotonic(), Tally()
     chunks = [range(start, min(start + CHUNK, first + seeds)) for start in range(first, first + seeds, CHUNK)]
-    with multiprocessing.Pool(workers) as pool:
+    columns = TextColumn("schedules"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    with (
+        multiprocessing.Pool(workers) as pool,
+        Progress(*columns, TextColumn("{task.description}"), console=console, disable=not console.is_terminal) as bar,
+    ):
+        task = bar.add_task("", total=seeds)
         for part in pool.imap_unordered(play_many, chunks):
             tally.add(part)
-            if sys.stderr.isatty():
-                print(
-                    f"\r{tally.schedules} of {seeds} schedules, {len(tally.failures)} failed", end="", file=sys.stderr
-                )
-    print(tally.table(time.monotonic() - started))
-    for failure, (seed, times) in sorted(tally.kinds().items(), key=lambda item: -item[1][1]):
-        print(f"{times} times, first with --seed {seed}: {failure}")
+            failed = f"[bold red]{len(tally.failures)} failed[/]" if tally.failures else ""
+            bar.update(task, completed=tally.schedules, description=failed)
+    _show(console, tally)
+    result = f"[bold red]{len(tally.failures)} failed[/]" if tally.failures else "[bold green]every invariant holds[/]"
+    console.print(f"{tally.schedules} schedules from seed {first} on, {time.monotonic() - began:.0f} s: {result}")
     return bool(tally.failures)
+
+
+def _show(console: Console, tally: Tally) -> None:
+    happened = Table("what happened", title_justify="left")
+    happened.add_column("times", justify="right")
+    for what, times in sorted(tally.counts.items()):
+        happened.add_row(what, f"{times:,}")
+    console.print(happened)
+    for failure, seeds in tally.kinds():
+        named = ", ".join(map(str, seeds[:MOST_SEEDS_SHOWN])) + (", ..." if len(seeds) > MOST_SEEDS_SHOWN else "")
+        console.print(f"[bold red]{len(seeds)} times[/], with seeds {named}:")
+        console.print(f"    {failure}", markup=False)
+        console.print(f"    play it again: make simulate SEED={seeds[0]}")
 
 
 if __name__ == "__main__":

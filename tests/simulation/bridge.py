@@ -84,6 +84,8 @@ class SideProcess:
     def __init__(self, world: World, bridge: Bridge, number: int) -> None:
         self.group = Group(f"{bridge.group.name}/python{number}", bridge.group)
         self._world, self._bridge = world, bridge
+        self.replies: Mailbox[tuple[Numbered, Reply] | None] = Mailbox(world.scheduler)
+        """What it has put into its pipe; None at the end."""
         self._jobs: dict[str, Mailbox[Numbered]] = {}
         self._environment = Environment(
             host=bridge.group.name,
@@ -101,10 +103,10 @@ class SideProcess:
         job = numbered.request.job
         if job not in self._jobs:
             if isinstance(numbered.request, TOLD):
-                self._bridge.answered(self, numbered, None)
+                self.replies.put((numbered, None))
                 return
             if not isinstance(numbered.request, Trigger):
-                self._bridge.answered(self, numbered, JobNotOpenError(job))
+                self.replies.put((numbered, JobNotOpenError(job)))
                 return
             box: Mailbox[Numbered] = Mailbox(self._world.scheduler)
             self._jobs[job] = box
@@ -135,7 +137,7 @@ class SideProcess:
             except SparkCkptError as e:
                 reply = e
             world.trace(f"{self.group.name}: {describe(request)} -> {describe_reply(reply)}")
-            self._bridge.answered(self, numbered, reply)
+            self.replies.put((numbered, reply))
             if isinstance(request, Ack) and job is not None:
                 job.housekeeping()
             if isinstance(request, Close):
@@ -230,13 +232,23 @@ class Bridge:
         """The side process dies, and the pipe to it ends a little later."""
         process, scheduler = self._process, self._world.scheduler
         if process is not None and process.group.alive:
-            scheduler.spawn("pipe", self.group, lambda: self._ended(process), self._rng.random() * 0.2)
+            process.replies.put(None)
             scheduler.kill(process.group)
 
-    def _ended(self, process: SideProcess) -> None:
+    def _read(self, process: SideProcess) -> None:
+        """The thread that reads the pipe: replies in their order, behind what happens, until the pipe ends."""
+        while (answered := process.replies.get()) is not None:
+            self._pause()
+            self._answered(*answered)
+        self._pause()
+        self._ended()
+
+    def _pause(self) -> None:
+        if self._rng.random() < 0.3:
+            self._world.scheduler.sleep(self._rng.random() ** 3 * 0.2)
+
+    def _ended(self) -> None:
         """Starts the process again and repeats what it must know."""
-        if process is not self._process:
-            return
         self._process = None
         self._crashes += 1
         if self._crashes > MOST_CRASHES:
@@ -251,10 +263,7 @@ class Bridge:
         for number in sorted(again):
             process.send(again[number])
 
-    def answered(self, process: SideProcess, numbered: Numbered, reply: Reply) -> None:
-        """A reply is in the pipe."""
-        if process is not self._process:
-            return
+    def _answered(self, numbered: Numbered, reply: Reply) -> None:
         self._crashes = 0
         job = self._jobs.get(numbered.request.job)
         if job is not None and numbered.id in self._unanswered:
@@ -317,8 +326,9 @@ class Bridge:
 
     def _started(self) -> SideProcess:
         self._lives += 1
-        self._process = SideProcess(self._world, self, self._lives)
-        return self._process
+        process = self._process = SideProcess(self._world, self, self._lives)
+        self._world.scheduler.spawn("pipe", self.group, lambda: self._read(process))
+        return process
 
 
 def describe(request: Request) -> str:

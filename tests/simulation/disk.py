@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Observer(Protocol):
-    """Is told of every change of the storage, at once."""
+    """Is told of every file or node that comes or goes, at once."""
 
     def created(self, name: str, data: bytes) -> None: ...
 

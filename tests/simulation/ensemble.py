@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed.zookeeper_session import NoAnswerError, ZooKeeperSession
 from spark_ckpt.errors import ZooKeeperUnavailableError
+from tests.simulation.disk import Observer
 from tests.simulation.faults import Way
 
 T = TypeVar("T")
-
-
-class Observer(Protocol):
-    """Is told of every record that comes or goes, at once."""
-
-    def created(self, path: str, data: bytes) -> None: ...
-
-    def deleted(self, path: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

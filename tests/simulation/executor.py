@@ -59,8 +59,9 @@ class Store:
         self._aside: Committed | None = None
         self._is_open = False
         self._base: BaseSnapshot | None = None
-        self._base_after = 0.0
         self._base_made = 0.0
+        self._writing: object = None
+        """Stands for the base that is being written."""
 
     def open(self, trigger: Trigger, wanted: str | None) -> Rows:
         """The rows at the version that a batch starts from; `wanted` is the id that Spark's commit log names."""
@@ -87,7 +88,7 @@ class Store:
         world, rng = self._executor.world, self._executor.rng
         driver = self._executor.driver
         base = None
-        if self._base is not None and self._aside is None and world.scheduler.now >= self._base_after:
+        if self._base is not None and self._aside is None:
             base, self._base = self._base, None
         try:
             ckpt_id = world.new_id()
@@ -119,12 +120,8 @@ class Store:
             self._committed, self._aside = Committed(ckpt_id, changes), None
         else:
             self._take_back()
-        if reply.base_due and self._base is None and self._version > 0:
-            version, state_id = self._version, self._id
-            assert state_id is not None
-            self._base_made = world.scheduler.now
-            self._base = BaseSnapshot(self._executor.ship(SegmentKind.BASE, version, self._rows), version, state_id)
-            self._base_after = world.scheduler.now + rng.random() * 5
+        if reply.base_due and self._base is None and self._writing is None and self._version > 0:
+            self._make_base()
         if reply.outcome is Outcome.DENIED:
             raise Denied
         if reply.outcome not in (Outcome.SUCCESS, Outcome.DUPLICATE):
@@ -180,9 +177,30 @@ class Store:
         self._committed = self._aside = None
         self.forget_base()
 
+    def _make_base(self) -> None:
+        """Writes a base in the background, which goes with the next ack after that."""
+        world, version, state_id, rows = self._executor.world, self._version, self._id, self._rows
+        assert state_id is not None
+        writing = self._writing = object()
+
+        def write() -> None:
+            try:
+                base = BaseSnapshot(self._executor.ship(SegmentKind.BASE, version, rows), version, state_id)
+            except TaskError:
+                base = None  # the deltas stay, and the coordinator will ask again
+            if self._writing is writing:
+                self._base, self._base_made, self._writing = base, world.scheduler.now, None
+            else:
+                self._delete(base)
+
+        world.scheduler.spawn("base", self._executor.group, write, self._executor.rng.random() * 3)
+
     def forget_base(self) -> None:
         """A base that nobody has heard of yet is deleted."""
-        base, self._base = self._base, None
+        self._delete(self._base)
+        self._base = self._writing = None
+
+    def _delete(self, base: BaseSnapshot | None) -> None:
         if base is not None and base.segment.path is not None:
             self._executor.world.disk.delete(f"ckpt/{base.segment.path}")
 

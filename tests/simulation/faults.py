@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 from tests.simulation.scheduler import Group, Killed, Scheduler
 
+MOST_SECONDS_WITHOUT_ANSWER = 20.0
+"""After which a caller takes it that no answer comes."""
+
 
 @dataclass(slots=True)
 class Faults:
@@ -104,6 +107,8 @@ class Way:
             return None
         self.count(f"{operation}: {fault}")
         self._pause()
+        if fault in ("lost answer", "late") and self.rng.random() < 0.2:
+            self.scheduler.sleep(self.rng.random() * MOST_SECONDS_WITHOUT_ANSWER)
         return fault
 
     def later(self, body: Callable[[], object]) -> None:

@@ -47,22 +47,12 @@ class Tally:
         self.counts.update(other.counts)
         self.failures.update(other.failures)
 
-    def kinds(self) -> dict[str, tuple[int, int]]:
-        """For each kind of failure the first seed that shows it, and how many do."""
-        kinds: dict[str, tuple[int, int]] = {}
+    def kinds(self) -> list[tuple[str, list[int]]]:
+        """Each kind of failure with the seeds that show it, the most frequent first."""
+        kinds: dict[str, list[int]] = {}
         for seed, failure in sorted(self.failures.items()):
-            kind = _PARTICULAR.sub("#", failure)[:_LONGEST]
-            first, times = kinds.get(kind, (seed, 0))
-            kinds[kind] = (first, times + 1)
-        return kinds
-
-    def table(self, seconds: float) -> str:
-        """The sums, for people."""
-        lines = [("schedules", self.schedules), ("failed", len(self.failures))]
-        lines += sorted(self.counts.items())
-        width = max(len(name) for name, _ in lines)
-        rows = [f"{name:<{width}}  {number:>9}" for name, number in lines]
-        return "\n".join([*rows, f"{'seconds':<{width}}  {seconds:>9.1f}"])
+            kinds.setdefault(_PARTICULAR.sub("#", failure)[:_LONGEST], []).append(seed)
+        return sorted(kinds.items(), key=lambda item: -len(item[1]))
 
 
 def play_many(seeds: Iterable[int]) -> Tally:

@@ -25,15 +25,20 @@ CASES = {
     "storage fails": Profile(faults=STORAGE_FAILS, large=0.5, settings={"inlineThreshold": "0"}),
     "storage fails and nothing is tolerated": Profile(faults=STORAGE_FAILS, settings={"tolerableFailures": "0"}),
     "side process dies at storage operations": Profile(faults=Faults(kill=0.03), large=0.5),
-    "side process is killed": Profile(incidents=8, weights=(1, 0, 0, 0, 0, 0, 0, 0), layout="stores"),
-    "driver is killed": Profile(incidents=6, weights=(0, 1, 0, 0, 0, 0, 0, 0), large=0.5),
-    "driver stands still": Profile(incidents=6, weights=(0, 0, 1, 0, 0, 0, 0, 0), large=0.5),
-    "three drivers": Profile(incidents=8, weights=(0, 0, 1, 3, 0, 0, 0, 0), settings={"inlineThreshold": "0"}),
-    "three drivers on a failing storage": Profile(
-        faults=STORAGE_FAILS, incidents=8, weights=(1, 1, 1, 3, 0, 0, 0, 0), settings={"inlineThreshold": "0"}
+    "side process is killed": Profile(incidents=8, weights={"kill side process": 1}, layout="stores"),
+    "driver is killed": Profile(incidents=6, weights={"kill driver": 1}, large=0.5),
+    "driver stands still": Profile(incidents=6, weights={"freeze driver": 1}, large=0.5),
+    "three drivers": Profile(
+        incidents=8, weights={"freeze driver": 1, "start driver": 3}, settings={"inlineThreshold": "0"}
     ),
-    "executors are lost": Profile(incidents=8, weights=(0, 0, 0, 0, 1, 0, 0, 0), layout="stages", batches=7),
-    "query is stopped": Profile(incidents=8, weights=(0, 0, 0, 0, 0, 1, 0, 0), layout="operators"),
+    "three drivers on a failing storage": Profile(
+        faults=STORAGE_FAILS,
+        incidents=8,
+        weights={"kill side process": 1, "kill driver": 1, "freeze driver": 1, "start driver": 3},
+        settings={"inlineThreshold": "0"},
+    ),
+    "executors are lost": Profile(incidents=8, weights={"lose executor": 1}, layout="stages", batches=7),
+    "query is stopped": Profile(incidents=8, weights={"stop query": 1}, layout="operators"),
     "speculation": Profile(speculation=1.0, executors=3, layout="stores"),
     "stages are attempted again": Profile(fetch_failure=0.8, faults=Faults(error=0.03), layout="stages"),
     "batch is used twice": Profile(twice=1.0, large=0.5, layout="stages"),
@@ -44,18 +49,43 @@ CASES = {
         faults=STORAGE_FAILS,
         large=0.5,
         incidents=12,
-        weights=(0, 1, 2, 1, 1, 1, 8, 0),
+        weights={
+            "kill driver": 1,
+            "freeze driver": 2,
+            "start driver": 1,
+            "lose executor": 1,
+            "stop query": 1,
+            "collect garbage": 8,
+        },
         settings={"inlineThreshold": "0"},
     ),
     "ZooKeeper": Profile(store="zookeeper", faults=STORAGE_FAILS, large=0.5, settings={"inlineThreshold": "0"}),
     "sessions expire": Profile(
-        store="zookeeper", faults=Faults(error=0.03), incidents=8, weights=(1, 1, 0, 0, 0, 0, 0, 3)
+        store="zookeeper",
+        faults=Faults(error=0.03),
+        incidents=8,
+        weights={"kill side process": 1, "kill driver": 1, "expire session": 3},
     ),
     "three drivers on ZooKeeper": Profile(
-        store="zookeeper", faults=STORAGE_FAILS, incidents=8, weights=(1, 1, 2, 3, 0, 0, 1, 1), large=0.5
+        store="zookeeper",
+        faults=STORAGE_FAILS,
+        incidents=8,
+        weights={
+            "kill side process": 1,
+            "kill driver": 1,
+            "freeze driver": 2,
+            "start driver": 3,
+            "collect garbage": 1,
+            "expire session": 1,
+        },
+        large=0.5,
     ),
     "ids in Spark's commit log": Profile(
-        checkpoint_format=2, incidents=8, weights=(2, 1, 0, 0, 1, 1, 0, 0), faults=Faults(error=0.03), speculation=0.3
+        checkpoint_format=2,
+        incidents=8,
+        weights={"kill side process": 2, "kill driver": 1, "lose executor": 1, "stop query": 1},
+        faults=Faults(error=0.03),
+        speculation=0.3,
     ),
 }
 

@@ -15,7 +15,7 @@ from spark_ckpt.clock import Clock
 from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
 from spark_ckpt.coordinator.collection import collect_garbage
 from spark_ckpt.coordinator.messages import Operator
-from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.errors import CollectionRefusedError, StorageError
 from spark_ckpt.storage import Storage
 from tests.simulation.checks import Checks
 from tests.simulation.disk import Disk, SimulatedStorage
@@ -50,8 +50,8 @@ class Profile:
         batches: how many there are to do.
         settings: of the coordinator.
         faults: of the storage.
-        incidents: how many there are, and the weights of their kinds.
-        weights: of the kinds of incidents, in the order of `INCIDENTS`.
+        incidents: how many there are.
+        weights: of the kinds of incidents; those that are not named do not happen.
         large: chance that a segment is a file of its own.
         speculation: chance that a second attempt of a task is started beside the first.
         twice: chance that a batch runs its stages twice.
@@ -68,7 +68,7 @@ class Profile:
     settings: dict[str, str] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
     incidents: int = 0
-    weights: tuple[float, ...] = (1, 1, 1, 1, 1, 1, 1, 1)
+    weights: dict[str, float] = field(default_factory=lambda: dict.fromkeys(INCIDENTS, 1.0))
     large: float = 0.0
     speculation: float = 0.0
     twice: float = 0.0
@@ -90,12 +90,12 @@ class Profile:
             kill=rng.choice((0.0, 0.0, rate / 2)),
             pause=rng.choice((0.1, 0.3, 0.6)),
         )
-        weights = tuple(rng.choice((0.0, 1.0, 3.0)) + 0.01 for _ in INCIDENTS)
+        weights = {what: rng.choice((0.0, 1.0, 3.0)) + 0.01 for what in INCIDENTS}
         checkpoint_format = rng.choice((1, 1, 1, 2))
         if checkpoint_format == 2:
             # One driver at a time: of two that complete one version, Spark may commit the ids of the one that lost.
             faults.kill = 0.0
-            weights = tuple(0.0 if "freeze" in what or "start" in what else 1.0 for what in INCIDENTS)
+            weights = {what: 1.0 for what in INCIDENTS if what not in ("freeze driver", "start driver")}
         return Profile(
             layout=rng.choice(("one", "one", "stores", "operators", "stages")),
             parallelism=rng.choice((1, 2, 2, 3)),
@@ -106,6 +106,7 @@ class Profile:
                 "chain.maxDeltas": str(rng.choice((1, 2, 4))),
                 "tolerableFailures": str(rng.choice((0, 1, 3))),
                 "timeout": rng.choice(("3", "600", "600")),
+                "history": "3",
             },
             faults=faults,
             incidents=rng.choice((0, 2, 5, 8)),
@@ -256,7 +257,8 @@ class World:
             if not alive:
                 self._start_driver()
                 continue
-            (what,) = self.rng.choices(INCIDENTS, self.profile.weights)
+            weights = self.profile.weights
+            (what,) = self.rng.choices(list(weights), list(weights.values()))
             self._incident(what, self.rng.choice(alive))
         self.scheduler.sleep(self.rng.random() * 10)
         self._calm = True
@@ -298,7 +300,11 @@ class World:
             collection = collect_garbage(
                 self.storage(group), grace_seconds=max(0.0, busy_seconds) + 0.01, clock=self.scheduler
             )
-        except SparkCkptError as e:
+        except (StorageError, CollectionRefusedError) as e:
+            # The files may lag behind ZooKeeper, and name a checkpoint that is dropped; nothing else can be wrong.
+            lags = self.profile.store == "zookeeper"
+            if not lags and not isinstance(e, StorageError) and not isinstance(e.__cause__, StorageError):
+                raise
             self.count(f"garbage not collected: {type(e).__name__}")
         else:
             self.counts["garbage collected"] += len(collection.orphans)

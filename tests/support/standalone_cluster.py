@@ -1,4 +1,4 @@
-"""A real standalone cluster from pyspark's own jars: a master and two workers, each a JVM of its own."""
+"""A real standalone cluster from pyspark's own jars: a master and workers, each a JVM of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _PATIENCE = 60.0
 
 
 class StandaloneCluster:
-    """Master and workers, one core and one gigabyte each; an application's executors are children of the workers."""
+    """Master and workers, one core and one gigabyte each; an application's executors are children of the workers.
+
+    Each worker has an address of its own: Spark starts no copy of a task on the host that the task is on.
+    """
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
         self.folder = folder
@@ -34,11 +37,10 @@ class StandaloneCluster:
     def __enter__(self) -> StandaloneCluster:
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            self._start("master", "org.apache.spark.deploy.master.Master", "--port", str(self.port))
+            self._start("master", HOST, "org.apache.spark.deploy.master.Master", "--port", str(self.port))
             self._await_text("master", "I have been elected leader")
-            for number in range(self._count):
-                work = ["--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / f"work-{number}"), self.url]
-                self.workers.append(self._start(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *work))
+            for _ in range(self._count):
+                self.add_worker()
             for number in range(self._count):
                 self._await_text(f"worker-{number}", "Successfully registered with master")
         except BaseException:
@@ -59,15 +61,22 @@ class StandaloneCluster:
             daemon.wait()
         self._daemons.clear()
 
+    def add_worker(self) -> None:
+        """Starts one more worker, where each application that runs gets one more executor."""
+        number = len(self.workers)
+        work = ["--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / f"work-{number}"), self.url]
+        host = f"127.0.0.{number + 1}"
+        self.workers.append(self._start(f"worker-{number}", host, "org.apache.spark.deploy.worker.Worker", *work))
+
     def executors(self) -> list[int]:
         """The pids of the executors' JVMs that run now."""
         return [pid for worker in self.workers for pid in find_below(worker.pid, EXECUTOR)]
 
-    def _start(self, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
-        command = [str(SPARK_HOME / "bin" / "spark-class"), main, "--host", HOST, "--webui-port", "0", *arguments]
+    def _start(self, name: str, host: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [str(SPARK_HOME / "bin" / "spark-class"), main, "--host", host, "--webui-port", "0", *arguments]
         environment = os.environ | {
             "SPARK_HOME": str(SPARK_HOME),
-            "SPARK_LOCAL_IP": HOST,
+            "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         }

@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tests.support.events import SCHEMA
@@ -66,14 +67,16 @@ def plan(frame: DataFrame, gate: Path | None) -> DataFrame:
     return single.groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
 
 
-def main(arguments: list[str]) -> int:
-    """Runs the query to the end of its input."""
-    options = parse(arguments)
-    conf = dict(entry.split("=", 1) for entry in options.conf)
+def session(options: argparse.Namespace, **conf: str) -> SparkSession:
+    """Spark with the options and with settings of the program's own."""
+    conf |= dict(entry.split("=", 1) for entry in options.conf)
     conf["spark.sql.shuffle.partitions"] = str(options.partitions)
-    folder: Path = options.folder
-    spark = open_session(PROVIDERS[options.provider], folder, master=options.master, conf=conf)
-    frame = plan(Feed(folder / "feeds" / "events", SCHEMA).stream(spark), options.gate)
+    return open_session(PROVIDERS[options.provider], options.folder, master=options.master, conf=conf)
+
+
+def run(spark: SparkSession, folder: Path, plan: Callable[[DataFrame], DataFrame]) -> int:
+    """Runs the query to the end of its input, ends Spark, and returns the status to exit with."""
+    frame = plan(Feed(folder / "feeds" / "events", SCHEMA).stream(spark))
     writer = BatchLog(folder / "out", "update").attach(frame.writeStream)
     writer = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
     try:
@@ -85,6 +88,12 @@ def main(arguments: list[str]) -> int:
         spark.stop()
     print("FINISHED", flush=True)
     return 0
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the query with its one gate."""
+    options = parse(arguments)
+    return run(session(options), options.folder, lambda frame: plan(frame, options.gate))
 
 
 if __name__ == "__main__":

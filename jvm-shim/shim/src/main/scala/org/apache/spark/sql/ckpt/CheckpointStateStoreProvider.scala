@@ -12,11 +12,8 @@ package org.apache.spark.sql.ckpt
 
 import java.util.UUID
 
-import scala.util.control.NonFatal
-
 import org.apache.hadoop.conf.Configuration
 
-import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
@@ -47,6 +44,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
   private[ckpt] var families: FamilySchemas = _
   private var job: StoreJob = _
   private var messages: CommitMessages = _
+  private var locator: StateLocator = _
   private var files: StateFiles = _
   private var bases: BaseSnapshots = _
   private var ackThreshold = 0L
@@ -61,6 +59,8 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
 
   /** The committed version while the version before it is open once more, and the id of its state. */
   private var aside: Option[(SetAsideChanges, String)] = None
+
+  private var closed = false
 
   /** What was loaded since the last batch that counts. */
   private var restored = RestoreCost.Nothing
@@ -95,6 +95,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
     }
     messages = new CommitMessages(job)
     files = new StateFiles(job.ckptDirectory, hadoopConf)
+    locator = new StateLocator(job, files, timeoutSeconds)
     bases = new BaseSnapshots(files, ackThreshold)
     // The `statestore` data source finds the partitions of a query by the folders that its stores have.
     files.makeDirectory(stateStoreId.storeCheckpointLocation())
@@ -147,7 +148,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
   private def bringTo(version: Long, stateId: Option[String]): Unit = {
     if (version < 0) throw QueryExecutionErrors.unexpectedStateStoreVersion(version)
     val held = heldId(version)
-    locate(version, stateId, held) match {
+    locator.locate(version, stateId, held) match {
       case None =>
       case Some(found) if held.contains(found.stateId) && sameLayout(found) =>
       case Some(found) => reload(version, found)
@@ -180,25 +181,6 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
 
   private def sameLayout(found: StateLocation): Boolean =
     location != null && java.util.Arrays.equals(location.factors, found.factors)
-
-  /** None if the state that is held is the one that counts. */
-  private def locate(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] =
-    try {
-      job match {
-        case _: ReaderJob => Some(new DirectoryLocator(files).locate(storeId, version))
-        case _ => askWhere(version, stateId, held)
-      }
-    } catch {
-      case e: CheckpointFailure => throw job.refusal(version, e)
-    }
-
-  private def askWhere(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] = {
-    val header = job.header(version, job.batchOf(version))
-    header.put("ckpt_id", stateId.orNull)
-    held.filter(_.nonEmpty).foreach(header.put("have", _))
-    val reply = CoordinatorClient.ask(Message("locate", header.toString), timeoutSeconds)
-    if (reply.json.path("current").asBoolean(false)) None else Some(StateLocation.of(reply))
-  }
 
   private def reload(version: Long, found: StateLocation): Unit = {
     val start = System.nanoTime()
@@ -242,7 +224,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
 
   // ---- what stores ask of their provider ----
 
-  private[ckpt] def familyNames: Set[String] = synchronized(backend.familyNames)
+  private[ckpt] def familyNames: Set[String] = synchronized(Option(backend).fold(Set.empty[String])(_.familyNames))
 
   /** A family at a version; one that was described and is not in that version has no rows. */
   private[ckpt] def readerAt(schema: FamilySchema, version: Long): FamilyReader = synchronized {
@@ -317,19 +299,9 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
       Shipment(delta, base, taken - start, System.nanoTime() - taken)
     } catch {
       case e: Throwable =>
-        decline(version, e)
+        messages.decline(version, e)
         throw e
     }
-
-  /** A task that was killed has not failed: the driver tells its end itself. */
-  private def decline(version: Long, cause: Throwable): Unit = {
-    val context = TaskContext.get()
-    if (context == null || !context.isInterrupted()) {
-      try CoordinatorClient.tell(messages.decline(version, cause)) catch {
-        case NonFatal(e) => cause.addSuppressed(e)
-      }
-    }
-  }
 
   /** What an ack's outcome means for the version in memory (docs/protocol.md, section 1.3). */
   private def settle(outcome: String, version: Long, stateId: String, counted: String, reason: => String): Unit =
@@ -355,7 +327,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
   }
 
   private def startBase(): Unit =
-    if (bases.isIdle) bases.start(backend.snapshotBase(), foldedId)
+    if (bases.isIdle && !closed) bases.start(backend.snapshotBase(), foldedId)
 
   // ---- freeing ----
 
@@ -391,8 +363,13 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
     epoch += 1
   }
 
+  /**
+   * Spark unloads a store also while a task works with it, when a copy of the task has begun on another executor. The task
+   * may be the one that counts; the state goes with the last reference to it.
+   */
   override def close(): Unit = synchronized {
-    if (bases != null) release()
+    closed = true
+    if (bases != null) bases.forget()
   }
 
   // ---- metrics ----

@@ -101,7 +101,7 @@ class StoreFamiliesSuite extends AnyFunSuite {
       intercept[StateStoreUnsupportedOperationException](single.get(one(1), "left"))
       val avro = new SQLConf
       avro.setConf(SQLConf.STREAMING_STATE_STORE_ENCODING_FORMAT, "avro")
-      val failure = intercept[CheckpointFailure](h.newProvider(useColumnFamilies = true, new StateStoreConf(avro)))
+      val failure = intercept[CheckpointFailure](h.newProvider(useColumnFamilies = true, conf = new StateStoreConf(avro)))
       assert(failure.reason.contains(SQLConf.STREAMING_STATE_STORE_ENCODING_FORMAT.key))
     }
   }

@@ -101,14 +101,15 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
 
   val provider: CheckpointStateStoreProvider = newProvider()
 
-  /** One more provider of the same store, as another executor has it. */
+  /** One more store of the query, or the same one on another executor. */
   def newProvider(
+      partition: Int = 0,
       useColumnFamilies: Boolean = false,
       conf: StateStoreConf = storeConf): CheckpointStateStoreProvider = {
-    val made = new CheckpointStateStoreProvider
-    made.init(StateStoreId(location.resolve("state").toUri.toString, 0, 0), schema, schema,
+    val provider = new CheckpointStateStoreProvider
+    provider.init(StateStoreId(location.resolve("state").toUri.toString, 0, partition), schema, schema,
       NoPrefixKeyStateEncoderSpec(schema), useColumnFamilies, conf, hadoopConf)
-    made
+    provider
   }
 
   private def storeConf: StateStoreConf = {
@@ -157,6 +158,12 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
   }
 
   def notify(event: String, version: Long): Unit = provider.notified(Notification(job, event, version))
+
+  /** The names of the state files. */
+  def files: Seq[String] = {
+    val directory = location.resolve("ckpt").resolve("shared")
+    if (Files.exists(directory)) directory.toFile.list().toSeq else Nil
+  }
 
   /** How often the state was asked for since the last time. */
   def heard(kind: String): Int = coordinator.kinds.count(_ == kind)

@@ -1,0 +1,84 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import java.lang.ref.WeakReference
+
+import org.scalatest.concurrent.Eventually._
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
+
+import org.apache.spark.sql.execution.streaming.state.StateStore
+
+/** Spark unloads a store when its partition goes to another executor, be it with a copy of a task that still runs. */
+class StoreUnloadSuite extends AnyFunSuite {
+  private def withStore(settings: (String, String)*)(body: StoreHarness => Unit): Unit = {
+    val harness = new StoreHarness(settings: _*)
+    try body(harness) finally harness.close()
+  }
+
+  /** A task in the second batch of a store that is unloaded when it has put a row. */
+  private def unloaded(h: StoreHarness, provider: CheckpointStateStoreProvider): StateStore = {
+    val first = provider.getStore(0)
+    first.put(h.row(0), h.row(0))
+    first.commit()
+    val second = provider.getStore(1)
+    second.put(h.row(1), h.row(1))
+    provider.close()
+    second
+  }
+
+  test("a task goes on with a store that is unloaded, and its ack may count") {
+    withStore() { h =>
+      val store = unloaded(h, h.newProvider(partition = 1))
+      assert(store.get(h.row(0)) != null && store.get(h.row(1)) != null)
+      store.put(h.row(2), h.row(2))
+      store.commit()
+      assert(h.read(2) == Set(0, 1, 2))
+    }
+  }
+
+  test("a store that is unloaded begins no base, since it will send no further ack") {
+    withStore("ackThreshold" -> "0") { h =>
+      def commitWithBaseDue(store: StateStore): Unit = {
+        h.coordinator.baseDue = true
+        store.commit()
+        h.coordinator.baseDue = false
+      }
+      commitWithBaseDue(unloaded(h, h.newProvider(partition = 1)))
+      h.commit(0, 1)
+      commitWithBaseDue(h.open(1))
+      // Bases are written one after the other: when this one is there, so would be that of the other store.
+      var version = 2L
+      eventually(timeout(10.seconds)) {
+        version += 1
+        assert(h.metrics(h.commit(version - 1, version))("ckptBaseBytes") > 0)
+      }
+      assert(h.files.count(_.startsWith("base")) == 1)
+    }
+  }
+
+  test("nothing holds a store that is unloaded, once its task has ended") {
+    withStore() { h =>
+      def used(): WeakReference[CheckpointStateStoreProvider] = {
+        val provider = h.newProvider(partition = 1)
+        unloaded(h, provider).commit()
+        new WeakReference(provider)
+      }
+      val gone = used()
+      h.asTask(batch = 2)
+      eventually(timeout(30.seconds)) {
+        System.gc()
+        assert(gone.get() == null)
+      }
+    }
+  }
+}

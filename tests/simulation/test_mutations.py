@@ -1,0 +1,24 @@
+"""The test of the test: mistakes in the real code that the simulation must notice, by the invariant they break."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.simulation.mutations import MUTATIONS
+from tests.simulation.playing import play
+
+MOST_SEEDS = 600
+"""So many schedules may be needed to find a mistake."""
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_an_invariant_finds(name: str) -> None:
+    mutation = MUTATIONS[name]
+    sign = re.compile(f"Violation: .*({mutation.sign})", re.DOTALL)
+    with mutation.make():
+        failures = (play(seed, mutation.profile).failure or "" for seed in range(MOST_SEEDS))
+        found = next((seed for seed, failure in enumerate(failures) if sign.match(failure)), None)
+    assert found is not None
+    assert play(found, mutation.profile).failure is None  # it is the mistake that breaks it

@@ -1,0 +1,178 @@
+"""Driver program whose tasks wait or fail at keys that say so, and that notes how each attempt of a task ended.
+
+It is the running count of `running_count.py` with such places after the acknowledgement of the first operator, and
+before and after that of the second. `folder/hooks` has a file for each key that was met, which says by what attempt it
+was first; who waits does so until there is a file with the key's name and `.open`. `folder/tasks.jsonl` has a line
+for each end of an attempt.
+
+Each attempt marks the keys it counts with its own id. The mark goes into the state and into the result, which also has
+the mark that stood in the state before: so one can see whose state a batch has started from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark import TaskContext
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.state import GroupState
+
+from tests.spark.jobs.running_count import parse, run, session
+
+PASSED, SPREAD = "passed", "spread"
+"""After the first operator has acknowledged, its first task with such a key waits."""
+
+BROKEN = "broken"
+"""After the first operator has acknowledged, its first task with this key fails."""
+
+SLOW, ZOMBIE = "slow", "zombie"
+"""Before the second operator acknowledges, its first task with such a key waits."""
+
+HELD, LATER = "held", "later"
+"""Before the second operator acknowledges, every task with such a key waits."""
+
+BROKEN_LATE = "broken-late"
+"""After the second operator has acknowledged, its first task with this key fails."""
+
+COUNTED = "key string, n long, total long, mark long, mark_before long"
+STATE = "n long, total long, mark long"
+
+NOT_THERE = -1
+"""The mark before of a key that had no state."""
+
+CONF = {
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.multiplier": "2",
+    "spark.task.maxFailures": "10",
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "100ms",
+    "spark.locality.wait": "0",
+}
+
+
+_LONGEST_REASON = 2000
+"""Characters; what follows are stack traces and figures."""
+
+
+class TaskEnds:
+    """A SparkListener that writes one line of JSON for each attempt of a task that ended."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if not name.startswith("on"):
+            raise AttributeError(name)
+        return lambda *_: None
+
+    def onTaskEnd(self, event: Any) -> None:  # noqa: N802, the name is Spark's
+        """Called by Spark."""
+        info = event.taskInfo()
+        line = {
+            "stage": event.stageId(),
+            "stage_attempt": event.stageAttemptId(),
+            "partition": info.partitionId(),
+            "attempt": info.attemptNumber(),
+            "id": info.taskId(),
+            "speculative": info.speculative(),
+            "executor": info.executorId(),
+            "reason": event.reason().toString()[:_LONGEST_REASON],
+        }
+        with self._file.open("a") as out:
+            out.write(json.dumps(line) + "\n")
+
+    class Java:
+        """For py4j."""
+
+        implements = ["org.apache.spark.scheduler.SparkListenerInterface"]  # noqa: RUF012, py4j wants a list
+
+
+def watch(spark: SparkSession, file: Path) -> None:
+    """Writes down how tasks end from now on."""
+    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+    spark.sparkContext._jsc.sc().addSparkListener(TaskEnds(file))
+
+
+def plan(frame: DataFrame, hooks: Path) -> DataFrame:
+    """The running count, with its places."""
+    # What runs in the executors has all that it needs in itself: this program cannot be imported there.
+    passed, broken, broken_late = (PASSED, SPREAD), BROKEN, BROKEN_LATE
+    first_only, everyone, not_there = (SLOW, ZOMBIE), (HELD, LATER), NOT_THERE
+
+    def first(key: str) -> bool:
+        """Whether nobody has met the key before."""
+        try:
+            with (hooks / key).open("x") as mark:
+                task = TaskContext.get()
+                assert task is not None
+                where = {"stage": task.stageId(), "partition": task.partitionId(), "attempt": task.attemptNumber()}
+                mark.write(json.dumps(where | {"worker": os.getpid()}))
+        except FileExistsError:
+            return False
+        return True
+
+    def wait(key: str) -> None:
+        while not (hooks / f"{key}.open").exists():
+            time.sleep(0.02)
+
+    def between(key: str) -> str:
+        if key in passed and first(key):
+            wait(key)
+        if key == broken and first(key):
+            raise RuntimeError("broken after its acknowledgement")
+        return key
+
+    def count(key: tuple[str], batches: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        name = key[0]
+        is_first = name in first_only + everyone and first(name)
+        if is_first or name in everyone:
+            wait(name)
+        n, total, mark_before = state.get if state.exists else (0, 0, not_there)
+        for batch in batches:
+            n, total = n + len(batch), total + int(batch["value"].sum())
+        task = TaskContext.get()
+        assert task is not None
+        mark = task.taskAttemptId()
+        state.update((n, total, mark))
+        yield pd.DataFrame({"key": [name], "n": [n], "total": [total], "mark": [mark], "mark_before": [mark_before]})
+
+    def after(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        keys: set[str] = set()
+        for batch in batches:
+            keys.update(batch["key"])
+            yield batch
+        # The input has ended: the state store below has committed and is acknowledged.
+        if broken_late in keys and first(broken_late):
+            raise RuntimeError("broken after its acknowledgement")
+
+    single = frame.dropDuplicates(["ts", "key", "value"])
+    single = single.withColumn("key", sf.udf(between, "string")("key"))
+    counted = single.groupBy("key").applyInPandasWithState(count, COUNTED, STATE, "update", "NoTimeout")
+    return counted.mapInPandas(after, COUNTED)
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the query to the end of its input."""
+    options = parse(arguments)
+    hooks = options.folder / "hooks"
+    hooks.mkdir(exist_ok=True)
+    spark = session(options, **CONF)
+    watch(spark, options.folder / "tasks.jsonl")
+    return run(spark, options.folder, lambda frame: plan(frame, hooks))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,260 @@
+"""Attempts of tasks on a real cluster: copies, failures, lost executors and late ones, with and without checkpoint ids.
+
+Each time the state in `_metadata` must be that of the attempt that Spark counts, and the result the batch answer.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from spark_ckpt.coordinator.directory import list_completed
+from spark_ckpt.coordinator.failures import FailureReason
+from spark_ckpt.coordinator.loading import CheckpointState, read_checkpoint
+from spark_ckpt.storage import LocalStorage
+from tests.spark.jobs.attempts import BROKEN, BROKEN_LATE, HELD, LATER, NOT_THERE, PASSED, SLOW, SPREAD, ZOMBIE
+from tests.support.checkpoints import committed_batches
+from tests.support.feeds import at
+from tests.support.jobs import Jobs, with_duplicates
+from tests.support.processes import DriverJob, command_line, descendants, kill
+from tests.support.provider import ProviderUnderTest
+from tests.support.sinks import BatchLog
+from tests.support.standalone_cluster import StandaloneCluster
+
+PARTITIONS = 4
+SUCCESS = "Success"
+KILLED = "TaskKilled"
+
+BATCHES = [[SLOW], [BROKEN, BROKEN_LATE, LATER], [PASSED], [SPREAD, ZOMBIE, HELD]]
+"""The special keys of each batch, after a first batch without any."""
+
+
+class TaskEnd(NamedTuple):
+    """How an attempt ended."""
+
+    stage: int
+    stage_attempt: int
+    partition: int
+    attempt: int
+    id: int
+    speculative: bool
+    executor: str
+    reason: str
+
+    @property
+    def task(self) -> tuple[int, int]:
+        """The task that it is an attempt of."""
+        return self.stage, self.partition
+
+
+class Waiting(NamedTuple):
+    """The attempt that has come to a key first, and the pid of its Python worker."""
+
+    stage: int
+    partition: int
+    attempt: int
+    worker: int
+
+    @property
+    def task(self) -> tuple[int, int]:
+        """The task that it is an attempt of."""
+        return self.stage, self.partition
+
+
+class Attempts:
+    """The driver on a cluster, its attempts, and the keys that they wait at."""
+
+    def __init__(self, jobs: Jobs, cluster: StandaloneCluster, checkpoint_format: int) -> None:
+        self.cluster = cluster
+        self._hooks = jobs.folder / "hooks"
+        self._log = jobs.folder / "tasks.jsonl"
+        conf = f"spark.sql.streaming.stateStore.checkpointFormatVersion={checkpoint_format}"
+        self.job: DriverJob = jobs.start(script="attempts.py", master=cluster.url, partitions=PARTITIONS, conf=conf)
+
+    def ends(self) -> list[TaskEnd]:
+        """All ends so far, in their order."""
+        lines = self._log.read_text().split("\n")[:-1] if self._log.exists() else []
+        return [TaskEnd(**json.loads(line)) for line in lines]
+
+    def await_(self, condition: Callable[[], bool]) -> None:
+        """Waits for something that must come while the driver runs."""
+        assert self.job.await_(condition), f"the driver ended before:\n{self.job.output()[-6000:]}"
+
+    def await_end(self, condition: Callable[[TaskEnd], bool]) -> TaskEnd:
+        """Waits for an attempt to end in some way."""
+        self.await_(lambda: any(map(condition, self.ends())))
+        return next(end for end in self.ends() if condition(end))
+
+    def await_waiting(self, key: str) -> Waiting:
+        """Waits until a task has come to a key."""
+        mark = self._hooks / key
+        self.await_(lambda: mark.exists() and mark.read_text().endswith("}"))
+        return Waiting(**json.loads(mark.read_text()))
+
+    def open(self, key: str) -> None:
+        """Lets the tasks go on that wait at a key."""
+        (self._hooks / f"{key}.open").touch()
+
+    def executor_of(self, waiting: Waiting) -> int:
+        """The pid of the executor that an attempt runs in."""
+        return next(pid for pid in self.cluster.executors() if waiting.worker in descendants(pid))
+
+
+def executor_id(pid: int) -> str:
+    """Spark's name for an executor."""
+    words = command_line(pid).split()
+    return words[words.index("--executor-id") + 1]
+
+
+def a_copy_wins(run: Attempts) -> None:
+    """A task is slow before its acknowledgement: its copy on the other executor acknowledges, and it is killed."""
+    slow = run.await_waiting(SLOW)
+    winner = run.await_end(lambda end: end.task == slow.task and end.reason == SUCCESS)
+    loser = run.await_end(lambda end: end.task == slow.task and end.attempt == slow.attempt)
+    assert loser.reason.startswith(KILLED)
+    assert {winner.speculative, loser.speculative} == {True, False}
+    assert loser.executor != winner.executor
+
+
+def a_task_fails_after_its_ack(run: Attempts, key: str) -> None:
+    """A task fails when its store has been acknowledged: another attempt takes its place."""
+    broken = run.await_waiting(key)
+    failed = run.await_end(lambda end: end.task == broken.task and end.attempt == broken.attempt)
+    assert "broken after its acknowledgement" in failed.reason
+    second = run.await_end(lambda end: end.task == broken.task and end.reason == SUCCESS)
+    assert second.attempt != failed.attempt
+
+
+def a_copy_is_denied(run: Attempts) -> None:
+    """A task is slow after its acknowledgement, while others of the checkpoint are missing: its copy is denied."""
+    passed = run.await_waiting(PASSED)
+    denied = run.await_end(lambda end: end.task == passed.task and end.reason.startswith("TaskCommitDenied"))
+    assert denied.attempt != passed.attempt
+
+
+def finished_tasks_are_lost(run: Attempts) -> None:
+    """An executor dies while the stage of the first operator goes on: its finished tasks run again."""
+    passed = run.await_waiting(PASSED)
+    holder = run.executor_of(passed)
+    victim = next(pid for pid in run.cluster.executors() if pid != holder)
+    name = executor_id(victim)
+    run.await_end(lambda end: end.stage == passed.stage and end.executor == name and end.reason == SUCCESS)
+    kill(victim)
+    again = run.await_end(lambda end: end.stage == passed.stage and end.reason == "Resubmitted")
+    assert again.executor == name
+    run.await_end(lambda end: end.task == again.task and end.executor != name and end.reason == SUCCESS)
+    run.open(PASSED)
+
+
+def a_zombie_is_late(run: Attempts) -> None:
+    """An executor dies between the operators: both stages run again, while a task of the first attempt still waits.
+
+    It acknowledges when another attempt has done so, and is only late.
+    """
+    # Whoever dies must have had output of the first operator: a task there waits until the other executor has run one.
+    spread = run.await_waiting(SPREAD)
+    name = executor_id(run.executor_of(spread))
+    run.await_end(lambda end: end.stage == spread.stage and end.executor != name and end.reason == SUCCESS)
+    run.open(SPREAD)
+    zombie, held = run.await_waiting(ZOMBIE), run.await_waiting(HELD)
+    assert zombie.stage == held.stage
+    victim = run.executor_of(held)
+    assert victim != run.executor_of(zombie)
+    kill(victim)
+    run.cluster.add_worker()  # the task that holds the stage open must not keep the others from running
+    run.await_end(lambda end: end.stage == zombie.stage and end.reason.startswith("FetchFailed"))
+    run.await_end(lambda end: end.task == zombie.task and end.stage_attempt > 0 and end.reason == SUCCESS)
+    assert not any(end.task == zombie.task and end.stage_attempt == 0 for end in run.ends())
+    run.open(ZOMBIE)
+    late = run.await_end(lambda end: end.task == zombie.task and end.stage_attempt == 0)
+    assert late.reason == SUCCESS
+    run.open(HELD)
+
+
+def starts_from_what_counts(sink: BatchLog, ends: dict[int, TaskEnd]) -> None:
+    """Each batch has started from the state of the attempts whose results the sink has.
+
+    With one exception: the ack of an attempt made the checkpoint complete, and then a copy of it was quicker to end.
+
+    Args:
+        sink: the results of all batches.
+        ends: how attempts ended, by their ids, which are their marks.
+    """
+    marks: dict[object, int] = {}
+    for number, rows in sink.batches().items():
+        for key, _, _, mark, mark_before in rows:
+            state, result = int(str(mark_before)), marks.get(key, NOT_THERE)
+            assert state == result or was_overtaken(ends[state], ends[result]), (
+                f"batch {number}: {key} has another state"
+            )
+            marks[key] = int(str(mark))
+
+
+def was_overtaken(state: TaskEnd, result: TaskEnd) -> bool:
+    """Whether one attempt has not failed, but a copy of it was quicker to end."""
+    same_task = (state.task, state.stage_attempt) == (result.task, result.stage_attempt)
+    return same_task and state.reason.startswith(KILLED)
+
+
+def ids_in_commit(location: Path, batch: int) -> dict[int, list[str]]:
+    """Ids of the states that Spark counts for a batch, by operator and partition."""
+    text = (location / "commits" / str(batch)).read_text().split("\n", 1)[1]
+    ids = json.loads(text)["stateUniqueIds"]
+    return {int(operator): [stores[0] for stores in partitions] for operator, partitions in ids.items()}
+
+
+def checkpoints(location: Path) -> dict[int, CheckpointState]:
+    """The completed checkpoint of each batch, as its `_metadata` has it."""
+    storage = LocalStorage(location)
+    return {record.batch_id: read_checkpoint(storage, record) for record in list_completed(storage).records}
+
+
+def ids_in_checkpoint(checkpoint: CheckpointState) -> dict[int, list[str]]:
+    """Ids of the states in a checkpoint, by operator and partition."""
+    return {key.operator_id: ids for key, ids in checkpoint.ckpt_ids().items()}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
+    """A master and two workers."""
+    with StandaloneCluster(tmp_path / "cluster") as cluster:
+        yield cluster
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checkpoint_format", [1, 2], ids=["ids-off", "ids-on"])
+def test_attempts_of_tasks(
+    jobs: Jobs, rng: random.Random, cluster: StandaloneCluster, provider: ProviderUnderTest, checkpoint_format: int
+) -> None:
+    """All situations in one run of a query, then a start that reads back what they have left."""
+    if not provider.is_ours:
+        pytest.skip("Spark's own providers let several attempts write")
+    first, *batches = with_duplicates(rng, 1 + len(BATCHES))
+    for keys, batch in zip(BATCHES, batches, strict=True):
+        batch += [(at(0), key, 1) for key in keys]
+    for batch in [first, *batches]:
+        jobs.feed.drop(batch)
+    run = Attempts(jobs, cluster, checkpoint_format)
+    a_copy_wins(run)
+    a_task_fails_after_its_ack(run, BROKEN)
+    a_task_fails_after_its_ack(run, BROKEN_LATE)
+    run.open(LATER)
+    a_copy_is_denied(run)
+    finished_tasks_are_lost(run)
+    a_zombie_is_late(run)
+    jobs.finish(run.job)
+    ends = {end.id: end for end in run.ends()}
+    completed = checkpoints(jobs.location)
+    dropped = completed[1 + next(n for n, keys in enumerate(BATCHES) if BROKEN in keys)].history[-1].failures
+    assert dropped == {FailureReason.TASK_FAILED.value: 2}, "the tasks that failed had not acknowledged"
+    for number in committed_batches(jobs.location) if checkpoint_format == 2 else ():
+        assert ids_in_checkpoint(completed[number]) == ids_in_commit(jobs.location, number), f"batch {number}"
+    for batch in with_duplicates(rng, 2):
+        jobs.feed.drop(batch)
+    jobs.finish(jobs.start(name="next", partitions=PARTITIONS, script="attempts.py"))
+    starts_from_what_counts(jobs.sink, ends)
