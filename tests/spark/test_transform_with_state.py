@@ -214,12 +214,12 @@ def test_initial_state_and_time_to_live(
 
     # With processing time Spark runs batches without end, of which those with input have output.
     sink = BatchLog(tmp_path / "out", "update")
-    for number, batch in enumerate(events(rng, batches=4), 1):
-        feed.drop(batch)
-        if number % 2 == 0:
+    for rows_in in events(rng, batches=4):
+        feed.drop(rows_in)
+        if len(feed.batches) % 2 == 0:
             query = runner.start(plan(), sink)
             try:
-                runner.await_(lambda done=number: sum(map(bool, sink.batches().values())) == done, query=query)
+                runner.await_(lambda: sum(map(bool, sink.batches().values())) == len(feed.batches), query=query)
             finally:
                 query.stop()
     rows = runner.finish(sink)
