@@ -409,7 +409,7 @@ class IncompleteCheckpointError(CheckpointError):
         super().__init__(
             f"version {version} of the state is not complete: {missing} did not acknowledge. A batch must consume all "
             f"partitions of its DataFrame (foreachBatch functions too); start the query again, and batch {batch} is "
-            f"repeated. If Spark has committed it all the same, first move commits/{batch} and offsets/{batch + 1} aside"
+            f"repeated. If Spark has committed it already, first move commits/{batch} and offsets/{batch + 1} aside"
         )
 
 
