@@ -405,9 +405,11 @@ class IncompleteCheckpointError(CheckpointError):
     def __init__(self, version: int, missing: str) -> None:
         self.version = version
         self.missing = missing
+        batch = version - 1
         super().__init__(
             f"version {version} of the state is not complete: {missing} did not acknowledge. A batch must consume all "
-            "partitions of its DataFrame (foreachBatch functions too); start the query again, and the batch is repeated"
+            f"partitions of its DataFrame (foreachBatch functions too); start the query again, and batch {batch} is "
+            f"repeated. If Spark has committed it already, first move commits/{batch} and offsets/{batch + 1} aside"
         )
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from spark_ckpt.completed import CheckpointRecord, JobStatus
 from spark_ckpt.config import TIMEOUT
 from spark_ckpt.coordinator.acks import check_ack
+from spark_ckpt.coordinator.attempts import CompletedAttempts
 from spark_ckpt.coordinator.chains import chain_of
 from spark_ckpt.coordinator.completing import Completion
 from spark_ckpt.coordinator.dropping import Dropping
@@ -78,6 +79,7 @@ class Job:
         self._pending: PendingCheckpoint | None = None
         self._expires = 0.0
         self._tried = False  # whether completing the pending checkpoint has failed
+        self._completed_attempts: CompletedAttempts | None = None
         self._aborted: tuple[PendingCheckpoint, Abort] | None = None
         self._known.remember(self._base, own=self._base.version == trigger.version)
 
@@ -168,6 +170,8 @@ class Job:
 
     def task_failed(self, failure: TaskFailed) -> None:
         """A task attempt failed: its acks do not count any more while the checkpoint is pending."""
+        if self._completed_attempts is not None:
+            self._completed_attempts.task_failed(failure)
         if self._pending is not None and (dropped := self._pending.task_failed(failure)):
             self._failures.count(FailureReason.TASK_FAILED)
             self._discard(dropped)
@@ -231,7 +235,8 @@ class Job:
 
     def _completed(self, state: CheckpointState) -> int:
         assert state.record is not None
-        self._pending = None
+        assert self._pending is not None
+        self._completed_attempts, self._pending = self._pending.completed(), None
         self._aborted = None
         self._base = state
         self._dropping.completed()
@@ -301,7 +306,10 @@ class Job:
         if counts is None:
             reason = f"{ack.subtask} is no subtask of batch {ack.batch_id}: checkpoint {checkpoint} does not have it"
             return self._refusal(ack, Outcome.UNKNOWN, None, reason)
-        return self._refusal(ack, Outcome.DUPLICATE, counts, None)
+        attempts = self._completed_attempts
+        if attempts is None or attempts.version != ack.version:
+            return self._refusal(ack, Outcome.DUPLICATE, counts, None)
+        return self._refusal(ack, *attempts.late(ack, counts))
 
     def _why_not_pending(self, ack: Ack) -> str:
         if self._aborted is not None and self._aborted[0].version == ack.version:

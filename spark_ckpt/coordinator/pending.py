@@ -4,36 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from spark_ckpt.coordinator.attempts import (
+    Attempt,
+    Attempts,
+    CompletedAttempts,
+    Decision,
+    TaskKey,
+    denied,
+    is_resubmission,
+)
 from spark_ckpt.coordinator.failures import FailureReason
 from spark_ckpt.coordinator.messages import Ack, Decline, Operator, Outcome, StoreKey, SubtaskKey, Task, TaskFailed
 
 _MOST_NAMED = 8
-
-# Spark reports a task of a shuffle stage again that has succeeded when the executor with its output is lost.
-_RESUBMITTED = "Resubmitted"
-
-
-class Decision(NamedTuple):
-    """What becomes of an ack, the id of the state that counts for its subtask, and why the ack does not count."""
-
-    outcome: Outcome
-    ckpt_id: str | None
-    reason: str | None = None
-
-
-class _TaskKey(NamedTuple):
-    stage_id: int
-    partition: int
-
-
-class _Attempt(NamedTuple):
-    stage_attempt: int
-    attempt_number: int
-
-    def __str__(self) -> str:
-        return f"attempt {self.attempt_number} of stage attempt {self.stage_attempt}"
 
 
 class PendingCheckpoint:
@@ -75,10 +59,9 @@ class PendingCheckpoint:
         self.acks: dict[SubtaskKey, Ack] = {}
         self.arrived_ms: dict[SubtaskKey, int] = {}
         self.expected = sum(self.parallelism.values())
-        self._authorised: dict[_TaskKey, _Attempt] = {}
-        self._resubmitted: set[_TaskKey] = set()
-        self._failed: set[tuple[_TaskKey, _Attempt]] = set()
-        self._acked_by: dict[_TaskKey, list[SubtaskKey]] = {}
+        self._attempts = Attempts()
+        self._authorised: dict[TaskKey, Attempt] = {}
+        self._acked_by: dict[TaskKey, list[SubtaskKey]] = {}
         self._relied_on: set[SubtaskKey] = set()
 
     @property
@@ -101,17 +84,17 @@ class PendingCheckpoint:
         if not self.knows(key):
             reason = f"{key} is no subtask of batch {self.batch_id}: the plan of the batch does not have it"
             return Decision(Outcome.UNKNOWN, None, reason)
-        task, attempt = _TaskKey(ack.task.stage_id, ack.task.partition), _attempt(ack.task)
         counted = self.acks.get(key)
         if counted is not None and counted.ckpt_id == ack.ckpt_id:
             return Decision(Outcome.SUCCESS, ack.ckpt_id)
-        if (task, attempt) in self._failed:
-            return _denied(key, attempt, "is known to have failed")
+        if (denial := self._attempts.first(key, ack.task)) is not None:
+            return denial
         if counted is not None:
-            return self._second(counted, task, attempt)
+            return self._second(counted, ack)
+        task, attempt = TaskKey.of(ack.task), Attempt.of(ack.task)
         authorised = self._authorised.setdefault(task, attempt)
         if authorised != attempt:
-            return _denied(key, attempt, f"comes after {authorised}, which is not known to have failed")
+            return denied(key, ack.task, f"comes after {authorised}, which is not known to have failed")
         self.acks[key] = ack
         self.arrived_ms[key] = now_ms
         self._acked_by.setdefault(task, []).append(key)
@@ -121,7 +104,7 @@ class PendingCheckpoint:
         """Forgets an ack that was taken, because the checkpoint could not be completed with it."""
         if self.acks.get(ack.subtask) is ack:
             del self.acks[ack.subtask]
-            self._acked_by[_TaskKey(ack.task.stage_id, ack.task.partition)].remove(ack.subtask)
+            self._acked_by[TaskKey.of(ack.task)].remove(ack.subtask)
 
     def task_failed(self, failure: TaskFailed) -> list[Ack]:
         """Takes note of a failed attempt: another one may take its place.
@@ -129,13 +112,11 @@ class PendingCheckpoint:
         Returns:
             Its acks, which do not count any more.
         """
-        task = _TaskKey(failure.stage_id, failure.partition)
-        attempt = _Attempt(failure.stage_attempt, failure.attempt_number)
-        if failure.reason.startswith(_RESUBMITTED):
-            if self._authorised.get(task) == attempt:
-                self._resubmitted.add(task)
+        if is_resubmission(failure):
+            if self._authorised.get(TaskKey.of(failure)) == Attempt.of(failure):
+                self._attempts.resubmitted(TaskKey.of(failure))
             return []
-        dropped = self._give_up(task, attempt)
+        dropped = self._give_up(failure)
         if dropped:
             self.failures[FailureReason.TASK_FAILED] += 1
         return dropped
@@ -147,7 +128,11 @@ class PendingCheckpoint:
             The acks of the attempt, which do not count any more.
         """
         self.failures[FailureReason.DECLINED] += 1
-        return self._give_up(_TaskKey(declined.task.stage_id, declined.task.partition), _attempt(declined.task))
+        return self._give_up(declined.task)
+
+    def completed(self) -> CompletedAttempts:
+        """What is left to know of it once it is complete."""
+        return CompletedAttempts(self.version, self.acks, self._attempts)
 
     def missing(self) -> list[SubtaskKey]:
         """The subtasks that have not acknowledged."""
@@ -165,28 +150,17 @@ class PendingCheckpoint:
         more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
         return f"{len(missing)} of {self.expected} subtasks ({named}{more})"
 
-    def _give_up(self, task: _TaskKey, attempt: _Attempt) -> list[Ack]:
-        self._failed.add((task, attempt))
-        if self._authorised.get(task) != attempt:
+    def _give_up(self, failed: Task | TaskFailed) -> list[Ack]:
+        task = TaskKey.of(failed)
+        self._attempts.failed(failed)
+        if self._authorised.get(task) != Attempt.of(failed):
             return []
         del self._authorised[task]
-        self._resubmitted.discard(task)
+        self._attempts.forget_resubmission(task)
         return [self.acks.pop(key) for key in self._acked_by.pop(task, ()) if key not in self._relied_on]
 
-    def _second(self, counted: Ack, task: _TaskKey, attempt: _Attempt) -> Decision:
-        """An ack of a subtask that has acknowledged another state already."""
-        same_task = task == (counted.task.stage_id, counted.task.partition)
-        if same_task and task not in self._resubmitted:
-            first = _attempt(counted.task)
-            if attempt != first and attempt.stage_attempt == first.stage_attempt:
-                return _denied(counted.subtask, attempt, f"comes after {first}, which has acknowledged")
-        self._relied_on.add(counted.subtask)
-        return Decision(Outcome.DUPLICATE, counted.ckpt_id)
-
-
-def _attempt(task: Task) -> _Attempt:
-    return _Attempt(task.stage_attempt, task.attempt_number)
-
-
-def _denied(key: SubtaskKey, attempt: _Attempt, why: str) -> Decision:
-    return Decision(Outcome.DENIED, None, f"{key}: {attempt} {why}")
+    def _second(self, counted: Ack, ack: Ack) -> Decision:
+        decision = self._attempts.second(ack.subtask, counted.task, counted.ckpt_id, ack.task)
+        if decision.outcome is Outcome.DUPLICATE:
+            self._relied_on.add(ack.subtask)
+        return decision

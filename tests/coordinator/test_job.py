@@ -174,6 +174,18 @@ class TestAcksThatDoNotCount:
         own = driver.job.acknowledge(driver.make_ack(key, 1, ckpt_id=driver.ids[key]))
         assert (own.outcome, own.completed) == (Outcome.SUCCESS, 2)
 
+    def test_a_copy_does_not_win_against_the_attempt_that_completed_the_checkpoint(self, driver: Driver) -> None:
+        """Spark would count the output of the copy with the state of the other."""
+        driver.batch(1)
+        assert driver.job is not None
+        key = driver.subtasks()[-1]
+        copy = driver.make_ack(key, 1, attempt=1)
+        assert driver.job.acknowledge(copy).outcome is Outcome.DENIED
+        task = copy.task
+        driver.job.task_failed(TaskFailed(copy.job, task.stage_id, task.stage_attempt, task.partition, 0, "lost"))
+        reply = driver.job.acknowledge(driver.make_ack(key, 1, attempt=1))
+        assert (reply.outcome, reply.ckpt_id) == (Outcome.DUPLICATE, driver.ids[key])
+
     def test_a_late_ack_does_not_pass_for_the_end_of_the_next_checkpoint(self, driver: Driver) -> None:
         """The JVM tells a new side process only what came after the last checkpoint that it was told of."""
         driver.batch(1)

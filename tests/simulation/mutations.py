@@ -15,12 +15,13 @@ from spark_ckpt.completed.base import RecordStore
 from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore as Log
 from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore as Nodes
 from spark_ckpt.coordinator import collection, dropping, finalise, opening
+from spark_ckpt.coordinator.attempts import Decision, TaskKey
 from spark_ckpt.coordinator.chains import Chain
 from spark_ckpt.coordinator.completing import Completion
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import Ack, AckReply, Event, Outcome, Segment
+from spark_ckpt.coordinator.messages import Ack, AckReply, Event, Outcome, Segment, Task, TaskFailed
 from spark_ckpt.coordinator.orphans import select_orphans
-from spark_ckpt.coordinator.pending import Decision, PendingCheckpoint, _TaskKey
+from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.registry import SharedStateRegistry
 from spark_ckpt.errors import SparkCkptError, StorageError
 from spark_ckpt.storage import CreateOutcome
@@ -168,7 +169,7 @@ def _unconditional_nodes() -> Iterator[None]:
 
 
 def _last_attempt_counts(self: PendingCheckpoint, ack: Ack, now_ms: int) -> Decision:
-    self._acked_by.setdefault(_TaskKey(ack.task.stage_id, ack.task.partition), []).append(ack.subtask)
+    self._acked_by.setdefault(TaskKey.of(ack.task), []).append(ack.subtask)
     self.acks[ack.subtask] = ack
     self.arrived_ms[ack.subtask] = now_ms
     return Decision(Outcome.SUCCESS, ack.ckpt_id)
@@ -203,9 +204,9 @@ def _all_but_one() -> Iterator[None]:
 def _give_up_all() -> Iterator[None]:
     give_up = PendingCheckpoint._give_up
 
-    def forget_who_relies(self: PendingCheckpoint, task: Any, attempt: Any) -> list[Ack]:
+    def forget_who_relies(self: PendingCheckpoint, failed: Task | TaskFailed) -> list[Ack]:
         self._relied_on.clear()
-        return give_up(self, task, attempt)
+        return give_up(self, failed)
 
     with patch.object(PendingCheckpoint, "_give_up", forget_who_relies):
         yield

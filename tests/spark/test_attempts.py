@@ -179,8 +179,6 @@ def a_zombie_is_late(run: Attempts) -> None:
 def starts_from_what_counts(sink: BatchLog, ends: dict[int, TaskEnd]) -> None:
     """Each batch has started from the state of the attempts whose results the sink has.
 
-    With one exception: the ack of an attempt made the checkpoint complete, and then a copy of it was quicker to end.
-
     Args:
         sink: the results of all batches.
         ends: how attempts ended, by their ids, which are their marks.
@@ -189,16 +187,9 @@ def starts_from_what_counts(sink: BatchLog, ends: dict[int, TaskEnd]) -> None:
     for number, rows in sink.batches().items():
         for key, _, _, mark, mark_before in rows:
             state, result = int(str(mark_before)), marks.get(key, NOT_THERE)
-            assert state == result or was_overtaken(ends[state], ends[result]), (
-                f"batch {number}: {key} has another state"
-            )
+            wrong = f"{key} has the state of {ends.get(state)}, not of {ends.get(result)}"
+            assert state == result, f"batch {number}: {wrong}"
             marks[key] = int(str(mark))
-
-
-def was_overtaken(state: TaskEnd, result: TaskEnd) -> bool:
-    """Whether one attempt has not failed, but a copy of it was quicker to end."""
-    same_task = (state.task, state.stage_attempt) == (result.task, result.stage_attempt)
-    return same_task and state.reason.startswith(KILLED)
 
 
 def ids_in_commit(location: Path, batch: int) -> dict[int, list[str]]:

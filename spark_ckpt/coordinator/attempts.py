@@ -1,0 +1,138 @@
+"""Which attempts of tasks have failed, and what that makes of those that come second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from spark_ckpt.coordinator.messages import Ack, Outcome, SubtaskKey, Task, TaskFailed
+
+# Spark reports a task of a shuffle stage again that has succeeded when the executor with its output is lost.
+_RESUBMITTED = "Resubmitted"
+
+
+class Decision(NamedTuple):
+    """What becomes of an ack, the id of the state that counts for its subtask, and why the ack does not count."""
+
+    outcome: Outcome
+    ckpt_id: str | None
+    reason: str | None = None
+
+
+class TaskKey(NamedTuple):
+    """A task of a stage."""
+
+    stage_id: int
+    partition: int
+
+    @classmethod
+    def of(cls, task: Task | TaskFailed) -> TaskKey:
+        """The task of an attempt."""
+        return cls(task.stage_id, task.partition)
+
+
+class Attempt(NamedTuple):
+    """One of the attempts of a task."""
+
+    stage_attempt: int
+    attempt_number: int
+
+    @classmethod
+    def of(cls, task: Task | TaskFailed) -> Attempt:
+        """Which attempt it is."""
+        return cls(task.stage_attempt, task.attempt_number)
+
+    def __str__(self) -> str:
+        return f"attempt {self.attempt_number} of stage attempt {self.stage_attempt}"
+
+
+class Attempts:
+    """How attempts have ended, as far as it is known."""
+
+    def __init__(self) -> None:
+        self._failed: set[tuple[TaskKey, Attempt]] = set()
+        self._resubmitted: set[TaskKey] = set()
+
+    def has_failed(self, task: Task) -> bool:
+        """Whether an attempt is known to have failed."""
+        return (TaskKey.of(task), Attempt.of(task)) in self._failed
+
+    def failed(self, task: Task | TaskFailed) -> None:
+        """An attempt has failed, or is about to."""
+        self._failed.add((TaskKey.of(task), Attempt.of(task)))
+
+    def resubmitted(self, task: TaskKey) -> None:
+        """A task that has succeeded runs again for the sake of its output."""
+        self._resubmitted.add(task)
+
+    def forget_resubmission(self, task: TaskKey) -> None:
+        """The attempt that was resubmitted has failed after all."""
+        self._resubmitted.discard(task)
+
+    def first(self, key: SubtaskKey, task: Task) -> Decision | None:
+        """Why an ack is denied whatever has been acknowledged before; None if it is not."""
+        return denied(key, task, "is known to have failed") if self.has_failed(task) else None
+
+    def second(self, key: SubtaskKey, counted: Task, ckpt_id: str, task: Task) -> Decision:
+        """What becomes of an ack of a subtask that has acknowledged another state already.
+
+        Args:
+            key: the subtask.
+            counted: the attempt whose ack counts.
+            ckpt_id: the state that it acknowledged.
+            task: the attempt that comes second.
+        """
+        first, second = Attempt.of(counted), Attempt.of(task)
+        is_copy = TaskKey.of(counted) == TaskKey.of(task) and first.stage_attempt == second.stage_attempt
+        if is_copy and first != second and TaskKey.of(task) not in self._resubmitted and not self.has_failed(counted):
+            return denied(key, task, f"comes after {first}, which has acknowledged")
+        return Decision(Outcome.DUPLICATE, ckpt_id)
+
+
+def is_resubmission(failure: TaskFailed) -> bool:
+    """Whether a task has not failed, but runs again for the sake of its output."""
+    return failure.reason.startswith(_RESUBMITTED)
+
+
+def denied(key: SubtaskKey, task: Task, why: str) -> Decision:
+    """Another attempt is authorised."""
+    return Decision(Outcome.DENIED, None, f"{key}: {Attempt.of(task)} {why}")
+
+
+class CompletedAttempts:
+    """Whose acks a completed checkpoint has, for the attempts that come later.
+
+    A copy of a task must not win against the attempt whose state the checkpoint has: Spark would count the output of
+    the one with the state of the other.
+
+    Args:
+        version: of the state that the checkpoint is.
+        acks: those that it has.
+        attempts: what was known when it was completed.
+    """
+
+    def __init__(self, version: int, acks: Mapping[SubtaskKey, Ack], attempts: Attempts) -> None:
+        self.version = version
+        self._tasks = {key: ack.task for key, ack in acks.items()}
+        self._known = {(TaskKey.of(task), Attempt.of(task)) for task in self._tasks.values()}
+        self._attempts = attempts
+
+    def late(self, ack: Ack, ckpt_id: str) -> Decision:
+        """What becomes of an ack of a subtask of which another state counts.
+
+        Args:
+            ack: of this version.
+            ckpt_id: the state that counts.
+        """
+        if (denial := self._attempts.first(ack.subtask, ack.task)) is not None:
+            return denial
+        if (counted := self._tasks.get(ack.subtask)) is None:  # it was told that completing had failed
+            return Decision(Outcome.DUPLICATE, ckpt_id)
+        return self._attempts.second(ack.subtask, counted, ckpt_id, ack.task)
+
+    def task_failed(self, failure: TaskFailed) -> None:
+        """Takes note of a failed attempt: another one may take its place, with the state that counts."""
+        if not is_resubmission(failure):
+            self._attempts.failed(failure)
+        elif (TaskKey.of(failure), Attempt.of(failure)) in self._known:
+            self._attempts.resubmitted(TaskKey.of(failure))

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from spark_ckpt.coordinator.attempts import CompletedAttempts
+from spark_ckpt.coordinator.messages import Outcome
+from tests.coordinator.test_pending import NOW, ack, failure, pending
+
+
+def completed() -> tuple[CompletedAttempts, str]:
+    """A checkpoint with an ack of the first attempt of a task, and its state."""
+    checkpoint, first = pending(), ack()
+    checkpoint.acknowledge(first, NOW)
+    return checkpoint.completed(), first.ckpt_id
+
+
+def test_a_copy_that_comes_after_completion_is_denied_until_the_attempt_that_counts_has_failed() -> None:
+    attempts, counts = completed()
+    decision = attempts.late(ack(attempt=1), counts)
+    assert decision.outcome is Outcome.DENIED
+    assert decision.reason == (
+        "operator 0, store left, partition 0: attempt 1 of stage attempt 0 comes after attempt 0 of stage attempt 0, "
+        "which has acknowledged"
+    )
+    attempts.task_failed(failure(attempt=0))
+    assert attempts.late(ack(attempt=2), counts) == (Outcome.DUPLICATE, counts, None)
+    assert attempts.late(ack(attempt=0), counts).outcome is Outcome.DENIED
+
+
+def test_failures_of_others_make_no_room() -> None:
+    attempts, counts = completed()
+    for other in (failure(1), failure(stage=2), failure(attempt=2), failure(stage_attempt=1)):
+        attempts.task_failed(other)
+    assert attempts.late(ack(attempt=1), counts).outcome is Outcome.DENIED
+
+
+def test_what_is_no_copy_is_told_what_counts() -> None:
+    attempts, counts = completed()
+    for other in (ack(stage_attempt=1), ack(stage=2), ack()):
+        assert attempts.late(other, counts) == (Outcome.DUPLICATE, counts, None)
+
+
+def test_a_task_that_is_resubmitted_is_told_what_counts() -> None:
+    attempts, counts = completed()
+    attempts.task_failed(failure(attempt=3, reason="Resubmitted"))
+    assert attempts.late(ack(attempt=1), counts).outcome is Outcome.DENIED
+    attempts.task_failed(failure(attempt=0, reason="Resubmitted"))
+    assert attempts.late(ack(attempt=1), counts) == (Outcome.DUPLICATE, counts, None)
+
+
+def test_a_failure_before_completion_is_remembered() -> None:
+    checkpoint, first = pending(), ack()
+    checkpoint.acknowledge(first, NOW)
+    checkpoint.acknowledge(ack(stage_attempt=1), NOW)  # it relies on the first
+    checkpoint.task_failed(failure())
+    assert checkpoint.acknowledge(ack(attempt=1), NOW) == (Outcome.DUPLICATE, first.ckpt_id, None)
+    assert checkpoint.completed().late(ack(attempt=2), first.ckpt_id) == (Outcome.DUPLICATE, first.ckpt_id, None)
+
+
+def test_a_subtask_whose_ack_was_answered_with_an_error_is_told_what_counts() -> None:
+    """The record was there after all."""
+    attempts, _ = completed()
+    assert attempts.late(ack(store="right", attempt=1), "id") == (Outcome.DUPLICATE, "id", None)
