@@ -17,9 +17,9 @@ import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySpa
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec
 
 /**
- * What to name in `spark.sql.extensions` for queries with `transformWithState`: Spark runs that operator with its RocksDB
- * provider only, by class name (`TransformWithStateExecBase.validateStateStoreProvider`), and this puts operators in its
- * place that take ours too.
+ * What to name in `spark.sql.extensions` for queries with `transformWithState`: Spark runs that operator with its
+ * RocksDB provider only, by class name (`TransformWithStateExecBase.validateStateStoreProvider`), and this puts
+ * operators in its place that take ours too.
  */
 class CheckpointExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit =

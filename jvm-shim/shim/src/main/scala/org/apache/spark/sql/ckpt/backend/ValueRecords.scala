@@ -59,8 +59,8 @@ private[backend] final class ValueRecords(pages: RecordPages) {
   }
 
   /**
-   * Appends rows to the list of a record if it has room; false if not. Also if someone looks at the list: only the count
-   * and what lies behind its end change, and [[ListCursor]] goes by the length.
+   * Appends rows to the list of a record if it has room; false if not. Also if someone looks at the list: only
+   * the count and what lies behind its end change, and [[ListCursor]] goes by the length.
    */
   def append(address: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Boolean = {
     val page = pages.page(address)

@@ -81,8 +81,11 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   def growth: Long = newKeys - removedKeys
 
   /** Bytes of memory. */
-  def memoryBytes: Long = pages.bytes + index.bytes + hashes.length * (16L + (if (spares == null) 0 else 4) + (if (listStarts == null) 0 else 4)) +
-    (if (newByPrefix == null) 0L else newByPrefix.bytes) + (if (newInOrder == null) 0L else newInOrder.bytes)
+  def memoryBytes: Long = {
+    val perEntry = 16L + (if (spares == null) 0 else 4) + (if (listStarts == null) 0 else 4)
+    pages.bytes + index.bytes + hashes.length * perEntry +
+      (if (newByPrefix == null) 0L else newByPrefix.bytes) + (if (newInOrder == null) 0L else newInOrder.bytes)
+  }
 
   def hash(entry: Int): Int = hashes(entry)
 
