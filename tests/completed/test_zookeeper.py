@@ -13,16 +13,13 @@ import pytest
 
 from spark_ckpt.completed import (
     CheckpointIDCounter,
-    CheckpointRecord,
     CompletedCheckpointStore,
-    FilesystemCompletedCheckpointStore,
-    JobStatus,
 )
 from spark_ckpt.completed.base import CLAIM_GRACE_MS
 from spark_ckpt.completed.mirror import Mirror
 from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore
 from spark_ckpt.completed.zookeeper_counter import ZooKeeperCheckpointIDCounter
-from spark_ckpt.completed.zookeeper_session import NoAnswerError, ZooKeeperSession
+from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
 from spark_ckpt.errors import (
     CorruptRecordError,
     FencedError,
@@ -30,105 +27,13 @@ from spark_ckpt.errors import (
     OwnershipLostError,
     StorageError,
     UnknownOutcomeError,
-    ZooKeeperUnavailableError,
 )
-from spark_ckpt.storage import LocalStorage, Storage
+from spark_ckpt.storage import LocalStorage
 from tests.completed.contract import CheckpointIDCounterContract, FencingStoreContract
 from tests.completed.making import add, owner
-from tests.storage.faulty import Fault, FaultyStorage
-from tests.storage.test_remote import NoClock
-from tests.support.zookeeper import ZooKeeperServer, await_gone
-
-
-class FaultySession(ZooKeeperSession):
-    """Transactions fail as told, the first one first."""
-
-    def __init__(self, quorum: str, timeout: float = 20.0) -> None:
-        super().__init__(quorum, timeout)
-        self.faults: list[Fault] = []
-        self.late: list[Callable[[Any], None]] = []
-
-    def commit(self, build: Callable[[Any], None]) -> Sequence[Any] | None:
-        fault = self.faults.pop(0) if self.faults else None
-        if fault in (None, Fault.LOST_ANSWER):
-            done = super().commit(build)
-            if fault is None:
-                return done
-        if fault is Fault.LATE:
-            self.late.append(build)
-        raise NoAnswerError("injected")
-
-    def deliver(self) -> None:
-        for build in self.late:
-            super().commit(build)
-        self.late.clear()
-
-    @property
-    def client(self) -> Any:
-        return self._connected()
-
-
-class Place:
-    """A node and a location of a test's own, and the stores that it has opened there."""
-
-    def __init__(self, server: ZooKeeperServer, directory: Path) -> None:
-        self.server = server
-        self.storage: Storage = LocalStorage(directory)
-        self.node = f"/test-{uuid.uuid4().hex}/query"
-        self.clock = NoClock()
-        self.sessions: list[FaultySession] = []
-
-    def open(self, name: str = "a", timeout: float = 20.0) -> ZooKeeperCompletedCheckpointStore:
-        self.sessions.append(FaultySession(self.server.quorum, timeout))
-        mirror = Mirror(self.storage)
-        return ZooKeeperCompletedCheckpointStore(self.sessions[-1], self.node, mirror, owner(name), self.clock)
-
-    def claimed(self, name: str = "a", timeout: float = 20.0) -> ZooKeeperCompletedCheckpointStore:
-        store = self.open(name, timeout)
-        store.recover()
-        store.claim()
-        return store
-
-    def stored(self) -> list[CheckpointRecord]:
-        store = self.open("reader")
-        store.recover()
-        return store.all()
-
-    def mirrored(self) -> list[CheckpointRecord]:
-        """What somebody reads who has only the file system."""
-        log = FilesystemCompletedCheckpointStore(self.storage, owner("reader"))
-        log.recover()
-        return log.all()
-
-    def nodes(self, below: str = "") -> list[str]:
-        with self.server.client() as client:
-            names: list[str] = client.get_children(self.node + below)
-            return sorted(names)
-
-    def close(self) -> None:
-        for session in self.sessions:
-            session.close()
-
-
-@pytest.fixture
-def place(zookeeper: ZooKeeperServer, tmp_path: Path) -> Iterator[Place]:
-    place = Place(zookeeper, tmp_path)
-    yield place
-    place.close()
-
-
-@pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[ZooKeeperServer]:
-    """A server that the test may stop."""
-    with ZooKeeperServer(tmp_path / "server") as server:
-        yield server
-
-
-@pytest.fixture
-def own_place(own_server: ZooKeeperServer, tmp_path: Path) -> Iterator[Place]:
-    place = Place(own_server, tmp_path / "location")
-    yield place
-    place.close()
+from tests.completed.zookeeper_place import Place
+from tests.storage.faulty import Fault
+from tests.support.zookeeper import ZooKeeperServer
 
 
 class TestZooKeeperStore(FencingStoreContract):
@@ -432,62 +337,6 @@ def test_a_drop_whose_answer_is_lost_counts(place: Place) -> None:
     assert place.stored() == [kept] == place.mirrored()
 
 
-def test_a_server_that_stands_still_leaves_the_outcome_unknown(own_place: Place) -> None:
-    store = own_place.claimed(timeout=2)
-    kept = add(store, 1)
-    with own_place.server.frozen(), pytest.raises(UnknownOutcomeError, match=r"records/0{19}3"):
-        add(store, 2)
-    # The session may have expired while it stood still, and the request may have been carried out before.
-    try:
-        settled = [store.settle()]
-    except FencedError:
-        settled = []
-    assert own_place.stored() == [kept, *settled]
-
-
-def test_a_driver_outlives_a_crash_of_the_server(own_place: Place) -> None:
-    store = own_place.claimed(timeout=30)
-    kept = add(store, 1)
-    own_place.server.stop()
-    own_place.server.start()
-    added = add(store, 2)
-    assert own_place.stored() == [kept, added]
-    store.check_owner()
-
-
-def test_a_driver_that_is_cut_off_for_too_long_has_lost(own_place: Place) -> None:
-    store = own_place.claimed(timeout=1)
-    session = own_place.sessions[-1]
-    session.client._connection._socket.shutdown(2)
-    with own_place.server.client() as client:
-        session.client.stop()
-        await_gone(client, f"{own_place.node}/owner-1")
-    session.client.start()
-    with pytest.raises(OwnershipLostError):
-        add(store, 1)
-
-
-def test_without_a_server_the_error_names_the_quorum_and_no_password(tmp_path: Path) -> None:
-    session = ZooKeeperSession("user:secret@127.0.0.1:1", timeout=0.3)
-    store = ZooKeeperCompletedCheckpointStore(session, "/x/query", Mirror(LocalStorage(tmp_path)), owner())
-    with pytest.raises(ZooKeeperUnavailableError, match=r"cannot reach zookeeper://127\.0\.0\.1:1") as caught:
-        store.recover()
-    assert "secret" not in str(caught.value)
-    assert "zookeeper.quorum" in str(caught.value)
-    store.shutdown(JobStatus.FAILED)
-
-
-def test_a_server_that_goes_away_is_named(own_place: Place) -> None:
-    store = own_place.open(timeout=1)
-    store.recover()
-    own_place.server.stop()
-    with pytest.raises(ZooKeeperUnavailableError, match=own_place.server.quorum):
-        store.recover()
-
-
-# ---- what is there ---------------------------------------------------------------------------------------------------
-
-
 def test_recovery_reads_until_two_listings_agree(place: Place) -> None:
     writer = place.claimed("writer")
     first = add(writer, 1)
@@ -521,77 +370,3 @@ def test_a_node_of_another_location_is_refused(place: Place, tmp_path: Path) -> 
         place.open("b").recover()
     assert caught.value.recorded == before.location
     assert caught.value.location == place.storage.location
-
-
-class TestMirror:
-    def test_follows_what_is_added_and_dropped(self, place: Place) -> None:
-        store = place.claimed()
-        for version in range(1, 5):
-            add(store, version)
-            assert place.mirrored() == store.all()
-        store.subsume(store.all()[0])
-        assert place.mirrored() == store.all() == place.stored()
-
-    def test_what_failed_is_made_up_for_in_order(self, place: Place, tmp_path: Path) -> None:
-        storage = FaultyStorage(LocalStorage(tmp_path))
-        place.storage = storage
-        store = place.claimed()
-        kept = add(store, 1)
-        storage.fail("create", "completed/", times=1)
-        storage.fail("list", "completed", times=1)
-        added = [add(store, 2), add(store, 3)]
-        assert place.stored() == [kept, *added]
-        assert place.mirrored() == [kept]
-        added.append(add(store, 4))
-        assert place.mirrored() == [kept, *added]
-
-    def test_the_next_driver_makes_up_for_what_the_last_one_left(self, place: Place, tmp_path: Path) -> None:
-        storage = FaultyStorage(LocalStorage(tmp_path))
-        place.storage = storage
-        first = place.claimed("a")
-        dropped, kept = add(first, 1), add(first, 2)
-        storage.fail("create", "completed/", times=2)
-        added = add(first, 3)
-        first.subsume(dropped)
-        assert place.mirrored() == [dropped, kept]
-        place.claimed("b")
-        assert place.mirrored() == [kept, added]
-
-    def test_an_owner_of_before_leaves_the_files_of_the_next_one(self, place: Place, tmp_path: Path) -> None:
-        storage = FaultyStorage(LocalStorage(tmp_path))
-        place.storage = storage
-        first = place.claimed("a")
-        storage.fail("create", "completed/")
-        add(first, 1)  # so that it looks anew at what files there are
-        commit = place.sessions[0].commit
-
-        def overtaken(build: Callable[[Any], None]) -> Sequence[Any] | None:
-            done = commit(build)
-            place.sessions[0].commit = commit  # type: ignore[method-assign]
-            add(place.claimed("b"), 3)
-            return done
-
-        place.sessions[0].commit = overtaken  # type: ignore[method-assign]
-        add(first, 2)
-        assert [record.version for record in place.mirrored()] == [1, 2, 3]
-
-    def test_a_log_of_files_is_taken_over(self, place: Place) -> None:
-        log = FilesystemCompletedCheckpointStore(place.storage, owner("before"))
-        log.recover()
-        log.claim()
-        kept = [add(log, 1), add(log, 2)]
-        store = place.open()
-        store.recover()
-        assert store.all() == kept
-        claim = store.claim()
-        assert (claim.id, claim.generation) == (4, 2)
-        assert place.stored() == kept == place.mirrored()
-        with pytest.raises(FencedError, match="host-a"):
-            add(log, 3)
-
-    def test_its_claims_are_those_of_the_truth(self, place: Place) -> None:
-        place.claimed("a")
-        place.claimed("b")
-        log = FilesystemCompletedCheckpointStore(place.storage, owner("reader"))
-        log.recover()
-        assert [claim.owner.host for claim in log.claims()] == ["host-a", "host-b"]

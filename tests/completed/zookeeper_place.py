@@ -1,0 +1,91 @@
+"""Stores in ZooKeeper whose requests and answers get lost when a test says so."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from spark_ckpt.completed import (
+    CheckpointRecord,
+    FilesystemCompletedCheckpointStore,
+)
+from spark_ckpt.completed.mirror import Mirror
+from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore
+from spark_ckpt.completed.zookeeper_session import NoAnswerError, ZooKeeperSession
+from spark_ckpt.storage import LocalStorage, Storage
+from tests.completed.making import owner
+from tests.storage.faulty import Fault
+from tests.storage.test_remote import NoClock
+from tests.support.zookeeper import ZooKeeperServer
+
+
+class FaultySession(ZooKeeperSession):
+    """Transactions fail as told, the first one first."""
+
+    def __init__(self, quorum: str, timeout: float = 20.0) -> None:
+        super().__init__(quorum, timeout)
+        self.faults: list[Fault] = []
+        self.late: list[Callable[[Any], None]] = []
+
+    def commit(self, build: Callable[[Any], None]) -> Sequence[Any] | None:
+        fault = self.faults.pop(0) if self.faults else None
+        if fault in (None, Fault.LOST_ANSWER):
+            done = super().commit(build)
+            if fault is None:
+                return done
+        if fault is Fault.LATE:
+            self.late.append(build)
+        raise NoAnswerError("injected")
+
+    def deliver(self) -> None:
+        for build in self.late:
+            super().commit(build)
+        self.late.clear()
+
+    @property
+    def client(self) -> Any:
+        return self._connected()
+
+
+class Place:
+    """A node and a location of a test's own, and the stores that it has opened there."""
+
+    def __init__(self, server: ZooKeeperServer, directory: Path) -> None:
+        self.server = server
+        self.storage: Storage = LocalStorage(directory)
+        self.node = f"/test-{uuid.uuid4().hex}/query"
+        self.clock = NoClock()
+        self.sessions: list[FaultySession] = []
+
+    def open(self, name: str = "a", timeout: float = 20.0) -> ZooKeeperCompletedCheckpointStore:
+        self.sessions.append(FaultySession(self.server.quorum, timeout))
+        mirror = Mirror(self.storage)
+        return ZooKeeperCompletedCheckpointStore(self.sessions[-1], self.node, mirror, owner(name), self.clock)
+
+    def claimed(self, name: str = "a", timeout: float = 20.0) -> ZooKeeperCompletedCheckpointStore:
+        store = self.open(name, timeout)
+        store.recover()
+        store.claim()
+        return store
+
+    def stored(self) -> list[CheckpointRecord]:
+        store = self.open("reader")
+        store.recover()
+        return store.all()
+
+    def mirrored(self) -> list[CheckpointRecord]:
+        """What somebody reads who has only the file system."""
+        log = FilesystemCompletedCheckpointStore(self.storage, owner("reader"))
+        log.recover()
+        return log.all()
+
+    def nodes(self, below: str = "") -> list[str]:
+        with self.server.client() as client:
+            names: list[str] = client.get_children(self.node + below)
+            return sorted(names)
+
+    def close(self) -> None:
+        for session in self.sessions:
+            session.close()
