@@ -123,7 +123,7 @@ private[ckpt] abstract class StoreReads[F <: FamilyReader](provider: CheckpointS
       override protected def current: UnsafeRowPair = pair.withRows(
         family.schema.key(entries.keyBase, entries.keyOffset, entries.keyLength),
         family.value(entries.valueBase, entries.valueOffset, entries.valueLength))
-    })
+    }, () => entries.close())
   }
 
   private def multiPairs(family: Family[F], entries: EntryIterator): StateStoreIterator[UnsafeRowPair] = {
@@ -133,7 +133,7 @@ private[ckpt] abstract class StoreReads[F <: FamilyReader](provider: CheckpointS
     }.flatMap { _ =>
       val key = family.schema.key(entries.keyBase, entries.keyOffset, entries.keyLength)
       family.values(entries.valueBase, entries.valueOffset, entries.valueLength).map(pair.withRows(key, _))
-    })
+    }, () => entries.close())
   }
 }
 

@@ -15,7 +15,7 @@ import org.apache.spark.unsafe.Platform
  * A value is overwritten in place only if nobody can be looking at it: not if the last `get` returned it,
  * and never once an iterator has. Otherwise the entry gets a second place, and after that alternates
  * between the two as far as they are free, so a key that is read and put a million times in a batch takes
- * two places and not a million.
+ * two places and not a million. What an open iterator is yet to show keeps its place: see [[EntryVersions]].
  *
  * @param access the access of the family: new keys are kept in its prefix chains or order
  */
@@ -39,6 +39,9 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   private var listStarts: Array[Int] = _
   private var lastGet = 0
 
+  // Null until an iterator is opened over entries.
+  private var versions: EntryVersions = _
+
   private var newKeys = 0L
   private var updatedKeys = 0L
   private var removedKeys = 0L
@@ -48,9 +51,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   private var newByPrefix: BufferChains = _
   private var newInOrder: OrderedIndex = _
   private var encoder: KeyAccess.Ordered = _
-  newAccess(access)
-
-  private def newAccess(a: KeyAccess): Unit = a match {
+  access match {
     case prefix: KeyAccess.Prefix => newByPrefix = new BufferChains(this, prefix)
     case ordered: KeyAccess.Ordered =>
       newInOrder = new OrderedIndex
@@ -83,7 +84,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** Bytes of memory. */
   def memoryBytes: Long = {
     val perEntry = 16L + (if (spares == null) 0 else 4) + (if (listStarts == null) 0 else 4)
-    pages.bytes + index.bytes + hashes.length * perEntry +
+    pages.bytes + index.bytes + hashes.length * perEntry + (if (versions == null) 0L else versions.bytes) +
       (if (newByPrefix == null) 0L else newByPrefix.bytes) + (if (newInOrder == null) 0L else newInOrder.bytes)
   }
 
@@ -177,6 +178,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     valueAddresses(entry) = 0
     if (spares != null) spares(entry) = 0
     if (listStarts != null) listStarts(entry) = 0
+    if (versions != null) versions.added(entry)
     index.insert(hash, entry + 1)
     entries += 1
     if (tableAddress == 0) {
@@ -200,6 +202,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** Gives an entry a value. */
   def put(entry: Int, valueBase: AnyRef, valueOffset: Long, valueLength: Int): Unit = {
     val words = Bytes.words(valueLength)
+    saveSeen(entry)
     val old = valueAddresses(entry)
     if (listStarts != null) listStarts(entry) = 0
     val spare = if (spares == null) 0 else spares(entry)
@@ -217,18 +220,10 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   def remove(entry: Int): Unit = {
     val old = valueAddresses(entry)
     if (old != 0) {
+      saveSeen(entry)
       setSpare(entry, old)
       valueAddresses(entry) = 0
-      val table = tableAddresses(entry)
-      if (table == 0) {
-        newKeys -= 1
-      } else if (table == DroppedAndPut) {
-        newKeys -= 1
-        droppedKeys += 1
-      } else {
-        updatedKeys -= 1
-        removedKeys += 1
-      }
+      countLive(entry, -1)
     }
   }
 
@@ -251,7 +246,8 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
 
   /** Appends rows to the list of an entry that has one. */
   def append(entry: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit =
-    if (!values.append(valueAddresses(entry), rows, rowsBase, rowsOffset, rowsLength)) {
+    // In place the list would be longer for an iterator too.
+    if (saveSeen(entry) || !values.append(valueAddresses(entry), rows, rowsBase, rowsOffset, rowsLength)) {
       values.point(valueAddresses(entry), cursor)
       setLive(entry, values.writeAppended(cursor, rows, rowsBase, rowsOffset, rowsLength))
     }
@@ -287,6 +283,33 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** The present value of an entry must stay as it is until the end of the batch. */
   def keep(entry: Int): Unit = values.keep(valueAddresses(entry))
 
+  /** The versions for an iterator that is about to be opened. */
+  def openVersions(): EntryVersions = {
+    if (versions == null) versions = new EntryVersions
+    versions
+  }
+
+  /**
+   * Points a cursor at the value that an older entry had when an iterator was opened; false if it had none.
+   * The value stays as it is until the end of the batch.
+   */
+  def pointValueFor(iterator: EntryVersions.OpenIterator, entry: Int, cursor: EntryCursor): Boolean = {
+    val address = versions.addressFor(iterator, entry, valueAddresses(entry))
+    address != 0 && {
+      values.point(address, cursor)
+      values.keep(address)
+      true
+    }
+  }
+
+  /** Saves the value of an entry that is about to change if an open iterator sees it; whether one does. */
+  private def saveSeen(entry: Int): Boolean = versions != null && versions.isSeen(entry) && {
+    val address = valueAddresses(entry)
+    versions.replaced(entry, address)
+    if (address != 0) values.keep(address)
+    true
+  }
+
   /** Forgets everything. */
   def reset(): Unit = {
     if (entries > 0) {
@@ -299,6 +322,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
       if (newByPrefix != null) newByPrefix.reset()
       if (newInOrder != null) newInOrder = new OrderedIndex
     }
+    versions = null
     lastGet = 0
     newKeys = 0
     updatedKeys = 0
@@ -315,18 +339,21 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
         link(entry, page, offset + 8, Platform.getLong(page, offset).toInt)
         tableAddresses(entry) = DroppedAndPut
       }
-      val table = tableAddresses(entry)
-      if (table == 0) {
-        newKeys += 1
-      } else if (table == DroppedAndPut) {
-        newKeys += 1
-        droppedKeys -= 1
-      } else {
-        updatedKeys += 1
-        removedKeys -= 1
-      }
+      countLive(entry, 1)
     }
     valueAddresses(entry) = address
+  }
+
+  /** An entry has got a value (1) or lost it (-1). */
+  private def countLive(entry: Int, by: Int): Unit = {
+    val table = tableAddresses(entry)
+    if (isExisting(table)) {
+      updatedKeys += by
+      removedKeys -= by
+    } else {
+      newKeys += by
+      if (table == DroppedAndPut) droppedKeys -= by
+    }
   }
 
   private def canOverwrite(address: Int, words: Int): Boolean =

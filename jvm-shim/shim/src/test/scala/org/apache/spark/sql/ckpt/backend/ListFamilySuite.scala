@@ -99,6 +99,35 @@ class ListFamilySuite extends AnyFunSuite with BackendTesting {
     }
   }
 
+  test("an iterator gives the lists as they were when it was made") {
+    val backend = new HashMapStateBackend(K)
+    val family = backend.declareFamily(spec)
+    def append(key: Long, row: Long): Unit = family.append(longs(key), Start, 8, longs(row), Start, 8)
+    def sizes(i: EntryIterator): Map[Long, Int] = {
+      val all = mutable.Map[Long, Int]()
+      while (i.advance()) {
+        all(key(i).getLong) = read(new ListCursor().reset(i.valueBase, i.valueOffset, i.valueLength)).size
+      }
+      all.toMap
+    }
+    backend.openForWrite(0)
+    for (i <- 0 until 10) append(1, i)
+    backend.commit()
+    backend.openForWrite(1)
+    val made = (1 to 5).map { n =>
+      append(1, n)
+      append(2, n)
+      append(10 + n, n)
+      (n, family.iterator())
+    }
+    append(2, 0)
+    remove(family, longs(1))
+    made.reverse.foreach { case (n, i) =>
+      assert(sizes(i) == (1 to n).map(k => (10L + k) -> 1).toMap + (1L -> (10 + n)) + (2L -> n))
+    }
+    assert(sizes(family.iterator())(2) == 6)
+  }
+
   test("a list that is being read outlives the next get and a put of the same size") {
     val backend = new HashMapStateBackend(K)
     val family = backend.declareFamily(spec)
