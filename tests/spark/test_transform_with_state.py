@@ -178,6 +178,47 @@ def test_event_time_timers(runner: QueryRunner, spark: SparkSession, rng: random
     assert_same_rows(without_end(rows), expected)
 
 
+class Cancelling(StatefulProcessor):
+    """Sets two timers for each key. The first one that expires deletes both."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.handle = handle
+
+    def handleInputRows(self, key: tuple[str], rows: Iterator[Row], timers: TimerValues) -> Iterator[Row]:  # noqa: N802
+        for row in rows:
+            self.handle.registerTimer(row.value)
+            self.handle.registerTimer(row.value + 1)
+        return iter(())
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: tuple[str],
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+    ) -> Iterator[Row]:
+        left = list(self.handle.listTimers())
+        for timer in left:
+            self.handle.deleteTimer(timer)
+        yield Row(key=key[0], n=len(left), total=expiredTimerInfo.getExpiryTimeInMs())
+
+    def close(self) -> None:
+        return
+
+
+def test_timer_deleted_by_an_earlier_one(runner: QueryRunner, spark: SparkSession, tmp_path: Path) -> None:
+    """Both have expired when the first one is handled: the second one is handled too, as with Spark's own provider."""
+    feed = runner.feed("events", SCHEMA)
+    rows_in: Rows = [(at(1), f"k{number}", 1000 + number) for number in range(10)]
+
+    def plan() -> DataFrame:
+        grouped = feed.stream(spark).withWatermark("ts", "15 seconds").groupBy("key")
+        return grouped.transformWithState(Cancelling(), SUMS, "append", "eventTime")
+
+    rows = runner.run(plan, BatchLog(tmp_path / "out", "append"), {feed: [rows_in, end()]})
+    expected: Rows = [row for _, key, timer in rows_in for row in ((key, 2, timer), (key, 0, int(str(timer)) + 1))]
+    assert_same_rows(without_end(rows), expected)
+
+
 class Starting(StatefulProcessor):
     """Counts the rows of a key on from an initial number; counts once more what lives for a millisecond only."""
 

@@ -145,13 +145,14 @@ private[ckpt] object StoreReads {
     /** The row at this place: of a list the first one, as Spark's `MultiValuedStateEncoder` has it. */
     def value(base: AnyRef, offset: Long, length: Int): UnsafeRow =
       if (schema.multiValue) values(base, offset, length).nextOption().orNull
-      else schema.value(base, offset, length)
+      else schema.values.decode(base, offset, length)
 
     /** The rows of the list at this place. */
     def values(base: AnyRef, offset: Long, length: Int): Iterator[UnsafeRow] = {
       val cursor = new ListCursor().reset(base, offset, length)
       new Advancing[UnsafeRow](() => cursor.advance()) {
-        override protected def current: UnsafeRow = schema.value(cursor.rowBase, cursor.rowOffset, cursor.rowLength)
+        override protected def current: UnsafeRow =
+          schema.values.decode(cursor.rowBase, cursor.rowOffset, cursor.rowLength)
       }
     }
   }

@@ -60,9 +60,10 @@ private[ckpt] final class CheckpointStateStore(
     if (target.schema.multiValue) {
       putList(key, Array(value), colFamilyName)
     } else {
+      val values = target.schema.values
+      values.encode(value)
       target.entries.put(
-        key.getBaseObject, key.getBaseOffset, key.getSizeInBytes,
-        value.getBaseObject, value.getBaseOffset, value.getSizeInBytes)
+        key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, values.base, values.offset, values.length)
     }
   }
 
@@ -95,19 +96,25 @@ private[ckpt] final class CheckpointStateStore(
     checkUpdating(operation)
     require(key != null, s"Cannot $operation to a null key")
     require(values != null && !values.contains(null), "Cannot put a null value")
-    val target = listFamily(operation, columnFamily).entries
-    target.startList()
-    values.foreach(row => target.addToList(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes))
-    target
+    val target = listFamily(operation, columnFamily)
+    val stored = target.schema.values
+    target.entries.startList()
+    values.foreach { row =>
+      stored.encode(row)
+      target.entries.addToList(stored.base, stored.offset, stored.length)
+    }
+    target.entries
   }
 
   override def merge(key: UnsafeRow, value: UnsafeRow, colFamilyName: String): Unit = {
     checkUpdating("merge")
     require(key != null, "Cannot merge to a null key")
     require(value != null, "Cannot put a null value")
-    listFamily("merge", colFamilyName).entries.append(
-      key.getBaseObject, key.getBaseOffset, key.getSizeInBytes,
-      value.getBaseObject, value.getBaseOffset, value.getSizeInBytes)
+    val target = listFamily("merge", colFamilyName)
+    val values = target.schema.values
+    values.encode(value)
+    target.entries.append(
+      key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, values.base, values.offset, values.length)
   }
 
   override def createColFamilyIfAbsent(

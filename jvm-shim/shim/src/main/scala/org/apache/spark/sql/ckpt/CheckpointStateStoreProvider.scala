@@ -15,6 +15,7 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
 import org.apache.spark.sql.ckpt.executor._
@@ -22,6 +23,7 @@ import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.NextIterator
 
 /**
  * Spark's entry to spark-ckpt: the class to name in `spark.sql.streaming.stateStore.providerClass`.
@@ -33,7 +35,8 @@ import org.apache.spark.sql.types.StructType
  * still be running. Opening, committing and discarding hold this object's lock; reads and writes of rows hold none, and
  * are fenced by `epoch`.
  */
-class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore with Logging {
+class CheckpointStateStoreProvider
+    extends StateStoreProvider with SupportsFineGrainedReplay with NotifiedStore with Logging {
   import CheckpointStateStoreProvider._
 
   CheckpointDriver.onProviderConstructed()
@@ -46,6 +49,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
   private var messages: CommitMessages = _
   private var locator: StateLocator = _
   private var files: StateFiles = _
+  private var deltas: StateDeltas = _
   private var bases: BaseSnapshots = _
   private var ackThreshold = 0L
   private var timeoutSeconds = 0L
@@ -78,15 +82,17 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
       hadoopConf: Configuration,
       useMultipleValuesPerKey: Boolean,
       stateSchemaProvider: Option[StateSchemaProvider]): Unit = {
-    if (useColumnFamilies) FamilySchemas.checkEncoding(storeConfs.stateStoreEncodingFormat)
     this.storeId = stateStoreId
     this.storeConf = storeConfs
     this.hadoopConf = hadoopConf
     val settings = storeConfs.sqlConfs.filter(_._1.startsWith(Settings.Prefix))
     ackThreshold = Settings.long(settings, Settings.AckThreshold, Settings.DefaultAckThreshold)
     timeoutSeconds = Settings.long(settings, Settings.BridgeTimeout, Settings.DefaultBridgeTimeoutSeconds)
-    families = new FamilySchemas(useColumnFamilies, FamilyDefinition(StateStore.DEFAULT_COL_FAMILY_NAME,
-      keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal = false))
+    families = new FamilySchemas(
+      useColumnFamilies,
+      ValueEncoding.of(storeConfs.stateStoreEncodingFormat, stateSchemaProvider),
+      FamilyDefinition(StateStore.DEFAULT_COL_FAMILY_NAME,
+        keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal = false))
     job = StoreJob.of(stateStoreId, hadoopConf.get(StreamExecution.RUN_ID_KEY), settings, hadoopConf)
     job match {
       case query: QueryJob => LoadedStores.here.add(query.runId, this)
@@ -96,6 +102,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
     messages = new CommitMessages(job)
     files = new StateFiles(job.ckptDirectory, hadoopConf)
     locator = new StateLocator(job, files, timeoutSeconds)
+    deltas = new StateDeltas(stateStoreId.toString, locate(_, None), files)
     bases = new BaseSnapshots(files, ackThreshold)
     // The `statestore` data source finds the partitions of a query by the folders that its stores have.
     files.makeDirectory(stateStoreId.storeCheckpointLocation())
@@ -110,9 +117,11 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
       stateStoreCkptId: Option[String],
       forceSnapshotOnCommit: Boolean,
       loadEmpty: Boolean): StateStore = synchronized {
-    if (loadEmpty) throw StateStoreErrors.unsupportedOperationException("getStore(loadEmpty)", Name)
     bringTo(version, stateStoreCkptId)
-    openForWrite(version, forceSnapshotOnCommit)
+    val store = openForWrite(version, forceSnapshotOnCommit)
+    // The delta then names each key that goes, so the version before has to be there.
+    if (loadEmpty) backend.familyNames.foreach(backend.dropFamily)
+    store
   }
 
   override def getReadStore(version: Long, uniqueId: Option[String]): ReadStateStore = synchronized {
@@ -143,6 +152,52 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
     epoch += 1
     new CheckpointStateStore(this, version, epoch, forceSnapshot)
   }
+
+  // ---- replaying ----
+
+  override def replayStateFromSnapshot(
+      snapshotVersion: Long,
+      endVersion: Long,
+      readOnly: Boolean,
+      snapshotId: Option[String],
+      endId: Option[String]): StateStore = synchronized {
+    replay(snapshotVersion, endVersion, snapshotId, endId)
+    openForWrite(endVersion, forceSnapshot = false)
+  }
+
+  override def replayReadStateFromSnapshot(
+      snapshotVersion: Long,
+      endVersion: Long,
+      snapshotId: Option[String],
+      endId: Option[String]): ReadStateStore = synchronized {
+    replay(snapshotVersion, endVersion, snapshotId, endId)
+    new CheckpointReadStore(this, endVersion)
+  }
+
+  /** Makes the backend hold a version by what an earlier checkpoint has and the deltas since. */
+  private def replay(from: Long, until: Long, fromId: Option[String], untilId: Option[String]): Unit = {
+    if (from < 1) throw QueryExecutionErrors.unexpectedStateStoreVersion(from)
+    if (until < from) throw QueryExecutionErrors.unexpectedStateStoreVersion(until)
+    val end = locate(until, untilId)
+    val chain = deltas.between(from, until, end)
+    reload(from, locate(from, fromId))
+    read(until, end.copy(segments = chain.map(_.segment)))(backend.applyDeltas(until, _, _))
+  }
+
+  override def getStateStoreChangeDataReader(
+      startVersion: Long,
+      endVersion: Long,
+      columnFamily: Option[String],
+      endId: Option[String]): NextIterator[(RecordType.Value, UnsafeRow, UnsafeRow, Long)] = synchronized {
+    val schema = families.get("getStateStoreChangeDataReader", columnFamily.getOrElse(StateStore.DEFAULT_COL_FAMILY_NAME))
+    new ChangeFeed(schema, deltas, deltas.between(startVersion - 1, endVersion, locate(endVersion, endId)))
+  }
+
+  /** Where the state of a version is, also if it is in memory. */
+  private def locate(version: Long, stateId: Option[String]): StateLocation =
+    locator.locate(version, stateId, held = None).get
+
+  // ---- loading ----
 
   /** Makes the backend hold this version, folded, with the state that the coordinator says it has. */
   private def bringTo(version: Long, stateId: Option[String]): Unit = {
@@ -183,18 +238,20 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
     location != null && java.util.Arrays.equals(location.factors, found.factors)
 
   private def reload(version: Long, found: StateLocation): Unit = {
-    val start = System.nanoTime()
     bases.forget()
-    epoch += 1
-    location = found
     committedId = None
     aside = None
-    val numbering = new KeyGroupNumbering(found.factors)
-    backend = new HashMapStateBackend(numbering.maxParallelism)
+    backend = new HashMapStateBackend(new KeyGroupNumbering(found.factors).maxParallelism)
+    read(version, found)(backend.restore(version, found.rows, _, _))
+  }
+
+  /** Loads segments into the backend, which then is at a version. */
+  private def read(version: Long, found: StateLocation)(load: (Seq[StateSegment], RestoreFilter) => Unit): Unit = {
+    val start = System.nanoTime()
+    epoch += 1
+    location = found
     val segments = new OpenSegments(found, files)
-    try {
-      backend.restore(version, found.rows, segments.open(), RestoreFilter.range(0, numbering.maxParallelism - 1))
-    } catch {
+    try load(segments.open(), RestoreFilter.range(0, backend.maxParallelism - 1)) catch {
       case e: OutOfMemoryError => throw QueryExecutionErrors.notEnoughMemoryToLoadStore(storeId.toString, Name, e)
       case e: StateStreamCorruptException => throw unreadable(version, e)
       case e: java.io.IOException => throw unreadable(version, e)

@@ -12,11 +12,13 @@ package org.apache.spark.sql.ckpt
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import org.apache.spark.sql.avro.SchemaConverters
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
 
 class StoreFamiliesSuite extends AnyFunSuite {
   private val number = StructType(Seq(StructField("n", LongType)))
@@ -99,10 +101,43 @@ class StoreFamiliesSuite extends AnyFunSuite {
       val single = h.open(0)
       intercept[StateStoreUnsupportedOperationException](points(single, "left"))
       intercept[StateStoreUnsupportedOperationException](single.get(one(1), "left"))
-      val avro = new SQLConf
-      avro.setConf(SQLConf.STREAMING_STATE_STORE_ENCODING_FORMAT, "avro")
-      val failure = intercept[CheckpointFailure](h.newProvider(useColumnFamilies = true, conf = new StateStoreConf(avro)))
-      assert(failure.reason.contains(SQLConf.STREAMING_STATE_STORE_ENCODING_FORMAT.key))
+    }
+  }
+
+  test("values in Avro are read with the schema of today, whatever they were written with") {
+    val longer = number.add("text", StringType)
+    def known(schemas: StructType*): StateSchemaProvider = new InMemoryStateSchemaProvider(StateSchemaMetadata(
+      (for (name <- Seq("one", "many"); (schema, id) <- schemas.zipWithIndex) yield
+        StateSchemaMetadataKey(name, id.toShort, isKey = false) ->
+          StateSchemaMetadataValue(schema, SchemaConverters.toAvroTypeWithDefaults(schema))).toMap))
+    withHarness { (h, _) =>
+      def open(version: Long, schemas: StructType*): (CheckpointStateStoreProvider, StateStore) = {
+        val conf = h.storeConf(SQLConf.STREAMING_STATE_STORE_ENCODING_FORMAT.key -> "avro")
+        val provider = h.newProvider(useColumnFamilies = true, conf = conf, schemas = Some(known(schemas: _*)))
+        val store = provider.getStore(version)
+        Seq("one" -> false, "many" -> true).foreach { case (name, multiple) =>
+          store.createColFamilyIfAbsent(name, number, schemas.last, NoPrefixKeyStateEncoderSpec(number), multiple)
+        }
+        (provider, store)
+      }
+      def texts(rows: Iterator[UnsafeRow]): Seq[(Long, String)] =
+        rows.map(row => row.getLong(0) -> (if (row.isNullAt(1)) null else row.getString(1))).toSeq
+      val (first, store) = open(0, number)
+      store.put(one(1), one(10), "one")
+      store.putList(one(1), Array(one(20), one(21)), "many")
+      assert(store.get(one(1), "one").getLong(0) == 10)
+      store.commit()
+      val (second, later) = open(1, number, longer)
+      val text = UTF8String.fromString("x" * 100)
+      later.put(one(2), row(longer, 11L, text), "one")
+      later.merge(one(1), row(longer, 22L, text), "many")
+      later.mergeList(one(1), Array(row(longer, 23L, null)), "many")
+      assert(texts(later.iterator("one").map(_.value)).toSet == Set(10L -> null, 11L -> text.toString))
+      assert(texts(later.valuesIterator(one(1), "many")) == Seq(20L -> null, 21L -> null, 22L -> text.toString, 23L -> null))
+      later.commit()
+      val feed = second.getStateStoreChangeDataReader(1, 2, Some("many"), None)
+      assert(texts(feed.map(_._3)) == Seq(20L -> null, 21L -> null, 22L -> text.toString, 23L -> null))
+      Seq(first, second).foreach(_.close())
     }
   }
 
@@ -170,6 +205,10 @@ class StoreFamiliesSuite extends AnyFunSuite {
       for (a <- 0L until 50; name <- Seq("timers", "byFirst")) store.put(two(a % 10, a), one(a), name)
       store.commit()
       val next = provider.getStore(1)
+      val before = next.iterator("timers")
+      assert(before.next().value != null)
+      before.close()
+      assert(!before.hasNext)
       var steps = 0
       next.rangeScan(None, Some(two(5, 0)), "timers").foreach { entry =>
         next.remove(entry.key, "timers")

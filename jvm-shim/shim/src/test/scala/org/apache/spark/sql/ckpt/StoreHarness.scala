@@ -10,7 +10,6 @@
  */
 package org.apache.spark.sql.ckpt
 
-import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.file.Files
 import java.util.{Properties, UUID}
 import java.util.concurrent.ConcurrentLinkedQueue
@@ -105,15 +104,17 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
   def newProvider(
       partition: Int = 0,
       useColumnFamilies: Boolean = false,
-      conf: StateStoreConf = storeConf): CheckpointStateStoreProvider = {
+      conf: StateStoreConf = storeConf(),
+      schemas: Option[StateSchemaProvider] = None): CheckpointStateStoreProvider = {
     val provider = new CheckpointStateStoreProvider
     provider.init(StateStoreId(location.resolve("state").toUri.toString, 0, partition), schema, schema,
-      NoPrefixKeyStateEncoderSpec(schema), useColumnFamilies, conf, hadoopConf)
+      NoPrefixKeyStateEncoderSpec(schema), useColumnFamilies, conf, hadoopConf, stateSchemaProvider = schemas)
     provider
   }
 
-  private def storeConf: StateStoreConf = {
+  def storeConf(more: (String, String)*): StateStoreConf = {
     val conf = new SQLConf
+    more.foreach { case (key, value) => conf.setConfString(key, value) }
     conf.setConfString("spark.sql.streaming.stateStore.commitValidation.enabled", "false")
     settings.foreach { case (key, value) => conf.setConfString(Settings.Prefix + key, value) }
     new StateStoreConf(conf)

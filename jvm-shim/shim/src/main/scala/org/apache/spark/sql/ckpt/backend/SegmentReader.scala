@@ -1,6 +1,7 @@
 package org.apache.spark.sql.ckpt.backend
 
 import java.io.{ByteArrayInputStream, DataInputStream, IOException}
+import java.nio.ByteBuffer
 import java.util.zip.CRC32C
 
 import org.apache.spark.unsafe.Platform
@@ -9,17 +10,43 @@ import org.apache.spark.unsafe.Platform
 private[backend] trait SegmentSink {
 
   /**
-   * The table of a family, made if absent; null if its rows are single values where lists come, or the
-   * reverse.
+   * What takes the entries of a family; null if its rows are single values where lists come, or the reverse.
    */
-  def table(family: String, multiValue: Boolean): StateTable
+  def target(family: String, multiValue: Boolean): SegmentTarget
+}
+
+/** Takes the entries of one family. The bytes are only good during the call. */
+private[backend] trait SegmentTarget {
+
+  /** The value of a key, whether there is one already or not. */
+  def put(
+      keyGroup: Int,
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      valueBase: AnyRef,
+      valueOffset: Long,
+      valueLength: Int): Unit
+
+  /** Rows to append to the list of a key; false if there is no such key. */
+  def append(
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      rows: Int,
+      rowsBase: AnyRef,
+      rowsOffset: Long,
+      rowsLength: Int): Boolean
+
+  /** A key to remove if it is there. */
+  def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit
 }
 
 /** Puts what is read into the tables of families. */
 private[backend] final class FamilySink(familyOf: (String, Boolean) => KeyedFamily) extends SegmentSink {
   private var last: KeyedFamily = _
 
-  override def table(family: String, multiValue: Boolean): StateTable = {
+  override def target(family: String, multiValue: Boolean): SegmentTarget = {
     if (last == null || last.name != family) last = familyOf(family, multiValue)
     if (last.spec.multiValue == multiValue) last.table else null
   }
@@ -145,8 +172,8 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     need(if (sameValues) 4L else 4L * n)
     position += (if (sameValues) 4 else 4 * n)
 
-    val table = sink.table(familyName(name), lists)
-    if (table == null) fail(s"column family '$name' holds lists in one place and single values in another")
+    val target = sink.target(familyName(name), lists)
+    if (target == null) fail(s"column family '$name' holds lists in one place and single values in another")
     var keyBytes = 0L
     var i = 0
     if (sameKeys) {
@@ -174,14 +201,14 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
       if (!filter.filtersKeys || filter.acceptsKey(familyName(name), buffer, keyAt, keyLength)) {
         val valueAt = Platform.BYTE_ARRAY_OFFSET.toLong + position
         if (valueLength < 0) {
-          table.remove(buffer, keyAt, keyLength)
+          target.remove(buffer, keyAt, keyLength)
         } else if (appends) {
           val rows = countRows(valueLength)
-          if (!table.append(buffer, keyAt, keyLength, rows, buffer, valueAt, valueLength)) {
+          if (!target.append(buffer, keyAt, keyLength, rows, buffer, valueAt, valueLength)) {
             fail("rows are appended to a key that is not there")
           }
         } else {
-          table.put(group, buffer, keyAt, keyLength, buffer, valueAt, valueLength)
+          target.put(group, buffer, keyAt, keyLength, buffer, valueAt, valueLength)
         }
       }
       if (valueLength > 0) position += valueLength
@@ -270,4 +297,11 @@ private[backend] object SegmentReader {
 
   /** How far to read beyond the start of the last block, at least. */
   final val TailBytes = 1L << 16
+
+  /** Version of a segment that has blocks, as its first one says: it is not checked before that is loaded. */
+  def versionOf(segment: StateSegment): Long = {
+    val header = new Array[Byte](SegmentFormat.HeaderBytes)
+    segment.source.readFully(segment.offsets(0), header, 0, header.length)
+    ByteBuffer.wrap(header).getLong(SegmentFormat.StateVersionAt)
+  }
 }

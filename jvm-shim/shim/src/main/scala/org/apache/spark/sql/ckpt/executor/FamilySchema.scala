@@ -32,7 +32,7 @@ private[ckpt] final case class FamilyDefinition(
     isInternal: Boolean)
 
 /** The shape of one column family, from Spark's types to what the backend needs. Not thread-safe. */
-private[ckpt] final class FamilySchema(val definition: FamilyDefinition) {
+private[ckpt] final class FamilySchema(val definition: FamilyDefinition, val values: ValueEncoding) {
   import FamilySchema._
 
   def name: String = definition.name
@@ -40,7 +40,6 @@ private[ckpt] final class FamilySchema(val definition: FamilyDefinition) {
   def multiValue: Boolean = definition.multiValue
 
   private val keyFields = definition.encoder.keySchema.length
-  private val valueFields = definition.valueSchema.length
 
   private val access: KeyAccess = definition.encoder match {
     case NoPrefixKeyStateEncoderSpec(_) => KeyAccess.Point
@@ -64,9 +63,11 @@ private[ckpt] final class FamilySchema(val definition: FamilyDefinition) {
   }
 
   /** New rows each time, because operators may hold a row while they ask for the next. */
-  def key(base: AnyRef, offset: Long, length: Int): UnsafeRow = row(keyFields, base, offset, length)
-
-  def value(base: AnyRef, offset: Long, length: Int): UnsafeRow = row(valueFields, base, offset, length)
+  def key(base: AnyRef, offset: Long, length: Int): UnsafeRow = {
+    val row = new UnsafeRow(keyFields)
+    row.pointTo(base, offset, length)
+    row
+  }
 
   /** @throws UnsupportedOperationException if the keys have no prefix to scan by */
   def prefixScan(entries: FamilyReader, prefix: UnsafeRow): EntryIterator = access match {
@@ -91,12 +92,6 @@ private[ckpt] final class FamilySchema(val definition: FamilyDefinition) {
 }
 
 private[ckpt] object FamilySchema {
-  private def row(fields: Int, base: AnyRef, offset: Long, length: Int): UnsafeRow = {
-    val row = new UnsafeRow(fields)
-    row.pointTo(base, offset, length)
-    row
-  }
-
   /** Spark's encoder writes nothing for a boolean (`UnsafeRowDataEncoder`): as the byte that it is, it has its order. */
   private def withOrderedBooleans(spec: RangeKeyScanStateEncoderSpec): RangeKeyScanStateEncoderSpec =
     spec.copy(keySchema = StructType(spec.keySchema.fields.zipWithIndex.map {

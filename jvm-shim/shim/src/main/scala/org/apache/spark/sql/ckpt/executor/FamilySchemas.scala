@@ -10,9 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.internal.SQLConf
 
 /**
  * The column families of a store that Spark has described, and the rules for their names, with the errors of Spark's
@@ -21,8 +19,12 @@ import org.apache.spark.sql.internal.SQLConf
  *
  * @param useColumnFamilies whether the operator may make families beside the default one
  */
-private[ckpt] final class FamilySchemas(useColumnFamilies: Boolean, default: FamilyDefinition) {
-  @volatile private var schemas = Map(default.name -> new FamilySchema(default))
+private[ckpt] final class FamilySchemas(
+    useColumnFamilies: Boolean,
+    valuesOf: FamilyDefinition => ValueEncoding,
+    default: FamilyDefinition) {
+
+  @volatile private var schemas = Map(default.name -> new FamilySchema(default, valuesOf(default)))
 
   def all: Iterable[FamilySchema] = schemas.values
 
@@ -47,7 +49,7 @@ private[ckpt] final class FamilySchemas(useColumnFamilies: Boolean, default: Fam
     val known = schemas.get(definition.name).exists(_.definition == definition)
     if (known) None
     else {
-      val schema = new FamilySchema(definition)
+      val schema = new FamilySchema(definition, valuesOf(definition))
       schemas += definition.name -> schema
       Some(schema)
     }
@@ -81,16 +83,4 @@ private[ckpt] final class FamilySchemas(useColumnFamilies: Boolean, default: Fam
 
 private[ckpt] object FamilySchemas {
   private val InternalMark = "$"
-
-  /**
-   * Rows are kept as Spark gives them, so one that was written with another schema than today's could not be told apart.
-   *
-   * @throws CheckpointFailure if Spark would let schemas change, relying on rows that name theirs
-   */
-  def checkEncoding(encoding: String): Unit =
-    if (encoding != StateStoreEncoding.UnsafeRow.toString) {
-      throw new CheckpointFailure("SettingError",
-        s"${SQLConf.STREAMING_STATE_STORE_ENCODING_FORMAT.key} is '$encoding'; the state of this provider is in " +
-          s"${StateStoreEncoding.UnsafeRow}: remove that setting")
-    }
 }
