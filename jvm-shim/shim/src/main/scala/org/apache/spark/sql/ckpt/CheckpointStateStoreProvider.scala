@@ -189,7 +189,8 @@ class CheckpointStateStoreProvider
       endVersion: Long,
       columnFamily: Option[String],
       endId: Option[String]): NextIterator[(RecordType.Value, UnsafeRow, UnsafeRow, Long)] = synchronized {
-    val schema = families.get("getStateStoreChangeDataReader", columnFamily.getOrElse(StateStore.DEFAULT_COL_FAMILY_NAME))
+    val name = columnFamily.getOrElse(StateStore.DEFAULT_COL_FAMILY_NAME)
+    val schema = families.get("getStateStoreChangeDataReader", name)
     new ChangeFeed(schema, deltas, deltas.between(startVersion - 1, endVersion, locate(endVersion, endId)))
   }
 

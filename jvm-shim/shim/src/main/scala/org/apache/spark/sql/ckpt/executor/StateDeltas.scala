@@ -17,8 +17,8 @@ import org.apache.spark.sql.ckpt.backend.{DeltaEntries, DeltaEntry, StateSegment
 private[ckpt] final case class VersionedDelta(version: Long, segment: StateLocation.Segment)
 
 /**
- * The deltas of one store. Those since the newest base of a checkpoint are in its `_metadata`; older ones are in that of
- * the checkpoint that the base is of, if it is retained.
+ * The deltas of one store. Those since the newest base of a checkpoint are in its `_metadata`; older ones are in that
+ * of the checkpoint that the base is of, if it is retained.
  *
  * @param locate where the state of a version is
  */
@@ -38,7 +38,8 @@ private[ckpt] final class StateDeltas(store: String, locate: Long => StateLocati
     else if (reach < until) between(from, reach, locate(reach)) ++ newer
     else {
       throw new CheckpointFailure("CheckpointNotFoundError",
-        s"the changes of batch ${until - 1} to $store went into a base and are not kept apart: ask for those of later batches")
+        s"the changes of batch ${until - 1} to $store went into a base and are not kept apart: " +
+          "ask for those of later batches")
     }
   }
 
