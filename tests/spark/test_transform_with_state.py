@@ -214,7 +214,7 @@ def test_timer_deleted_by_an_earlier_one(runner: QueryRunner, spark: SparkSessio
         grouped = feed.stream(spark).withWatermark("ts", "15 seconds").groupBy("key")
         return grouped.transformWithState(Cancelling(), SUMS, "append", "eventTime")
 
-    rows = runner.run(plan, BatchLog(tmp_path / "out", "append"), {feed: [rows_in, end()]})
+    rows = runner.run(plan, BatchLog(tmp_path / "out", "append"), {feed: [rows_in, end()]}, (1,))
     expected: Rows = [row for _, key, timer in rows_in for row in ((key, 2, timer), (key, 0, int(str(timer)) + 1))]
     assert_same_rows(without_end(rows), expected)
 
