@@ -26,6 +26,8 @@ private[ckpt] final class ChangeFeed(schema: FamilySchema, deltas: StateDeltas, 
     extends NextIterator[(RecordType.Value, UnsafeRow, UnsafeRow, Long)] {
   import ChangeFeed._
 
+  private val encoding = schema.newValueEncoding()
+
   private val changes = chain.iterator.flatMap { delta =>
     deltas.read(delta, schema.name).iterator.flatMap(entry => changesOf(entry, delta.version - 1))
   }
@@ -44,12 +46,12 @@ private[ckpt] final class ChangeFeed(schema: FamilySchema, deltas: StateDeltas, 
     val start = Platform.BYTE_ARRAY_OFFSET
     if (entry.value == null) Iterator.single((RecordType.DELETE_RECORD, key, null, batch))
     else if (!schema.multiValue) {
-      Iterator.single((RecordType.PUT_RECORD, key, schema.values.decode(entry.value, start, entry.value.length), batch))
+      Iterator.single((RecordType.PUT_RECORD, key, encoding.decode(entry.value, start, entry.value.length), batch))
     } else {
       val rows = new ListCursor().reset(entry.value, start, entry.value.length)
       Iterator.continually(rows).takeWhile(_.advance()).zipWithIndex.map { case (row, i) =>
         val kind = if (i == 0 && !entry.appended) RecordType.PUT_RECORD else RecordType.MERGE_RECORD
-        (kind, key, schema.values.decode(row.rowBase, row.rowOffset, row.rowLength), batch)
+        (kind, key, encoding.decode(row.rowBase, row.rowOffset, row.rowLength), batch)
       }
     }
   }

@@ -14,7 +14,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.backend.{EntryIterator, FamilyReader, ListCursor}
-import org.apache.spark.sql.ckpt.executor.FamilySchema
+import org.apache.spark.sql.ckpt.executor.{FamilySchema, ValueEncoding}
 import org.apache.spark.sql.execution.streaming.state._
 
 /**
@@ -141,18 +141,19 @@ private[ckpt] object StoreReads {
 
   /** A column family that a store has opened. */
   final class Family[F <: FamilyReader](val schema: FamilySchema, val entries: F) {
+    val encoding: ValueEncoding = schema.newValueEncoding()
 
     /** The row at this place: of a list the first one, as Spark's `MultiValuedStateEncoder` has it. */
     def value(base: AnyRef, offset: Long, length: Int): UnsafeRow =
       if (schema.multiValue) values(base, offset, length).nextOption().orNull
-      else schema.values.decode(base, offset, length)
+      else encoding.decode(base, offset, length)
 
     /** The rows of the list at this place. */
     def values(base: AnyRef, offset: Long, length: Int): Iterator[UnsafeRow] = {
       val cursor = new ListCursor().reset(base, offset, length)
       new Advancing[UnsafeRow](() => cursor.advance()) {
         override protected def current: UnsafeRow =
-          schema.values.decode(cursor.rowBase, cursor.rowOffset, cursor.rowLength)
+          encoding.decode(cursor.rowBase, cursor.rowOffset, cursor.rowLength)
       }
     }
   }

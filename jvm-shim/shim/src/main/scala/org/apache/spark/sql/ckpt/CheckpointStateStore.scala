@@ -60,10 +60,10 @@ private[ckpt] final class CheckpointStateStore(
     if (target.schema.multiValue) {
       putList(key, Array(value), colFamilyName)
     } else {
-      val values = target.schema.values
-      values.encode(value)
+      val stored = target.encoding
+      stored.encode(value)
       target.entries.put(
-        key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, values.base, values.offset, values.length)
+        key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, stored.base, stored.offset, stored.length)
     }
   }
 
@@ -97,7 +97,7 @@ private[ckpt] final class CheckpointStateStore(
     require(key != null, s"Cannot $operation to a null key")
     require(values != null && !values.contains(null), "Cannot put a null value")
     val target = listFamily(operation, columnFamily)
-    val stored = target.schema.values
+    val stored = target.encoding
     target.entries.startList()
     values.foreach { row =>
       stored.encode(row)
@@ -111,10 +111,10 @@ private[ckpt] final class CheckpointStateStore(
     require(key != null, "Cannot merge to a null key")
     require(value != null, "Cannot put a null value")
     val target = listFamily("merge", colFamilyName)
-    val values = target.schema.values
-    values.encode(value)
+    val stored = target.encoding
+    stored.encode(value)
     target.entries.append(
-      key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, values.base, values.offset, values.length)
+      key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, stored.base, stored.offset, stored.length)
   }
 
   override def createColFamilyIfAbsent(

@@ -32,12 +32,15 @@ private[ckpt] final case class FamilyDefinition(
     isInternal: Boolean)
 
 /** The shape of one column family, from Spark's types to what the backend needs. Not thread-safe. */
-private[ckpt] final class FamilySchema(val definition: FamilyDefinition, val values: ValueEncoding) {
+private[ckpt] final class FamilySchema(val definition: FamilyDefinition, valuesOf: FamilyDefinition => ValueEncoding) {
   import FamilySchema._
 
   def name: String = definition.name
 
   def multiValue: Boolean = definition.multiValue
+
+  /** For one store: the task of another one may have been given up and still run. */
+  def newValueEncoding(): ValueEncoding = valuesOf(definition)
 
   private val keyFields = definition.encoder.keySchema.length
 

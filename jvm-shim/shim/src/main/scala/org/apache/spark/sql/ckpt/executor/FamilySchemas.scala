@@ -24,7 +24,7 @@ private[ckpt] final class FamilySchemas(
     valuesOf: FamilyDefinition => ValueEncoding,
     default: FamilyDefinition) {
 
-  @volatile private var schemas = Map(default.name -> new FamilySchema(default, valuesOf(default)))
+  @volatile private var schemas = Map(default.name -> new FamilySchema(default, valuesOf))
 
   def all: Iterable[FamilySchema] = schemas.values
 
@@ -49,7 +49,7 @@ private[ckpt] final class FamilySchemas(
     val known = schemas.get(definition.name).exists(_.definition == definition)
     if (known) None
     else {
-      val schema = new FamilySchema(definition, valuesOf(definition))
+      val schema = new FamilySchema(definition, valuesOf)
       schemas += definition.name -> schema
       Some(schema)
     }
