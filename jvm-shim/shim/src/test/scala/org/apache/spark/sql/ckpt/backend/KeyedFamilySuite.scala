@@ -190,6 +190,23 @@ class KeyedFamilySuite extends AnyFunSuite with BackendTesting {
     open.close()
     open.close()
     assert(!open.advance() && grown(1000) <= once)
+    val before = b.memoryBytes
+    for (_ <- 0 until 100) {
+      f.iterator().close()
+      grown(1)
+    }
+    assert(b.memoryBytes - before <= once)
+  }
+
+  test("what an iterator gave last stays as it is after its end") {
+    val (_, f) = opened(point)
+    put(f, longs(1), longs(10))
+    val i = f.iterator()
+    assert(i.advance())
+    val held = value(i)
+    assert(!i.advance())
+    for (n <- 1 to 4) put(f, longs(1), longs(n))
+    assert(value(i) == held)
   }
 
   test("iterators and writes after the end of the batch are errors") {
