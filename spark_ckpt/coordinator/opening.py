@@ -142,9 +142,9 @@ def _open_with(
     # The owner before may have completed a checkpoint between our reading and our claim, or dropped ours.
     if _record_to_start_from(trigger, store) != base.record:
         base = starting_point(trigger, storage, store)
-    registry, history, whole = _register(storage, store.all(), base)
+    registry, history = _register(storage, store.all(), base)
     cleaner = environment.make_cleaner(storage, environment.clock)
-    if not whole:
+    if not registry.is_whole:
         _log.warning("%s: orphans stay, since a retained checkpoint cannot be read", storage.location)
     elif not store.fences:
         _log.info("%s: orphans stay, since nothing says that this driver is the only one", storage.location)
@@ -220,9 +220,9 @@ def _key_groups(trigger: Trigger, base: CheckpointState, config: CheckpointConfi
 
 def _register(
     storage: Storage, retained: Iterable[CheckpointRecord], base: CheckpointState
-) -> tuple[SharedStateRegistry, tuple[CheckpointStats, ...], bool]:
-    """The registry of all retained checkpoints, the statistics of the newest, and whether all of them could be read."""
-    registry, whole, newest = SharedStateRegistry(), True, base
+) -> tuple[SharedStateRegistry, tuple[CheckpointStats, ...]]:
+    """The registry of all retained checkpoints, and the statistics of the newest."""
+    registry, newest = SharedStateRegistry(), base
     for record in retained:
         if base.record is not None and record.id == base.record.id:
             state = base
@@ -231,11 +231,11 @@ def _register(
                 state = read_checkpoint(storage, record)
             except SparkCkptError as e:
                 _log.warning("a retained checkpoint cannot be read: %s", e)
-                whole = False
+                registry.register_unread(record.id)
                 continue
         registry.register(record.id, state.files())
         newest = state
-    return registry, newest.history, whole
+    return registry, newest.history
 
 
 def _check_not_overtaken(trigger: Trigger, storage: Storage, store: CompletedCheckpointStore) -> None:
