@@ -129,19 +129,19 @@ class TestRestarts:
 
     def test_what_a_checkpoint_needs_that_could_not_be_read_at_the_start_stays(self, storage: LocalStorage) -> None:
         """Another one that shares its files is dropped before anybody can read it."""
-        faulty = FaultyStorage(storage)
-        first = Driver(storage.location, settings={"inlineThreshold": "0"}, environment=faulty_environment(faulty))
+        faulty, settings = FaultyStorage(storage), {"inlineThreshold": "0", "retained": "3"}
+        first = Driver(storage.location, settings=settings, environment=faulty_environment(faulty))
         for version in (1, 2, 3):
-            first.batch(version)
+            first.batch(version, first.subtasks() if version == 3 else ())
         faulty.fail("read", r"chk-3/_metadata")
-        second = Driver(storage.location, settings={"inlineThreshold": "0"}, environment=faulty_environment(faulty))
+        second = Driver(storage.location, settings=settings, environment=faulty_environment(faulty))
         second.rows, second.ids = first.rows, first.ids
         second.batch(4)
-        assert completed_versions(storage.location) == [3, 4]
+        assert completed_versions(storage.location) == [2, 3, 4]
         assert_invariants(storage, orphans=True)
-        third = Driver(storage.location, settings={"inlineThreshold": "0"}, environment=faulty_environment(faulty))
-        third.rows, third.ids = second.rows, second.ids
+        third = start(storage, second, settings=settings)
         third.batch(5)
+        assert completed_versions(storage.location) == [3, 4, 5]
         assert_invariants(storage)
 
     def test_a_lower_version_can_be_asked_for_while_it_is_retained(self, storage: LocalStorage) -> None:
