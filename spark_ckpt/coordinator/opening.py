@@ -144,9 +144,7 @@ def _open_with(
         base = starting_point(trigger, storage, store)
     registry, history = _register(storage, store.all(), base)
     cleaner = environment.make_cleaner(storage, environment.clock)
-    if not registry.is_whole:
-        _log.warning("%s: orphans stay, since a retained checkpoint cannot be read", storage.location)
-    elif not store.fences:
+    if not store.fences:
         _log.info("%s: orphans stay, since nothing says that this driver is the only one", storage.location)
     elif _same_run(claims, owner):
         # The process before this one died; tasks of the run may have written files that they will yet acknowledge.
@@ -263,6 +261,7 @@ def _delete_orphans(
     """Deletes what crashed drivers left: state files and `_metadata` that no record refers to.
 
     Only right after the claim, when no task of this run has written anything, and no other run can complete anything.
+    What a retained checkpoint may need that cannot be read stays until that one is dropped.
 
     Raises:
         FencedError: another driver has claimed since, and what was listed may be its own.
@@ -270,9 +269,14 @@ def _delete_orphans(
     used = registry.files() | {record.metadata.path for record in store.all()}
     orphans = select_orphans(list_state(storage), used)
     store.check_owner()
-    if orphans:
-        _log.info("%s: %d files that no checkpoint refers to are deleted", storage.location, len(orphans))
-    cleaner.submit(in_location(orphan.path) for orphan in orphans if not orphan.is_directory)
+    files = [orphan.path for orphan in orphans if not orphan.is_directory]
+    if registry.is_whole:
+        if files:
+            _log.info("%s: %d files that no checkpoint refers to are deleted", storage.location, len(files))
+        cleaner.submit(in_location(path) for path in files)
+    else:
+        _log.warning("%s: %d orphans stay as long as a checkpoint cannot be read", storage.location, len(files))
+        registry.hold(files)
     for orphan in orphans:
         if orphan.is_directory:
             storage.remove_empty(in_location(orphan.path))

@@ -34,6 +34,10 @@ class SharedStateRegistry:
         """A checkpoint cannot be read: whatever it refers to stays, until it is dropped itself."""
         self._unread.add(checkpoint_id)
 
+    def hold(self, files: Iterable[str]) -> None:
+        """No checkpoint is known to refer to these files: they are unused as soon as it is known of all."""
+        self._held.update(files)
+
     def unregister(self, checkpoint_id: int) -> list[str]:
         """A checkpoint is dropped.
 
@@ -49,7 +53,7 @@ class SharedStateRegistry:
                 self._held.add(file)
         if not self.is_whole:
             return []
-        unused, self._held = self._held, set()
+        unused, self._held = self._held - self._uses.keys(), set()
         return sorted(unused)
 
     def __contains__(self, file: object) -> bool:

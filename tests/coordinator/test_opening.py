@@ -386,8 +386,16 @@ class TestDamage:
     ) -> None:
         storage.delete("ckpt/chk-4/_metadata")
         storage.write_atomic("ckpt/shared/orphan", b"x")
-        start(storage).trigger(5)
+        later = start(storage)
+        later.trigger(5)
         assert storage.exists("ckpt/shared/orphan")
+        storage.write_atomic("ckpt/shared/of-a-task", b"x")
+        later.ids = {key: str(located(later, 4, key).ckpt_id) for key in later.subtasks()}
+        for version in range(5, 8):
+            later.batch(version)
+        assert 3 not in completed_versions(storage.location)
+        assert not storage.exists("ckpt/shared/orphan")
+        assert storage.exists("ckpt/shared/of-a-task")
 
 
 class TestStoresWithoutAQuery:

@@ -47,6 +47,17 @@ def test_nothing_is_unused_while_a_checkpoint_may_refer_to_anything() -> None:
     assert registry.unregister(3) == ["b"]
 
 
+def test_files_that_are_held_are_unused_once_all_checkpoints_are_known() -> None:
+    registry = SharedStateRegistry()
+    registry.register_unread(1)
+    registry.register(2, ["a"])
+    registry.hold(["a", "b", "c"])
+    assert registry.unregister(2) == []
+    registry.register(3, ["c"])
+    assert registry.unregister(1) == ["a", "b"]
+    assert registry.unregister(3) == ["c"]
+
+
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.sets(st.sampled_from("abcdef"))), max_size=40))
 def test_a_file_is_known_exactly_while_a_checkpoint_refers_to_it(steps: list[tuple[int, set[str]]]) -> None:
