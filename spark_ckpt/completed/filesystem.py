@@ -118,46 +118,54 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         name, data = self._files.name(record.id), encode_record(record)
         pause = _FIRST_PAUSE_SECONDS
         cause: BaseException | None = None
+        is_absent, was_absent = not again, False
         for attempt in range(_SETTLE_TRIES):
             if attempt:
                 self._clock.sleep(pause)
                 pause *= 2
-            # The same bytes again after an unknown outcome: should the first request still arrive, it finds its own
-            # file.
-            try:
-                result = self._storage.create_exclusive(name, data)
-            except StorageError as e:
-                if cause is None:
-                    raise
-                cause = e  # this try certainly failed, but an earlier one may have not
-                continue
-            if result.outcome is CreateOutcome.WON:
-                return self._gone_on_from(record) if again or attempt else None
-            if result.outcome is CreateOutcome.UNKNOWN:
-                self._late_until[record.id] = self._clock.now_ms() + LATE_REQUEST_MS
-            cause = result.cause or cause
+            # Asked for again only when it is known not to be there: else nobody could tell whether the next owner has
+            # counted it, or has dropped it before. The same bytes: should the first request still arrive, it finds its
+            # own file.
+            if is_absent:
+                try:
+                    result = self._storage.create_exclusive(name, data)
+                except StorageError as e:
+                    if cause is None:
+                        raise
+                    cause = e  # this try certainly failed, but an earlier one may have not
+                    continue
+                if result.outcome is CreateOutcome.WON:
+                    return self._gone_on_from(record) if was_absent else None
+                if result.outcome is CreateOutcome.UNKNOWN:
+                    self._late_until[record.id] = self._clock.now_ms() + LATE_REQUEST_MS
+                cause = result.cause or cause
             # "Exists" is no proof that somebody else was first: clients repeat requests whose answer got lost.
             try:
                 there = self._storage.read(name)
             except StateFileNotFoundError:
+                is_absent = was_absent = True
                 continue
             except StorageError as e:
+                is_absent = False
                 cause = e
                 continue
-            return None if there == data else decode_record(there, self._files.path(record.id), record.id)
+            if there != data:
+                return decode_record(there, self._files.path(record.id), record.id)
+            return self._gone_on_from(record) if was_absent else None
         raise UnknownOutcomeError(self._files.path(record.id), cause)
 
     def _gone_on_from(self, record: Record) -> Record | None:
-        """Who has taken the id after a record that a repeated request has just created.
+        """Who has taken the id after a record that was not there, and that a repeated request has just created.
 
-        Then the first request had created it, the new owner has dropped it, and it must go again.
+        Then the first request had created it, the new owner has dropped it, and it must go again. Not so a claim that
+        the new owner has counted: an earlier driver that stands still would find its id free.
 
         Raises:
             UnknownOutcomeError: the storage does not say.
         """
         try:
             successor = self._files.read(record.id + 1)
-            if successor is not None:
+            if successor is not None and not _counted(record, successor):
                 self._storage.delete(self._files.name(record.id))
         except StorageError as e:
             raise UnknownOutcomeError(self._files.path(record.id), e) from e
@@ -177,3 +185,7 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         for record_id in self._files.ids():
             if record_id < before and record_id not in self._records:
                 self._storage.delete(self._files.name(record_id))
+
+
+def _counted(record: Record, successor: Record) -> bool:
+    return isinstance(record, ClaimRecord) and successor.generation > record.generation

@@ -82,9 +82,9 @@ class Attempts:
             ckpt_id: the state that it acknowledged.
             task: the attempt that comes second.
         """
-        first, second = Attempt.of(counted), Attempt.of(task)
-        is_copy = TaskKey.of(counted) == TaskKey.of(task) and first.stage_attempt == second.stage_attempt
-        if is_copy and first != second and TaskKey.of(task) not in self._resubmitted and not self.has_failed(counted):
+        first, second, same = Attempt.of(counted), Attempt.of(task), TaskKey.of(task)
+        is_copy = TaskKey.of(counted) == same and first.stage_attempt == second.stage_attempt and first != second
+        if is_copy and same not in self._resubmitted and not self.has_failed(counted):
             return denied(key, task, f"comes after {first}, which has acknowledged")
         return Decision(Outcome.DUPLICATE, ckpt_id)
 
