@@ -238,7 +238,7 @@ def _late_acks_name_the_checkpoint() -> Iterator[None]:
     late_reply = Job._late_reply
 
     def name(self: Job, ack: Ack, checkpoint: int) -> AckReply:
-        return replace(late_reply(self, ack, checkpoint), completed=checkpoint)
+        return late_reply(self, ack, checkpoint)._replace(completed=checkpoint)
 
     with patch.object(Job, "_late_reply", name):
         yield
@@ -354,7 +354,7 @@ MUTATIONS: dict[str, Mutation] = {
         _replaced(Log, "_create", _create_with(unknown_is="won")), f"{_FOLLOWS}|{_SAID}"
     ),
     "late requests forgotten": Mutation(
-        _replaced(Log, "_gone_on_from", _nothing), "nothing refers to|opens no new generation", STANDING_STILL
+        _replaced(Log, "_gone_on_from", _nothing), "brought back after it was dropped", STANDING_STILL
     ),
     "overtaken run claims again": Mutation(
         _replaced(opening, "_check_not_overtaken", _nothing), f"{_NOT_THERE}|{_WRONG_STATE}", OVERTAKEN
