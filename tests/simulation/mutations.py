@@ -18,6 +18,7 @@ from spark_ckpt.coordinator import collection, dropping, finalise, opening
 from spark_ckpt.coordinator.attempts import Decision, TaskKey
 from spark_ckpt.coordinator.chains import Chain
 from spark_ckpt.coordinator.completing import Completion
+from spark_ckpt.coordinator.dropping import Dropping
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import Ack, AckReply, Event, Outcome, Segment, Task, TaskFailed
 from spark_ckpt.coordinator.orphans import select_orphans
@@ -266,6 +267,19 @@ def _files_of_dropped(self: SharedStateRegistry, checkpoint_id: int) -> list[str
 
 
 @contextmanager
+def _files_with_their_records() -> Iterator[None]:
+    drop = Dropping._drop
+
+    def both(self: Dropping, records: list[CheckpointRecord]) -> bool:
+        is_done = drop(self, records)
+        self._delete_unused()
+        return is_done
+
+    with patch.object(Dropping, "_drop", both):
+        yield
+
+
+@contextmanager
 def _orphans_before_the_claim() -> Iterator[None]:
     claim = Log.claim
 
@@ -354,7 +368,7 @@ MUTATIONS: dict[str, Mutation] = {
         _replaced(Log, "_create", _create_with(unknown_is="won")), f"{_FOLLOWS}|{_SAID}"
     ),
     "late requests forgotten": Mutation(
-        _replaced(Log, "_gone_on_from", _nothing), "brought back after it was dropped", STANDING_STILL
+        _replaced(Log, "_successor", _nothing), "brought back after it was dropped", STANDING_STILL
     ),
     "overtaken run claims again": Mutation(
         _replaced(opening, "_check_not_overtaken", _nothing), f"{_NOT_THERE}|{_WRONG_STATE}", OVERTAKEN
@@ -379,10 +393,13 @@ MUTATIONS: dict[str, Mutation] = {
     "files deleted before the record": Mutation(_files_before_the_record, _DELETED),
     "shared file forgotten": Mutation(_replaced(SharedStateRegistry, "unregister", _files_of_dropped), _DELETED),
     "no look at the owner before deleting": Mutation(_replaced(Log, "check_owner", _nothing), _DELETED, STANDING_STILL),
+    "files deleted with their records": Mutation(
+        _files_with_their_records, _DELETED, replace(STANDING_STILL, is_remote=True)
+    ),
     "orphans deleted before the claim": Mutation(_orphans_before_the_claim, f"{_DELETED}|{_INCOMPLETE}", TAKING_OVER),
     "files deleted in doubt": Mutation(_replaced(Completion, "acks_in_doubt", {}), _DELETED, IN_DOUBT),
     "file name used again": Mutation(
-        _replaced(finalise, "new_state_path", lambda kind: f"shared/{kind}"), "is used for a second content"
+        _replaced(finalise, "new_merged_path", lambda: "shared/merged"), "is used for a second content"
     ),
     "collector without grace": Mutation(_no_grace, f"{_DELETED}|{_INCOMPLETE}", COLLECTED),
 }
