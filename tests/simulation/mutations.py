@@ -18,7 +18,6 @@ from spark_ckpt.coordinator import collection, dropping, finalise, opening
 from spark_ckpt.coordinator.attempts import Decision, TaskKey
 from spark_ckpt.coordinator.chains import Chain
 from spark_ckpt.coordinator.completing import Completion
-from spark_ckpt.coordinator.dropping import Dropping
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import Ack, AckReply, Event, Outcome, Segment, Task, TaskFailed
 from spark_ckpt.coordinator.orphans import select_orphans
@@ -267,19 +266,6 @@ def _files_of_dropped(self: SharedStateRegistry, checkpoint_id: int) -> list[str
 
 
 @contextmanager
-def _files_with_their_records() -> Iterator[None]:
-    drop = Dropping._drop
-
-    def both(self: Dropping, records: list[CheckpointRecord]) -> bool:
-        is_done = drop(self, records)
-        self._delete_unused()
-        return is_done
-
-    with patch.object(Dropping, "_drop", both):
-        yield
-
-
-@contextmanager
 def _orphans_before_the_claim() -> Iterator[None]:
     claim = Log.claim
 
@@ -384,7 +370,9 @@ MUTATIONS: dict[str, Mutation] = {
     "ack withdrawn that others rely on": Mutation(_give_up_all, f"{_NOT_THERE}|{_WRONG_STATE}", MANY_ATTEMPTS),
     "ack of an expired checkpoint counts": Mutation(_discarded_is_success, _NOT_THERE, IMPATIENT),
     "expired checkpoint stays pending": Mutation(_replaced(Job, "expire", _forget_the_acks), _NOT_THERE, IMPATIENT),
-    "late ack ends the next checkpoint": Mutation(_late_acks_name_the_checkpoint, _NOT_THERE, KILLED),
+    "late ack ends the next checkpoint": Mutation(
+        _late_acks_name_the_checkpoint, _NOT_THERE, replace(KILLED, incidents=30, batches=12, twice=0.5)
+    ),
     "base beside what it stands for": Mutation(_chain_without_its_base, "a base in the middle", MANY_BASES),
     # What is deleted.
     "only the newest checkpoint kept": Mutation(
@@ -393,9 +381,6 @@ MUTATIONS: dict[str, Mutation] = {
     "files deleted before the record": Mutation(_files_before_the_record, _DELETED),
     "shared file forgotten": Mutation(_replaced(SharedStateRegistry, "unregister", _files_of_dropped), _DELETED),
     "no look at the owner before deleting": Mutation(_replaced(Log, "check_owner", _nothing), _DELETED, STANDING_STILL),
-    "files deleted with their records": Mutation(
-        _files_with_their_records, _DELETED, replace(STANDING_STILL, is_remote=True)
-    ),
     "orphans deleted before the claim": Mutation(_orphans_before_the_claim, f"{_DELETED}|{_INCOMPLETE}", TAKING_OVER),
     "files deleted in doubt": Mutation(_replaced(Completion, "acks_in_doubt", {}), _DELETED, IN_DOUBT),
     "file name used again": Mutation(
