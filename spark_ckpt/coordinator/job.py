@@ -195,8 +195,7 @@ class Job:
             reason = FailureReason.SHUTDOWN if suspended else FailureReason.QUERY_ENDED
             detail = f"the query is {status.value}, and {pending.describe_missing()} did not acknowledge"
             self._abort(Abort(reason, detail), keep_files=suspended)
-        if discards_checkpoints(status, job.config) and not self._completion.is_in_doubt:
-            self._dropping.drop_all()
+        self._dropping.close(discards_checkpoints(status, job.config) and not self._completion.is_in_doubt)
         job.store.shutdown(status)
         job.cleaner.close(_CLOSE_SECONDS)
 

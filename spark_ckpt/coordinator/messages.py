@@ -83,6 +83,7 @@ class Trigger:
     settings: Mapping[str, str] = field(default_factory=dict)
     hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold credentials
     spark_version: str = ""
+    offset_log: str | None = None
 
     @property
     def is_standalone(self) -> bool:
