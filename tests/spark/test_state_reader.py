@@ -14,17 +14,22 @@ from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, Rows, assert_same_rows
 
 
-def test_state_of_an_aggregate(
-    spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
-) -> None:
-    """The newest state holds the query's result, and the state of an earlier batch the result of that batch."""
+def run_aggregate(spark: SparkSession, runner: QueryRunner, sink: BatchLog, batches: list[Rows]) -> Rows:
+    """Counts and sums by key of a query that is interrupted after two batches; the result."""
     feed = runner.feed("events", SCHEMA)
-    sink = BatchLog(tmp_path / "out", "complete")
 
     def plan() -> DataFrame:
         return feed.stream(spark).groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
 
-    rows = runner.run(plan, sink, {feed: events(rng, 5)}, (2,))
+    return runner.run(plan, sink, {feed: batches}, (2,))
+
+
+def test_state_of_an_aggregate(
+    spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
+) -> None:
+    """The newest state holds the query's result, and the state of an earlier batch the result of that batch."""
+    sink = BatchLog(tmp_path / "out", "complete")
+    rows = run_aggregate(spark, runner, sink, events(rng, 5))
     reader = spark.read.format("statestore")
     state = reader.load(str(runner.location)).select("key.key", "value.count", "value.sum")
     assert_same_rows([tuple(row) for row in state.collect()], rows)
@@ -40,13 +45,8 @@ def test_changes_and_replays_of_an_aggregate(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
     """The changes of the batches, one after another, give the result of each, as does the state of one and the rest."""
-    feed = runner.feed("events", SCHEMA)
     sink = BatchLog(tmp_path / "out", "complete")
-
-    def plan() -> DataFrame:
-        return feed.stream(spark).groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
-
-    rows = runner.run(plan, sink, {feed: events(rng, 6)}, (2,))
+    rows = run_aggregate(spark, runner, sink, events(rng, 6))
     last = committed_batches(runner.location)[-1]
     changes = (
         spark.read.format("statestore")

@@ -181,3 +181,15 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
     context.stop()
   }
 }
+
+private[ckpt] object StoreHarness {
+
+  /** Runs something with a harness and a provider that has column families. */
+  def withFamilies(body: (StoreHarness, CheckpointStateStoreProvider) => Unit): Unit = {
+    val harness = new StoreHarness()
+    try {
+      val provider = harness.newProvider(useColumnFamilies = true)
+      try body(harness, provider) finally provider.close()
+    } finally harness.close()
+  }
+}

@@ -20,14 +20,6 @@ import org.apache.spark.sql.types.{LongType, StructField, StructType}
 class StoreReplaySuite extends AnyFunSuite {
   private val number = StructType(Seq(StructField("n", LongType)))
 
-  private def withHarness(body: (StoreHarness, CheckpointStateStoreProvider) => Unit): Unit = {
-    val harness = new StoreHarness()
-    try {
-      val provider = harness.newProvider(useColumnFamilies = true)
-      try body(harness, provider) finally provider.close()
-    } finally harness.close()
-  }
-
   /** Four batches: puts, a removal and a put, nothing, a put. */
   private def fourBatches(h: StoreHarness, provider: StateStoreProvider): Unit = {
     def batch(version: Long)(body: StateStore => Unit): Unit = {
@@ -59,7 +51,7 @@ class StoreReplaySuite extends AnyFunSuite {
     store.iterator().map(pair => pair.key.getLong(0) -> pair.value.getLong(0)).toMap
 
   test("the change feed gives what each batch has made of a key, and each row of a list") {
-    withHarness { (h, provider) =>
+    StoreHarness.withFamilies { (h, provider) =>
       fourBatches(h, provider)
       def feed(from: Long, until: Long, family: Option[String] = None) =
         changes(provider.getStateStoreChangeDataReader(from, until, family, None))
@@ -73,7 +65,7 @@ class StoreReplaySuite extends AnyFunSuite {
   }
 
   test("a version is replayed from an earlier one, to be read or to be written to") {
-    withHarness { (h, provider) =>
+    StoreHarness.withFamilies { (h, provider) =>
       fourBatches(h, provider)
       val other = h.newProvider(useColumnFamilies = true)
       assert(rows(other.replayReadStateFromSnapshot(1, 4, None, None)) == Map(2L -> 21L))
@@ -92,7 +84,7 @@ class StoreReplaySuite extends AnyFunSuite {
   }
 
   test("a store that is opened empty leaves only what is put, or everything if it is given up") {
-    withHarness { (h, provider) =>
+    StoreHarness.withFamilies { (h, provider) =>
       fourBatches(h, provider)
       val aborted = provider.getStore(4, loadEmpty = true)
       assert(rows(aborted).isEmpty && aborted.get(h.row(2)) == null)

@@ -41,7 +41,7 @@ object DeltaEntries {
         valueBase: AnyRef,
         valueOffset: Long,
         valueLength: Int): Unit = entries += DeltaEntry(
-      copy(keyBase, keyOffset, keyLength), copy(valueBase, valueOffset, valueLength), appended = false)
+      Bytes.toArray(keyBase, keyOffset, keyLength), Bytes.toArray(valueBase, valueOffset, valueLength), appended = false)
 
     override def append(
         keyBase: AnyRef,
@@ -54,18 +54,12 @@ object DeltaEntries {
       val list = new Array[Byte](4 + rowsLength)
       ListCursor.putInt(list, Platform.BYTE_ARRAY_OFFSET, rows)
       Platform.copyMemory(rowsBase, rowsOffset, list, Platform.BYTE_ARRAY_OFFSET + 4, rowsLength)
-      entries += DeltaEntry(copy(keyBase, keyOffset, keyLength), list, appended = true)
+      entries += DeltaEntry(Bytes.toArray(keyBase, keyOffset, keyLength), list, appended = true)
       true
     }
 
     override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit =
-      entries += DeltaEntry(copy(keyBase, keyOffset, keyLength), null, appended = false)
-
-    private def copy(base: AnyRef, offset: Long, length: Int): Array[Byte] = {
-      val bytes = new Array[Byte](length)
-      Platform.copyMemory(base, offset, bytes, Platform.BYTE_ARRAY_OFFSET, length)
-      bytes
-    }
+      entries += DeltaEntry(Bytes.toArray(keyBase, keyOffset, keyLength), null, appended = false)
   }
 
   private object Ignored extends SegmentTarget {

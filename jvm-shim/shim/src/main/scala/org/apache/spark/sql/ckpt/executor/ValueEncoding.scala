@@ -11,6 +11,7 @@
 package org.apache.spark.sql.ckpt.executor
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.ckpt.backend.Bytes
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.unsafe.Platform
 
@@ -73,10 +74,7 @@ private[ckpt] object ValueEncoding {
       length = bytes.length
     }
 
-    override def decode(base: AnyRef, offset: Long, length: Int): UnsafeRow = {
-      val bytes = new Array[Byte](length)
-      Platform.copyMemory(base, offset, bytes, Platform.BYTE_ARRAY_OFFSET, length)
-      encoder.decodeValue(bytes).copy()
-    }
+    override def decode(base: AnyRef, offset: Long, length: Int): UnsafeRow =
+      encoder.decodeValue(Bytes.toArray(base, offset, length)).copy()
   }
 }
