@@ -19,6 +19,7 @@ from tests.suites.events import EventLog
 from tests.suites.results import End, SuiteResult
 from tests.suites.suites import Suite
 from tests.support.maven import build
+from tests.support.processes import descendants, kill
 from tests.support.provider import REPOSITORY, ProviderUnderTest
 from tests.support.session import use_this_python
 
@@ -99,7 +100,6 @@ class SuiteJvm:
             **provider.conf(),
             **suites[0].settings,
             "suites.provider": provider.class_name,
-            "suites.standIn": str(suites[0].stand_in).lower(),
             "suites.localCommands": str(local_commands).lower(),
             "suites.events": str(self._events),
             "suites.log": str(folder / "log.txt"),
@@ -132,9 +132,7 @@ class SuiteJvm:
         try:
             log, late = self._watch(process)
         finally:
-            with suppress(ProcessLookupError):  # Python workers too, also those that a JVM that has ended has left
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            end_all(process)
             shutil.rmtree(self._scratch)
         seconds = time.monotonic() - began
         found = [log.result(s.class_name, timed_out=s.class_name == late, seconds=seconds) for s in self._suites]
@@ -172,6 +170,16 @@ class SuiteJvm:
                 if running:
                     time.sleep(_POLL)
         return log, None
+
+
+def end_all(process: subprocess.Popen[bytes]) -> None:
+    """Ends a JVM, if it has not ended, and the processes that it has started or left behind."""
+    below = descendants(process.pid)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pid in below:
+        kill(pid)
+    process.wait()
 
 
 def _as_options(properties: Mapping[str, str]) -> list[str]:

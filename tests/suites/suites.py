@@ -13,10 +13,6 @@ EXECUTION = "org.apache.spark.sql.execution.streaming."
 STATE = EXECUTION + "state."
 SOURCES = EXECUTION + "sources."
 
-ANY = "any provider"
-FAMILIES = "column families"
-WHOLE = "whole stores"
-
 KEEP_100: Mapping[str, str] = {CKPT_PREFIX + "retained": "100"}
 """For suites that go back in time: Spark's providers keep 100 versions."""
 
@@ -27,18 +23,14 @@ class Suite:
 
     Args:
         class_name: with its package.
-        needs: what it asks of a provider: `ANY`, `FAMILIES` or `WHOLE`.
-        stand_in: whether the provider stands in for RocksDB's, because the suite names that class.
         settings: of Spark, in addition to the choice of the provider.
         limit: seconds after which it is given up.
         fast: whether it is one of those that `make test` runs.
     """
 
     class_name: str
-    needs: str
-    stand_in: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
-    limit: int = 900
+    limit: int = 1800
     fast: bool = False
 
     @property
@@ -48,75 +40,86 @@ class Suite:
 
     def can_share(self, other: Suite) -> bool:
         """Whether both can run in one JVM."""
-        return self.stand_in == other.stand_in and self.settings == other.settings
+        return self.settings == other.settings
 
 
-SUITES = (
-    Suite(STATE + "ProviderStateStoreSuite", ANY, fast=True),
-    Suite(STREAMING + "StreamingAggregationSuite", ANY),
-    Suite(STREAMING + "StreamingDeduplicationSuite", ANY),
-    Suite(STREAMING + "FlatMapGroupsWithStateSuite", ANY),
-    Suite(STREAMING + "FlatMapGroupsWithStateDistributionSuite", ANY, fast=True),
-    Suite(SOURCES + "ForeachBatchSinkSuite", ANY),
-    Suite(STREAMING + "EventTimeWatermarkSuite", ANY),
-    Suite(STREAMING + "StreamingQueryOptimizationCorrectnessSuite", ANY),
-    Suite(STREAMING + "StreamSuite", ANY),
-    Suite(STREAMING + "StreamingDeduplicationWithinWatermarkSuite", ANY),
-    Suite(STREAMING + "FlatMapGroupsWithStateWithInitialStateSuite", ANY),
-    Suite(STREAMING + "MultiStatefulOperatorsSuite", ANY),
-    Suite(STREAMING + "StreamingAggregationDistributionSuite", ANY),
-    Suite(STREAMING + "StreamingDeduplicationDistributionSuite", ANY),
-    Suite(STREAMING + "StreamingSessionWindowDistributionSuite", ANY),
-    Suite(STATE + "StateStoreRDDSuite", ANY),
-    Suite(STATE + "StateStoreCoordinatorStreamingSuite", ANY),
-    Suite(STATE + "StreamingAggregationStateManagerSuite", ANY),
-    Suite(STATE + "StreamingSessionWindowStateManagerSuite", ANY),
-    Suite(STATE + "OperatorStateMetadataSuite", ANY),
-    Suite(DATA_SOURCE + "StateDataSourceNegativeTestSuite", ANY),
-    Suite(DATA_SOURCE + "StateDataSourceNoEmptyDirCreationSuite", ANY),
-    Suite(EXECUTION + "AsyncProgressTrackingMicroBatchExecutionSuite", ANY),
-    Suite(EXECUTION + "MicroBatchExecutionSuite", ANY),
-    Suite(STREAMING + "ReportSinkMetricsSuite", ANY),
-    Suite(STREAMING + "StreamingSelfUnionSuite", ANY),
-    Suite(STREAMING + "FlatMapGroupsInPandasWithStateSuite", ANY),
-    Suite(STREAMING + "FlatMapGroupsInPandasWithStateDistributionSuite", ANY),
-    Suite(STREAMING + "DeprecatedStreamingAggregationSuite", ANY),
-    Suite(DATA_SOURCE + "ProviderStateDataSourceReadSuite", ANY, settings=KEEP_100),
-    Suite(DATA_SOURCE + "ProviderStateDataSourceChangeDataReaderSuite", ANY, settings=KEEP_100),
-    Suite(STREAMING + "StreamingSessionWindowSuite", ANY, stand_in=True),
-    Suite(STREAMING + "StreamingInnerJoinWithoutVCFSuite", ANY, stand_in=True),
-    Suite(STREAMING + "StreamingFullOuterJoinWithoutVCFSuite", ANY, stand_in=True),
-    Suite(STREAMING + "StreamingOuterJoinWithoutVCFSuite", ANY, stand_in=True),
-    Suite(STREAMING + "StreamingLeftSemiJoinWithoutVCFSuite", ANY, stand_in=True),
-    Suite(STREAMING + "StreamingInnerJoinWithVCFSuite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "StreamingInnerJoinV4Suite", FAMILIES, stand_in=True),
-    Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInKeySuite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "TransformWithMapStateSuite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "TransformWithStateChainingSuite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "TransformWithListStateSuite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "TransformWithStateInitialStateSuite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "TransformWithValueStateTTLSuite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "TransformWithListStateTTLSuite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "TransformWithMapStateTTLSuite", FAMILIES, stand_in=True),
-    Suite(STATE + "RocksDBStateStoreCheckpointFormatV2Suite", FAMILIES, stand_in=True),
-    Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInValueSuite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "StreamingOuterJoinWithVCFSuite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "StreamingOuterJoinV4Suite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "StreamingLeftSemiJoinWithVCFSuite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "StreamingLeftSemiJoinV4Suite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "StreamingFullOuterJoinWithVCFSuite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "StreamingFullOuterJoinV4Suite", FAMILIES, stand_in=True),
-    Suite(STREAMING + "TransformWithStateUnsafeRowSuite", FAMILIES, stand_in=True, settings=KEEP_100),
-    Suite(STREAMING + "TransformWithStateAvroSuite", FAMILIES, stand_in=True, settings=KEEP_100),
-    Suite(DATA_SOURCE + "StateDataSourceTransformWithStateSuite", FAMILIES, stand_in=True, settings=KEEP_100),
-    Suite(STREAMING + "TransformWithStateValidationSuite", FAMILIES, stand_in=True),
-    Suite(STATE + "OfflineStateRepartitionSuite", WHOLE, stand_in=True),
-    Suite(STATE + "OfflineStateRepartitionCkptV1IntegrationSuite", WHOLE, stand_in=True),
-    Suite(STATE + "OfflineStateRepartitionCkptV2IntegrationSuite", WHOLE, stand_in=True),
-    Suite(STATE + "OfflineStateRepartitionJoinCkptV1IntegrationSuite", WHOLE, stand_in=True),
-    Suite(STATE + "OfflineStateRepartitionJoinCkptV2IntegrationSuite", WHOLE, stand_in=True),
-    Suite(STATE + "OfflineStateRepartitionTransformWithStateCkptV1IntegrationSuite", WHOLE, stand_in=True),
-    Suite(STATE + "OfflineStateRepartitionTransformWithStateCkptV2IntegrationSuite", WHOLE, stand_in=True),
-    Suite(DATA_SOURCE + "StatePartitionAllColumnFamiliesReaderSuite", WHOLE, stand_in=True),
-    Suite(STATE + "StatePartitionAllColumnFamiliesWriterSuite", WHOLE, stand_in=True),
+ANY_PROVIDER = (
+    Suite(STATE + "ProviderStateStoreSuite", fast=True),
+    Suite(STREAMING + "StreamingAggregationSuite"),
+    Suite(STREAMING + "StreamingDeduplicationSuite"),
+    Suite(STREAMING + "FlatMapGroupsWithStateSuite"),
+    Suite(STREAMING + "FlatMapGroupsWithStateDistributionSuite", fast=True),
+    Suite(SOURCES + "ForeachBatchSinkSuite"),
+    Suite(STREAMING + "EventTimeWatermarkSuite"),
+    Suite(STREAMING + "StreamingQueryOptimizationCorrectnessSuite"),
+    Suite(STREAMING + "StreamSuite"),
+    Suite(STREAMING + "StreamingDeduplicationWithinWatermarkSuite"),
+    Suite(STREAMING + "FlatMapGroupsWithStateWithInitialStateSuite"),
+    Suite(STREAMING + "MultiStatefulOperatorsSuite"),
+    Suite(STREAMING + "StreamingAggregationDistributionSuite"),
+    Suite(STREAMING + "StreamingDeduplicationDistributionSuite"),
+    Suite(STREAMING + "StreamingSessionWindowDistributionSuite"),
+    Suite(STATE + "StateStoreRDDSuite"),
+    Suite(STATE + "StateStoreCoordinatorStreamingSuite"),
+    Suite(STATE + "StreamingAggregationStateManagerSuite"),
+    Suite(STATE + "StreamingSessionWindowStateManagerSuite"),
+    Suite(STATE + "OperatorStateMetadataSuite"),
+    Suite(DATA_SOURCE + "StateDataSourceNegativeTestSuite"),
+    Suite(DATA_SOURCE + "StateDataSourceNoEmptyDirCreationSuite"),
+    Suite(EXECUTION + "AsyncProgressTrackingMicroBatchExecutionSuite"),
+    Suite(EXECUTION + "MicroBatchExecutionSuite"),
+    Suite(STREAMING + "ReportSinkMetricsSuite"),
+    Suite(STREAMING + "StreamingSelfUnionSuite"),
+    Suite(STREAMING + "FlatMapGroupsInPandasWithStateSuite"),
+    Suite(STREAMING + "FlatMapGroupsInPandasWithStateDistributionSuite"),
+    Suite(STREAMING + "DeprecatedStreamingAggregationSuite"),
+    Suite(DATA_SOURCE + "ProviderStateDataSourceReadSuite", settings=KEEP_100),
+    Suite(DATA_SOURCE + "ProviderStateDataSourceChangeDataReaderSuite", settings=KEEP_100),
+    Suite(STREAMING + "StreamingSessionWindowSuite"),
+    Suite(STREAMING + "StreamingInnerJoinWithoutVCFSuite"),
+    Suite(STREAMING + "StreamingFullOuterJoinWithoutVCFSuite"),
+    Suite(STREAMING + "StreamingOuterJoinWithoutVCFSuite"),
+    Suite(STREAMING + "StreamingLeftSemiJoinWithoutVCFSuite"),
 )
+"""What every provider can run."""
+
+COLUMN_FAMILIES = (
+    Suite(STREAMING + "StreamingInnerJoinWithVCFSuite"),
+    Suite(STREAMING + "StreamingInnerJoinV4Suite"),
+    Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInKeySuite"),
+    Suite(STREAMING + "TransformWithMapStateSuite"),
+    Suite(STREAMING + "TransformWithStateChainingSuite"),
+    Suite(STREAMING + "TransformWithListStateSuite"),
+    Suite(STREAMING + "TransformWithStateInitialStateSuite"),
+    Suite(STREAMING + "TransformWithValueStateTTLSuite"),
+    Suite(STREAMING + "TransformWithListStateTTLSuite"),
+    Suite(STREAMING + "TransformWithMapStateTTLSuite"),
+    Suite(STATE + "RocksDBStateStoreCheckpointFormatV2Suite"),
+    Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInValueSuite"),
+    Suite(STREAMING + "StreamingOuterJoinWithVCFSuite"),
+    Suite(STREAMING + "StreamingOuterJoinV4Suite"),
+    Suite(STREAMING + "StreamingLeftSemiJoinWithVCFSuite"),
+    Suite(STREAMING + "StreamingLeftSemiJoinV4Suite"),
+    Suite(STREAMING + "StreamingFullOuterJoinWithVCFSuite"),
+    Suite(STREAMING + "StreamingFullOuterJoinV4Suite"),
+    Suite(STREAMING + "TransformWithStateUnsafeRowSuite", settings=KEEP_100),
+    Suite(STREAMING + "TransformWithStateAvroSuite", settings=KEEP_100),
+    Suite(DATA_SOURCE + "StateDataSourceTransformWithStateSuite", settings=KEEP_100),
+    Suite(STREAMING + "TransformWithStateValidationSuite"),
+)
+"""What asks for column families, lists of values, and scans by prefix and in order."""
+
+WHOLE_STORES = (
+    Suite(STATE + "OfflineStateRepartitionSuite"),
+    Suite(STATE + "OfflineStateRepartitionCkptV1IntegrationSuite"),
+    Suite(STATE + "OfflineStateRepartitionCkptV2IntegrationSuite"),
+    Suite(STATE + "OfflineStateRepartitionJoinCkptV1IntegrationSuite"),
+    Suite(STATE + "OfflineStateRepartitionJoinCkptV2IntegrationSuite"),
+    Suite(STATE + "OfflineStateRepartitionTransformWithStateCkptV1IntegrationSuite"),
+    Suite(STATE + "OfflineStateRepartitionTransformWithStateCkptV2IntegrationSuite"),
+    Suite(DATA_SOURCE + "StatePartitionAllColumnFamiliesReaderSuite"),
+    Suite(STATE + "StatePartitionAllColumnFamiliesWriterSuite"),
+)
+"""What reads all column families of a store, and begins a store empty."""
+
+SUITES = (*ANY_PROVIDER, *COLUMN_FAMILIES, *WHOLE_STORES)

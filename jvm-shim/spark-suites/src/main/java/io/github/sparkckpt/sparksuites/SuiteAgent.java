@@ -19,12 +19,10 @@ import net.bytebuddy.asm.Advice;
  *   <li>Hadoop's {@code Shell}: see {@link LocalCommands}.
  * </ul>
  *
- * <p>System properties: {@code suites.provider} is the class under test; it stands in for RocksDB's if {@code
- * suites.standIn} is {@code true}; {@code suites.localCommands} turns the last change on.
+ * <p>System properties: {@code suites.provider} is the class under test; {@code suites.localCommands} turns the last
+ * change on.
  */
 public final class SuiteAgent {
-    private static final String STATE = "org.apache.spark.sql.execution.streaming.state.";
-
     private SuiteAgent() {}
 
     public static void premain(String arguments, Instrumentation instrumentation) {
@@ -32,12 +30,10 @@ public final class SuiteAgent {
                 .disableClassFormatChanges()
                 .type(named(Providers.UNDER_TEST))
                 .transform((builder, type, loader, module, domain) ->
-                        builder.visit(Advice.to(Built.class).on(isConstructor())));
-        if (Boolean.getBoolean("suites.standIn")) {
-            agent = agent.type(named(STATE + "StateStoreProvider$"))
-                    .transform((builder, type, loader, module, domain) -> builder.visit(
-                            Advice.to(Create.class).on(named("create").and(takesArguments(String.class)))));
-        }
+                        builder.visit(Advice.to(Built.class).on(isConstructor())))
+                .type(named("org.apache.spark.sql.execution.streaming.state.StateStoreProvider$"))
+                .transform((builder, type, loader, module, domain) -> builder.visit(
+                        Advice.to(Create.class).on(named("create").and(takesArguments(String.class)))));
         if (Boolean.getBoolean("suites.localCommands")) {
             agent = agent.type(named("org.apache.hadoop.util.Shell"))
                     .transform((builder, type, loader, module, domain) -> builder.visit(

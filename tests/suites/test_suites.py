@@ -1,0 +1,37 @@
+"""The suites that say most in a minute; `make spark-suites` runs all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.suites.exclusions import EXCLUSIONS
+from tests.suites.running import run_suites
+from tests.suites.suites import SUITES
+from tests.support.provider import CKPT
+
+FAST = [suite for suite in SUITES if suite.fast]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_fast_suites(tmp_path: Path) -> None:
+    """No test of theirs fails but those that are excluded, and each suite meets our provider."""
+    results = list(run_suites(FAST, tmp_path, CKPT))
+    assert not [problem for result in results for problem in result.problems]
+    assert {result.suite for result in results if any(case.providers for case in result.cases)} == {
+        suite.class_name for suite in FAST
+    }
+
+
+def test_the_fast_suites_share_one_jvm() -> None:
+    assert len(FAST) > 1
+    assert all(suite.can_share(FAST[0]) for suite in FAST)
+
+
+def test_suites_are_there_once_and_exclusions_are_of_them() -> None:
+    names = [suite.name for suite in SUITES]
+    assert len(set(names)) == len(names)
+    assert {exclusion.suite for exclusion in EXCLUSIONS} <= set(names)
