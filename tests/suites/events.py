@@ -65,7 +65,7 @@ class EventLog:
         record = self._records.get(suite)
         if record is None:
             return None
-        end = End.TIMED_OUT if timed_out else record.end or End.CRASHED
+        end = record.end or (End.TIMED_OUT if timed_out else End.CRASHED)
         cases = list(record.cases)
         if record.running is not None:
             cases.append(Case(record.running, Outcome.FAILED, error="still running when its JVM ended"))

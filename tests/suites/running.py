@@ -48,4 +48,6 @@ def _settled(result: SuiteResult, batch: Sequence[Suite], work: Path, provider: 
     suite = next(suite for suite in batch if suite.class_name == result.suite)
     jvm = SuiteJvm(work / f"{suite.name}-again", [suite], provider, names, local_commands=False)
     retried = jvm.run()[0]
+    if retried.is_good:
+        jvm.forget()
     return result.after_retry(retried)

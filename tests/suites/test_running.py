@@ -52,6 +52,7 @@ def test_what_fails_runs_once_more_by_itself(tmp_path: Path, java: Path) -> None
     assert flaky.is_good and flaky.count(Outcome.PASSED) == 1 and flaky.seconds == 3.0
     assert not bad.is_good and [case.error for case in bad.failures] == ["1 did not equal 2"]
     assert good.is_good and good.seconds == 1.5
+    assert {path.name for path in (tmp_path / "work").iterdir()} == {"jvm-1", "Bad-again"}, "logs of what is good stay"
     together, *again = java.read_text().splitlines()
     assert "-Dsuites.localCommands=true" in together
     assert ["-s a.Flaky -t first" in again[0], "-s a.Bad -t first" in again[1]] == [True, True]
