@@ -82,21 +82,25 @@ class SuiteResult:
         """The tests that have failed and are not excluded."""
         return [case for case in self.cases if case.outcome is Outcome.FAILED and not case.excluded]
 
-    @property
-    def is_good(self) -> bool:
-        """Whether it came to its end, no test failed that counts, and there is no exclusion too many."""
-        return self.end is End.COMPLETED and not self.failures and not self.unmatched
-
     def count(self, outcome: Outcome) -> int:
         """How many tests ended so; failures that are excluded are not among them."""
         return sum(case.outcome is outcome and not case.excluded for case in self.cases)
 
     @property
     def problems(self) -> list[str]:
-        """What is not good, a line each."""
-        lines = [] if self.end is End.COMPLETED else [f"{self.name}: {self.end.value}: {_first_line(self.error)}"]
-        lines += [f"{self.name}: {case.name}: {_first_line(case.error)}" for case in self.failures]
-        return lines + [f"{self.name}: no test is called like the exclusion {pattern}" for pattern in self.unmatched]
+        """What is not as it has to be, a line each."""
+        lines = [f"{self.name}: {case.name}: {_first_line(case.error)}" for case in self.failures]
+        lines += [f"{self.name}: no test is called like the exclusion {pattern}" for pattern in self.unmatched]
+        if self.end is not End.COMPLETED:
+            lines.append(f"{self.name}: {self.end.value}: {_first_line(self.error)}")
+        elif not any(case.providers for case in self.cases):
+            lines.append(f"{self.name}: no test has met the provider")
+        return lines
+
+    @property
+    def is_good(self) -> bool:
+        """Whether there are no problems."""
+        return not self.problems
 
     def judged(self, exclusions: Sequence[Exclusion]) -> SuiteResult:
         """The same with the exclusions that are of this suite."""
@@ -113,10 +117,7 @@ class SuiteResult:
         """The same with what came of its failures when they were run once more by themselves."""
         passed = {case.name for case in retried.cases if case.outcome is Outcome.PASSED}
         cases = [
-            replace(case, outcome=Outcome.PASSED, flaky=True)
-            if case.outcome is Outcome.FAILED and case.name in passed
-            else case
-            for case in self.cases
+            replace(case, outcome=Outcome.PASSED, flaky=True) if case.name in passed else case for case in self.cases
         ]
         return replace(self, cases=tuple(cases), seconds=self.seconds + retried.seconds)
 

@@ -42,6 +42,10 @@ def test_an_exclusion_of_no_test_is_a_problem() -> None:
     assert not _result(end=End.CRASHED).judged(exclusions).unmatched
 
 
+def test_a_suite_that_has_not_met_the_provider_says_nothing() -> None:
+    assert _result(IGNORED).problems == ["SomeSuite: no test has met the provider"]
+
+
 def test_only_what_fails_twice_has_failed() -> None:
     other = Case("fails always", Outcome.FAILED)
     again = _result(Case(FAILED.name, Outcome.PASSED), Case("fails always", Outcome.FAILED))

@@ -72,6 +72,7 @@ def test_a_suite_that_hangs_or_crashes_does_not_take_the_others_with_it(tmp_path
     for name in ("Hanging", "Crashing"):
         assert [(case.name, case.outcome) for case in results[name].cases] == [("first", Outcome.FAILED)]
         assert not results[name].is_good
+    assert not results["Aborted"].is_good
     assert results["Aborted"].problems == ["Aborted: aborted: no Spark"]
 
 

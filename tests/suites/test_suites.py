@@ -18,12 +18,11 @@ FAST = [suite for suite in SUITES if suite.fast]
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_fast_suites(tmp_path: Path) -> None:
-    """No test of theirs fails but those that are excluded, and each suite meets our provider."""
+    """No test of theirs fails but those that are excluded."""
     results = list(run_suites(FAST, tmp_path, CKPT))
-    assert not [problem for result in results for problem in result.problems]
-    assert {result.suite for result in results if any(case.providers for case in result.cases)} == {
-        suite.class_name for suite in FAST
-    }
+    assert {result.suite for result in results} == {suite.class_name for suite in FAST}
+    problems = [problem for result in results for problem in result.problems]
+    assert not problems, "\n".join(problems)
 
 
 def test_the_fast_suites_share_one_jvm() -> None:
