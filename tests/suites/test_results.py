@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.suites.exclusions import Exclusion
 from tests.suites.report import markdown
 from tests.suites.results import Case, End, Outcome, SuiteResult
@@ -56,10 +58,10 @@ def test_only_what_fails_twice_has_failed() -> None:
 
 def test_the_table_has_a_row_for_each_suite_and_the_sums() -> None:
     first = _result(PASSED, FAILED).judged([Exclusion("SomeSuite", "reads", "ours has others")])
-    second = SuiteResult("org.example.OtherSuite", End.COMPLETED, 30.0, (PASSED, PASSED, IGNORED))
+    second = SuiteResult("org.example.OtherSuite", End.COMPLETED, 30.0, (PASSED, replace(PASSED, flaky=True), IGNORED))
     rows = markdown([first, second]).splitlines()[2:]
     assert rows == [
         "| SomeSuite | 1 | 0 | 1 | 0 | 0 | 0 | 2 | 12 |",
-        "| OtherSuite | 2 | 0 | 0 | 0 | 1 | 0 | 2 | 30 |",
-        "| total | 3 | 0 | 1 | 0 | 1 | 0 | 4 | 42 |",
+        "| OtherSuite | 2 | 0 | 0 | 0 | 1 | 1 | 2 | 30 |",
+        "| total | 3 | 0 | 1 | 0 | 1 | 1 | 4 | 42 |",
     ]

@@ -10,7 +10,7 @@ from tests.suites import jvm
 from tests.suites.results import End, Outcome, SuiteResult
 from tests.suites.running import run_suites
 from tests.suites.suites import Suite
-from tests.support.provider import CKPT
+from tests.support.provider import CKPT, PROVIDER_KEY
 
 FAKE = Path(__file__).with_name("fake_java.py")
 KEEP = {"spark.some.setting": "1"}
@@ -41,7 +41,7 @@ def test_suites_share_jvms_where_their_settings_are_the_same(tmp_path: Path, jav
     first, second = java.read_text().splitlines()
     assert "-s a.One -s b.Three" in first and "-Dspark.some.setting=1" not in first
     assert "-s a.Two -s b.Four" in second and "-Dspark.some.setting=1" in second
-    assert f"={CKPT.class_name} " in first
+    assert f"-D{PROVIDER_KEY}={CKPT.class_name} " in first and f"-Dsuites.provider={CKPT.class_name} " in first
     assert not list((tmp_path / "work").iterdir()), "logs of what is good stay"
 
 
