@@ -11,6 +11,24 @@ class SparkCkptError(Exception):
     """Base class of every error that spark-ckpt raises on purpose."""
 
 
+class FormatError(SparkCkptError, ValueError):
+    """Bytes that are not what Flink writes.
+
+    Attributes:
+        path: name of the file, or of what stands for one.
+        offset: byte position of the offending value, counted from the start.
+        field: dotted path of the offending value.
+        reason: what is wrong at that place.
+    """
+
+    def __init__(self, path: str, offset: int, field: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason} (byte {offset}, {field})")
+        self.path = path
+        self.offset = offset
+        self.field = field
+        self.reason = reason
+
+
 class PySparkNotFoundError(SparkCkptError, ImportError):
     """PySpark is not installed in this Python environment, and something was asked that needs it."""
 

@@ -73,4 +73,4 @@ def describe_stats(stats: CheckpointStats, by_subtask: Sequence[SubtaskStateStat
 
 
 def _describe_subtask(stats: SubtaskStateStats) -> JsonObject:
-    return {**asdict(stats), "subtask": stats.subtask._asdict()}
+    return {**stats._asdict(), "subtask": stats.subtask._asdict()}

@@ -125,9 +125,11 @@ def _without_claims_that_came_late(records: Mapping[int, Record]) -> dict[int, R
     driver deletes such a claim itself, unless it dies before.
     """
     kept: dict[int, Record] = {}
-    lowest = float("inf")
+    below = float("inf")
     for record_id, record in sorted(records.items(), reverse=True):
-        if not isinstance(record, ClaimRecord) or record.generation <= lowest:
+        is_claim = isinstance(record, ClaimRecord)
+        if not is_claim or record.generation < below:
             kept[record_id] = record
-            lowest = min(lowest, record.generation)
+            # What comes before a claim is of an earlier generation, what comes before a checkpoint may be its claim.
+            below = min(below, record.generation if is_claim else record.generation + 1)
     return dict(sorted(kept.items()))

@@ -55,7 +55,7 @@ class Attempts:
 
     def has_failed(self, task: Task) -> bool:
         """Whether an attempt is known to have failed."""
-        return (TaskKey.of(task), Attempt.of(task)) in self._failed
+        return bool(self._failed) and (TaskKey.of(task), Attempt.of(task)) in self._failed
 
     def failed(self, task: Task | TaskFailed) -> None:
         """An attempt has failed, or is about to."""
@@ -82,9 +82,9 @@ class Attempts:
             ckpt_id: the state that it acknowledged.
             task: the attempt that comes second.
         """
-        first, second = Attempt.of(counted), Attempt.of(task)
-        is_copy = TaskKey.of(counted) == TaskKey.of(task) and first.stage_attempt == second.stage_attempt
-        if is_copy and first != second and TaskKey.of(task) not in self._resubmitted and not self.has_failed(counted):
+        first, second, same = Attempt.of(counted), Attempt.of(task), TaskKey.of(task)
+        is_copy = TaskKey.of(counted) == same and first.stage_attempt == second.stage_attempt and first != second
+        if is_copy and same not in self._resubmitted and not self.has_failed(counted):
             return denied(key, task, f"comes after {first}, which has acknowledged")
         return Decision(Outcome.DUPLICATE, ckpt_id)
 
@@ -114,7 +114,6 @@ class CompletedAttempts:
     def __init__(self, version: int, acks: Mapping[SubtaskKey, Ack], attempts: Attempts) -> None:
         self.version = version
         self._tasks = {key: ack.task for key, ack in acks.items()}
-        self._known = {(TaskKey.of(task), Attempt.of(task)) for task in self._tasks.values()}
         self._attempts = attempts
 
     def late(self, ack: Ack, ckpt_id: str) -> Decision:
@@ -134,5 +133,9 @@ class CompletedAttempts:
         """Takes note of a failed attempt: another one may take its place, with the state that counts."""
         if not is_resubmission(failure):
             self._attempts.failed(failure)
-        elif (TaskKey.of(failure), Attempt.of(failure)) in self._known:
+        elif any(_is_attempt(task, failure) for task in self._tasks.values()):
             self._attempts.resubmitted(TaskKey.of(failure))
+
+
+def _is_attempt(task: Task, failure: TaskFailed) -> bool:
+    return TaskKey.of(task) == TaskKey.of(failure) and Attempt.of(task) == Attempt.of(failure)

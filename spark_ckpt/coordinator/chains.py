@@ -112,7 +112,8 @@ def all_entries(table: ChainTable) -> Iterator[ChainEntry]:
 
 def files_of(table: ChainTable) -> set[str]:
     """The files that the chains refer to, relative to the `ckpt` directory."""
-    return {entry.path for entry in all_entries(table) if entry.path is not None}
+    paths = {entry.path for chains in table.values() for chain in chains for entry in chain.entries}
+    return {path for path in paths if path is not None}
 
 
 def chain_of(table: ChainTable, key: SubtaskKey) -> Chain | None:

@@ -23,6 +23,7 @@ class KnownCheckpoints:
         self._job = job
         self._ids: OrderedDict[int, dict[StoreKey, list[str]]] = OrderedDict()
         self._own: dict[int, int] = {}
+        self._newest_own: int | None = None
         self._states: OrderedDict[int, CheckpointState] = OrderedDict()
 
     def remember(self, state: CheckpointState, own: bool) -> None:
@@ -40,6 +41,7 @@ class KnownCheckpoints:
         while len(self._ids) > self._job.config.max_deltas + _STATES_IN_MEMORY:
             forgotten, _ = self._ids.popitem(last=False)
             self._own.pop(forgotten, None)
+        self._newest_own = max(self._own, default=None)
 
     def forget(self, checkpoint_id: int) -> None:
         """The checkpoint was dropped."""
@@ -48,6 +50,7 @@ class KnownCheckpoints:
     def disown(self, version: int) -> None:
         """The version is to be completed anew."""
         self._own.pop(version, None)
+        self._newest_own = max(self._own, default=None)
 
     def own_checkpoint(self, version: int) -> int | None:
         """The checkpoint of a version that this run has completed, or None."""
@@ -55,7 +58,7 @@ class KnownCheckpoints:
 
     def newest_own_version(self) -> int | None:
         """The newest version that this run has completed, or None."""
-        return max(self._own, default=None)
+        return self._newest_own
 
     def ids_of(self, version: int) -> dict[StoreKey, list[str]] | None:
         """The ids of the states of a completed version, by store and partition; None if they are not known."""

@@ -142,11 +142,9 @@ def _open_with(
     # The owner before may have completed a checkpoint between our reading and our claim, or dropped ours.
     if _record_to_start_from(trigger, store) != base.record:
         base = starting_point(trigger, storage, store)
-    registry, history, whole = _register(storage, store.all(), base)
+    registry, history = _register(storage, store.all(), base)
     cleaner = environment.make_cleaner(storage, environment.clock)
-    if not whole:
-        _log.warning("%s: orphans stay, since a retained checkpoint cannot be read", storage.location)
-    elif not store.fences:
+    if not store.fences:
         _log.info("%s: orphans stay, since nothing says that this driver is the only one", storage.location)
     elif _same_run(claims, owner):
         # The process before this one died; tasks of the run may have written files that they will yet acknowledge.
@@ -220,9 +218,9 @@ def _key_groups(trigger: Trigger, base: CheckpointState, config: CheckpointConfi
 
 def _register(
     storage: Storage, retained: Iterable[CheckpointRecord], base: CheckpointState
-) -> tuple[SharedStateRegistry, tuple[CheckpointStats, ...], bool]:
-    """The registry of all retained checkpoints, the statistics of the newest, and whether all of them could be read."""
-    registry, whole, newest = SharedStateRegistry(), True, base
+) -> tuple[SharedStateRegistry, tuple[CheckpointStats, ...]]:
+    """The registry of all retained checkpoints, and the statistics of the newest."""
+    registry, newest = SharedStateRegistry(), base
     for record in retained:
         if base.record is not None and record.id == base.record.id:
             state = base
@@ -231,11 +229,11 @@ def _register(
                 state = read_checkpoint(storage, record)
             except SparkCkptError as e:
                 _log.warning("a retained checkpoint cannot be read: %s", e)
-                whole = False
+                registry.register_unread(record.id)
                 continue
         registry.register(record.id, state.files())
         newest = state
-    return registry, newest.history, whole
+    return registry, newest.history
 
 
 def _check_not_overtaken(trigger: Trigger, storage: Storage, store: CompletedCheckpointStore) -> None:
@@ -263,6 +261,7 @@ def _delete_orphans(
     """Deletes what crashed drivers left: state files and `_metadata` that no record refers to.
 
     Only right after the claim, when no task of this run has written anything, and no other run can complete anything.
+    What a retained checkpoint may need that cannot be read stays until that one is dropped.
 
     Raises:
         FencedError: another driver has claimed since, and what was listed may be its own.
@@ -270,9 +269,14 @@ def _delete_orphans(
     used = registry.files() | {record.metadata.path for record in store.all()}
     orphans = select_orphans(list_state(storage), used)
     store.check_owner()
-    if orphans:
-        _log.info("%s: %d files that no checkpoint refers to are deleted", storage.location, len(orphans))
-    cleaner.submit(in_location(orphan.path) for orphan in orphans if not orphan.is_directory)
+    files = [orphan.path for orphan in orphans if not orphan.is_directory]
+    if registry.is_whole:
+        if files:
+            _log.info("%s: %d files that no checkpoint refers to are deleted", storage.location, len(files))
+        cleaner.submit(in_location(path) for path in files)
+    else:
+        _log.warning("%s: %d orphans stay as long as a checkpoint cannot be read", storage.location, len(files))
+        registry.hold(files)
     for orphan in orphans:
         if orphan.is_directory:
             storage.remove_empty(in_location(orphan.path))

@@ -7,11 +7,21 @@ from collections.abc import Iterable
 
 
 class SharedStateRegistry:
-    """Counts, for every state file, the retained checkpoints that refer to it. Not thread-safe."""
+    """Counts, for every state file, the retained checkpoints that refer to it. Not thread-safe.
+
+    As long as there is a checkpoint of which nobody knows what it refers to, every file may be one of those.
+    """
 
     def __init__(self) -> None:
         self._files_of: dict[int, frozenset[str]] = {}
         self._uses: Counter[str] = Counter()
+        self._unread: set[int] = set()
+        self._held: set[str] = set()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is known of all retained checkpoints what they refer to."""
+        return not self._unread
 
     def register(self, checkpoint_id: int, files: Iterable[str]) -> None:
         """A checkpoint refers to these files. Registering it again changes nothing."""
@@ -20,24 +30,36 @@ class SharedStateRegistry:
             self._files_of[checkpoint_id] = files
             self._uses.update(files)
 
+    def register_unread(self, checkpoint_id: int) -> None:
+        """A checkpoint cannot be read: whatever it refers to stays, until it is dropped itself."""
+        self._unread.add(checkpoint_id)
+
+    def hold(self, files: Iterable[str]) -> None:
+        """No checkpoint is known to refer to these files: they are unused as soon as it is known of all."""
+        self._held.update(files)
+
     def unregister(self, checkpoint_id: int) -> list[str]:
         """A checkpoint is dropped.
 
         Returns:
-            The files that no checkpoint refers to any more. Each file is returned once in the life of a registry, since
-            names are not used again.
+            The files that no checkpoint can refer to any more. Each file is returned once in the life of a registry,
+            since names are not used again.
         """
-        unused = []
+        self._unread.discard(checkpoint_id)
         for file in self._files_of.pop(checkpoint_id, ()):
             self._uses[file] -= 1
             if self._uses[file] == 0:
                 del self._uses[file]
-                unused.append(file)
+                self._held.add(file)
+        if not self.is_whole:
+            return []
+        unused, self._held = self._held - self._uses.keys(), set()
         return sorted(unused)
 
     def __contains__(self, file: object) -> bool:
-        return file in self._uses
+        """Whether a checkpoint refers to a file, or may do so."""
+        return file in self._uses or not self.is_whole
 
     def files(self) -> set[str]:
-        """All files that some checkpoint refers to."""
+        """All files that some checkpoint is known to refer to."""
         return set(self._uses)

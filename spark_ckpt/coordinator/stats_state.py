@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from spark_ckpt.coordinator.messages import SubtaskKey
 from spark_ckpt.coordinator.statistics import (
@@ -32,6 +31,8 @@ SPARK_SUBTASKS_VERSION = 1
 """Version of its format."""
 
 _LONGEST_DETAIL = 300
+
+_Item = TypeVar("_Item")
 
 
 def statistics_states(
@@ -60,10 +61,7 @@ def history_of(metadata: CheckpointMetadata) -> tuple[CheckpointStats, ...] | No
     Raises:
         CheckpointError: they are not what `encode_history` writes.
     """
-    for state in metadata.master_states:
-        if state.name == SPARK_HISTORY and state.version == SPARK_HISTORY_VERSION:
-            return _decode(state)
-    return None
+    return _items_of(metadata, SPARK_HISTORY, SPARK_HISTORY_VERSION, _stats)
 
 
 def encode_subtasks(subtasks: Iterable[SubtaskStateStats]) -> bytes:
@@ -77,11 +75,7 @@ def subtasks_of(metadata: CheckpointMetadata) -> tuple[SubtaskStateStats, ...] |
     Raises:
         CheckpointError: it is not what `encode_subtasks` writes.
     """
-    for state in metadata.master_states:
-        if state.name == SPARK_SUBTASKS and state.version == SPARK_SUBTASKS_VERSION:
-            with _ours(state):
-                return tuple(_subtask(*fields) for fields in json.loads(state.payload))
-    return None
+    return _items_of(metadata, SPARK_SUBTASKS, SPARK_SUBTASKS_VERSION, lambda fields: _subtask(*fields))
 
 
 def _encode(stats: CheckpointStats) -> str:
@@ -115,17 +109,17 @@ def _spread(spread: Spread) -> list[int]:
     return [spread.least, spread.mean, spread.most]
 
 
-def _decode(state: MasterState) -> tuple[CheckpointStats, ...]:
-    with _ours(state):
-        return tuple(_stats(fields) for fields in json.loads(state.payload))
-
-
-@contextmanager
-def _ours(state: MasterState) -> Iterator[None]:
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError) as e:
-        raise CheckpointError(f"the master state {state.name} is not what spark-ckpt writes: {e!r}") from e
+def _items_of(
+    metadata: CheckpointMetadata, name: str, version: int, parse: Callable[[Any], _Item]
+) -> tuple[_Item, ...] | None:
+    """The items of a master state that is a list in JSON; None if there is none of this name and version."""
+    for state in metadata.master_states:
+        if state.name == name and state.version == version:
+            try:
+                return tuple(map(parse, json.loads(state.payload)))
+            except (KeyError, TypeError, ValueError, AttributeError) as e:
+                raise CheckpointError(f"the master state {name} is not what spark-ckpt writes: {e!r}") from e
+    return None
 
 
 def _stats(fields: Mapping[str, Any]) -> CheckpointStats:
@@ -158,8 +152,8 @@ def _stats(fields: Mapping[str, Any]) -> CheckpointStats:
 
 
 def _fields(stats: SubtaskStateStats) -> list[int | str]:
-    measured = (stats.snapshot_us, stats.write_us, stats.start_delay_ms, stats.delta_bytes, stats.rows)
-    return [*stats.subtask, stats.executor, *measured]
+    subtask, executor, *measured = stats
+    return [*subtask, executor, *measured]
 
 
 def _subtask(operator_id: int, store: str, partition: int, executor: str, *measured: int) -> SubtaskStateStats:

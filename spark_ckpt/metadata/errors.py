@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.errors import FormatError, SparkCkptError
 
 
 class MetadataValueError(SparkCkptError, ValueError):
@@ -55,7 +55,7 @@ class MetadataLossError(MetadataValueError):
         self.losses = tuple(losses)
 
 
-class MetadataFormatError(SparkCkptError, ValueError):
+class MetadataFormatError(FormatError):
     """Bytes that are no `_metadata` file, or not a whole one.
 
     Attributes:
@@ -64,13 +64,6 @@ class MetadataFormatError(SparkCkptError, ValueError):
         field: dotted path of the offending value, such as `operator_states[2].subtask_states[0].managed_keyed_state`.
         reason: what is wrong at that place.
     """
-
-    def __init__(self, path: str, offset: int, field: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason} (byte {offset}, {field})")
-        self.path = path
-        self.offset = offset
-        self.field = field
-        self.reason = reason
 
 
 class UnsupportedMetadataVersionError(MetadataFormatError):

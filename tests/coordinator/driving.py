@@ -53,6 +53,7 @@ class Driver:
     sources: tuple[Source, ...] = (Source("source", '{"topic":{"0":5,"1":7}}'),)
     environment: Environment = field(default_factory=Environment)
     stage: int = 0
+    offset_log: str | None = None
 
     def __post_init__(self) -> None:
         self.job: Job | None = None
@@ -74,6 +75,7 @@ class Driver:
             sources=self.sources,
             settings={self.prefix + key: value for key, value in self.settings.items()},
             spark_version="4.2.0",
+            offset_log=self.offset_log,
         )
 
     def trigger(self, version: int) -> Job:

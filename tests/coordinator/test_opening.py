@@ -127,6 +127,23 @@ class TestRestarts:
         storage.delete("ckpt/savepoint-1/_metadata")
         assert_invariants(storage)
 
+    def test_what_a_checkpoint_needs_that_could_not_be_read_at_the_start_stays(self, storage: LocalStorage) -> None:
+        """Another one that shares its files is dropped before anybody can read it."""
+        faulty, settings = FaultyStorage(storage), {"inlineThreshold": "0", "retained": "3"}
+        first = Driver(storage.location, settings=settings, environment=faulty_environment(faulty))
+        for version in (1, 2, 3):
+            first.batch(version, first.subtasks() if version == 3 else ())
+        faulty.fail("read", r"chk-3/_metadata")
+        second = Driver(storage.location, settings=settings, environment=faulty_environment(faulty))
+        second.rows, second.ids = first.rows, first.ids
+        second.batch(4)
+        assert completed_versions(storage.location) == [2, 3, 4]
+        assert_invariants(storage, orphans=True)
+        third = start(storage, second, settings=settings)
+        third.batch(5)
+        assert completed_versions(storage.location) == [3, 4, 5]
+        assert_invariants(storage)
+
     def test_a_lower_version_can_be_asked_for_while_it_is_retained(self, storage: LocalStorage) -> None:
         first = run(storage, 3, settings={"retained": "10"})
         back = start(storage, settings={"retained": "10"})
@@ -369,8 +386,16 @@ class TestDamage:
     ) -> None:
         storage.delete("ckpt/chk-4/_metadata")
         storage.write_atomic("ckpt/shared/orphan", b"x")
-        start(storage).trigger(5)
+        later = start(storage)
+        later.trigger(5)
         assert storage.exists("ckpt/shared/orphan")
+        storage.write_atomic("ckpt/shared/of-a-task", b"x")
+        later.ids = {key: str(located(later, 4, key).ckpt_id) for key in later.subtasks()}
+        for version in range(5, 8):
+            later.batch(version)
+        assert 3 not in completed_versions(storage.location)
+        assert not storage.exists("ckpt/shared/orphan")
+        assert storage.exists("ckpt/shared/of-a-task")
 
 
 class TestStoresWithoutAQuery:

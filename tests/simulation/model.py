@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from spark_ckpt.coordinator.messages import Operator, SubtaskKey
 from spark_ckpt.keygroups import factors, owned_ranges
+from tests.coordinator.driving import apply
 
 Rows: TypeAlias = dict[int, dict[bytes, bytes]]
 """Rows of a store in a subtask, by key group; a key group without rows is left out."""
@@ -75,11 +76,5 @@ class Query:
 def applied(rows: Rows, changes: Changes) -> Rows:
     """The rows after some changes."""
     after = {group: dict(entries) for group, entries in rows.items()}
-    for group, entries in changes.items():
-        there = after.setdefault(group, {})
-        for row, value in entries.items():
-            if value is None:
-                there.pop(row, None)
-            else:
-                there[row] = value
+    apply(after, changes)
     return {group: entries for group, entries in after.items() if entries}

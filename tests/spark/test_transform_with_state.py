@@ -91,7 +91,9 @@ def remembered(batches: list[Rows]) -> dict[str, tuple[int, list[int], Counter[i
     return known
 
 
-@pytest.mark.parametrize("kind", ["rows", "pandas"])
+@pytest.mark.parametrize(
+    ("kind", "checkpoint_format"), [("rows", "ids-off"), ("pandas", "ids-on")], indirect=["checkpoint_format"]
+)
 def test_value_list_and_map(
     kind: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
@@ -258,11 +260,7 @@ def test_initial_state_and_time_to_live(
     for rows_in in events(rng, batches=4):
         feed.drop(rows_in)
         if len(feed.batches) % 2 == 0:
-            query = runner.start(plan(), sink)
-            try:
-                runner.await_(lambda: sum(map(bool, sink.batches().values())) == len(feed.batches), query=query)
-            finally:
-                query.stop()
+            runner.drain(plan(), sink, lambda: sum(map(bool, sink.batches().values())) == len(feed.batches))
     rows = runner.finish(sink)
     counts: Counter[str] = Counter(initial)
     latest: dict[str, int] = {}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.errors import FormatError, SparkCkptError
 
 
-class StateStreamFormatError(SparkCkptError, ValueError):
+class StateStreamFormatError(FormatError):
     """A state stream whose bytes are not what Flink writes.
 
     Attributes:
@@ -14,13 +14,6 @@ class StateStreamFormatError(SparkCkptError, ValueError):
         field: dotted path of the offending value, such as `states[2].serializers[0].class_name`.
         reason: what is wrong at that place.
     """
-
-    def __init__(self, path: str, offset: int, field: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason} (byte {offset}, {field})")
-        self.path = path
-        self.offset = offset
-        self.field = field
-        self.reason = reason
 
 
 class UnknownSerializerError(StateStreamFormatError):

@@ -2,9 +2,11 @@
 
     chunk   u8 type, u24 length (little-endian), so many bytes
             0x00: u32 masked CRC32C (little-endian) and a compressed block; 0x01: the same with the bytes as they are;
-            0xFF: "sNaPpY", with which a stream begins; 0x80 to 0xFE: to be passed over; others are refused
+            0xFF: "sNaPpY", with which a stream begins
 
-See https://github.com/google/snappy/blob/main/framing_format.txt. Flink does not compare the checksums, this does.
+See https://github.com/google/snappy/blob/main/framing_format.txt. Flink does not compare the checksums, this does. Nor
+does it write chunks of any other type: the types from 0x80 on, which a reader may pass over, are refused here, since a
+data chunk with one flipped bit looks like that, and its state would be missing.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from spark_ckpt.metadata.streams.errors import StateStreamFormatError
 from spark_ckpt.metadata.streams.stream_input import StreamInput
 
 _COMPRESSED, _UNCOMPRESSED, _IDENTIFIER = 0x00, 0x01, 0xFF
-_FIRST_SKIPPABLE = 0x80
 _STREAM_NAME = b"sNaPpY"
 _MOST_BYTES = 1 << 16
 
@@ -55,8 +56,8 @@ def _chunks(data: StreamInput) -> Iterator[bytes]:
                 data.fail("chunk", f"a stream identifier {content[:8].hex()}", at)
         elif kind in (_COMPRESSED, _UNCOMPRESSED):
             yield _block(data, kind, content, at)
-        elif kind < _FIRST_SKIPPABLE:
-            data.fail("chunk", f"a chunk of the unknown type {kind:#04x}", at)
+        else:
+            data.fail("chunk", f"a chunk of the type {kind:#04x}, which Flink does not write", at)
 
 
 def _block(data: StreamInput, kind: int, content: bytes, at: int) -> bytes:

@@ -28,7 +28,7 @@ import org.apache.spark.sql.types.StructType
 private[ckpt] final class CheckpointStateStore(
     provider: CheckpointStateStoreProvider,
     version: Long,
-    epoch: Long,
+    val epoch: Long,
     forceSnapshot: Boolean)
     extends StoreReads[KeyedFamily](provider, version)
     with StateStore
@@ -43,9 +43,9 @@ private[ckpt] final class CheckpointStateStore(
 
   Option(TaskContext.get()).foreach(_.addTaskCompletionListener[Unit](_ => if (phase == Phase.Updating) abort()))
 
-  override protected def checkCurrent(): Unit = if (epoch != provider.epoch) throw provider.superseded(version)
+  override protected def checkCurrent(): Unit = provider.checkCurrent(this)
 
-  override protected def open(schema: FamilySchema): KeyedFamily = provider.familyForWrite(schema)
+  override protected def open(schema: FamilySchema): KeyedFamily = provider.familyForWrite(this, schema)
 
   private def checkUpdating(operation: String): Unit =
     if (phase != Phase.Updating) {
@@ -125,31 +125,28 @@ private[ckpt] final class CheckpointStateStore(
       useMultipleValuesPerKey: Boolean,
       isInternal: Boolean): Unit = {
     checkUpdating("create_col_family")
-    checkCurrent()
     provider.families.checkChange("create_col_family", colFamilyName, isInternal)
     val definition = FamilyDefinition(
       colFamilyName, keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal)
-    if (provider.createFamily(definition)) forgetFamilies()
+    if (provider.createFamily(this, definition)) forgetFamilies()
   }
 
   override def removeColFamilyIfExists(colFamilyName: String): Boolean = {
     checkUpdating("remove_col_family")
-    checkCurrent()
     provider.families.checkChange("remove_col_family", colFamilyName, isInternal = false)
     forgetFamilies()
-    provider.dropFamily(colFamilyName)
+    provider.dropFamily(this, colFamilyName)
   }
 
   override def commit(): Long = {
     checkUpdating("commit")
-    checkCurrent()
     committed = provider.commit(this, forceSnapshot)
     phase = Phase.Committed
     committed.version
   }
 
   override def abort(): Unit = {
-    if (phase == Phase.Updating && epoch == provider.epoch) provider.discard()
+    if (phase == Phase.Updating) provider.discard(this)
     phase = Phase.Aborted
   }
 

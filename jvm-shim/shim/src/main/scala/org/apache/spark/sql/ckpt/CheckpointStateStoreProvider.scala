@@ -14,7 +14,6 @@ import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 
-import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
@@ -28,16 +27,14 @@ import org.apache.spark.util.NextIterator
 /**
  * Spark's entry to spark-ckpt: the class to name in `spark.sql.streaming.stateStore.providerClass`.
  *
- * It owns the keyed state backend of one store of one subtask, brings it to the version that Spark asks for, and sends
- * what a batch changed to the checkpoint coordinator on the driver. It decides nothing about checkpoints.
+ * It brings the state of one store of one subtask to the version that Spark asks for, and sends what a batch changed to
+ * the checkpoint coordinator on the driver. It decides nothing about checkpoints.
  *
  * Threads: Spark opens and commits stores from task threads, one batch at a time, but an attempt that was given up may
  * still be running. Opening, committing and discarding hold this object's lock; reads and writes of rows hold none, and
  * are fenced by `epoch`.
  */
-class CheckpointStateStoreProvider
-    extends StateStoreProvider with SupportsFineGrainedReplay with NotifiedStore with Logging {
-  import CheckpointStateStoreProvider._
+class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineGrainedReplay with NotifiedStore {
 
   CheckpointDriver.onProviderConstructed()
 
@@ -51,26 +48,15 @@ class CheckpointStateStoreProvider
   private var files: StateFiles = _
   private var deltas: StateDeltas = _
   private var bases: BaseSnapshots = _
+  private var state: HeldState = _
   private var ackThreshold = 0L
   private var timeoutSeconds = 0L
-
-  private var backend: HashMapStateBackend = _
-  private var location: StateLocation = _
-
-  /** Ids of the states in the backend: of its folded version, and of the committed version that is not folded yet. */
-  private var foldedId = ""
-  private var committedId: Option[String] = None
-
-  /** The committed version while the version before it is open once more, and the id of its state. */
-  private var aside: Option[(SetAsideChanges, String)] = None
-
   private var closed = false
 
   /** What was loaded since the last batch that counts. */
   private var restored = RestoreCost.Nothing
 
-  /** Moves on whenever a store that was handed out before must not be used any more. */
-  @volatile private[ckpt] var epoch = 0L
+  private[ckpt] def epoch: Long = state.epoch
 
   override def init(
       stateStoreId: StateStoreId,
@@ -94,16 +80,17 @@ class CheckpointStateStoreProvider
       FamilyDefinition(StateStore.DEFAULT_COL_FAMILY_NAME,
         keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal = false))
     job = StoreJob.of(stateStoreId, hadoopConf.get(StreamExecution.RUN_ID_KEY), settings, hadoopConf)
-    job match {
-      case query: QueryJob => LoadedStores.here.add(query.runId, this)
-      case _: StandaloneJob => CheckpointDriver.ensureStartedForStore(settings)
-      case _: ReaderJob =>
-    }
     messages = new CommitMessages(job)
     files = new StateFiles(job.ckptDirectory, hadoopConf)
     locator = new StateLocator(job, files, timeoutSeconds)
     deltas = new StateDeltas(stateStoreId.toString, locate(_, None), files)
     bases = new BaseSnapshots(files, ackThreshold)
+    state = new HeldState(stateStoreId, families, files)
+    job match {
+      case query: QueryJob => LoadedStores.here.add(query.runId, this)
+      case _: StandaloneJob => CheckpointDriver.ensureStartedForStore(settings)
+      case _: ReaderJob =>
+    }
     // The `statestore` data source finds the partitions of a query by the folders that its stores have.
     files.makeDirectory(stateStoreId.storeCheckpointLocation())
   }
@@ -120,7 +107,7 @@ class CheckpointStateStoreProvider
     bringTo(version, stateStoreCkptId)
     val store = openForWrite(version, forceSnapshotOnCommit)
     // The delta then names each key that goes, so the version before has to be there.
-    if (loadEmpty) backend.familyNames.foreach(backend.dropFamily)
+    if (loadEmpty) state.backend.familyNames.foreach(state.backend.dropFamily)
     store
   }
 
@@ -135,22 +122,13 @@ class CheckpointStateStoreProvider
       uniqueId: Option[String],
       forceSnapshotOnCommit: Boolean): StateStore = synchronized {
     // Same task, same version: what the read store was told is still true unless another attempt came in between.
-    if (readStore.version != version || backend == null || backend.foldedVersion != version) {
-      bringTo(version, uniqueId)
-    }
+    if (readStore.version != version || !state.isAt(version)) bringTo(version, uniqueId)
     openForWrite(version, forceSnapshotOnCommit)
   }
 
-  /**
-   * A version is opened again after its batch has committed: by a foreachBatch function that uses its DataFrame twice, or
-   * by another attempt. What was committed is kept, since it is likely to be what counts.
-   */
   private def openForWrite(version: Long, forceSnapshot: Boolean): StateStore = {
-    if (committedId.isDefined) aside = committedId.map((backend.setAside(), _))
-    committedId = None
-    backend.openForWrite(version)
-    epoch += 1
-    new CheckpointStateStore(this, version, epoch, forceSnapshot)
+    state.openForWrite(version)
+    new CheckpointStateStore(this, version, state.epoch, forceSnapshot)
   }
 
   // ---- replaying ----
@@ -180,8 +158,8 @@ class CheckpointStateStoreProvider
     if (until < from) throw QueryExecutionErrors.unexpectedStateStoreVersion(until)
     val end = locate(until, untilId)
     val chain = deltas.between(from, until, end)
-    reload(from, locate(from, fromId))
-    read(until, end.copy(segments = chain.map(_.segment)))(backend.applyDeltas(until, _, _))
+    load(from, locate(from, fromId))
+    restored = state.advance(until, end.copy(segments = chain.map(_.segment)))
   }
 
   override def getStateStoreChangeDataReader(
@@ -200,142 +178,70 @@ class CheckpointStateStoreProvider
 
   // ---- loading ----
 
-  /** Makes the backend hold this version, folded, with the state that the coordinator says it has. */
+  /** Makes a version the folded one in memory, with the state that the coordinator says it has. */
   private def bringTo(version: Long, stateId: Option[String]): Unit = {
     if (version < 0) throw QueryExecutionErrors.unexpectedStateStoreVersion(version)
-    val held = heldId(version)
-    locator.locate(version, stateId, held) match {
-      case None =>
-      case Some(found) if held.contains(found.stateId) && sameLayout(found) =>
-      case Some(found) => reload(version, found)
-    }
-    if (backend.foldedVersion != version) fold()
+    locator.locate(version, stateId, state.idOf(version))
+      .filterNot(state.matches(version, _))
+      .foreach(load(version, _))
+    if (!state.isAt(version)) state.fold()
   }
 
-  private def fold(): Unit = {
-    takeBack()
-    backend.fold()
-    foldedId = committedId.getOrElse("")
-    committedId = None
-    epoch += 1
-  }
-
-  private def heldId(version: Long): Option[String] =
-    if (backend == null) None
-    else if (version == backend.foldedVersion) Some(foldedId)
-    else if (version == backend.foldedVersion + 1) committedId.orElse(aside.map(_._2))
-    else None
-
-  /** Makes what was set aside the committed version again, if nothing that counts has taken its place. */
-  private def takeBack(): Unit = {
-    if (committedId.isEmpty) aside.foreach { case (changes, id) =>
-      backend.putBack(changes)
-      committedId = Some(id)
-    }
-    aside = None
-  }
-
-  private def sameLayout(found: StateLocation): Boolean =
-    location != null && java.util.Arrays.equals(location.factors, found.factors)
-
-  private def reload(version: Long, found: StateLocation): Unit = {
+  private def load(version: Long, found: StateLocation): Unit = {
     bases.forget()
-    committedId = None
-    aside = None
-    backend = new HashMapStateBackend(new KeyGroupNumbering(found.factors).maxParallelism)
-    read(version, found)(backend.restore(version, found.rows, _, _))
-  }
-
-  /** Loads segments into the backend, which then is at a version. */
-  private def read(version: Long, found: StateLocation)(load: (Seq[StateSegment], RestoreFilter) => Unit): Unit = {
-    val start = System.nanoTime()
-    epoch += 1
-    location = found
-    val segments = new OpenSegments(found, files)
-    try load(segments.open(), RestoreFilter.range(0, backend.maxParallelism - 1)) catch {
-      case e: OutOfMemoryError => throw QueryExecutionErrors.notEnoughMemoryToLoadStore(storeId.toString, Name, e)
-      case e: StateStreamCorruptException => throw unreadable(version, e)
-      case e: java.io.IOException => throw unreadable(version, e)
-    } finally {
-      segments.close()
-    }
-    families.all.foreach(schema => backend.declareFamily(specOf(schema)))
-    foldedId = found.stateId
-    restored = RestoreCost(System.nanoTime() - start, segments.bytesRead, found.segments.size)
-    if (version > 0) {
-      logInfo(s"loaded version $version of $storeId: ${restored.segments} segments, ${restored.bytes} bytes, " +
-        s"${backend.rowCount} rows, ${restored.nanos / 1000000} ms")
-    }
-  }
-
-  private def specOf(schema: FamilySchema): FamilySpec = schema.spec(KeyGroupOfRow.of(
-    new KeyGroupNumbering(location.factors), location.operator, storeId.storeName, schema.name,
-    schema.definition.keySchema, location.stateFormatVersion, storeId.partitionId, families.isMap))
-
-  /** Leaves nothing half-loaded behind, so that the next attempt starts from the files again. */
-  private def unreadable(version: Long, cause: Exception): CheckpointFailure = {
-    backend = null
-    new CheckpointFailure("StateFileError",
-      s"version $version of $storeId cannot be read from ${job.ckptDirectory}: ${cause.getMessage}. " +
-        "Restore the file, or go back to an older checkpoint ('spark-ckpt list' shows which there are)", cause)
+    restored = state.load(version, found)
   }
 
   // ---- what stores ask of their provider ----
 
-  private[ckpt] def familyNames: Set[String] = synchronized(Option(backend).fold(Set.empty[String])(_.familyNames))
+  private[ckpt] def familyNames: Set[String] =
+    synchronized(if (state.isEmpty) Set.empty else state.backend.familyNames)
 
-  /** A family at a version; one that was described and is not in that version has no rows. */
-  private[ckpt] def readerAt(schema: FamilySchema, version: Long): FamilyReader = synchronized {
-    if (backend == null || backend.foldedVersion != version) throw superseded(version)
-    Option(backend.reader(schema.name, version)).getOrElse(backend.emptyReader(specOf(schema)))
+  private[ckpt] def readerAt(schema: FamilySchema, version: Long): FamilyReader =
+    synchronized(state.reader(schema, version))
+
+  private[ckpt] def familyForWrite(store: CheckpointStateStore, schema: FamilySchema): KeyedFamily =
+    inBatchOf(store)(state.family(schema))
+
+  private[ckpt] def createFamily(store: CheckpointStateStore, definition: FamilyDefinition): Boolean =
+    inBatchOf(store)(state.createFamily(definition))
+
+  private[ckpt] def dropFamily(store: CheckpointStateStore, name: String): Boolean =
+    inBatchOf(store)(state.dropFamily(name))
+
+  private[ckpt] def discard(store: CheckpointStateStore): Unit =
+    synchronized(if (store.epoch == state.epoch) state.discard())
+
+  /** With the lock, because a batch that another attempt opens in between must not be changed. */
+  private def inBatchOf[A](store: CheckpointStateStore)(body: => A): A = synchronized {
+    checkCurrent(store)
+    body
   }
 
-  /** A family in the open batch. */
-  private[ckpt] def familyForWrite(schema: FamilySchema): KeyedFamily = synchronized {
-    Option(backend.family(schema.name)).getOrElse(backend.declareFamily(specOf(schema)))
-  }
-
-  /** Makes a family in the open batch, or takes its new description; false if it is there as it is described. */
-  private[ckpt] def createFamily(definition: FamilyDefinition): Boolean = synchronized {
-    val described = families.add(definition)
-    described.foreach(schema => backend.declareFamily(specOf(schema)))
-    described.isDefined
-  }
-
-  private[ckpt] def dropFamily(name: String): Boolean = synchronized {
-    families.remove(name)
-    backend.dropFamily(name)
-  }
-
-  private[ckpt] def superseded(version: Long) = new StoreUsageFailure(
-    s"version $version of $storeId was opened again by another attempt; this one was given up")
-
-  private[ckpt] def discard(): Unit = synchronized {
-    backend.discard()
-    takeBack()
-    epoch += 1
-  }
+  /** @throws StoreUsageFailure if a store is a leftover of an attempt that was given up */
+  private[ckpt] def checkCurrent(store: CheckpointStateStore): Unit =
+    if (store.epoch != state.epoch) throw state.superseded(store.version)
 
   // ---- committing ----
 
   /** Sends the changes of the open batch to the coordinator and keeps them if they count. */
-  private[ckpt] def commit(store: CheckpointStateStore, forceSnapshot: Boolean): CommittedBatch = synchronized {
+  private[ckpt] def commit(store: CheckpointStateStore, forceSnapshot: Boolean): CommittedBatch = inBatchOf(store) {
     val version = store.version + 1
     val stateId = UUID.randomUUID().toString.replace("-", "")
     val batch = try {
       val shipment = prepare(version, forceSnapshot)
       val asked = System.nanoTime()
-      val ack = messages.ack(version, stateId, foldedId, backend, shipment)
+      val ack = messages.ack(version, stateId, state.baseId, state.backend, shipment)
       val reply = CoordinatorClient.ask(ack, timeoutSeconds).json
       val counted = reply.path("ckpt_id").asText(stateId)
       settle(reply.path("outcome").asText(), version, stateId, counted, reply.path("reason").asText("no reason was given"))
       if (reply.path("base_due").asBoolean(false)) startBase()
       val cost = CommitCost(shipment.snapshotNanos, shipment.writeNanos, System.nanoTime() - asked,
         shipment.delta.info.bytes, shipment.base.fold(0L)(_.segment.info.bytes))
-      CommittedBatch(version, counted, foldedId, stateRows, indexRows, cost, restored)
+      CommittedBatch(version, counted, state.baseId, state.stateRows, state.indexRows, cost, restored)
     } catch {
       case e: Throwable =>
-        forgetCommit()
+        state.forgetCommit()
         throw e
     }
     restored = RestoreCost.Nothing
@@ -347,13 +253,14 @@ class CheckpointStateStoreProvider
   private def prepare(version: Long, forceSnapshot: Boolean): Shipment =
     try {
       val start = System.nanoTime()
+      val backend = state.backend
       backend.commit()
       val inline = if (backend.deltaSize <= ackThreshold) Some(ShippedSegment.inline(backend.deltaBytes())) else None
       val taken = System.nanoTime()
       val delta = inline.getOrElse(ShippedSegment.inFile(files, "delta")(backend.writeDelta))
-      if (forceSnapshot) bases.writeNow(backend.snapshotBase(), foldedId)
+      if (forceSnapshot) bases.writeNow(backend.snapshotBase(), state.baseId)
       // The ack of a version that has committed before is likely not to count, and what comes with it is dropped.
-      val base = if (aside.isEmpty) bases.take() else None
+      val base = if (!state.isRepeated) bases.take() else None
       Shipment(delta, base, taken - start, System.nanoTime() - taken)
     } catch {
       case e: Throwable =>
@@ -364,28 +271,14 @@ class CheckpointStateStoreProvider
   /** What an ack's outcome means for the version in memory (docs/protocol.md, section 1.3). */
   private def settle(outcome: String, version: Long, stateId: String, counted: String, reason: => String): Unit =
     outcome match {
-      case "success" => keepCommit(stateId)
-      case "duplicate" if counted == stateId => keepCommit(stateId)
-      case "duplicate" => forgetCommit()
+      case "success" => state.keepCommit(stateId)
+      case "duplicate" if counted == stateId => state.keepCommit(stateId)
+      case "duplicate" => state.forgetCommit()
       case refusal => throw messages.refused(refusal, version, reason)
     }
 
-  private def keepCommit(stateId: String): Unit = {
-    committedId = Some(stateId)
-    aside = None
-  }
-
-  /** The version before the commit is what the backend still has folded. */
-  private def forgetCommit(): Unit = {
-    committedId = None
-    backend.discard()
-    backend.undoCommit()
-    takeBack()
-    epoch += 1
-  }
-
   private def startBase(): Unit =
-    if (bases.isIdle && !closed) bases.start(backend.snapshotBase(), foldedId)
+    if (bases.isIdle && !closed) bases.start(state.backend.snapshotBase(), state.baseId)
 
   // ---- freeing ----
 
@@ -395,30 +288,19 @@ class CheckpointStateStoreProvider
    */
   override def notified(notification: Notification): Unit = synchronized {
     val version = notification.version
-    if (backend != null) notification.event match {
+    if (!state.isEmpty) notification.event match {
       // Another executor has gone on with this partition.
-      case Notification.Complete if backend.version < version - 1 => release()
-      case Notification.Complete if backend.version == version - 1 && committedId.isDefined => fold()
-      case Notification.Aborted if backend.foldedVersion == version - 1 => forgetAborted()
+      case Notification.Complete if state.backend.version < version - 1 => release()
+      case Notification.Complete if state.backend.version == version - 1 && state.hasCommitted => state.fold()
+      case Notification.Aborted if state.isAt(version - 1) => state.forgetAborted()
       case Notification.Ended => release()
       case _ =>
     }
   }
 
-  /** A batch that is open stays: it is the next attempt's. */
-  private def forgetAborted(): Unit = {
-    aside = None
-    if (committedId.isDefined) {
-      committedId = None
-      backend.undoCommit()
-      epoch += 1
-    }
-  }
-
   private def release(): Unit = {
     bases.forget()
-    backend = null
-    epoch += 1
+    state.release()
   }
 
   /**
@@ -438,17 +320,9 @@ class CheckpointStateStoreProvider
   }
 
   private[ckpt] def metrics(batch: Option[CommittedBatch], forced: Boolean): StateStoreMetrics = synchronized {
-    val rows = batch.map(_.rows).getOrElse(if (backend == null) 0L else stateRows)
-    StateStoreMetrics(rows, if (backend == null) 0L else backend.memoryBytes, StoreMetrics.of(batch, forced))
+    val rows = batch.fold(state.stateRows)(_.rows)
+    StateStoreMetrics(rows, state.memoryBytes, StoreMetrics.of(batch, forced))
   }
 
-  private def stateRows: Long = backend.rowCount(families.countsRows)
-
-  private def indexRows: Long = backend.rowCount(!families.countsRows(_))
-
   override def toString: String = s"CheckpointStateStoreProvider[$storeId]"
-}
-
-private[ckpt] object CheckpointStateStoreProvider {
-  val Name = "CheckpointStateStoreProvider"
 }

@@ -38,6 +38,7 @@ private[ckpt] final class CheckpointRequests(
     val executors: RegisteredExecutors,
     session: () => Option[SparkSession])
     extends Logging {
+  import CheckpointRequests._
 
   private final class Job(val id: String) {
     val known = new KnownStates
@@ -50,9 +51,9 @@ private[ckpt] final class CheckpointRequests(
   private val jobOfStage = new ConcurrentHashMap[Int, String]()
   private implicit val inReaderThread: ExecutionContext = ThreadUtils.sameThread
 
-  /** The answer to a request, `ok` or `error`. Requests are handled one at a time. */
+  /** The answer to a request, `ok` or `error`: it does not fail. Requests are handled one at a time. */
   def handle(request: Message): Future[Message] =
-    Future.unit.flatMap(_ => answer(request)).recover { case e: Exception => Message.error(e) }
+    Future.delegate(answer(request)).recover { case e => Message.error(e) }
 
   private def answer(request: Message): Future[Message] = synchronized {
     val header = request.json
@@ -156,7 +157,9 @@ private[ckpt] final class CheckpointRequests(
     case Failure(e) => logWarning(s"${message.kind} could not be told to the side process", e)
     case _ =>
   }
+}
 
+private[ckpt] object CheckpointRequests {
   private val Current = Message(Message.Ok, """{"current":true}""")
   private val MaxReason = 1000
 }
