@@ -59,20 +59,6 @@ ANY_PROVIDER = (
     Suite(STREAMING + "StreamingAggregationDistributionSuite"),
     Suite(STREAMING + "StreamingDeduplicationDistributionSuite"),
     Suite(STREAMING + "StreamingSessionWindowDistributionSuite"),
-    Suite(STATE + "StateStoreRDDSuite"),
-    Suite(STATE + "StateStoreCoordinatorStreamingSuite"),
-    Suite(STATE + "StreamingAggregationStateManagerSuite"),
-    Suite(STATE + "StreamingSessionWindowStateManagerSuite"),
-    Suite(STATE + "OperatorStateMetadataSuite"),
-    Suite(DATA_SOURCE + "StateDataSourceNegativeTestSuite"),
-    Suite(DATA_SOURCE + "StateDataSourceNoEmptyDirCreationSuite"),
-    Suite(EXECUTION + "AsyncProgressTrackingMicroBatchExecutionSuite"),
-    Suite(EXECUTION + "MicroBatchExecutionSuite"),
-    Suite(STREAMING + "ReportSinkMetricsSuite"),
-    Suite(STREAMING + "StreamingSelfUnionSuite"),
-    Suite(STREAMING + "FlatMapGroupsInPandasWithStateSuite"),
-    Suite(STREAMING + "FlatMapGroupsInPandasWithStateDistributionSuite"),
-    Suite(STREAMING + "DeprecatedStreamingAggregationSuite"),
     Suite(DATA_SOURCE + "ProviderStateDataSourceReadSuite", settings=KEEP_100),
     Suite(DATA_SOURCE + "ProviderStateDataSourceChangeDataReaderSuite", settings=KEEP_100),
     Suite(STREAMING + "StreamingSessionWindowSuite"),
@@ -95,7 +81,6 @@ COLUMN_FAMILIES = (
     Suite(STREAMING + "TransformWithListStateTTLSuite"),
     Suite(STREAMING + "TransformWithMapStateTTLSuite"),
     Suite(STATE + "RocksDBStateStoreCheckpointFormatV2Suite"),
-    Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInValueSuite"),
     Suite(STREAMING + "StreamingOuterJoinWithVCFSuite"),
     Suite(STREAMING + "StreamingOuterJoinV4Suite"),
     Suite(STREAMING + "StreamingLeftSemiJoinWithVCFSuite"),
@@ -105,7 +90,6 @@ COLUMN_FAMILIES = (
     Suite(STREAMING + "TransformWithStateUnsafeRowSuite", settings=KEEP_100),
     Suite(STREAMING + "TransformWithStateAvroSuite", settings=KEEP_100),
     Suite(DATA_SOURCE + "StateDataSourceTransformWithStateSuite", settings=KEEP_100),
-    Suite(STREAMING + "TransformWithStateValidationSuite"),
 )
 """What asks for column families, lists of values, and scans by prefix and in order."""
 
@@ -117,8 +101,6 @@ WHOLE_STORES = (
     Suite(STATE + "OfflineStateRepartitionJoinCkptV2IntegrationSuite"),
     Suite(STATE + "OfflineStateRepartitionTransformWithStateCkptV1IntegrationSuite"),
     Suite(STATE + "OfflineStateRepartitionTransformWithStateCkptV2IntegrationSuite"),
-    Suite(DATA_SOURCE + "StatePartitionAllColumnFamiliesReaderSuite"),
-    Suite(STATE + "StatePartitionAllColumnFamiliesWriterSuite"),
 )
 """What reads all column families of a store, and begins a store empty."""
 

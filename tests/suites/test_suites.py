@@ -16,7 +16,7 @@ FAST = [suite for suite in SUITES if suite.fast]
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_fast_suites(tmp_path: Path) -> None:
     """No test of theirs fails but those that are excluded."""
     results = list(run_suites(FAST, tmp_path, CKPT))
