@@ -9,7 +9,7 @@ import pytest
 from tests.suites.exclusions import EXCLUSIONS
 from tests.suites.running import run_suites
 from tests.suites.suites import SUITES
-from tests.support.provider import CKPT
+from tests.support.provider import CKPT, REPOSITORY
 
 FAST = [suite for suite in SUITES if suite.fast]
 
@@ -34,3 +34,9 @@ def test_suites_are_there_once_and_exclusions_are_of_them() -> None:
     names = [suite.name for suite in SUITES]
     assert len(set(names)) == len(names)
     assert {exclusion.suite for exclusion in EXCLUSIONS} <= set(names)
+
+
+def test_the_page_gives_the_reason_of_each_exclusion() -> None:
+    page = (REPOSITORY / "docs" / "spark-suites.md").read_text(encoding="utf-8")
+    assert not [exclusion for exclusion in EXCLUSIONS if f"| {exclusion.suite} | " not in page]
+    assert not [exclusion for exclusion in EXCLUSIONS if exclusion.reason not in page]
