@@ -14,7 +14,7 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo test test-scala test-python fuzz faults simulate soak lint format docs wheel clean
+.PHONY: help venv jar prepare demo test test-scala test-python spark-suites fuzz faults simulate soak lint format docs wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ test-scala: $(INSTALLED)  ## unit tests of the shim
 
 test-python: prepare  ## unit tests of the library, queries through PySpark, restores, conformance
 	$(RUN) -m pytest $(PYTEST_ARGS)
+
+spark-suites: jar  ## the streaming and state suites that Spark publishes, with our provider; SUITES="A B"
+	$(RUN) -m tests.suites $(SUITES)
 
 fuzz: prepare  ## random damage to metadata and state streams, with Flink as the judge; SECONDS= SEED=
 	$(RUN) -m tests.metadata.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
