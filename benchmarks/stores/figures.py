@@ -29,7 +29,7 @@ MEASURES: Mapping[str, Measure] = {
     "heap_bytes": Measure("heap after garbage collection, per key", "bytes"),
     "native_bytes": Measure("memory outside of the heap, per key", "bytes"),
     "memory_bytes": Measure("memory, per key", "bytes"),
-    "requests": Measure("requests to the object store, per batch", "requests"),
+    "requests": Measure("requests to the object store, per batch", "number"),
     "coordinator_ms": Measure("coordinator's CPU, per batch", "ms"),
 }
 

@@ -22,7 +22,7 @@ class Record:
         samples: what it measured.
         rows: rows of state at its end; 0 where there are none to count.
         load: load average of the machine over a minute, before the run.
-        machine: cores, memory, versions: see `benchmarks.stores.machine`.
+        machine: cores, memory, versions (`benchmarks.stores.machine`), heap and seed.
     """
 
     run: Run

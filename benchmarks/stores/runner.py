@@ -73,13 +73,8 @@ class Runner:
         folder.mkdir(parents=True)
         measured = self._coordinator(run, folder) if run.workload.kind == "coordinator" else self._spark(run, folder)
         shutil.rmtree(folder)
-        return Record(
-            run,
-            measured["samples"],
-            measured["rows"],
-            load,
-            {**machine.facts(), "heap": self._heap, "seed": self._seed},
-        )
+        setting = {**machine.facts(), "heap": self._heap, "seed": self._seed}
+        return Record(run, measured["samples"], measured["rows"], load, setting)
 
     def _coordinator(self, run: Run, folder: Path) -> dict[str, Any]:
         order = Order(run.workload, feed="", work="", location=str(folder / "checkpoint"))

@@ -26,9 +26,7 @@ def figures_table(summary: Summary, workload: str) -> Table:
     measures = summary.measures(workload)
     table.add_column("provider")
     for measure in measures:
-        heading = measure.removesuffix("_ms").replace("_", " ")
-        unit = MEASURES[measure].unit
-        table.add_column(heading if unit == measure else f"{heading}, {unit}", justify="right")
+        table.add_column(f"{_name(measure)}, {MEASURES[measure].unit}", justify="right")
     for name in summary.providers(workload):
         cells = [_cell(summary.figure(workload, name, measure)) for measure in measures]
         table.add_row(PROVIDERS[name].title, *cells, style="bold" if name == OURS.name else None)
@@ -44,7 +42,7 @@ def verdicts_table(found: Iterable[Verdict]) -> Table:
         unit = MEASURES[one.target.measure].unit if one.rival is None else ""
         table.add_row(
             one.target.workload,
-            one.target.measure.removesuffix("_ms"),
+            _name(one.target.measure),
             f"{_short(one.measured.median)} {unit}".rstrip(),
             f"{_short(one.measured.low)} to {_short(one.measured.high)}",
             f"{one.target.limit:g} {unit}".rstrip(),
@@ -85,6 +83,10 @@ def to_json(summary: Summary, records: Sequence[Record]) -> dict[str, Any]:
         ],
         "warnings": list(warnings(summary, records)),
     }
+
+
+def _name(measure: str) -> str:
+    return measure.removesuffix(f"_{MEASURES[measure].unit}")
 
 
 def _cell(figure: Spread | None) -> str:
