@@ -17,7 +17,7 @@ from benchmarks.stores.figures import MEASURES
 from benchmarks.stores.providers import FLOOR, OURS, PROVIDERS
 from benchmarks.stores.summary import Summary, Verdict
 from benchmarks.stores.tables import verdicts
-from benchmarks.stores.workloads import BEST_BUILT_IN, GROWTH, PARTITIONS, WORKLOADS
+from benchmarks.stores.workloads import BEST_BUILT_IN, GROWTH, PARTITIONS, TARGETS, WORKLOADS
 
 COLOURS: Mapping[str, str] = {
     OURS.name: "#c2410c",
@@ -38,6 +38,7 @@ def draw(summary: Summary, folder: Path) -> list[Path]:
         "restart": lambda: _bars(summary, "restart_ms"),
         "memory": lambda: _bars(summary, "memory_bytes"),
         "requests": lambda: _bars(summary, "requests"),
+        "coordinator": lambda: _bars(summary, "coordinator_ms"),
         "growth": lambda: _lines(summary, GROWTH, "keys in the state, millions", "10,000 keys changed in each batch"),
         "partitions": lambda: _lines(summary, PARTITIONS, "partitions", "1 M keys, 10,000 changed in each batch"),
     }
@@ -63,8 +64,8 @@ def _targets(found: Sequence[Verdict]) -> Figure | None:
         axes.plot([ratio.low, ratio.high], [place, place], color="black", linewidth=1.5)
         axes.plot([limit, limit], [place - 0.42, place + 0.42], color="black", linewidth=3)
         end = max(ratio.high, ratio.median, limit)
-        rival = "best built-in" if one.target.against == BEST_BUILT_IN else "ours"
-        label = f" {ratio.median:.2f} of {rival} ({one.rival}), at most {limit:g}"
+        best = ", the best built-in" if one.target.against == BEST_BUILT_IN else ""
+        label = f" {ratio.median:.2f} of {one.rival}{best}; at most {limit:g}"
         axes.text(end, place, label, va="center", fontsize=8, color=colour)
     axes.axvline(1, color="grey", linewidth=0.8, linestyle=":")
     labels = [f"{WORKLOADS[v.target.workload].title}\n{_measure_title(v.target.measure)}" for v in found]
@@ -106,6 +107,13 @@ def _panel(axes: Axes, summary: Summary, workload: str, measure: str) -> None:
         longest = max(longest, end)
     axes.set_yticks(range(len(names)), [PROVIDERS[name].title for name in names], fontsize=8)
     axes.invert_yaxis()
+    for target in TARGETS:
+        if (target.workload, target.measure) == (workload, measure):
+            allowed = summary.allowed(target)
+            if allowed is not None:
+                axes.axvline(allowed, color=COLOURS[OURS.name], linestyle="--", linewidth=1.2)
+                axes.text(allowed, len(names) - 0.4, " our target", color=COLOURS[OURS.name], va="bottom", fontsize=7)
+                longest = max(longest, allowed)
     axes.set_xlim(right=longest * 1.2 or 1)
     axes.set_title(WORKLOADS[workload].title, fontsize=9, loc="left")
     axes.set_xlabel(MEASURES[measure].unit, fontsize=8)

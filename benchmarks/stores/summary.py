@@ -113,15 +113,20 @@ class Summary:
         if target.against is None:
             figure = self.figure(*ours, target.measure)
             return None if figure is None else Verdict(target, figure, None)
-        if target.against == BEST_BUILT_IN:
-            best = self.best_built_in(target.workload, target.measure)
-            if best is None:
-                return None
-            other, rival = (target.workload, best), PROVIDERS[best].title
-        else:
-            other, rival = (target.against, OURS.name), f"ours in {target.against}"
-        ratio = self.ratio(target.measure, ours, other)
-        return None if ratio is None else Verdict(target, ratio, rival)
+        other = self._rival(target)
+        ratio = None if other is None else self.ratio(target.measure, ours, other)
+        if other is None or ratio is None:
+            return None
+        workload, provider = other
+        return Verdict(target, ratio, f"ours in {workload}" if provider == OURS.name else PROVIDERS[provider].title)
+
+    def allowed(self, target: Target) -> float | None:
+        """The figure with which a target is just met; None as long as something for it is missing."""
+        if target.against is None:
+            return target.limit
+        other = self._rival(target)
+        figure = None if other is None else self.figure(*other, target.measure)
+        return None if figure is None else target.limit * figure.median
 
     def disagreements(self) -> Mapping[str, Mapping[str, list[int]]]:
         """Workloads after which not every run has the same rows of state: the rows by provider. It has to be empty."""
@@ -130,6 +135,13 @@ class Summary:
             for workload, found in self._rows.items()
             if len(set().union(*found.values())) > 1
         }
+
+    def _rival(self, target: Target) -> tuple[str, str] | None:
+        """Whose figure ours is divided by."""
+        if target.against not in (None, BEST_BUILT_IN):
+            return target.against, OURS.name
+        best = self.best_built_in(target.workload, target.measure)
+        return None if best is None else (target.workload, best)
 
     def _runs(self, workload: str, provider: str) -> Mapping[int, Samples]:
         return self._samples.get((workload, provider), {})

@@ -88,14 +88,16 @@ def _all() -> Iterator[Workload]:
     for millions in (4, 8):
         yield Workload(f"keys-{millions}m", f"count, 10,000 of {millions} M keys changed", keys=millions * MILLION)
     for partitions in (64, 200):
-        yield Workload(f"partitions-{partitions}", f"count-1 in {partitions} partitions", partitions=partitions)
+        yield Workload(
+            f"partitions-{partitions}", f"count, 1 % of 1 M keys, {partitions} partitions", partitions=partitions
+        )
     yield Workload("restart", "restart after 20 batches", kind="restart", warmups=0, restarts=5)
     yield Workload("memory", "memory of 1 M keys", kind="memory", warmups=0, batches=5)
     for partitions in (8, 64):
         for latency in (0, 30):
             yield Workload(
                 f"s3-{partitions}-{latency}ms",
-                f"count-1, S3 with {latency} ms a request, {partitions} partitions",
+                f"count, S3 with {latency} ms a request, {partitions} partitions",
                 partitions=partitions,
                 warmups=3,
                 batches=10,

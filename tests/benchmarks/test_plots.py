@@ -31,7 +31,7 @@ def everything() -> Summary:
 def test_draws_a_picture_of_all_that_there_is(tmp_path: Path) -> None:
     drawn = plots.draw(everything(), tmp_path)
     assert [path.stem for path in drawn] == [
-        *("targets", "batches", "state", "restart", "memory", "requests", "growth", "partitions")
+        *("targets", "batches", "state", "restart", "memory", "requests", "coordinator", "growth", "partitions")
     ]
     assert all(path.read_bytes().startswith(PNG) for path in drawn)
     assert plt.get_fignums() == []
@@ -39,7 +39,6 @@ def test_draws_a_picture_of_all_that_there_is(tmp_path: Path) -> None:
 
 def test_draws_nothing_of_nothing(tmp_path: Path) -> None:
     assert plots.draw(Summary([]), tmp_path) == []
-    assert plots.draw(Summary([record("coordinator", "ckpt", coordinator_ms=[30.0])]), tmp_path) == []
 
 
 def test_a_line_needs_two_points(tmp_path: Path) -> None:
@@ -62,5 +61,7 @@ def test_targets_show_ratio_limit_and_rival(tmp_path: Path, monkeypatch: pytest.
     )
     (axes,) = figures[0].axes
     assert [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)] == [0.45]
-    assert [text.get_text().strip() for text in axes.texts] == ["0.45 of best built-in (HDFSBacked), at most 0.4"]
+    assert [text.get_text().strip() for text in axes.texts] == ["0.45 of HDFSBacked, the best built-in; at most 0.4"]
     assert [0.4, 0.4] in [np.asarray(line.get_xdata()).tolist() for line in axes.lines]
+    (panel,) = figures[1].axes
+    assert any(text.get_text().strip() == "our target" and text.get_position()[0] == 40 for text in panel.texts)

@@ -65,6 +65,14 @@ def test_a_target_is_met_up_to_its_limit(limit: float, met: bool) -> None:
     assert verdict.rival == "HDFSBacked"
 
 
+def test_says_with_which_figure_a_target_is_met() -> None:
+    summary = in_two_rounds()
+    assert summary.allowed(Target("count-1", "batch_ms", 0.5)) == 5
+    assert summary.allowed(Target("keys-8m", "batch_ms", 2, against="count-1")) == 15
+    assert summary.allowed(Target("coordinator", "coordinator_ms", 40, against=None)) == 40
+    assert summary.allowed(Target("join", "batch_ms", 0.5)) is None
+
+
 def test_a_target_against_ourselves() -> None:
     summary = Summary([record("count-1", "ckpt", batch_ms=[10]), record("keys-8m", "ckpt", batch_ms=[12])])
     verdict = summary.verdict(Target("keys-8m", "batch_ms", 1.15, against="count-1"))
