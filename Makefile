@@ -49,7 +49,7 @@ test: test-scala test-python  ## all tests
 test-scala: $(INSTALLED)  ## unit tests of the shim
 	$(MAVEN) verify
 
-test-python: prepare  ## unit tests of the library, queries through PySpark, restores, conformance
+test-python: prepare $(FLOOR_JAR)  ## unit tests of the library, queries through PySpark, restores, conformance
 	$(RUN) -m pytest $(PYTEST_ARGS)
 
 fuzz: prepare  ## random damage to metadata and state streams, with Flink as the judge; SECONDS= SEED=

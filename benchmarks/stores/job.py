@@ -71,11 +71,15 @@ class Job:
         }
 
     def _batches(self) -> tuple[Samples, list[Batch]]:
-        self._drop(len(self._workload.loads) + self._workload.changes)
+        files = len(self._workload.loads) + self._workload.changes
+        self._drop(files)
         query = self._start()
-        batches = _work_off(query)[-self._workload.batches :]
+        batches = _work_off(query)
         query.stop()
-        return batch_samples(batches), batches
+        if len(batches) != files:
+            raise RuntimeError(f"{len(batches)} batches with input, and not one for each of {files} files")
+        measured = batches[-self._workload.batches :]
+        return batch_samples(measured), measured
 
     def _restarts(self) -> tuple[Samples, list[Batch]]:
         self._drop(len(self._workload.loads) + self._workload.warmups + self._workload.batches)
