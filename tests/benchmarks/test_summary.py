@@ -42,6 +42,7 @@ def in_two_rounds() -> Summary:
             record("count-1", "ckpt", 1, batch_ms=[9]),
             record("count-1", "hdfs", 1, batch_ms=[10]),
             record("count-1", "ckpt", 2, batch_ms=[1000]),
+            record("count-1", "hdfs", 3, batch_ms=[10]),
         ]
     )
 
