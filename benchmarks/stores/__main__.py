@@ -77,8 +77,10 @@ def _show(console: Console, summary: Summary, records: list[Record]) -> None:
     if records:
         console.print(", ".join(f"{name} {value}" for name, value in records[-1].machine.items()))
     for workload in summary.workloads():
+        console.print(f"\n[bold]{workload}[/]: {WORKLOADS[workload].title}")
         console.print(tables.figures_table(summary, workload))
-    console.print("Medians, and between what the middle half is. Times of stores are sums over all tasks of a batch.")
+    console.print("Medians, and between what the middle half is; times of stores are sums over all tasks of a batch.")
+    console.print("\n[bold]targets[/]: figures or ratios, and between what those of single rounds are")
     console.print(tables.verdicts_table(tables.verdicts(summary)))
     for warning in tables.warnings(summary, records):
         console.print(f"[bold red]{warning}[/]")

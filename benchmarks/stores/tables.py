@@ -12,7 +12,7 @@ from benchmarks.stores.figures import MEASURES
 from benchmarks.stores.providers import OURS, PROVIDERS
 from benchmarks.stores.results import Record
 from benchmarks.stores.summary import Spread, Summary, Verdict
-from benchmarks.stores.workloads import TARGETS, WORKLOADS
+from benchmarks.stores.workloads import TARGETS
 
 
 def verdicts(summary: Summary) -> list[Verdict]:
@@ -22,7 +22,7 @@ def verdicts(summary: Summary) -> list[Verdict]:
 
 def figures_table(summary: Summary, workload: str) -> Table:
     """Medians and quartiles of each provider."""
-    table = Table(title=f"{workload}: {WORKLOADS[workload].title}", title_justify="left")
+    table = Table()
     measures = summary.measures(workload)
     table.add_column("provider")
     for measure in measures:
@@ -35,9 +35,9 @@ def figures_table(summary: Summary, workload: str) -> Table:
 
 def verdicts_table(found: Iterable[Verdict]) -> Table:
     """The targets beside what was measured."""
-    table = Table(title="targets", title_justify="left")
-    for heading in ("workload", "measure", "measured", "of its rounds", "at most", "against", ""):
-        table.add_column(heading, justify="right" if heading in ("measured", "of its rounds", "at most") else "left")
+    table = Table()
+    for heading in ("workload", "measure", "measured", "spread", "at most", "against", ""):
+        table.add_column(heading, justify="right" if heading in ("measured", "spread", "at most") else "left")
     for one in found:
         unit = MEASURES[one.target.measure].unit if one.rival is None else ""
         table.add_row(
