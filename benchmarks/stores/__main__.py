@@ -80,7 +80,7 @@ def _show(console: Console, summary: Summary, records: list[Record]) -> None:
         console.print(f"\n[bold]{workload}[/]: {WORKLOADS[workload].title}")
         console.print(tables.figures_table(summary, workload))
     console.print("Medians, and between what the middle half is; times of stores are sums over all tasks of a batch.")
-    console.print("\n[bold]targets[/]: figures or ratios, and between what those of single rounds are")
+    console.print("\n[bold]targets[/]: of ratios, the spread is from the lowest to the highest of a round")
     console.print(tables.verdicts_table(tables.verdicts(summary)))
     for warning in tables.warnings(summary, records):
         console.print(f"[bold red]{warning}[/]")
