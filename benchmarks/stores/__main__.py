@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -26,6 +27,7 @@ RESULTS = machine.REPOSITORY / "benchmarks" / "results"
 def main() -> int:
     """Measures all state-store providers on all workloads, in turns, and writes JSON, tables and plots."""
     options = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no run behind
     if not FLOOR_JAR.exists():
         raise SystemExit(f"there is no {FLOOR_JAR}: run 'make bench', which builds it")
     console = Console(highlight=False, stderr=options.json, width=None if sys.stdout.isatty() else 160)

@@ -72,7 +72,7 @@ class ObjectStore:
             "connection.ssl.enabled": "false",
             "access.key": _KEY,
             "secret.key": _KEY,
-            # The stream that is the default needs a library of its own.
+            # State files are read whole, from the beginning to the end: nothing to be clever about.
             "input.stream.type": "classic",
         }
         return {f"spark.hadoop.fs.s3a.{name}": value for name, value in options.items()}
