@@ -42,7 +42,7 @@ class Order:
     def of_json(cls, text: str) -> Order:
         """Reads the JSON of its fields."""
         found = json.loads(text)
-        return cls(**found | {"workload": Workload(**found["workload"])})
+        return cls(**found | {"workload": Workload.of_json(found["workload"])})
 
 
 class Job:
@@ -123,11 +123,12 @@ class Job:
     def _look(self) -> Memory:
         """The JVM's memory, after a collection. All of its heap is resident from the beginning (AlwaysPreTouch)."""
         jvm: Any = self._spark.sparkContext._jvm
+        runtime = jvm.java.lang.Runtime.getRuntime()
         for _ in range(2):  # the second one takes what the first one has made unreachable
-            jvm.java.lang.System.gc()
-        heap = jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage()
-        pid = jvm.java.lang.ProcessHandle.current().pid()
-        return Memory(heap.getUsed(), _resident(pid) - heap.getCommitted())
+            runtime.gc()
+        heap = runtime.totalMemory()
+        driver = os.getppid()  # spark-submit's JVM has started this program
+        return Memory(heap - runtime.freeMemory(), _resident(driver) - heap)
 
 
 def _work_off(query: StreamingQuery) -> list[Batch]:

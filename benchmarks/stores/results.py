@@ -39,9 +39,8 @@ class Record:
     def of_json(cls, line: str) -> Record:
         """Reads what `to_json` has written."""
         found = json.loads(line)
-        workload = found["run"]["workload"]
-        workload["providers"] = tuple(workload["providers"])
-        return cls(**found | {"run": Run(**found["run"] | {"workload": Workload(**workload)})})
+        workload = Workload.of_json(found["run"]["workload"])
+        return cls(**found | {"run": Run(**found["run"] | {"workload": workload})})
 
 
 class ResultFolder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from benchmarks.stores.providers import OURS, PROVIDERS
 
@@ -51,6 +51,11 @@ class Workload:
     def __post_init__(self) -> None:
         if not 0 < self.changed <= self.keys:
             raise ValueError(f"{self.name}: {self.changed} changed rows of {self.keys} keys")
+
+    @classmethod
+    def of_json(cls, fields: Mapping[str, Any]) -> Workload:
+        """The workload that was written as JSON with `dataclasses.asdict`."""
+        return cls(**{**fields, "providers": tuple(fields["providers"])})
 
     @property
     def loads(self) -> tuple[int, ...]:
