@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from spark_ckpt.segments import list_rows
 from spark_ckpt.state.blocks import Entries
 from spark_ckpt.state.rows import Rows
+from spark_ckpt.state.unsafe_row import binary_array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,24 +41,21 @@ def merge(entries: Entries) -> Merged:
         return _merge_lists(entries)
     kept = np.flatnonzero(~entries.removed)
     if entries.segments > 1:
-        codes = key_codes(entries.keys)
+        codes = codes_of(binary_array(entries.keys))
         newest = np.empty(codes.size, np.int64)
         newest[codes] = np.arange(codes.size)
         kept = kept[newest[codes[kept]] == kept]
     return Merged(entries.keys.take(kept), entries.values.take(kept))
 
 
-def key_codes(keys: Rows) -> NDArray[np.int64]:
-    """A number for each key, the same for equal ones, ascending in the order in which they first come."""
-    edges = np.append(keys.starts, keys.starts[-1:] + keys.sizes[-1:]) if len(keys) else np.zeros(1, np.int64)
-    parts = [None, pa.py_buffer(edges), pa.py_buffer(keys.buffer.data)]
-    encoded = pa.Array.from_buffers(pa.large_binary(), len(keys), parts).dictionary_encode()
-    codes: NDArray[np.int64] = encoded.indices.to_numpy().astype(np.int64)
+def codes_of(values: pa.LargeBinaryArray) -> NDArray[np.int64]:
+    """A number for each value, the same for equal ones, ascending in the order in which they first come."""
+    codes: NDArray[np.int64] = values.dictionary_encode().indices.to_numpy().astype(np.int64)
     return codes
 
 
 def _merge_lists(entries: Entries) -> Merged:
-    codes = key_codes(entries.keys)
+    codes = codes_of(binary_array(entries.keys))
     every = np.arange(codes.size)
     whole = np.zeros(codes.size, np.int64)
     whole[codes[~entries.appends]] = every[~entries.appends]

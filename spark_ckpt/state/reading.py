@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_ckpt.keygroups import overlapping_ranges
 from spark_ckpt.state.blocks import read_entries, split_ranges
 from spark_ckpt.state.catalog import StateCatalog, open_state
+from spark_ckpt.state.export import write_delta, write_parquet
+from spark_ckpt.state.filtering import parse_filter
 from spark_ckpt.state.merging import Merged, merge
 from spark_ckpt.state.unsafe_row import decode_rows
 from spark_ckpt.state.views import Side, View, choose_view
@@ -28,6 +31,8 @@ def read_state(
     variable: str | None = None,
     side: Side | None = None,
     id: int | None = None,  # noqa: A002  (the word of the command)
+    where: str | None = None,
+    limit: int | None = None,
 ) -> StateScan:
     """The state of a query as a table, without Spark. Nothing is read before the table is asked for its rows.
 
@@ -42,15 +47,19 @@ def read_state(
         variable: state variable of a `transformWithState`, or a column family.
         side: of a join, `left` or `right`: the rows that it keeps, as with Spark's `joinSide`.
         id: the checkpoint; the newest unless given.
+        where: condition that rows must meet, such as `key.user = 'a' and value.count > 3` (see `parse_filter`).
+        limit: most rows to read.
 
     Raises:
         StateNotFoundError: there is no such operator, store, state variable or side, or one must be named.
+        FilterError: the condition cannot be understood.
         StateSchemaError: a schema file of Spark's is missing or damaged.
         UnsupportedStateError: it can be read with Spark only.
         SparkCkptError: there is no such checkpoint, or it cannot be read.
     """
     catalog = open_state(location, id)
-    return StateScan(catalog, choose_view(catalog, operator, store, variable, side))
+    view = choose_view(catalog, operator, store, variable, side)
+    return StateScan(catalog, view, None if where is None else parse_filter(where, view.schema), limit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,10 +71,14 @@ class StateScan:
     Args:
         catalog: the state of the checkpoint.
         view: what of it is read.
+        condition: that rows must meet, if any.
+        limit: most rows to read, if any.
     """
 
     catalog: StateCatalog
     view: View
+    condition: pc.Expression | None = None
+    limit: int | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -74,9 +87,15 @@ class StateScan:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, some key groups of a partition at a time."""
+        left = self.limit
         for partition, merged in merged_rows(self.catalog, self.view):
-            keys, values = decode_merged(self.view, merged)
-            yield self.view.batch(keys, values, partition)
+            batch = self.view.batch(*decode_merged(self.view, merged), partition)
+            for chosen in [batch] if self.condition is None else _filtered(batch, self.condition):
+                yield chosen.slice(0, left)
+                if left is not None:
+                    left = max(0, left - len(chosen))
+            if left == 0:
+                return
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of batches, read as it goes on."""
@@ -89,6 +108,42 @@ class StateScan:
     def to_pandas(self) -> pd.DataFrame:
         """All rows; structs are dictionaries. Needs pandas."""
         return self.to_arrow().to_pandas()
+
+    def to_parquet(self, path: str) -> int:
+        """Writes the rows as one Parquet file.
+
+        Args:
+            path: of a file that is not there yet; a path or URL.
+
+        Returns:
+            Number of rows.
+
+        Raises:
+            TargetExistsError: there is such a file.
+            StorageError: it cannot be written.
+        """
+        return write_parquet(self.schema, self.batches(), path)
+
+    def to_delta(self, path: str) -> int:
+        """Writes the rows as a new Delta table. Intervals, times of day and variants become what Delta has for them.
+
+        Args:
+            path: of a directory without a Delta table; a path or URL.
+
+        Returns:
+            Number of rows.
+
+        Raises:
+            TargetExistsError: there is a Delta table.
+            StorageError: it cannot be written.
+        """
+        return write_delta(self.schema, self.batches(), path)
+
+
+def _filtered(batch: pa.RecordBatch, condition: pc.Expression) -> list[pa.RecordBatch]:
+    # Arrow filters tables by expressions in all the releases that are supported, and batches in the newest only.
+    batches: list[pa.RecordBatch] = pa.Table.from_batches([batch]).filter(condition).to_batches()
+    return batches
 
 
 def merged_rows(catalog: StateCatalog, view: View) -> Iterator[tuple[int, Merged]]:

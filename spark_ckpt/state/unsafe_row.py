@@ -98,8 +98,12 @@ def _fixed(kind: Fixed, values: NDArray[np.generic], nulls: NDArray[np.bool_]) -
     return stored if stored.type == kind.arrow else stored.view(kind.arrow)
 
 
-def _bytes(kind: pa.DataType, values: Rows, nulls: NDArray[np.bool_]) -> pa.Array:
-    """Text or bytes. Text that is no UTF-8, which Spark does not check, gets U+FFFD for what is none, as in Spark."""
+def binary_array(values: Rows, nulls: NDArray[np.bool_] | None = None) -> pa.LargeBinaryArray:
+    """The bytes of each row or value.
+
+    Raises:
+        StateRowError: two of them overlap.
+    """
     count = len(values)
     edges = np.zeros(2 * count, np.int64)
     present = values.sizes > 0
@@ -108,16 +112,21 @@ def _bytes(kind: pa.DataType, values: Rows, nulls: NDArray[np.bool_]) -> pa.Arra
     # What lies between two values is an element too, which is left out: so Arrow copies the values, and nothing here
     # is done byte by byte.
     edges = np.maximum.accumulate(edges)
-    values.check(present & (edges[0::2] != values.starts), "values of {size} bytes and more that overlap")
+    values.check(present & (edges[0::2] != values.starts), "a value of {size} bytes that overlaps with another")
     parts = [None, pa.py_buffer(edges), pa.py_buffer(values.buffer.data)]
     everything = pa.Array.from_buffers(pa.large_binary(), max(0, 2 * count - 1), parts)
-    chosen = everything.take(pa.array(np.arange(0, 2 * count, 2), mask=nulls))
+    return everything.take(pa.array(np.arange(0, 2 * count, 2), mask=nulls))
+
+
+def _bytes(kind: pa.DataType, values: Rows, nulls: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Text or bytes. Text that is no UTF-8, which Spark does not check, gets U+FFFD for what is none, as in Spark."""
+    content = binary_array(values, nulls)
     if kind == pa.binary():
-        return chosen.cast(kind)
+        return content.cast(kind)
     try:
-        return chosen.cast(pa.large_string()).cast(kind)
+        return content.cast(pa.large_string()).cast(kind)
     except pa.ArrowInvalid:
-        return pa.array([text and text.decode(errors="replace") for text in chosen.to_pylist()], kind)
+        return pa.array([text and text.decode(errors="replace") for text in content.to_pylist()], kind)
 
 
 def _big_integers(values: Rows, nulls: NDArray[np.bool_]) -> NDArray[np.uint8]:
@@ -149,10 +158,9 @@ def _variants(values: Rows, nulls: NDArray[np.bool_]) -> pa.Array:
     present.check(present.sizes < 4, "a variant of {size} bytes")
     lengths = values.buffer.read("<i4", present.starts).astype(np.int64)
     present.check((lengths < 0) | (lengths > present.sizes - 4), "a variant whose value does not fit into {size} bytes")
-    none = np.zeros(len(present), np.bool_)
     value = Rows(values.buffer, present.starts + 4, lengths)
     metadata = Rows(values.buffer, value.starts + lengths, present.sizes - 4 - lengths)
-    columns = [_bytes(pa.binary(), part, none) for part in (value, metadata)]
+    columns = [_bytes(pa.binary(), part) for part in (value, metadata)]
     return _expand(pa.StructArray.from_arrays(columns, fields=list(Variant().arrow)), nulls)
 
 

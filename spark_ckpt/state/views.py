@@ -23,6 +23,8 @@ PARTITION = "partition_id"
 JOIN = "symmetricHashJoin"
 """Spark's short name of a join of two streams."""
 
+_LISTS_OF_JOINS = ("-keyWithTsToValues", "-tsWithKey")
+
 _Columns: TypeAlias = Callable[[pa.StructArray, pa.StructArray], dict[str, pa.Array]]
 
 
@@ -34,11 +36,13 @@ class View:
         store: the store.
         family: the column family.
         columns: from keys and values, which have as many rows, to the columns.
+        lists: whether a key has a list of values.
     """
 
     store: Store
     family: FamilySchema
     columns: _Columns
+    lists: bool = False
 
     @property
     def segment_family(self) -> str:
@@ -83,7 +87,9 @@ def choose_view(
             raise StateNotFoundError(catalog.location, reason, [*names, *timers])
         variable = chosen.families[0].name
     family = chosen.family(catalog.location, variable)
-    return View(chosen, family, _COLUMNS[chosen.variables.get(variable, VariableKind.VALUE)])
+    kind = chosen.variables.get(variable, VariableKind.VALUE)
+    is_list = kind is VariableKind.LIST or (chosen.state.name == JOIN and variable.endswith(_LISTS_OF_JOINS))
+    return View(chosen, family, _COLUMNS[kind], is_list)
 
 
 def _side(catalog: StateCatalog, operator: int | None, side: Side) -> View:
@@ -96,7 +102,7 @@ def _side(catalog: StateCatalog, operator: int | None, side: Side) -> View:
     name = f"{side}-keyWithTsToValues" if version >= 4 else f"{side}-keyWithIndexToValue"
     store = catalog.store(stores[0].state.operator_id, name if version <= 2 else None)
     family = store.family(catalog.location, DEFAULT_FAMILY if version <= 2 else name)
-    return View(store, family, _joined if version == 1 else _joined_with_match)
+    return View(store, family, _joined if version == 1 else _joined_with_match, version >= 4)
 
 
 def _plain(keys: pa.StructArray, values: pa.StructArray) -> dict[str, pa.Array]:

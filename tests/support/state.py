@@ -1,0 +1,60 @@
+"""State as `read_state` and as Spark's own reader of state tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Row, SparkSession
+
+from spark_ckpt import read_state
+from tests.support.sinks import assert_same_rows
+
+
+def assert_read_as_spark_does(
+    spark: SparkSession, location: Path, options: Mapping[str, object] | None = None, **arguments: Any
+) -> pa.Table:
+    """Both give the same columns and rows.
+
+    Args:
+        spark: the session.
+        location: the checkpoint location.
+        options: of Spark's `statestore` source.
+        arguments: of `read_state`.
+    """
+    frame = spark.read.format("statestore").options(**{k: str(v) for k, v in (options or {}).items()})
+    state = frame.load(str(location))
+    table = read_state(str(location), **arguments).to_arrow()
+    table.validate(full=True)
+    assert table.schema.names == state.columns
+    expected = [tuple(_of_spark(value) for value in row) for row in state.collect()]
+    columns = [[_of_arrow(value, column.type) for value in column.to_pylist()] for column in table.columns]
+    assert_same_rows(list(zip(*columns, strict=True)), expected)
+    return table
+
+
+def _of_spark(value: Any) -> Any:
+    """A value that can be compared and counted."""
+    if isinstance(value, Row):
+        return tuple(_of_spark(part) for part in value)
+    if isinstance(value, list):
+        return tuple(_of_spark(part) for part in value)
+    if isinstance(value, dict):
+        return frozenset((_of_spark(key), _of_spark(item)) for key, item in value.items())
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def _of_arrow(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return tuple(_of_arrow(part, field.type) for part, field in zip(value.values(), kind, strict=True))
+    if pa.types.is_list(kind):
+        return tuple(_of_arrow(part, kind.value_type) for part in value)
+    if pa.types.is_map(kind):
+        return frozenset((_of_arrow(key, kind.key_type), _of_arrow(item, kind.item_type)) for key, item in value)
+    # PySpark gives times without a zone, as they are in that of the session, which is UTC here.
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
