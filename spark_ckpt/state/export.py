@@ -14,6 +14,7 @@ from spark_ckpt.cli.errors import TargetExistsError
 from spark_ckpt.cli.file_system import file_system_of, reading, storage_on
 from spark_ckpt.clock import SystemClock
 from spark_ckpt.errors import SparkCkptError, StorageError
+from spark_ckpt.state.leaves import with_leaves
 from spark_ckpt.storage import CreateOutcome
 
 _FIRST_COMMIT = f"_delta_log/{0:020d}.json"
@@ -78,7 +79,7 @@ def write_delta(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: str)
     storage = storage_on(file_system, directory, path)
     if storage.exists(_FIRST_COMMIT):
         raise TargetExistsError(path)
-    target = pa.schema([pa.field(field.name, _delta_type(field.type)) for field in schema])
+    target = pa.schema([pa.field(field.name, with_leaves(field.type, _delta_type)) for field in schema])
     part = f"part-00000-{uuid.uuid4()}.parquet"
     with reading(path):
         file_system.makedirs(directory, exist_ok=True)
@@ -136,12 +137,6 @@ def _is_empty(kind: pa.DataType) -> bool:
 
 
 def _delta_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind) and not _is_empty(kind):
-        return pa.struct([pa.field(field.name, _delta_type(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(_delta_type(kind.value_type))
-    if pa.types.is_map(kind):
-        return pa.map_(_delta_type(kind.key_type), _delta_type(kind.item_type))
     if pa.types.is_duration(kind) or pa.types.is_time(kind):
         return pa.int64()
     return pa.string() if pa.types.is_null(kind) or _is_empty(kind) else kind
