@@ -44,13 +44,12 @@ class Entries:
     segments: int
 
 
-def split_ranges(chain: Chain, ranges: list[KeyGroupRange], batch_bytes: int = BATCH_BYTES) -> Iterator[KeyGroupRange]:
-    """Ranges of key groups whose blocks have about `batch_bytes` together, and that leave out none with entries.
+def split_ranges(chain: Chain, ranges: list[KeyGroupRange]) -> Iterator[KeyGroupRange]:
+    """Ranges of key groups whose blocks have about `BATCH_BYTES` together.
 
     Args:
         chain: of the subtask.
         ranges: the key groups it owns.
-        batch_bytes: bytes to read at a time.
     """
     last = max(key_groups.end for key_groups in ranges)
     weights = np.zeros(last + 1, np.int64)
@@ -60,7 +59,7 @@ def split_ranges(chain: Chain, ranges: list[KeyGroupRange], batch_bytes: int = B
         weights[entry.key_groups[known]] += np.maximum(ends - entry.offsets, 0)[known]
     for key_groups in ranges:
         filled = np.cumsum(weights[key_groups.start : key_groups.end + 1])
-        cuts = np.flatnonzero(np.diff(filled // batch_bytes)) + 1
+        cuts = np.flatnonzero(np.diff(filled // BATCH_BYTES)) + 1
         starts = [key_groups.start, *(key_groups.start + cuts).tolist()]
         for start, after in zip(starts, [*starts[1:], key_groups.end + 1], strict=True):
             yield KeyGroupRange(start, after - 1)

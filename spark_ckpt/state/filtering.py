@@ -188,6 +188,6 @@ def _scalar(text: str, kind: pa.DataType) -> pa.Scalar:
     if pa.types.is_duration(kind):
         return pa.scalar(int(text), kind)
     if pa.types.is_timestamp(kind) and kind.tz is not None:
-        zoned = re.search(r"(Z|[+-]\d\d:?\d\d)$", text)
-        return pa.scalar(text if zoned else f"{text}Z").cast(kind)
+        has_zone = re.search(r"(Z|[+-]\d\d:?\d\d)$", text)
+        return pa.scalar(text).cast(kind if has_zone else pa.timestamp("us")).cast(kind)
     return pa.scalar(text).cast(kind)

@@ -91,9 +91,11 @@ class StateScan:
         for partition, merged in merged_rows(self.catalog, self.view):
             batch = self.view.batch(*decode_merged(self.view, merged), partition)
             for chosen in [batch] if self.condition is None else _filtered(batch, self.condition):
-                yield chosen.slice(0, left)
+                part = chosen.slice(0, left)
+                if len(part):
+                    yield part
                 if left is not None:
-                    left = max(0, left - len(chosen))
+                    left -= len(part)
             if left == 0:
                 return
 

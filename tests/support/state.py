@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark_ckpt import read_state
 from tests.support.checkpoints import committed_batches, log_records
@@ -33,11 +33,16 @@ def assert_read_as_spark_does(
     ids = [record["id"] for record in log_records(location) if record.get("batch_id") == batch]
     table = read_state(str(location), id=ids[-1], **arguments).to_arrow()
     table.validate(full=True)
-    assert table.schema.names == state.columns
-    expected = [tuple(_of_spark(value) for value in row) for row in state.collect()]
+    assert_rows_as_spark_has(table, state)
+    return table
+
+
+def assert_rows_as_spark_has(table: pa.Table, frame: DataFrame) -> None:
+    """Both have the same columns and rows, in any order."""
+    assert table.schema.names == frame.columns
+    expected = [tuple(_of_spark(value) for value in row) for row in frame.collect()]
     columns = [[_of_arrow(value, column.type) for value in column.to_pylist()] for column in table.columns]
     assert_same_rows(list(zip(*columns, strict=True)), expected)
-    return table
 
 
 def _of_spark(value: Any) -> Any:
