@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.state.locations import StateLocation, key_group, row, schema
 KEY = schema(user="string")
 VALUE = schema(n="long", label="string")
 
-Changes = dict[str, "int | None"]
+Changes = Mapping[str, "int | None"]
 
 
 def key(user: str) -> bytes:
