@@ -186,7 +186,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
             ("/old", "/new", directory / "v2", next(new), "--dry-run"),
         ],
     }
-    states = [
+    states: list[tuple[object, ...]] = [
         (state_location(directory / "state").path,),
         (state_location(directory / "variables", variables={"count": "ValueState"}, state_format=None).path,),
     ]

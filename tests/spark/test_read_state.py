@@ -16,7 +16,10 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from spark_ckpt import read_state
+from spark_ckpt.state.export import write_delta
+from spark_ckpt.state.views import Side
 from tests.support.events import SCHEMA, events
+from tests.support.feeds import Feed
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog
@@ -78,9 +81,27 @@ def test_aggregate_of_every_type(spark: SparkSession, runner: QueryRunner, rng: 
     assert all(column.null_count < len(column) for column in table["value"].combine_chunks().flatten()[2::2])
     earlier = assert_read_as_spark_does(spark, runner.location, {"batchId": 0})
     assert earlier.num_rows < table.num_rows
+
+
+@pytest.mark.parametrize("zone", ["UTC", None], ids=["plain", "with-a-feature"])
+def test_delta_table(zone: str | None, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark reads a Delta table that was written without Spark, and goes on with it."""
+    rows = pa.table(
+        {
+            "key": pa.array(
+                [{"user": "a", "at": 0}, None], pa.struct([("user", pa.string()), ("at", pa.timestamp("us", zone))])
+            ),
+            "pause": pa.array([5, None], pa.duration("us")),
+            "nothing": pa.nulls(2),
+            "price": pa.array([None, 15], pa.decimal128(38, 2)),
+            "table": pa.array([[("a", [1])], None], pa.map_(pa.string(), pa.list_(pa.int64()))),
+        }
+    )
     target = str(tmp_path / "table")
-    assert read_state(str(runner.location)).to_delta(target) == table.num_rows
+    assert write_delta(rows.schema, rows.to_batches(), target) == 2
     assert_rows_as_spark_has(pq.read_table(target), spark.read.format("delta").load(target))
+    spark.read.format("delta").load(target).write.format("delta").mode("append").save(target)
+    assert spark.read.format("delta").load(target).count() == 4
 
 
 def test_types_that_pyspark_cannot_show(spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
@@ -175,11 +196,12 @@ def test_join_in_lists(spark: SparkSession, runner: QueryRunner, rng: random.Ran
         return one.join(other, "key").select("key", "l.value", "r.value")
 
     drain(runner, plan, "append")
-    for side, feed in (("left", left), ("right", right)):
-        table = read_state(str(runner.location), side=side).to_arrow()  # type: ignore[arg-type]
+    sides: tuple[tuple[Side, Feed], ...] = (("left", left), ("right", right))
+    for side, feed in sides:
+        table = read_state(str(runner.location), side=side).to_arrow()
         assert table["key"].type.names == ["field0"]
         values = [(row["key"], row["value"]) for row in table["value"].to_pylist()]
-        assert sorted(values) == sorted(row[1:] for row in feed.rows())  # type: ignore[type-var]
+        assert sorted(values) == sorted(row[1:] for row in feed.rows())
 
 
 def test_session_windows(spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:

@@ -88,8 +88,10 @@ def _content(kind: Any, value: Any) -> bytes:
     if kind == "interval":
         return struct.pack("<iiq", value["months"], value["days"], value["microseconds"])
     if kind == "variant":
-        return struct.pack("<i", len(value["value"])) + value["value"] + value["metadata"]
-    return value.encode() if isinstance(value, str) else bytes(value)
+        start: bytes = struct.pack("<i", len(value["value"])) + value["value"]
+        return start + bytes(value["metadata"])
+    content: bytes = value.encode() if isinstance(value, str) else value
+    return content
 
 
 def _pointer(at: int, size: int) -> bytes:
