@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from spark_ckpt.coordinator.chains import Chain, ChainEntry
 from spark_ckpt.coordinator.compose import handle_name
 from spark_ckpt.coordinator.layout import in_location
+from spark_ckpt.coordinator.messages import PartitionFilter
 from spark_ckpt.errors import SegmentError
 from spark_ckpt.metadata import KeyGroupRange
 from spark_ckpt.segments import HEADER_BYTES, RawSection, read_block
+from spark_ckpt.state.partition_hash import PartitionKey
 from spark_ckpt.state.rows import Buffer, Piece, Rows
 from spark_ckpt.storage import Storage
 
@@ -65,7 +67,9 @@ def split_ranges(chain: Chain, ranges: list[KeyGroupRange]) -> Iterator[KeyGroup
             yield KeyGroupRange(start, after - 1)
 
 
-def read_entries(storage: Storage, store: str, chain: Chain, key_groups: KeyGroupRange, family: str) -> Entries:
+def read_entries(
+    storage: Storage, store: str, chain: Chain, key_groups: KeyGroupRange, family: str, partition_key: PartitionKey
+) -> Entries:
     """What a chain has of a column family in a range of key groups.
 
     Args:
@@ -74,12 +78,13 @@ def read_entries(storage: Storage, store: str, chain: Chain, key_groups: KeyGrou
         chain: of the subtask.
         key_groups: the range.
         family: name of the column family as segments have it: "" is the default one.
+        partition_key: what of its keys Spark partitions by, for segments that other subtasks read as well.
 
     Raises:
         SegmentError: a block is damaged, or another one than its offset says.
         StorageError: a file cannot be read.
     """
-    keys, values, sections, segments = [], [], [], 0
+    keys, values, sections, filters, segments = [], [], [], [], 0
     for entry in chain.entries:
         found = [
             (path, offset, key_group, section)
@@ -92,21 +97,43 @@ def read_entries(storage: Storage, store: str, chain: Chain, key_groups: KeyGrou
             keys.append(Piece(path, offset + section.keys_at, key_group, section.keys))
             values.append(Piece(path, offset + section.values_at, key_group, section.values))
             sections.append(section)
+            filters.append(entry.filters)
     none = np.empty(0, np.int64)
     key_lengths = np.concatenate([none, *(section.key_lengths for section in sections)])
     value_lengths = np.concatenate([none, *(section.value_lengths for section in sections)])
-    appends = np.repeat(
-        np.array([section.appends for section in sections], np.bool_),
-        np.array([section.key_lengths.size for section in sections], np.int64),
-    )
+    counts = np.array([section.key_lengths.size for section in sections], np.int64)
+    appends = np.repeat(np.array([section.appends for section in sections], np.bool_), counts)
     removed = value_lengths < 0
-    return Entries(
+    entries = Entries(
         _rows(Buffer.of(keys, store), key_lengths),
         _rows(Buffer.of(values, store), np.where(removed, 0, value_lengths)),
         removed,
         any(section.lists for section in sections),
         appends,
         segments,
+    )
+    return _filtered(entries, filters, counts, partition_key) if any(filters) else entries
+
+
+def _filtered(
+    entries: Entries,
+    filters: Sequence[tuple[PartitionFilter, ...]],
+    counts: NDArray[np.int64],
+    partition_key: PartitionKey,
+) -> Entries:
+    """Without the entries that do not pass the filters of their section."""
+    ends = np.cumsum(counts)
+    kept = [
+        start + np.flatnonzero(partition_key.passing(entries.keys.take(np.arange(start, end)), each))
+        for each, start, end in zip(filters, (ends - counts).tolist(), ends.tolist(), strict=True)
+    ]
+    which = np.concatenate(kept)
+    return replace(
+        entries,
+        keys=entries.keys.take(which),
+        values=entries.values.take(which),
+        removed=entries.removed[which],
+        appends=entries.appends[which],
     )
 
 

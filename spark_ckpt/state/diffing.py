@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from spark_ckpt.coordinator.chains import Chain
 from spark_ckpt.keygroups import overlapping_ranges, owned_ranges
 from spark_ckpt.metadata import KeyGroupRange
-from spark_ckpt.state.blocks import read_entries, split_ranges
+from spark_ckpt.state.blocks import split_ranges
 from spark_ckpt.state.catalog import StateCatalog, open_state
 from spark_ckpt.state.merging import Merged, codes_of, merge
+from spark_ckpt.state.reading import read_view
 from spark_ckpt.state.unsafe_row import binary_array, decode_rows
 from spark_ckpt.state.views import View, choose_view
 
@@ -58,13 +59,9 @@ class StateDiff:
             StorageError: it cannot be read.
         """
         for old_chain, new_chain, key_groups in self._changed_ranges():
-            sides = [
-                merge(read_entries(catalog.storage, str(view.store.state.key), chain, key_groups, view.segment_family))
-                for catalog, view, chain in zip(
-                    (self.before, self.after), self._views, (old_chain, new_chain), strict=True
-                )
-            ]
-            yield self._compare(*sides)
+            old = read_view(self.before, self.view_before, old_chain, key_groups)
+            new = read_view(self.after, self.view_after, new_chain, key_groups)
+            yield self._compare(merge(old), merge(new))
 
     def to_arrow(self) -> pa.Table:
         """All differences."""

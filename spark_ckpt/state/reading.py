@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_ckpt.coordinator.chains import Chain
 from spark_ckpt.keygroups import overlapping_ranges
-from spark_ckpt.state.blocks import read_entries, split_ranges
+from spark_ckpt.metadata import KeyGroupRange
+from spark_ckpt.state.blocks import Entries, read_entries, split_ranges
 from spark_ckpt.state.catalog import StateCatalog, open_state
 from spark_ckpt.state.export import write_delta, write_parquet
 from spark_ckpt.state.filtering import parse_filter
@@ -154,8 +156,13 @@ def merged_rows(catalog: StateCatalog, view: View) -> Iterator[tuple[int, Merged
     for partition, chain in enumerate(view.store.chains):
         ranges = overlapping_ranges(partition, state.parallelism, catalog.batch.key_group_factors)
         for key_groups in split_ranges(chain, ranges):
-            entries = read_entries(catalog.storage, str(state.key), chain, key_groups, view.segment_family)
-            yield partition, merge(entries)
+            yield partition, merge(read_view(catalog, view, chain, key_groups))
+
+
+def read_view(catalog: StateCatalog, view: View, chain: Chain, key_groups: KeyGroupRange) -> Entries:
+    """What a chain has of a view in a range of key groups."""
+    store = str(view.store.state.key)
+    return read_entries(catalog.storage, store, chain, key_groups, view.segment_family, view.partition_key)
 
 
 def decode_merged(view: View, merged: Merged) -> tuple[pa.StructArray, pa.StructArray]:

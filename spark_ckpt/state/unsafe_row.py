@@ -33,7 +33,7 @@ def decode_rows(kind: Struct, rows: Rows) -> pa.StructArray:
     rows.check(rows.sizes < kind.fixed_bytes, f"a row of {{size}} bytes where one has at least {kind.fixed_bytes}")
     columns = []
     for index, field in enumerate(kind.types):
-        nulls = _bits(rows, rows.starts, index)
+        nulls = null_bits(rows, rows.starts, index)
         columns.append(_column(field, rows.starts + (kind.null_bytes + 8 * index), nulls, rows))
     return struct_array(columns, list(kind.arrow), len(rows))
 
@@ -45,7 +45,7 @@ def struct_array(columns: Sequence[pa.Array], fields: list[pa.Field], length: in
     return pa.StructArray.from_arrays(columns, fields=fields)
 
 
-def _bits(rows: Rows, starts: NDArray[np.int64], index: int | NDArray[np.int64]) -> NDArray[np.bool_]:
+def null_bits(rows: Rows, starts: NDArray[np.int64], index: int | NDArray[np.int64]) -> NDArray[np.bool_]:
     """Bit `index` of the bit set that begins at each start (`BitSetMethods.isSet`)."""
     words = rows.buffer.words(starts + index // 64 * 8)
     bits: NDArray[np.bool_] = (words >> (index % 64) & 1).astype(np.bool_)
@@ -62,7 +62,7 @@ def _column(kind: SparkType, at: NDArray[np.int64], nulls: NDArray[np.bool_], wi
         case Decimal() if kind.is_long:
             low = within.buffer.words(at)
             return _decimals(kind, np.stack((low, low >> 63), axis=1), nulls)
-    values = _spans(at, nulls, within)
+    values = spans(at, nulls, within)
     match kind:
         case Bytes():
             return _bytes(kind.arrow, values, nulls)
@@ -80,7 +80,7 @@ def _column(kind: SparkType, at: NDArray[np.int64], nulls: NDArray[np.bool_], wi
             return _expand(decode_rows(kind, values.take(np.flatnonzero(~nulls))), nulls)
 
 
-def _spans(at: NDArray[np.int64], nulls: NDArray[np.bool_], within: Rows) -> Rows:
+def spans(at: NDArray[np.int64], nulls: NDArray[np.bool_], within: Rows) -> Rows:
     """Where the values without fixed length lie; a null lies anywhere and has no bytes."""
     slots = within.buffer.words(at)
     offsets, sizes = slots >> 32, slots & _SIZE
@@ -200,7 +200,7 @@ def _elements(kind: SparkType, arrays: Rows, nulls: NDArray[np.bool_]) -> tuple[
     index = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
     within = Rows(arrays.buffer, starts, sizes)
     at = starts + np.repeat(header, counts) + index * kind.width
-    elements = _column(kind, at, _bits(within, starts + 8, index), within)
+    elements = _column(kind, at, null_bits(within, starts + 8, index), within)
     return pa.py_buffer(offsets.astype(np.int32)), elements
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from spark_ckpt.state.catalog import StateCatalog, Store
 from spark_ckpt.state.errors import StateNotFoundError
 from spark_ckpt.state.operator_metadata import VariableKind
+from spark_ckpt.state.partition_hash import PartitionKey
 from spark_ckpt.state.schema_files import DEFAULT_FAMILY, FamilySchema
 from spark_ckpt.state.unsafe_row import struct_array
 
@@ -23,6 +24,10 @@ PARTITION = "partition_id"
 JOIN = "symmetricHashJoin"
 """Spark's short name of a join of two streams."""
 
+SESSION_WINDOW = "sessionWindowStateStoreSaveExec"
+"""Spark's short name of an aggregate by session windows."""
+
+_INDEXED = ("-keyWithIndexToValue", "-keyWithTsToValues", "-tsWithKey")
 _LISTS_OF_JOINS = ("-keyWithTsToValues", "-tsWithKey")
 
 _Columns: TypeAlias = Callable[[pa.StructArray, pa.StructArray], dict[str, pa.Array]]
@@ -48,6 +53,13 @@ class View:
     def segment_family(self) -> str:
         """The name of the family in segments."""
         return "" if self.family.name == DEFAULT_FAMILY else self.family.name
+
+    @property
+    def partition_key(self) -> PartitionKey:
+        """What of its keys Spark partitions by: all but what tells the sessions or the rows of a key apart."""
+        name = self.family.name if self.family.name != DEFAULT_FAMILY else self.store.state.store
+        is_part = self.store.state.name == SESSION_WINDOW or name.endswith(_INDEXED)
+        return PartitionKey(self.family.key, len(self.family.key.types) - is_part)
 
     @property
     def schema(self) -> pa.Schema:

@@ -26,7 +26,7 @@ _FORMATS = {
     "interval year to month": "<i",
     "time(6)": "<q",
 }
-_EXACT = Context(prec=60)
+EXACT = Context(prec=60)
 
 
 def row(schema: dict[str, Any], values: Sequence[Any]) -> bytes:
@@ -66,7 +66,7 @@ def _slot(kind: Any, value: Any, at: int) -> tuple[bytes, bytes]:
         return struct.pack(_FORMATS[kind], value), b""
     if isinstance(kind, str) and kind.startswith("decimal"):
         precision, scale = (int(part) for part in kind[8:-1].split(","))
-        unscaled = int(Decimal(value).scaleb(scale, _EXACT))
+        unscaled = int(Decimal(value).scaleb(scale, EXACT))
         if precision <= 18:
             return struct.pack("<q", unscaled), b""
         content = unscaled.to_bytes((unscaled + (unscaled < 0)).bit_length() // 8 + 1, "big", signed=True)

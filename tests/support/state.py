@@ -11,6 +11,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark_ckpt import read_state
+from spark_ckpt.keygroups import key_group_of
+from spark_ckpt.metadata import KeyGroupRange
+from spark_ckpt.state.catalog import open_state
+from spark_ckpt.state.reading import read_view
+from spark_ckpt.state.views import choose_view
 from tests.support.checkpoints import committed_batches, log_records
 from tests.support.sinks import assert_same_rows
 
@@ -33,6 +38,7 @@ def assert_read_as_spark_does(
     ids = [record["id"] for record in log_records(location) if record.get("batch_id") == batch]
     table = read_state(str(location), id=ids[-1], **arguments).to_arrow()
     table.validate(full=True)
+    assert_key_groups(str(location), ids[-1])
     assert_rows_as_spark_has(table, state)
     return table
 
@@ -43,6 +49,19 @@ def assert_rows_as_spark_has(table: pa.Table, frame: DataFrame) -> None:
     expected = [tuple(_of_spark(value) for value in row) for row in frame.collect()]
     columns = [[_of_arrow(value, column.type) for value in column.to_pylist()] for column in table.columns]
     assert_same_rows(list(zip(*columns, strict=True)), expected)
+
+
+def assert_key_groups(location: str, checkpoint_id: int) -> None:
+    """The hash of each key is that by which the executors have found its key group."""
+    catalog = open_state(location, checkpoint_id)
+    for store in catalog.stores:
+        for family in store.families if not store.variables else ():
+            view = choose_view(catalog, store.state.operator_id, store.state.store, family.name)
+            for chain in store.chains:
+                for group in {int(group) for entry in chain.entries for group in entry.key_groups}:
+                    entries = read_view(catalog, view, chain, KeyGroupRange(group, group))
+                    hashes = view.partition_key.hashes(entries.keys)
+                    assert set(key_group_of(hashes, catalog.batch.key_group_factors).tolist()) <= {group}
 
 
 def _of_spark(value: Any) -> Any:
