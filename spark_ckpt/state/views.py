@@ -89,10 +89,13 @@ def choose_view(
         UnsupportedStateError: it can be read with Spark only.
     """
     if side is not None:
+        if store is not None or variable is not None:
+            reason = "a side of a join is read from all stores that it has: name the side alone"
+            raise StateNotFoundError(catalog.location, reason, ["left", "right"])
         return _side(catalog, operator, side)
     chosen = catalog.store(operator, store)
     if variable is None:
-        if (chosen.variables or len(chosen.families) > 1) and chosen.families:
+        if chosen.variables or len(chosen.families) != 1:
             names = [family.name for family in chosen.families if not family.name.startswith("$")]
             timers = [name for name, kind in chosen.variables.items() if kind is VariableKind.TIMER]
             reason = f"name a state variable of {chosen.state.key}"

@@ -193,6 +193,7 @@ def test_maps_and_timers(tmp_path: Path) -> None:
         ({"store": "left"}, "there is no store 'left'", ("default",)),
         ({}, "name a state variable of operator 0, store default", ("count", "listed")),
         ({"variable": "sum"}, "has no state variable 'sum'", ("count", "listed")),
+        ({"side": "left", "variable": "count"}, "name the side alone", ("left", "right")),
         ({"side": "left"}, "operator 0 is a transformWithStateExec, which has no sides", ("default",)),
     ],
 )
