@@ -57,7 +57,8 @@ def assert_key_groups(location: str, checkpoint_id: int) -> None:
     for store in catalog.stores:
         for family in store.families if not store.variables else ():
             view = choose_view(catalog, store.state.operator_id, store.state.store, family.name)
-            for chain in store.chains:
+            # Without a key to partition by, as that of a limit, rows are in a key group of their partition's own.
+            for chain in store.chains if view.partition_key.columns else ():
                 for group in {int(group) for entry in chain.entries for group in entry.key_groups}:
                     entries = read_view(catalog, view, chain, KeyGroupRange(group, group))
                     hashes = view.partition_key.hashes(entries.keys)
