@@ -17,6 +17,8 @@ from spark_ckpt.cli.history import describe_stats
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_json import describe_conversion, describe_relocation
+from spark_ckpt.cli.state_json import describe_diff, describe_export, describe_rows, describe_state
+from spark_ckpt.cli.state_rows import Exported, ShownDiff, ShownRows
 from spark_ckpt.cli.stream_json import describe_stream
 from spark_ckpt.cli.stream_report import StreamReport
 from spark_ckpt.completed import CheckpointRecord
@@ -24,6 +26,7 @@ from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import Relocation
+from spark_ckpt.state.catalog import StateCatalog
 
 FORMAT = 1
 """Shape of the JSON that this release writes, as docs/json.md describes it."""
@@ -65,6 +68,22 @@ class Output(ABC):
         """Statistics of one checkpoint, and of its subtasks if they were asked for."""
 
     @abstractmethod
+    def state(self, catalog: StateCatalog) -> None:
+        """The stores of a checkpoint and the types of their rows."""
+
+    @abstractmethod
+    def rows(self, shown: ShownRows) -> None:
+        """Rows of state."""
+
+    @abstractmethod
+    def export(self, exported: Exported) -> None:
+        """Rows of state that were written to a place."""
+
+    @abstractmethod
+    def difference(self, shown: ShownDiff) -> None:
+        """What changed in the state between two checkpoints."""
+
+    @abstractmethod
     def error(self, error: SparkCkptError) -> None:
         """Why a command failed."""
 
@@ -104,6 +123,22 @@ class JsonOutput(Output):
     ) -> None:
         """As `history`, with the one entry."""
         self._write({"location": location, "history": [describe_stats(stats, by_subtask)]})
+
+    def state(self, catalog: StateCatalog) -> None:
+        """The object that `spark_ckpt.cli.state_json` describes."""
+        self._write(describe_state(catalog))
+
+    def rows(self, shown: ShownRows) -> None:
+        """The object that `spark_ckpt.cli.state_json` describes."""
+        self._write(describe_rows(shown))
+
+    def export(self, exported: Exported) -> None:
+        """The object that `spark_ckpt.cli.state_json` describes."""
+        self._write(describe_export(exported))
+
+    def difference(self, shown: ShownDiff) -> None:
+        """The object that `spark_ckpt.cli.state_json` describes."""
+        self._write(describe_diff(shown))
 
     def error(self, error: SparkCkptError) -> None:
         """`{"error": name of the class, "message", and the attributes of the error}`."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_ckpt.coordinator.messages import StoreKey, SubtaskKey
+from spark_ckpt.coordinator.messages import PartitionFilter, StoreKey, SubtaskKey
 
 
 @dataclass(slots=True, eq=False)
@@ -25,6 +25,7 @@ class ChainEntry:
         path: file relative to the `ckpt` directory; None if `data` holds the bytes.
         file_size: bytes of that file, which may hold other segments too.
         data: the bytes of an inline segment.
+        filters: what a row must pass to count, all of them.
     """
 
     is_base: bool
@@ -35,6 +36,7 @@ class ChainEntry:
     path: str | None
     file_size: int
     data: bytes = b""
+    filters: tuple[PartitionFilter, ...] = ()
     encoded: bytes | None = field(default=None, repr=False)
 
 

@@ -110,6 +110,21 @@ class Locate:
     ckpt_id: str | None = None
 
 
+class PartitionFilter(NamedTuple):
+    """Which rows of a segment count: those that Spark's hash sends to one of these partitions.
+
+    A rescale to a parallelism that does not divide the number of key groups makes several subtasks read the same key
+    groups. Each takes its own rows of them.
+
+    Args:
+        parallelism: number of partitions that the hash is taken modulo of.
+        partitions: ascending.
+    """
+
+    parallelism: int
+    partitions: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LocatedSegment:
     """A segment of the answer.

@@ -49,10 +49,18 @@ from spark_ckpt.metadata.streams import (
     StateStreamFormatError,
     UnknownSerializerError,
 )
+from spark_ckpt.state.errors import (
+    FilterError,
+    StateNotFoundError,
+    StateRowError,
+    StateSchemaError,
+    UnsupportedStateError,
+)
 from spark_ckpt.storage.resolve import S3fsNotFoundError
 from tests.cli.json_schema import DEFINITIONS, ERRORS, RESULTS, SCHEMA, alternatives, used, validator
 from tests.cli.locations import make_location
 from tests.cli.running import run
+from tests.cli.states import state_location
 from tests.cli.test_inspect_streams import job, lay_out
 from tests.metadata.corpus import FLINK, MUTANTS, VECTORS
 from tests.metadata.strategies import checkpoints
@@ -143,6 +151,11 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     StateFileSizeError("/x", 1, 2),
     StateFileOutsideError("/x", ("/y",)),
     UnreadStreamsError("/x", 1, 2),
+    StateNotFoundError("/x", "reason", ["default"]),
+    StateSchemaError("/x", "reason"),
+    StateRowError("/x", 8, "operator 0, store default", 1, "reason"),
+    UnsupportedStateError("operator 0, store default", "reason"),
+    FilterError("n =", 3, "reason"),
 ]
 
 
@@ -173,7 +186,22 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
             ("/old", "/new", directory / "v2", next(new), "--dry-run"),
         ],
     }
-    outputs = {name: [run(name, *arguments, "--json").json for arguments in each] for name, each in commands.items()}
+    states: list[tuple[object, ...]] = [
+        (state_location(directory / "state").path,),
+        (state_location(directory / "variables", variables={"count": "ValueState"}, state_format=None).path,),
+    ]
+    rows = (*states[1], "--variable", "count")
+    commands |= {
+        "state": states,
+        "read": [states[0], (*rows, "--limit", 1)],
+        "export": [(*rows, f"--to-{form}", next(new)) for form in ("parquet", "delta")],
+        "diff": [(*states[0], 2, 3)],
+    }
+    names = {"export": "read"}
+    outputs = {
+        name: [run(names.get(name, name), *arguments, "--json").json for arguments in each]
+        for name, each in commands.items()
+    }
     outputs["inspect"] += without(Inspection.of(find_checkpoint(ours)))
     orphans = (Leftover("shared/a", 1, None, False), Leftover("shared/b", 2, 1_700_000_000_000, False))
     entry = partial(JsonOutput().history_entry, "/x", HISTORY[1])
@@ -215,7 +243,7 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
         for derived in base.__subclasses__():
             yield from classes(derived)
 
-    own = ("spark_ckpt.cli.", "spark_ckpt.metadata.")
+    own = ("spark_ckpt.cli.", "spark_ckpt.metadata.", "spark_ckpt.state.")
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
     # The commands find out themselves whether there is a file, and do not use `metadata.load`.
     assert named - {"MetadataNotFoundError"} <= set(ERRORS)
