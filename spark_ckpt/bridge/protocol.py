@@ -288,7 +288,11 @@ class _Cursor:
             self._taken += size
             if len(data) != size:
                 raise ProtocolError(f"a segment of {size} bytes, and {len(data)} of them are in the payload")
-        return Segment(key_groups, offsets, size, int(fields.get("rows", 0)), path, data)
+        start, file_size = int(fields.get("start", 0)), fields.get("file_bytes")
+        rows = int(fields.get("rows", 0))
+        return Segment(
+            key_groups, offsets, size, rows, path, data, start, None if file_size is None else int(file_size)
+        )
 
     def finish(self) -> None:
         if self._at != len(self._index) or self._taken != len(self._payload):

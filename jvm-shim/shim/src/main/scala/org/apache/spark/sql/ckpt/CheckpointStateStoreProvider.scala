@@ -14,6 +14,7 @@ import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
@@ -128,6 +129,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
 
   private def openForWrite(version: Long, forceSnapshot: Boolean): StateStore = {
     state.openForWrite(version)
+    GroupCommit.here.enter(files.directory, TaskContext.get())
     new CheckpointStateStore(this, version, state.epoch, forceSnapshot)
   }
 
@@ -257,7 +259,8 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       backend.commit()
       val inline = if (backend.deltaSize <= ackThreshold) Some(ShippedSegment.inline(backend.deltaBytes())) else None
       val taken = System.nanoTime()
-      val delta = inline.getOrElse(ShippedSegment.inFile(files, "delta")(backend.writeDelta))
+      val delta = inline.getOrElse(
+        GroupCommit.here.write(files, TaskContext.get(), backend.deltaSize)(backend.writeDelta))
       if (forceSnapshot) bases.writeNow(backend.snapshotBase(), state.baseId)
       // The ack of a version that has committed before is likely not to count, and what comes with it is dropped.
       val base = if (!state.isRepeated) bases.take() else None
