@@ -58,8 +58,8 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "RocksDBWithCheckpointV2StateDataSourceReaderSnapshotSuite",
         "RocksDBWithCheckpointV2StateDataSourceReaderSuite",
     ),
-    "Spark's offline repartition: takes RocksDB's provider by name only, without a switch; and it writes a version of a "
-    "query that does not run, so that no plan says whose acks make the checkpoint": (
+    "Spark's offline repartition: takes RocksDB's provider by name only, without a switch; and it writes a version of "
+    "a query that does not run, so that no plan says whose acks make the checkpoint": (
         "OfflineStateRepartitionCkptV1IntegrationSuite",
         "OfflineStateRepartitionCkptV2IntegrationSuite",
         "OfflineStateRepartitionJoinCkptV1IntegrationSuite",
