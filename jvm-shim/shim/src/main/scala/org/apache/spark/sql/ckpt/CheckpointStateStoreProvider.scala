@@ -50,6 +50,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   private var deltas: StateDeltas = _
   private var bases: BaseSnapshots = _
   private var state: HeldState = _
+  private var snapshotReports: Option[SnapshotReports] = None
   private var ackThreshold = 0L
   private var timeoutSeconds = 0L
   private var closed = false
@@ -88,7 +89,12 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     bases = new BaseSnapshots(files, ackThreshold)
     state = new HeldState(stateStoreId, families, files)
     job match {
-      case query: QueryJob => LoadedStores.here.add(query.runId, this)
+      case query: QueryJob =>
+        LoadedStores.here.add(query.runId, this)
+        if (storeConfs.reportSnapshotUploadLag) {
+          val id = StateStoreProviderId(stateStoreId, UUID.fromString(query.runId))
+          snapshotReports = Some(new SnapshotReports(id, storeConfs.minDeltasForSnapshot))
+        }
       case _: StandaloneJob => CheckpointDriver.ensureStartedForStore(settings)
       case _: ReaderJob =>
     }
@@ -247,6 +253,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
         throw e
     }
     restored = RestoreCost.Nothing
+    snapshotReports.foreach(_.committed(version))
     if (storeConf.commitValidationEnabled) StateStore.reportCommitToCoordinator(version, storeId, hadoopConf)
     batch
   }
