@@ -11,11 +11,12 @@ from typing import Any
 from spark_ckpt.bridge.protocol import FILE, Message, parse_header
 from spark_ckpt.errors import DriverGoneError, HadoopError, ProtocolError
 
-_KINDS: Mapping[str, type[OSError]] = {
+KINDS: Mapping[str, type[OSError]] = {
     "missing": FileNotFoundError,
     "exists": FileExistsError,
     "denied": PermissionError,
 }
+"""Kinds of errors that Python has a class for; the others are `other`."""
 
 
 class DriverFiles:
@@ -58,7 +59,7 @@ class DriverFiles:
         header = parse_header(reply)
         if reply.kind == "error":
             failure = HadoopError(path, str(header["error"]), str(header["message"]))
-            if (kind := _KINDS.get(header["kind"])) is None:
+            if (kind := KINDS.get(header["kind"])) is None:
                 raise failure
             raise kind(str(failure))
         return header, reply.payload

@@ -1,4 +1,4 @@
-"""Storage on Hadoop's file systems, as the Spark driver reaches them: HDFS, and each scheme that has no other storage."""
+"""Storage on Hadoop's file systems, as the Spark driver reaches them: HDFS, and schemes that have no other storage."""
 
 from __future__ import annotations
 
