@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -76,7 +76,7 @@ def test_a_driver_that_ends_is_waited_for_by_nobody(driver: RemoteDriver) -> Non
         process.send(wire.trigger(driver.make_trigger(1)))
         process.receive_file_request()
         assert process.end_input() == 0
-        assert any("DriverGoneError" in line for line in process.log)
+        assert any("the Spark driver has ended" in line for line in process.log)
 
 
 def test_an_error_of_the_file_system_is_a_typed_reply(driver: RemoteDriver) -> None:
@@ -115,8 +115,8 @@ class Requests:
         threading.Thread(target=run, daemon=True).start()
         return lambda: results.get(timeout=20)
 
-    def answer(self, request: Message, kind: str = "ok", payload: bytes = b"", **header: object) -> None:
-        self.files.answered(Message(request.id, kind, json.dumps(header), b"", payload))
+    def answer(self, request: Message, header: Mapping[str, object], reply: str = "ok", payload: bytes = b"") -> None:
+        self.files.answered(Message(request.id, reply, json.dumps(header), b"", payload))
 
 
 def test_answers_find_their_requests_in_any_order() -> None:
@@ -129,7 +129,7 @@ def test_answers_find_their_requests_in_any_order() -> None:
     assert json.loads(sent[1].header) == {"operation": "read", "path": "hdfs:/a", "offset": 1}
     assert bytes(sent[1].payload) == b"content"
     for number in (2, 0, 1):
-        requests.answer(sent[number], payload=b"%d" % number, size=number)
+        requests.answer(sent[number], {"size": number}, payload=b"%d" % number)
     assert [result() for result in results] == [({"size": number}, b"%d" % number) for number in range(3)]
 
 
@@ -146,7 +146,8 @@ def test_answers_find_their_requests_in_any_order() -> None:
 def test_errors_are_those_of_python_with_the_words_of_java(kind: str, error: type[Exception]) -> None:
     requests = Requests()
     result = requests.ask("read")
-    requests.answer(requests.sent.get(timeout=20), "error", error="a.BException", message="no /a", kind=kind)
+    fields = {"error": "a.BException", "message": "no /a", "kind": kind}
+    requests.answer(requests.sent.get(timeout=20), fields, "error")
     raised = result()
     assert type(raised) is error
     assert str(raised) == "a.BException: no /a"

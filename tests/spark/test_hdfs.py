@@ -14,13 +14,13 @@ FILES_OF_EXECUTORS = f"{CKPT_PREFIX}ackThreshold=0"
 
 
 def test_a_driver_killed_on_hdfs(jobs: Jobs, rng: random.Random, hdfs: Hdfs) -> None:
-    """SIGKILL to driver, JVM and side process at once; the next driver goes on, and nothing is lost or counted twice."""
+    """SIGKILL to driver, JVM and side process at once; the next driver goes on, with nothing lost or counted twice."""
     location = hdfs.new_location()
     storage = hdfs.storage(location)
     for batch in with_duplicates(rng, 6):
         jobs.feed.drop(batch)
     first = jobs.start(location=location, conf=FILES_OF_EXECUTORS)
-    assert first.await_(lambda: storage.exists("commits/1")), first.output()[-6000:]
+    assert first.await_((jobs.sink.folder / f"{2:010}").exists), first.output()[-6000:]
     first.kill()
     second = jobs.start(location=location)
     assert second.wait() == 0, second.output()[-6000:]

@@ -1,7 +1,7 @@
 """A real HDFS, NameNode and DataNode in one JVM: Hadoop's MiniDFSCluster on the jars that come with PySpark.
 
-That JVM has the shim's `HadoopFiles` as well, so that a storage can be tried without Spark: `Hdfs.calls` asks it by Py4J
-where the driver would be asked through the bridge.
+That JVM has the shim's `HadoopFiles` as well, so that a storage can be tried without Spark: `Hdfs.calls` asks it by
+Py4J where the driver would be asked through the bridge.
 """
 
 from __future__ import annotations
