@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
 from spark_ckpt.bridge.protocol import FILE, Message, parse_header
-from spark_ckpt.errors import DriverGoneError, HadoopError, ProtocolError
+from spark_ckpt.errors import DriverGoneError, HadoopError
+
+_log = logging.getLogger(__name__)
 
 KINDS: Mapping[str, type[OSError]] = {
     "missing": FileNotFoundError,
@@ -65,16 +68,13 @@ class DriverFiles:
         return header, reply.payload
 
     def answered(self, reply: Message) -> None:
-        """Hands in an answer.
-
-        Raises:
-            ProtocolError: nothing waits for it.
-        """
+        """Hands in an answer."""
         with self._lock:
             answer = self._waiting.pop(reply.id, None)
         if answer is None:
-            raise ProtocolError(f"an answer to the request {reply.id}, which nobody waits for")
-        answer.set_result(reply)
+            _log.warning("the driver answers the file request %d, which nobody has made", reply.id)
+        else:
+            answer.set_result(reply)
 
     def close(self) -> None:
         """No answer will come any more: whoever waits, or asks later, is told so."""

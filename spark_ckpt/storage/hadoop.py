@@ -82,7 +82,7 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
         at = start or 0
         while end is None or at < end:
             wanted = FRAME_BYTES if end is None else min(FRAME_BYTES, end - at)
-            _, part = self._calls.ask("read", path, offset=at, length=wanted)
+            _fields, part = self._calls.ask("read", path, offset=at, length=wanted)
             parts.append(part)
             at += len(part)
             if len(part) < wanted:

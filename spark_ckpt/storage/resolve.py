@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,10 +12,13 @@ from spark_ckpt.storage.hadoop import HadoopCalls, HadoopStorage
 from spark_ckpt.storage.local import LocalStorage
 from spark_ckpt.storage.remote import FsspecStorage
 
+_log = logging.getLogger(__name__)
+
 SUPPORTED_SCHEMES = ("file", "s3a", "s3", "s3n", "memory")
 """Schemes of a location that have a storage here. No scheme means the default file system of the Hadoop settings."""
 
 _S3_SCHEMES = ("s3a", "s3", "s3n")
+_NAMENODE_SCHEMES = ("hdfs", "viewfs", "webhdfs", "swebhdfs")
 
 
 class S3fsNotFoundError(SparkCkptError, ImportError):
@@ -57,6 +61,13 @@ def resolve(
     if scheme in _S3_SCHEMES:
         return _s3(f"{scheme}:{rest}", scheme, rest, settings)
     if hadoop is not None:
+        if scheme not in _NAMENODE_SCHEMES:
+            _log.warning(
+                "%s: only if Hadoop's rename is atomic on '%s' are two drivers kept apart; make sure that there is one, or "
+                "use the store 'zookeeper'",
+                location,
+                scheme,
+            )
         return HadoopStorage(hadoop, f"{scheme}:{rest}")
     raise UnsupportedSchemeError(location, scheme, SUPPORTED_SCHEMES)
 

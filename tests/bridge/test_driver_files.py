@@ -12,7 +12,7 @@ import pytest
 
 from spark_ckpt.bridge.driver_files import DriverFiles
 from spark_ckpt.bridge.protocol import FILE, Message
-from spark_ckpt.errors import DriverGoneError, HadoopError, ProtocolError
+from spark_ckpt.errors import DriverGoneError, HadoopError
 from spark_ckpt.storage import HadoopStorage
 from tests.bridge import wire
 from tests.bridge.side_process import SideProcess
@@ -66,7 +66,7 @@ def test_two_jobs_ask_at_once(process: SideProcess, hadoop: MemoryHadoop) -> Non
                     driver.take_over(ack)
     assert process.end_input() == 0
     for driver in drivers:
-        assert_invariants(HadoopStorage(hadoop, driver.location), orphans=True)
+        assert_invariants(HadoopStorage(hadoop, str(driver.location)), orphans=True)
 
 
 def test_a_driver_that_ends_is_waited_for_by_nobody(driver: RemoteDriver) -> None:
@@ -164,6 +164,9 @@ def test_who_asks_after_the_end_is_told_so_at_once() -> None:
     assert requests.sent.empty()
 
 
-def test_an_answer_that_nobody_waits_for_is_refused() -> None:
-    with pytest.raises(ProtocolError, match="request 7"):
-        Requests().files.answered(Message(7, "ok", "{}"))
+def test_an_answer_that_nobody_waits_for_is_left_aside(caplog: pytest.LogCaptureFixture) -> None:
+    """In the log and nowhere else: the driver would take an error for the reply to its own request of that number."""
+    requests = Requests()
+    requests.files.answered(Message(7, "ok", "{}"))
+    assert "file request 7" in caplog.text
+    assert requests.sent.empty()

@@ -236,7 +236,7 @@ def test_hdfs_without_a_client(scheme: str, monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_hdfs_by_its_web_address(hdfs: Hdfs, tmp_path: Path) -> None:
-    local, name = make_location(tmp_path), uuid.uuid4().hex
+    local, name = Path(make_location(tmp_path)), uuid.uuid4().hex
     storage = hdfs.storage(f"{hdfs.url}/{name}")
     for path in local.glob("**/*"):
         if path.is_file():

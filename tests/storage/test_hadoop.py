@@ -43,6 +43,14 @@ def test_serves_every_scheme_that_has_no_other_storage(location: str, files: Mem
     assert storage.is_remote
 
 
+@pytest.mark.parametrize(("scheme", "warned"), [("hdfs", False), ("viewfs", False), ("webhdfs", False), ("gs", True)])
+def test_warns_of_schemes_that_may_not_rename_atomically(
+    scheme: str, warned: bool, files: MemoryHadoop, caplog: pytest.LogCaptureFixture
+) -> None:
+    resolve(f"{scheme}://x/q", {}, files)
+    assert ("zookeeper" in caplog.text) is warned
+
+
 def test_a_plain_path_may_be_on_the_default_file_system(files: MemoryHadoop) -> None:
     resolve("/q", {"fs.defaultFS": "hdfs://host"}, files).write_atomic("a", b"1")
     assert list(files.files) == ["hdfs://host/q/a"]
