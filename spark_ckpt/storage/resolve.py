@@ -63,8 +63,8 @@ def resolve(
     if hadoop is not None:
         if scheme not in _NAMENODE_SCHEMES:
             _log.warning(
-                "%s: only if Hadoop's rename is atomic on '%s' are two drivers kept apart; make sure that there is one, "
-                "or use the store 'zookeeper'",
+                "%s: two drivers are kept apart only if Hadoop's rename is atomic on '%s'; make sure that there is "
+                "one, or use the store 'zookeeper'",
                 location,
                 scheme,
             )

@@ -23,16 +23,28 @@ from spark_ckpt.jars import jar_path
 from spark_ckpt.storage import HadoopStorage
 from tests.support.maven import build
 from tests.support.provider import REPOSITORY
+from tests.support.session import use_this_python
 
 MODULE = REPOSITORY / "jvm-shim" / "hdfs-jars"
 CLUSTER_JARS = "jars"
-JVM_OPTIONS = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+JVM_OPTIONS = (
+    "-Xmx512m",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",  # for Arrow
+)
+
+
+def from_jvm(number: int, message: Any) -> Message:
+    """A message of the shim."""
+    return Message(number, message.kind(), message.header(), message.index(), message.payload())
 
 
 class Hdfs:
     """The cluster; what is written goes below the directory. Without a JDK or Maven the test is skipped."""
 
     def __init__(self, directory: Path) -> None:
+        use_this_python()
         jars = [build(MODULE, CLUSTER_JARS) / "*", Path(pyspark.__file__).parent / "jars" / "*", jar_path()]
         class_path = ":".join(map(str, jars))
         self._log = (directory / "hdfs.log").open("wb")
@@ -62,18 +74,25 @@ class Hdfs:
 
     def calls(self) -> DriverFiles:
         """What a driver would do, with a client of its own."""
-        settings = self.jvm.com.google.common.base.Suppliers.ofInstance(self.jvm.org.apache.hadoop.conf.Configuration())
-        hadoop_files = self.jvm.org.apache.spark.sql.ckpt.bridge.HadoopFiles(settings)
+        hadoop_files = self.hadoop_files()
 
         def handle(request: Message) -> None:
-            asked = self.jvm.org.apache.spark.sql.ckpt.Message(
-                request.kind, request.header, request.index, bytes(request.payload)
-            )
-            reply = hadoop_files.handle(asked)
-            files.answered(Message(request.id, reply.kind(), reply.header(), reply.index(), reply.payload()))
+            reply = hadoop_files.handle(self.to_jvm(request))
+            files.answered(from_jvm(request.id, reply))
 
         files = DriverFiles(handle)
         return files
+
+    def hadoop_files(self) -> Any:
+        """The class that serves files in the driver."""
+        settings = self.jvm.com.google.common.base.Suppliers.ofInstance(self.jvm.org.apache.hadoop.conf.Configuration())
+        return self.jvm.org.apache.spark.sql.ckpt.bridge.HadoopFiles(settings)
+
+    def to_jvm(self, message: Message) -> Any:
+        """The shim's class of messages."""
+        return self.jvm.org.apache.spark.sql.ckpt.Message(
+            message.kind, message.header, message.index, bytes(message.payload)
+        )
 
     def storage(self, location: str) -> HadoopStorage:
         """A storage with a client of its own."""
