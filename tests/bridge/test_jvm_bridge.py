@@ -25,7 +25,7 @@ class JvmBridge:
     def __init__(self, hdfs: Hdfs) -> None:
         self._hdfs = hdfs
         # A map with a default is a function of everything: notifications are taken and forgotten.
-        forget = hdfs.jvm.scala.Predef.Map().empty().withDefaultValue("")
+        forget = hdfs.jvm.scala.Predef.Map().empty().withDefaultValue(hdfs.jvm.scala.runtime.BoxedUnit.UNIT)
         bridge = hdfs.jvm.org.apache.spark.sql.ckpt.bridge.PythonBridge
         self._bridge = bridge(sys.executable, "4.2.0", hdfs.hadoop_files(), forget)
         self._patience = hdfs.jvm.scala.concurrent.duration.Duration.apply(PATIENCE_SECONDS, "s")
