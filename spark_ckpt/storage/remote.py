@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StateFileNotFoundError, StorageError
+from spark_ckpt.errors import DriverGoneError, ExclusiveCreateUnsupportedError, StateFileNotFoundError, StorageError
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
 
 _T = TypeVar("_T")
@@ -157,7 +157,7 @@ class FsspecStorage(Storage):
                 return call()
             except FileNotFoundError as e:  # noqa: PERF203
                 raise StateFileNotFoundError(self.describe(name)) from e
-            except PermissionError as e:
+            except (PermissionError, DriverGoneError) as e:
                 raise StorageError(self.describe(name), operation, e) from e
             except Exception as e:  # clients raise their libraries' errors as well as OSError
                 if attempt == _RETRIES:
