@@ -6,6 +6,8 @@ needs in order to act stands in attributes, not only in the text.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class SparkCkptError(Exception):
     """Base class of every error that spark-ckpt raises on purpose."""
@@ -355,6 +357,23 @@ class VersionNotFoundError(CheckpointError):
             f"{location}: no completed checkpoint has version {version} (the state before batch {version}); {there}. "
             f"{way_out}"
         )
+
+
+class CheckpointNotFoundError(SparkCkptError):
+    """The place has checkpoints, but not the one that was asked for.
+
+    Attributes:
+        location: the place.
+        checkpoint_id: the checkpoint asked for.
+        available: ids of those there are, ascending.
+    """
+
+    def __init__(self, location: str, checkpoint_id: int, available: Sequence[int]) -> None:
+        there = ", ".join(map(str, available)) or "none"
+        super().__init__(f"{location}: there is no checkpoint {checkpoint_id}; there are {there}")
+        self.location = location
+        self.checkpoint_id = checkpoint_id
+        self.available = tuple(available)
 
 
 class DamagedCheckpointError(CheckpointError):

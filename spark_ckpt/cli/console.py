@@ -32,12 +32,14 @@ from spark_ckpt.cli.summary import (
     shortened,
     summarise,
 )
+from spark_ckpt.cli.verification import verification_lines
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.batch_state import SPARK_BATCH
 from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState, Relocation
+from spark_ckpt.operations.verifying import Verification
 
 _UNLIMITED_WIDTH = 10_000
 
@@ -100,6 +102,11 @@ class ConsoleOutput(Output):
             click.echo(line)
         for _, reason in collection.failed:
             click.echo(f"Error: {plain(reason)}", err=True)
+
+    def verification(self, verification: Verification) -> None:
+        """Lines."""
+        for line in verification_lines(verification):
+            click.echo(line)
 
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
         """A table, a line for each checkpoint."""

@@ -10,12 +10,12 @@ from typing import NoReturn
 
 import fsspec
 
-from spark_ckpt.cli.errors import CheckpointNotFoundError, ForeignLocationError, LocationNotFoundError
+from spark_ckpt.cli.errors import ForeignLocationError, LocationNotFoundError
 from spark_ckpt.cli.file_system import file_system_of, reading, storage_on
 from spark_ckpt.completed import LOG, CheckpointRecord
 from spark_ckpt.coordinator.directory import list_completed
 from spark_ckpt.coordinator.layout import CKPT, checkpoint_of_directory
-from spark_ckpt.errors import DamagedCheckpointError
+from spark_ckpt.errors import CheckpointNotFoundError, DamagedCheckpointError
 from spark_ckpt.metadata import METADATA_FILE_NAME, CheckpointMetadata, loads
 from spark_ckpt.storage import Storage
 

@@ -19,11 +19,13 @@ from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_json import describe_conversion, describe_relocation
 from spark_ckpt.cli.stream_json import describe_stream
 from spark_ckpt.cli.stream_report import StreamReport
+from spark_ckpt.cli.verification import describe_verification
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import Relocation
+from spark_ckpt.operations.verifying import Verification
 
 FORMAT = 1
 """Shape of the JSON that this release writes, as docs/json.md describes it."""
@@ -53,6 +55,10 @@ class Output(ABC):
     @abstractmethod
     def collection(self, collection: Collection) -> None:
         """Orphans that were found, and deleted or not."""
+
+    @abstractmethod
+    def verification(self, verification: Verification) -> None:
+        """What is damaged, and what can still be restored."""
 
     @abstractmethod
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
@@ -94,6 +100,10 @@ class JsonOutput(Output):
     def collection(self, collection: Collection) -> None:
         """The object that `spark_ckpt.cli.collecting` describes."""
         self._write(describe_collection(collection))
+
+    def verification(self, verification: Verification) -> None:
+        """The object that `spark_ckpt.cli.verification` describes."""
+        self._write(describe_verification(verification))
 
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
         """`{"location", "history": [what `spark_ckpt.cli.history` describes, for each]}`."""

@@ -119,7 +119,7 @@ HISTORY = [
 ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     cli_errors.LocationNotFoundError("/x"),
     cli_errors.ForeignLocationError("/x", "reason"),
-    cli_errors.CheckpointNotFoundError("/x", 1, [2, 3]),
+    errors.CheckpointNotFoundError("/x", 1, [2, 3]),
     cli_errors.TargetExistsError("/x/_metadata"),
     m.MetadataFormatError("/x", 8, "field", "reason"),
     m.UnsupportedMetadataVersionError("/x", 5),
