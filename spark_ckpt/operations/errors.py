@@ -5,6 +5,18 @@ from __future__ import annotations
 from spark_ckpt.errors import SparkCkptError
 
 
+class NoCheckpointError(SparkCkptError):
+    """No checkpoint of a location is complete.
+
+    Attributes:
+        location: the checkpoint location.
+    """
+
+    def __init__(self, location: str) -> None:
+        super().__init__(f"{location}: no checkpoint has completed here yet")
+        self.location = location
+
+
 class SparkLogFormatError(SparkCkptError, ValueError):
     """A file of Spark's own in a checkpoint location that is not what Spark writes.
 

@@ -19,7 +19,7 @@ from spark_ckpt.errors import (
 )
 from spark_ckpt.operations.agreement import SparkBatches, check_agreement
 from spark_ckpt.operations.damage import Damage
-from spark_ckpt.operations.failures import NoCheckpointError
+from spark_ckpt.operations.errors import NoCheckpointError
 from spark_ckpt.operations.log_check import check_log
 from spark_ckpt.operations.spark_log import BatchLog, SparkLog, entry_name
 from spark_ckpt.operations.state_check import StateCheck, check_state
