@@ -31,6 +31,7 @@ from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.location import FoundCheckpoint, find_checkpoint
 from spark_ckpt.cli.output import FORMAT, JsonOutput
 from spark_ckpt.cli.stream_report import UnreadStreamsError
+from spark_ckpt.completed import CheckpointRecord, MetadataReference
 from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.coordinator.messages import SubtaskKey
 from spark_ckpt.coordinator.orphans import Leftover
@@ -49,9 +50,12 @@ from spark_ckpt.metadata.streams import (
     StateStreamFormatError,
     UnknownSerializerError,
 )
+from spark_ckpt.operations import errors as operation_errors
+from spark_ckpt.operations.damage import Damage
+from spark_ckpt.operations.verifying import CheckpointVerdict, Verification
 from spark_ckpt.storage.resolve import S3fsNotFoundError
 from tests.cli.json_schema import DEFINITIONS, ERRORS, RESULTS, SCHEMA, alternatives, used, validator
-from tests.cli.locations import make_location
+from tests.cli.locations import OWNER, make_location
 from tests.cli.running import run
 from tests.cli.test_inspect_streams import job, lay_out
 from tests.metadata.corpus import FLINK, MUTANTS, VECTORS
@@ -101,6 +105,9 @@ def without(inspection: Inspection) -> list[Any]:
     ]
 
 
+RECORD = CheckpointRecord(
+    *(3, 1, OWNER, "", 1, 2, 0, 0, 0, 0, 0, ()), metadata=MetadataReference("chk-3/_metadata", 1, "00")
+)
 SPREAD = Spread(0, 1, 2)
 SUBTASK = SubtaskStateStats(SubtaskKey(0, "default", 1), "1", 2, 3, 4, 5, 6)
 HISTORY = [
@@ -115,10 +122,20 @@ HISTORY = [
     ),
 ]
 
+VERIFICATION = Verification(
+    "/x",
+    (
+        CheckpointVerdict(RECORD, (Damage("/x/a", "reason", 1, SubtaskKey(0, "default", 1), 2),), 1, 2, 3, True),
+        CheckpointVerdict(RECORD, (), 1, 2, 3, True),
+    ),
+    (Damage("/x/b", "reason"),),
+)
+
 
 ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     cli_errors.LocationNotFoundError("/x"),
     cli_errors.ForeignLocationError("/x", "reason"),
+    operation_errors.NoCheckpointError("/x"),
     errors.CheckpointNotFoundError("/x", 1, [2, 3]),
     cli_errors.TargetExistsError("/x/_metadata"),
     m.MetadataFormatError("/x", 8, "field", "reason"),
@@ -179,6 +196,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     entry = partial(JsonOutput().history_entry, "/x", HISTORY[1])
     outputs["history"] = [printed(partial(JsonOutput().history, "/x"), HISTORY), printed(entry, [SUBTASK])]
     outputs["gc"] = [printed(JsonOutput().collection, Collection("/x", False, orphans, (("a", "reason"),)))]
+    outputs["verify"] = [printed(JsonOutput().verification, VERIFICATION)]
     return outputs
 
 
