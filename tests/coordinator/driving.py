@@ -119,11 +119,12 @@ class Driver:
         stage: int | None = None,
         stage_attempt: int = 0,
         base: BaseSnapshot | None = None,
+        changes: Changes | None = None,
         delta: Segment | None = None,
         base_ckpt_id: str | None = None,
     ) -> Ack:
         rows = copy.deepcopy(self.rows.get(key, {}))
-        changes = self.changes_of(key, version)
+        changes = self.changes_of(key, version) if changes is None else changes
         apply(rows, changes)
         if delta is None:
             delta = make_segment(SegmentKind.DELTA, version, changes)
