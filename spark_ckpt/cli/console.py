@@ -14,6 +14,7 @@ from rich.tree import Tree
 
 from spark_ckpt.cli.collecting import collection_lines
 from spark_ckpt.cli.describe import decoded_payload
+from spark_ckpt.cli.going_back import rollback_lines
 from spark_ckpt.cli.history_view import history_table, history_tree, subtask_table
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.output import Output
@@ -39,6 +40,7 @@ from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState, Relocation
+from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.verifying import Verification
 
 _UNLIMITED_WIDTH = 10_000
@@ -106,6 +108,11 @@ class ConsoleOutput(Output):
     def verification(self, verification: Verification) -> None:
         """Lines."""
         for line in verification_lines(verification):
+            click.echo(line)
+
+    def rollback(self, rollback: Rollback) -> None:
+        """Lines."""
+        for line in rollback_lines(rollback):
             click.echo(line)
 
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:

@@ -12,9 +12,11 @@ from spark_ckpt.cli.inspect_command import inspect_checkpoint
 from spark_ckpt.cli.list_command import list_checkpoints
 from spark_ckpt.cli.options import Session
 from spark_ckpt.cli.relocate_command import relocate_checkpoint
-from spark_ckpt.cli.statuses import FAILED
+from spark_ckpt.cli.rollback_command import roll_back_query
+from spark_ckpt.cli.statuses import FAILED, IN_USE
 from spark_ckpt.cli.verify_command import verify_checkpoints
 from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.operations.errors import LocationInUseError
 
 
 class _Program(click.Group):
@@ -26,7 +28,7 @@ class _Program(click.Group):
             return super().invoke(ctx)
         except SparkCkptError as error:
             ctx.ensure_object(Session).output.error(error)
-            ctx.exit(FAILED)
+            ctx.exit(IN_USE if isinstance(error, LocationInUseError) else FAILED)
 
 
 @click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
@@ -43,4 +45,5 @@ main.add_command(inspect_checkpoint)
 main.add_command(list_checkpoints)
 main.add_command(show_history)
 main.add_command(relocate_checkpoint)
+main.add_command(roll_back_query)
 main.add_command(verify_checkpoints)

@@ -13,6 +13,7 @@ import click
 
 from spark_ckpt.cli.collecting import describe_collection
 from spark_ckpt.cli.describe import describe, describe_error, describe_record
+from spark_ckpt.cli.going_back import describe_rollback
 from spark_ckpt.cli.history import describe_stats
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.rewriting import Rewriting
@@ -25,6 +26,7 @@ from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import Relocation
+from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.verifying import Verification
 
 FORMAT = 1
@@ -59,6 +61,10 @@ class Output(ABC):
     @abstractmethod
     def verification(self, verification: Verification) -> None:
         """What is damaged, and what can still be restored."""
+
+    @abstractmethod
+    def rollback(self, rollback: Rollback) -> None:
+        """The checkpoint that a query has gone back to, and what was moved aside."""
 
     @abstractmethod
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
@@ -104,6 +110,10 @@ class JsonOutput(Output):
     def verification(self, verification: Verification) -> None:
         """The object that `spark_ckpt.cli.verification` describes."""
         self._write(describe_verification(verification))
+
+    def rollback(self, rollback: Rollback) -> None:
+        """The object that `spark_ckpt.cli.going_back` describes."""
+        self._write(describe_rollback(rollback))
 
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
         """`{"location", "history": [what `spark_ckpt.cli.history` describes, for each]}`."""

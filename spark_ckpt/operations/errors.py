@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 from spark_ckpt.errors import SparkCkptError
 
 
@@ -44,3 +46,43 @@ class SparkLogEntryExistsError(SparkCkptError, FileExistsError):
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} is there already, and is never overwritten: stop the query, then try again")
         self.path = path
+
+
+class LocationInUseError(SparkCkptError):
+    """A driver may be running the query of a location that an operation was to change. Nothing was changed.
+
+    Attributes:
+        location: the checkpoint location.
+        owner: the driver that has claimed last, for a person.
+        is_known: whether the driver is known to run; if not, it ran on another host.
+        last_ms: when its newest record was written, in milliseconds since 1970 UTC.
+    """
+
+    def __init__(self, location: str, owner: str, is_known: bool, last_ms: int) -> None:
+        known = "is running" if is_known else "ran on another host, and nobody can tell from here whether it still does"
+        last = datetime.fromtimestamp(last_ms / 1000, timezone.utc).isoformat(timespec="seconds")
+        super().__init__(
+            f"{location} belongs to {owner}, which {known}. Its last record is of {last}. Stop the query first. If you "
+            "know that it does not run, say --force: should it run all the same, it is shut out, and "
+            "completes no checkpoint any more"
+        )
+        self.location = location
+        self.owner = owner
+        self.is_known = is_known
+        self.last_ms = last_ms
+
+
+class RollbackRefusedError(SparkCkptError):
+    """The query cannot go back to a checkpoint. Nothing was changed.
+
+    Attributes:
+        location: the checkpoint location.
+        checkpoint_id: the checkpoint.
+        reason: why not.
+    """
+
+    def __init__(self, location: str, checkpoint_id: int, reason: str) -> None:
+        super().__init__(f"{location}: the query cannot go back to checkpoint {checkpoint_id}: {reason}")
+        self.location = location
+        self.checkpoint_id = checkpoint_id
+        self.reason = reason

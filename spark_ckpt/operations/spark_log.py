@@ -128,10 +128,10 @@ class SparkLog:
             SparkLogEntryExistsError, StorageError: as in `add_offsets`.
         """
         assert metadata.version == 2
-        self._add(f"{operator_directory(metadata.operator_id)}/_metadata/v2/{batch_id}", metadata.encode())
+        self._add(f"{versioned_metadata_directory(metadata.operator_id)}/{batch_id}", metadata.encode())
 
     def _versioned(self, operator_id: int) -> list[int]:
-        return _numbers(self._storage, f"{operator_directory(operator_id)}/_metadata/v2", is_directory=False)
+        return _numbers(self._storage, versioned_metadata_directory(operator_id), is_directory=False)
 
     def _add(self, name: str, data: bytes) -> None:
         # An entry that was moved away by hand may have left it, and Hadoop would hold ours against it.
@@ -154,6 +154,11 @@ def checksum_name(name: str) -> str:
 def operator_directory(operator_id: int) -> str:
     """Directory of an operator, relative to the checkpoint location."""
     return f"{STATE}/{operator_id}"
+
+
+def versioned_metadata_directory(operator_id: int) -> str:
+    """Directory with what Spark knew of an operator from certain batches on, a file for each of these."""
+    return f"{operator_directory(operator_id)}/_metadata/v2"
 
 
 def _numbers(storage: Storage, directory: str, *, is_directory: bool) -> list[int]:

@@ -115,7 +115,8 @@ def verify(
             raise CheckpointNotFoundError(storage.location, checkpoint_id, [record.id for record in records])
         verdicts: list[CheckpointVerdict] = []
         for record in wanted:
-            verdict = _verify_checkpoint(storage, record, _newest_of(records, record.version), progress)
+            is_newest = record.id == max(other.id for other in records if other.version == record.version)
+            verdict = verify_checkpoint(storage, record, is_newest_of_version=is_newest, progress=progress)
             if verdict.is_whole or _is_there(storage, record):
                 verdicts.append(verdict)
                 if verdict.is_whole and not everything:
@@ -126,23 +127,24 @@ def verify(
     raise StorageError(storage.describe(CKPT), "read", f"it changed during each of {_MOST_READINGS} readings")
 
 
-def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage]]:
-    """The checkpoints that the log names, ascending, and what is wrong with it; without a log, what a scan finds."""
-    files = RecordFiles(storage)
-    each = files.read_each()
-    if not each:
-        found = scan(storage)
-        return list(found.records), [Damage.of(damaged.path, damaged) for damaged in found.set_aside]
-    damages = [Damage.of(e.path, e) for e in each.values() if isinstance(e, CorruptRecordError)]
-    records: dict[int, Record] = {i: r for i, r in each.items() if not isinstance(r, CorruptRecordError)}
-    records = without_claims_that_came_late(records)
-    damages += check_log(records, files.path)
-    return [record for record in records.values() if isinstance(record, CheckpointRecord)], damages
-
-
-def _verify_checkpoint(
-    storage: Storage, record: CheckpointRecord, newest_of_version: CheckpointRecord, progress: Progress
+def verify_checkpoint(
+    storage: Storage,
+    record: CheckpointRecord,
+    *,
+    is_newest_of_version: bool = True,
+    progress: Progress = lambda done, of: None,
 ) -> CheckpointVerdict:
+    """Reads one checkpoint in full.
+
+    Args:
+        storage: of the checkpoint location.
+        record: of the checkpoint.
+        is_newest_of_version: whether its states are to be those that Spark's commit log names.
+        progress: called after each segment.
+
+    Raises:
+        StorageError: the storage does not answer.
+    """
     path = storage.describe(in_location(record.metadata.path))
     found = StateCheck()
     try:
@@ -159,14 +161,23 @@ def _verify_checkpoint(
             progress(done, of)
 
         found = check_state(storage, state, path, count)
-        is_newest = record.id == newest_of_version.id
-        found.damages += check_agreement(storage, state, metadata, is_newest_of_version=is_newest)
+        found.damages += check_agreement(storage, state, metadata, is_newest_of_version=is_newest_of_version)
     can_go_back = SparkBatches.of(SparkLog(storage)).can_follow(record.batch_id)
     return CheckpointVerdict(record, tuple(found.damages), found.blocks, found.size, found.rows, can_go_back)
 
 
-def _newest_of(records: Sequence[CheckpointRecord], version: int) -> CheckpointRecord:
-    return next(record for record in reversed(records) if record.version == version)
+def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage]]:
+    """The checkpoints that the log names, ascending, and what is wrong with it; without a log, what a scan finds."""
+    files = RecordFiles(storage)
+    each = files.read_each()
+    if not each:
+        found = scan(storage)
+        return list(found.records), [Damage.of(damaged.path, damaged) for damaged in found.set_aside]
+    damages = [Damage.of(e.path, e) for e in each.values() if isinstance(e, CorruptRecordError)]
+    records: dict[int, Record] = {i: r for i, r in each.items() if not isinstance(r, CorruptRecordError)}
+    records = without_claims_that_came_late(records)
+    damages += check_log(records, files.path)
+    return [record for record in records.values() if isinstance(record, CheckpointRecord)], damages
 
 
 def _is_there(storage: Storage, record: CheckpointRecord) -> bool:

@@ -52,6 +52,7 @@ from spark_ckpt.metadata.streams import (
 )
 from spark_ckpt.operations import errors as operation_errors
 from spark_ckpt.operations.damage import Damage
+from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.verifying import CheckpointVerdict, Verification
 from spark_ckpt.storage.resolve import S3fsNotFoundError
 from tests.cli.json_schema import DEFINITIONS, ERRORS, RESULTS, SCHEMA, alternatives, used, validator
@@ -136,6 +137,8 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     cli_errors.LocationNotFoundError("/x"),
     cli_errors.ForeignLocationError("/x", "reason"),
     operation_errors.NoCheckpointError("/x"),
+    operation_errors.LocationInUseError("/x", "owner", True, 1),
+    operation_errors.RollbackRefusedError("/x", 1, "reason"),
     errors.CheckpointNotFoundError("/x", 1, [2, 3]),
     cli_errors.TargetExistsError("/x/_metadata"),
     m.MetadataFormatError("/x", 8, "field", "reason"),
@@ -196,6 +199,8 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     entry = partial(JsonOutput().history_entry, "/x", HISTORY[1])
     outputs["history"] = [printed(partial(JsonOutput().history, "/x"), HISTORY), printed(entry, [SUBTASK])]
     outputs["gc"] = [printed(JsonOutput().collection, Collection("/x", False, orphans, (("a", "reason"),)))]
+    rollback = Rollback("/x", False, RECORD, "rolled-back/1", (4,), (5,), ("offsets/4",), 1)
+    outputs["rollback"] = [printed(JsonOutput().rollback, rollback)]
     outputs["verify"] = [printed(JsonOutput().verification, VERIFICATION)]
     return outputs
 
