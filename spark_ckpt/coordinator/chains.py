@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_ckpt.coordinator.messages import StoreKey, SubtaskKey
+from spark_ckpt.coordinator.messages import PartitionFilter, StoreKey, SubtaskKey
 
 
 @dataclass(slots=True, eq=False)
@@ -21,10 +21,11 @@ class ChainEntry:
         version: version of the state that it is or leads to.
         key_groups: uint32, ascending.
         offsets: int64, start of each key group's block in the file or in `data`.
-        size: bytes of the segment.
+        size: bytes of the segment; its share, by key groups, of one that a rescale has divided.
         path: file relative to the `ckpt` directory; None if `data` holds the bytes.
         file_size: bytes of that file, which may hold other segments too.
         data: the bytes of an inline segment.
+        filters: what a row must pass to count, all of them.
     """
 
     is_base: bool
@@ -35,6 +36,7 @@ class ChainEntry:
     path: str | None
     file_size: int
     data: bytes = b""
+    filters: tuple[PartitionFilter, ...] = ()
     encoded: bytes | None = field(default=None, repr=False)
 
 
@@ -43,7 +45,7 @@ class Chain:
 
     Args:
         ckpt_id: id of the state, 32 hexadecimal digits.
-        rows: rows of the store.
+        rows: rows of the store; after a rescale, until the next batch, its share of the rows there are.
         entries: bases first (after a rescale there can be several), then deltas, oldest first. Empty: no rows.
 
     Attributes:

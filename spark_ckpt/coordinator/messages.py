@@ -109,6 +109,21 @@ class Locate:
     ckpt_id: str | None = None
 
 
+class PartitionFilter(NamedTuple):
+    """Which rows of a segment count: those that Spark's hash sends to one of these partitions.
+
+    A rescale to a parallelism that does not divide the number of key groups makes several subtasks read the same key
+    groups. Each takes its own rows of them.
+
+    Args:
+        parallelism: number of partitions that the hash is taken modulo of.
+        partitions: ascending.
+    """
+
+    parallelism: int
+    partitions: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LocatedSegment:
     """A segment of the answer.
@@ -119,6 +134,7 @@ class LocatedSegment:
         offsets: int64, start of each block in the file or in `data`.
         size: bytes of the segment.
         data: the bytes of an inline segment.
+        filters: what a row must pass to count, all of them.
     """
 
     is_base: bool
@@ -126,6 +142,7 @@ class LocatedSegment:
     offsets: NDArray[np.int64]
     size: int
     data: bytes = b""
+    filters: tuple[PartitionFilter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,22 @@ class NoCheckpointError(SparkCkptError):
         self.location = location
 
 
+class RescaleRefusedError(SparkCkptError):
+    """The number of partitions of a location cannot be changed as asked. Nothing was changed.
+
+    Attributes:
+        location: the checkpoint location.
+        partitions: the number asked for.
+        reason: why not, and what to do.
+    """
+
+    def __init__(self, location: str, partitions: int, reason: str) -> None:
+        super().__init__(f"{location} cannot be rescaled to {partitions} partitions: {reason}")
+        self.location = location
+        self.partitions = partitions
+        self.reason = reason
+
+
 class SparkLogFormatError(SparkCkptError, ValueError):
     """A file of Spark's own in a checkpoint location that is not what Spark writes.
 

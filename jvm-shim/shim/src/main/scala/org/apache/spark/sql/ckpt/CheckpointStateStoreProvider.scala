@@ -206,7 +206,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
     aside = None
     val numbering = new KeyGroupNumbering(found.factors)
     backend = new HashMapStateBackend(numbering.maxParallelism)
-    val segments = new OpenSegments(found, files)
+    val segments = new OpenSegments(found, files, partitionOf(found))
     try {
       backend.restore(version, found.rows, segments.open(), RestoreFilter.range(0, numbering.maxParallelism - 1))
     } catch {
@@ -226,6 +226,16 @@ class CheckpointStateStoreProvider extends StateStoreProvider with NotifiedStore
       logInfo(s"loaded version $version of $storeId: ${restored.segments} segments, ${restored.bytes} bytes, " +
         s"${backend.rowCount} rows, ${restored.nanos / 1000000} ms")
     }
+  }
+
+  /** The partition of a row of a column family, for a number of partitions: asked only where segments have filters. */
+  private def partitionOf(found: StateLocation)(family: String, parallelism: Int): PartitionOfKey = {
+    val schema = familySchema(family)
+    KeyGroupOfRow
+      .partition(parallelism, found.operator, storeId.storeName, family, schema.keySchema, found.stateFormatVersion)
+      .map(schema.partitionOf)
+      .getOrElse(throw new CheckpointFailure("StateFileError",
+        s"rows of ${found.operator} cannot be told by their partition, and its state is divided by it"))
   }
 
   /** Leaves nothing half-loaded behind, so that the next attempt starts from the files again. */

@@ -51,7 +51,7 @@ private[ckpt] object KeyGroupOfRow {
   /**
    * @param operator           Spark's short name of the operator
    * @param stateFormatVersion of a join, else None
-   * @param partition          the subtask; its own key group serves operators whose partition key is not known to Spark
+   * @param subtask            its partition; its own key group serves operators whose partition key is not known to Spark
    */
   def of(
       numbering: KeyGroupNumbering,
@@ -60,14 +60,29 @@ private[ckpt] object KeyGroupOfRow {
       columnFamily: String,
       keySchema: StructType,
       stateFormatVersion: Option[Int],
-      partition: Int): KeyGroupOfRow =
-    extractor(operator, store, columnFamily, keySchema, stateFormatVersion)
-      .filter(_.partitionKeySchema.nonEmpty)
-      .map(new HashedKeyGroup(numbering, _))
+      subtask: Int): KeyGroupOfRow =
+    partition(numbering.maxParallelism, operator, store, columnFamily, keySchema, stateFormatVersion)
+      .map[KeyGroupOfRow](hash => (key: UnsafeRow) => numbering.number(hash(key)))
       .getOrElse {
-        val own = numbering.number(partition % numbering.maxParallelism)
+        val own = numbering.number(subtask % numbering.maxParallelism)
         (_: UnsafeRow) => own
       }
+
+  /**
+   * The partition that Spark's shuffle sends a row to; None if its partition key is not known to Spark.
+   *
+   * @param parallelism number of partitions; for the other parameters see `of`
+   */
+  def partition(
+      parallelism: Int,
+      operator: String,
+      store: String,
+      columnFamily: String,
+      keySchema: StructType,
+      stateFormatVersion: Option[Int]): Option[UnsafeRow => Int] =
+    extractor(operator, store, columnFamily, keySchema, stateFormatVersion)
+      .filter(_.partitionKeySchema.nonEmpty)
+      .map(new HashedPartition(parallelism, _))
 
   /** None for operators that no repartition exists for either, such as a limit: they keep their rows where they are. */
   private def extractor(
@@ -82,16 +97,16 @@ private[ckpt] object KeyGroupOfRow {
       case _: org.apache.spark.SparkThrowable => None
     }
 
-  private final class HashedKeyGroup(numbering: KeyGroupNumbering, extractor: StatePartitionKeyExtractor)
-      extends KeyGroupOfRow {
+  private final class HashedPartition(parallelism: Int, extractor: StatePartitionKeyExtractor)
+      extends (UnsafeRow => Int) {
     // Spark's own expression for the partition of a row, so that collations and every type are hashed as the shuffle does.
     private val hash: UnsafeProjection = {
       val columns = extractor.partitionKeySchema.fields.toSeq.zipWithIndex.map { case (field, i) =>
         BoundReference(i, field.dataType, field.nullable)
       }
-      UnsafeProjection.create(Seq(HashPartitioning(columns, numbering.maxParallelism).partitionIdExpression))
+      UnsafeProjection.create(Seq(HashPartitioning(columns, parallelism).partitionIdExpression))
     }
 
-    override def keyGroup(key: UnsafeRow): Int = numbering.number(hash(extractor.partitionKey(key)).getInt(0))
+    override def apply(key: UnsafeRow): Int = hash(extractor.partitionKey(key)).getInt(0)
   }
 }

@@ -36,10 +36,19 @@ private[ckpt] final case class StateLocation(
 
 private[ckpt] object StateLocation {
 
-  /** One base or delta: in a file, or in bytes that came with the answer. Offsets are starts of blocks. */
-  final case class Segment(isBase: Boolean, path: Option[String], offsets: Array[Long], inline: Array[Byte]) {
+  /**
+   * One base or delta: in a file, or in bytes that came with the answer. Offsets are starts of blocks.
+   *
+   * @param filters what a row must pass to count, all of them
+   */
+  final case class Segment(
+      isBase: Boolean,
+      path: Option[String],
+      offsets: Array[Long],
+      inline: Array[Byte],
+      filters: Seq[PartitionFilter] = Nil) {
 
-    /** Opens the segment; the caller closes its source. */
+    /** Opens the segment, with all of its rows; the caller closes its source. */
     def open(files: StateFiles): StateSegment = {
       val source = path match {
         case Some(name) => new HadoopByteSource(files.path(name).toString, files.open(name), files.length(name))
@@ -63,7 +72,7 @@ private[ckpt] object StateLocation {
         payloadFrom += length
         bytes
       }
-      Segment(segment.path("kind").asText() == "base", path, offsets, inline)
+      Segment(segment.path("kind").asText() == "base", path, offsets, inline, PartitionFilter.of(segment.path("filters")))
     }
     StateLocation(
       header.path("ckpt_id").asText(""),
@@ -75,8 +84,16 @@ private[ckpt] object StateLocation {
   }
 }
 
-/** The segments of a location while they are read, and how much has been read of them. */
-private[ckpt] final class OpenSegments(location: StateLocation, files: StateFiles) extends Closeable {
+/**
+ * The segments of a location while they are read, and how much has been read of them.
+ *
+ * @param partitionOf the partition of a row of a column family, for a number of partitions
+ */
+private[ckpt] final class OpenSegments(
+    location: StateLocation,
+    files: StateFiles,
+    partitionOf: (String, Int) => PartitionOfKey)
+    extends Closeable {
   private val sources = ArrayBuffer.empty[ByteSource]
   private var bytes = 0L
 
@@ -86,7 +103,8 @@ private[ckpt] final class OpenSegments(location: StateLocation, files: StateFile
   def open(): Seq[StateSegment] = location.segments.map { segment =>
     val opened = segment.open(files)
     sources += opened.source
-    opened.copy(source = new Counted(opened.source))
+    val rows = if (segment.filters.isEmpty) opened.rows else new PartitionedRows(segment.filters, partitionOf)
+    opened.copy(source = new Counted(opened.source), rows = rows)
   }
 
   override def close(): Unit = sources.foreach(_.close())

@@ -47,6 +47,15 @@ private[ckpt] final class FamilySchema(
     FamilySpec(name, keyGroups, access, multiValue)
   }
 
+  /** @param partition of a row with this family's key */
+  def partitionOf(partition: UnsafeRow => Int): PartitionOfKey = {
+    val row = new UnsafeRow(keyFields)
+    (keyBase: AnyRef, keyOffset: Long, keyLength: Int) => {
+      row.pointTo(keyBase, keyOffset, keyLength)
+      partition(row)
+    }
+  }
+
   /** New rows each time, because operators may hold a row while they ask for the next. */
   def key(base: AnyRef, offset: Long, length: Int): UnsafeRow = FamilySchema.row(keyFields, base, offset, length)
 
