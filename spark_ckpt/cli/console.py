@@ -13,6 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from spark_ckpt.cli.collecting import collection_lines
+from spark_ckpt.cli.copies import restored_lines, savepoint_lines
 from spark_ckpt.cli.describe import decoded_payload
 from spark_ckpt.cli.going_back import rollback_lines
 from spark_ckpt.cli.history_view import history_table, history_tree, subtask_table
@@ -40,6 +41,7 @@ from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState, Relocation
+from spark_ckpt.operations.copying import CheckpointCopy
 from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.verifying import Verification
 
@@ -113,6 +115,16 @@ class ConsoleOutput(Output):
     def rollback(self, rollback: Rollback) -> None:
         """Lines."""
         for line in rollback_lines(rollback):
+            click.echo(line)
+
+    def savepoint(self, copy: CheckpointCopy) -> None:
+        """Lines."""
+        for line in savepoint_lines(copy):
+            click.echo(line)
+
+    def restored(self, copy: CheckpointCopy) -> None:
+        """Lines."""
+        for line in restored_lines(copy):
             click.echo(line)
 
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:

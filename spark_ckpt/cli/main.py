@@ -12,7 +12,9 @@ from spark_ckpt.cli.inspect_command import inspect_checkpoint
 from spark_ckpt.cli.list_command import list_checkpoints
 from spark_ckpt.cli.options import Session
 from spark_ckpt.cli.relocate_command import relocate_checkpoint
+from spark_ckpt.cli.restore_command import restore_checkpoint
 from spark_ckpt.cli.rollback_command import roll_back_query
+from spark_ckpt.cli.savepoint_command import take_savepoint_of_query
 from spark_ckpt.cli.statuses import FAILED, IN_USE
 from spark_ckpt.cli.verify_command import verify_checkpoints
 from spark_ckpt.errors import SparkCkptError
@@ -45,5 +47,7 @@ main.add_command(inspect_checkpoint)
 main.add_command(list_checkpoints)
 main.add_command(show_history)
 main.add_command(relocate_checkpoint)
+main.add_command(restore_checkpoint)
 main.add_command(roll_back_query)
+main.add_command(take_savepoint_of_query)
 main.add_command(verify_checkpoints)

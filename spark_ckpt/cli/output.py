@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from spark_ckpt.cli.collecting import describe_collection
+from spark_ckpt.cli.copies import describe_copy
 from spark_ckpt.cli.describe import describe, describe_error, describe_record
 from spark_ckpt.cli.going_back import describe_rollback
 from spark_ckpt.cli.history import describe_stats
@@ -26,6 +27,7 @@ from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import Relocation
+from spark_ckpt.operations.copying import CheckpointCopy
 from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.verifying import Verification
 
@@ -65,6 +67,14 @@ class Output(ABC):
     @abstractmethod
     def rollback(self, rollback: Rollback) -> None:
         """The checkpoint that a query has gone back to, and what was moved aside."""
+
+    @abstractmethod
+    def savepoint(self, copy: CheckpointCopy) -> None:
+        """A savepoint."""
+
+    @abstractmethod
+    def restored(self, copy: CheckpointCopy) -> None:
+        """A new checkpoint location."""
 
     @abstractmethod
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
@@ -114,6 +124,14 @@ class JsonOutput(Output):
     def rollback(self, rollback: Rollback) -> None:
         """The object that `spark_ckpt.cli.going_back` describes."""
         self._write(describe_rollback(rollback))
+
+    def savepoint(self, copy: CheckpointCopy) -> None:
+        """The object that `spark_ckpt.cli.copies` describes."""
+        self._write(describe_copy(copy))
+
+    def restored(self, copy: CheckpointCopy) -> None:
+        """The object that `spark_ckpt.cli.copies` describes."""
+        self._write(describe_copy(copy))
 
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
         """`{"location", "history": [what `spark_ckpt.cli.history` describes, for each]}`."""

@@ -76,14 +76,19 @@ def read_checkpoint(storage: Storage, record: CheckpointRecord) -> CheckpointSta
     return state
 
 
-def read_metadata(storage: Storage, record: CheckpointRecord) -> CheckpointMetadata:
+def read_metadata(storage: Storage, record: CheckpointRecord, name: str | None = None) -> CheckpointMetadata:
     """The `_metadata` of a checkpoint, which is what its record says.
+
+    Args:
+        storage: of the checkpoint location, or of a savepoint.
+        record: of the checkpoint.
+        name: name of the file, unless it lies where it lies in a location.
 
     Raises:
         DamagedCheckpointError: it is missing, or not what was written.
         StorageError: the storage does not answer.
     """
-    name = in_location(record.metadata.path)
+    name = name or in_location(record.metadata.path)
     path = storage.describe(name)
     try:
         data = storage.read(name)

@@ -102,3 +102,55 @@ class RollbackRefusedError(SparkCkptError):
         self.location = location
         self.checkpoint_id = checkpoint_id
         self.reason = reason
+
+
+class NotCommittedError(SparkCkptError):
+    """Spark cannot go on after the batch of a checkpoint: it has not committed it yet, or has purged its logs of it.
+
+    Attributes:
+        location: the checkpoint location.
+        checkpoint_id: the checkpoint.
+        batch_id: its batch.
+    """
+
+    def __init__(self, location: str, checkpoint_id: int, batch_id: int) -> None:
+        super().__init__(
+            f"{location}: Spark's logs have no commit of batch {batch_id}, or not the offsets before it, and a query "
+            f"cannot go on from checkpoint {checkpoint_id} without them. If the batch is running, try again once it is "
+            "done; of purged batches more are kept with spark.sql.streaming.minBatchesToRetain"
+        )
+        self.location = location
+        self.checkpoint_id = checkpoint_id
+        self.batch_id = batch_id
+
+
+class TargetNotEmptyError(SparkCkptError, FileExistsError):
+    """There is something where a savepoint or a new checkpoint location was to be.
+
+    Attributes:
+        target: the directory.
+    """
+
+    def __init__(self, target: str) -> None:
+        super().__init__(
+            f"{target} is not empty, and nothing is overwritten: name a new directory. If a copy to it was "
+            "interrupted, delete it first"
+        )
+        self.target = target
+
+
+class OutrunError(SparkCkptError):
+    """A query drops its checkpoints faster than one can be copied.
+
+    Attributes:
+        location: the checkpoint location.
+        tries: how many checkpoints were begun with.
+    """
+
+    def __init__(self, location: str, tries: int) -> None:
+        super().__init__(
+            f"{location}: each of {tries} checkpoints was dropped while it was copied. Start the query with a higher "
+            "spark.sql.streaming.stateStore.ckpt.retained, or stop it for the copy. The target is incomplete: delete it"
+        )
+        self.location = location
+        self.tries = tries

@@ -29,7 +29,7 @@ from spark_ckpt.errors import CheckpointNotFoundError, DamagedCheckpointError, S
 from spark_ckpt.operations.agreement import SparkBatches
 from spark_ckpt.operations.errors import LocationInUseError, RollbackRefusedError
 from spark_ckpt.operations.holding import OPERATION, Holder, hold_of
-from spark_ckpt.operations.spark_log import BatchLog, SparkLog, entry_name, versioned_metadata_directory
+from spark_ckpt.operations.spark_log import BatchLog, SparkLog, entry_name
 from spark_ckpt.operations.verifying import Progress, verify_checkpoint
 from spark_ckpt.storage import Storage
 
@@ -184,19 +184,17 @@ def _planned(storage: Storage, store: CompletedCheckpointStore, record: Checkpoi
         f"{ASIDE}/{moment:%Y%m%dT%H%M%S}.{moment.microsecond // 1000:03}Z",
         tuple(batch for batch in batches.started if batch > record.batch_id),
         tuple(other.id for other in store.all() if other.id > record.id),
-        tuple(_entries_after(log, storage, batches, record.batch_id)),
+        tuple(_entries_after(log, batches, record.batch_id)),
     )
 
 
-def _entries_after(log: SparkLog, storage: Storage, batches: SparkBatches, batch_id: int) -> Iterator[str]:
+def _entries_after(log: SparkLog, batches: SparkBatches, batch_id: int) -> Iterator[str]:
     """Spark's files of later batches. Of each batch the commit goes first: then Spark would repeat that batch."""
     for batch in sorted({*batches.started, *batches.committed}, reverse=True):
         if batch > batch_id:
             yield from (entry_name(BatchLog.COMMITS, batch), entry_name(BatchLog.OFFSETS, batch))
     for operator_id in log.operators():
-        directory = versioned_metadata_directory(operator_id)
-        names = (file.name for file in storage.list(directory) if file.name.isdecimal())
-        yield from (f"{directory}/{name}" for name in names if int(name) > batch_id)
+        yield from log.later_metadata(operator_id, batch_id)
 
 
 def _unneeded(storage: Storage, retained: Sequence[CheckpointRecord]) -> list[str]:

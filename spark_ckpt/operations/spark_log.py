@@ -134,6 +134,15 @@ class SparkLog:
         assert metadata.version == 2
         self._add(f"{versioned_metadata_directory(metadata.operator_id)}/{batch_id}", metadata.encode())
 
+    def later_metadata(self, operator_id: int, batch_id: int) -> list[str]:
+        """The files, relative to the location, with what holds of an operator only after a batch; ascending.
+
+        Raises:
+            StorageError: they cannot be listed.
+        """
+        directory = versioned_metadata_directory(operator_id)
+        return [f"{directory}/{number}" for number in self._versioned(operator_id) if number > batch_id]
+
     def key_columns(self, operator_id: int, store: str) -> list[str]:
         """The columns of the keys of a store, from Spark's schema of them.
 

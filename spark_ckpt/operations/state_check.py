@@ -118,7 +118,7 @@ class _StateChecker:
     def _check_store(self, store: StoreState, chains: Sequence[Chain]) -> None:
         """All subtasks of a store. Together they own every key group, since the numbering says which are whose."""
         live: Counter[int] = Counter()
-        is_whole = True
+        can_be_told = True
         for partition, chain in enumerate(chains):
             subtask = SubtaskKey(store.operator_id, store.store, partition)
             try:
@@ -128,17 +128,18 @@ class _StateChecker:
                 return
             before = len(self._found.damages)
             keys = self._check_chain(chain, ranges, subtask)
-            is_whole &= len(self._found.damages) == before and not self._is_cut(chain)
+            can_be_told &= len(self._found.damages) == before and self._has_all_rows(chain)
             live.update({key_group: len(there) for key_group, there in keys.items()})
-        # Where partitions share key groups, the hash of a row says whose it is; it is not known here.
-        if is_whole and self._batch.max_parallelism % store.parallelism == 0:
+        if can_be_told:
             self._found.rows += live.total()
             if live.total() != sum(store.rows):
                 said = f"{sum(store.rows):,} rows are listed"
                 self._wrong(f"{store.key} has {live.total():,} rows in its segments, where {said}")
 
-    def _is_cut(self, chain: Chain) -> bool:
-        return any(entry.path in self._unusable for entry in chain.entries)
+    def _has_all_rows(self, chain: Chain) -> bool:
+        """Whether all segments can be read, and all rows in them count. Where a filter says which count, it asks for
+        the hash of each row's partition key, which only Spark knows."""
+        return not any(entry.path in self._unusable or entry.filters for entry in chain.entries)
 
     # ---- bytes -------------------------------------------------------------------------------------------------------
 

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from spark_ckpt.completed import CheckpointRecord, Record, RecordFiles, without_claims_that_came_late
 from spark_ckpt.coordinator.chains import all_entries
-from spark_ckpt.coordinator.layout import CKPT, in_location
-from spark_ckpt.coordinator.loading import read_metadata, state_of
+from spark_ckpt.coordinator.directory import is_retained
+from spark_ckpt.coordinator.layout import CKPT
 from spark_ckpt.coordinator.scan import scan
 from spark_ckpt.errors import (
     CheckpointNotFoundError,
     CorruptRecordError,
     DamagedCheckpointError,
-    SparkCkptError,
     StorageError,
 )
 from spark_ckpt.operations.agreement import SparkBatches, check_agreement
 from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.errors import NoCheckpointError
 from spark_ckpt.operations.log_check import check_log
+from spark_ckpt.operations.snapshot import find_record, is_savepoint, read_snapshot
 from spark_ckpt.operations.spark_log import BatchLog, SparkLog, entry_name
 from spark_ckpt.operations.state_check import StateCheck, check_state
 from spark_ckpt.storage import Storage
@@ -94,7 +94,7 @@ def verify(
     May run beside the query: a checkpoint that is subsumed while it is read is left out.
 
     Args:
-        storage: of the checkpoint location.
+        storage: of the checkpoint location, or of a savepoint.
         checkpoint_id: the checkpoint to read. By default the newest; if that one is damaged, also those before it until
             one is whole.
         everything: whether to read all retained checkpoints.
@@ -105,6 +105,8 @@ def verify(
         CheckpointNotFoundError: there is none of this id.
         StorageError: the storage does not answer, or checkpoints go faster than they can be read.
     """
+    if is_savepoint(storage):
+        return _verify_savepoint(storage, checkpoint_id, progress)
     for _ in range(_MOST_READINGS):
         batches = SparkBatches.of(SparkLog(storage))
         records, damages = _read_log(storage)
@@ -117,7 +119,7 @@ def verify(
         for record in wanted:
             is_newest = record.id == max(other.id for other in records if other.version == record.version)
             verdict = verify_checkpoint(storage, record, is_newest_of_version=is_newest, progress=progress)
-            if verdict.is_whole or _is_there(storage, record):
+            if verdict.is_whole or is_retained(storage, record):
                 verdicts.append(verdict)
                 if verdict.is_whole and not everything:
                     break
@@ -145,13 +147,12 @@ def verify_checkpoint(
     Raises:
         StorageError: the storage does not answer.
     """
-    path = storage.describe(in_location(record.metadata.path))
     found = StateCheck()
     try:
-        metadata = read_metadata(storage, record)
-        state = state_of(storage, record, metadata)
+        snapshot = read_snapshot(storage, record)
+        state = snapshot.state()
     except DamagedCheckpointError as e:
-        found.damages.append(Damage.of(path, e))
+        found.damages.append(Damage.of(e.path, e))
     else:
         of, done = sum(entry.size for entry in all_entries(state.table)), 0
 
@@ -160,10 +161,18 @@ def verify_checkpoint(
             done += size
             progress(done, of)
 
-        found = check_state(storage, state, path, count)
-        found.damages += check_agreement(storage, state, metadata, is_newest_of_version=is_newest_of_version)
+        found = check_state(storage, state, snapshot.path, count)
+        found.damages += check_agreement(storage, state, snapshot.metadata, is_newest_of_version=is_newest_of_version)
     can_go_back = SparkBatches.of(SparkLog(storage)).can_follow(record.batch_id)
     return CheckpointVerdict(record, tuple(found.damages), found.blocks, found.size, found.rows, can_go_back)
+
+
+def _verify_savepoint(storage: Storage, checkpoint_id: int | None, progress: Progress) -> Verification:
+    try:
+        record = find_record(storage, checkpoint_id)
+    except CorruptRecordError as e:
+        return Verification(storage.location, (), (Damage.of(e.path, e),))
+    return Verification(storage.location, (verify_checkpoint(storage, record, progress=progress),))
 
 
 def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage]]:
@@ -178,16 +187,6 @@ def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage]]:
     records = without_claims_that_came_late(records)
     damages += check_log(records, files.path)
     return [record for record in records.values() if isinstance(record, CheckpointRecord)], damages
-
-
-def _is_there(storage: Storage, record: CheckpointRecord) -> bool:
-    """Whether a checkpoint is still retained."""
-    if not record.attempt:  # it has no record: a scan has found it
-        return storage.exists(in_location(record.metadata.path))
-    try:
-        return RecordFiles(storage).read(record.id) is not None
-    except SparkCkptError:
-        return True
 
 
 def _check_last_commit(

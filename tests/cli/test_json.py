@@ -51,6 +51,7 @@ from spark_ckpt.metadata.streams import (
     UnknownSerializerError,
 )
 from spark_ckpt.operations import errors as operation_errors
+from spark_ckpt.operations.copying import CheckpointCopy
 from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.verifying import CheckpointVerdict, Verification
@@ -137,6 +138,9 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     cli_errors.LocationNotFoundError("/x"),
     cli_errors.ForeignLocationError("/x", "reason"),
     operation_errors.NoCheckpointError("/x"),
+    operation_errors.NotCommittedError("/x", 1, 2),
+    operation_errors.TargetNotEmptyError("/x"),
+    operation_errors.OutrunError("/x", 20),
     operation_errors.LocationInUseError("/x", "owner", True, 1),
     operation_errors.RollbackRefusedError("/x", 1, "reason"),
     errors.CheckpointNotFoundError("/x", 1, [2, 3]),
@@ -201,6 +205,9 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     outputs["gc"] = [printed(JsonOutput().collection, Collection("/x", False, orphans, (("a", "reason"),)))]
     rollback = Rollback("/x", False, RECORD, "rolled-back/1", (4,), (5,), ("offsets/4",), 1)
     outputs["rollback"] = [printed(JsonOutput().rollback, rollback)]
+    copy = CheckpointCopy("/x", "/y", False, RECORD, "id", 1, 2)
+    outputs["savepoint"] = [printed(JsonOutput().savepoint, copy)]
+    outputs["restore"] = [printed(JsonOutput().restored, copy)]
     outputs["verify"] = [printed(JsonOutput().verification, VERIFICATION)]
     return outputs
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from spark_ckpt.coordinator.messages import Operator, Source, SubtaskKey
 from spark_ckpt.storage import LocalStorage, Storage
-from tests.coordinator.driving import Driver, faulty_environment, load
+from tests.coordinator.driving import Driver, Rows, faulty_environment, load
 
 OPERATORS = (Operator(0, "stateStoreSave", ("default",), 4, 2), Operator(1, "symmetricHashJoin", ("left", "right"), 2))
 SETTINGS = {"retained": "4", "inlineThreshold": "0"}
@@ -84,6 +84,10 @@ class Query:
         self.driver.trigger(batch + 1)
         load(self.driver, self.storage, batch)
         return batch
+
+    def rows(self) -> dict[SubtaskKey, Rows]:
+        """The rows that the stores have."""
+        return {key: {i: group for i, group in rows.items() if group} for key, rows in self.driver.rows.items()}
 
     def _new_driver(self) -> Driver:
         environment = faulty_environment(self.storage)
