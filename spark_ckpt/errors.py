@@ -395,6 +395,26 @@ class DamagedCheckpointError(CheckpointError):
         super().__init__(f"checkpoint {checkpoint_id} is damaged: {path}: {reason}. {way_out}")
 
 
+class RolledBackError(CheckpointError):
+    """The checkpoint that a query was to start from is damaged, and the query has gone back to an earlier one.
+
+    Attributes:
+        damaged: what is wrong with it.
+        checkpoint_id: the checkpoint that the query goes on from.
+    """
+
+    fatal = True
+
+    def __init__(self, damaged: DamagedCheckpointError, checkpoint_id: int, batch_id: int, aside: str) -> None:
+        self.damaged = damaged
+        self.checkpoint_id = checkpoint_id
+        super().__init__(
+            f"checkpoint {damaged.checkpoint_id} is damaged: {damaged.path}: {damaged.reason}. The query has gone back "
+            f"to checkpoint {checkpoint_id}, and what came after its batch {batch_id} lies in {aside}. Start the query "
+            f"again: it goes on with batch {batch_id + 1}"
+        )
+
+
 class CollectionRefusedError(CheckpointError):
     """Orphans cannot be told from what is needed.
 

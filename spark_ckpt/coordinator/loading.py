@@ -169,8 +169,7 @@ def _way_out(storage: Storage, good: CheckpointRecord | None) -> str:
         )
     return (
         f"The newest whole checkpoint is {good.id}, of batch {good.batch_id}: restore the file from a backup, or go "
-        f"back to that batch by moving the files with numbers above {good.batch_id} out of offsets/ and commits/ in "
-        f"{storage.location}, and starting the query again"
+        f"back to it and start the query again: spark-ckpt rollback {storage.location} --id {good.id}"
     )
 
 
