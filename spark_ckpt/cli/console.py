@@ -17,6 +17,7 @@ from spark_ckpt.cli.describe import decoded_payload
 from spark_ckpt.cli.history_view import history_table, history_tree, subtask_table
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.output import Output
+from spark_ckpt.cli.rescaled import rescaling_lines
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_view import conversion_lines, relocation_lines
 from spark_ckpt.cli.stream_report import StreamReport
@@ -38,6 +39,7 @@ from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState, Relocation
+from spark_ckpt.operations.rescaling import Rescaling
 
 _UNLIMITED_WIDTH = 10_000
 
@@ -100,6 +102,11 @@ class ConsoleOutput(Output):
             click.echo(line)
         for _, reason in collection.failed:
             click.echo(f"Error: {plain(reason)}", err=True)
+
+    def rescaling(self, rescaling: Rescaling) -> None:
+        """Lines."""
+        for line in rescaling_lines(rescaling):
+            click.echo(line)
 
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
         """A table, a line for each checkpoint."""

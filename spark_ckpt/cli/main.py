@@ -12,10 +12,9 @@ from spark_ckpt.cli.inspect_command import inspect_checkpoint
 from spark_ckpt.cli.list_command import list_checkpoints
 from spark_ckpt.cli.options import Session
 from spark_ckpt.cli.relocate_command import relocate_checkpoint
+from spark_ckpt.cli.rescale_command import rescale_query
+from spark_ckpt.cli.statuses import FAILED
 from spark_ckpt.errors import SparkCkptError
-
-FAILED = 1
-"""Exit status of a command that could not do what it was asked. Wrong usage is 2, as click has it."""
 
 
 class _Program(click.Group):
@@ -44,3 +43,4 @@ main.add_command(inspect_checkpoint)
 main.add_command(list_checkpoints)
 main.add_command(show_history)
 main.add_command(relocate_checkpoint)
+main.add_command(rescale_query)

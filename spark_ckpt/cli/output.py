@@ -15,6 +15,7 @@ from spark_ckpt.cli.collecting import describe_collection
 from spark_ckpt.cli.describe import describe, describe_error, describe_record
 from spark_ckpt.cli.history import describe_stats
 from spark_ckpt.cli.inspection import Inspection
+from spark_ckpt.cli.rescaled import describe_rescaling
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_json import describe_conversion, describe_relocation
 from spark_ckpt.cli.stream_json import describe_stream
@@ -24,6 +25,7 @@ from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import Relocation
+from spark_ckpt.operations.rescaling import Rescaling
 
 FORMAT = 1
 """Shape of the JSON that this release writes, as docs/json.md describes it."""
@@ -53,6 +55,10 @@ class Output(ABC):
     @abstractmethod
     def collection(self, collection: Collection) -> None:
         """Orphans that were found, and deleted or not."""
+
+    @abstractmethod
+    def rescaling(self, rescaling: Rescaling) -> None:
+        """Another number of partitions."""
 
     @abstractmethod
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
@@ -94,6 +100,10 @@ class JsonOutput(Output):
     def collection(self, collection: Collection) -> None:
         """The object that `spark_ckpt.cli.collecting` describes."""
         self._write(describe_collection(collection))
+
+    def rescaling(self, rescaling: Rescaling) -> None:
+        """The object that `spark_ckpt.cli.rescaled` describes."""
+        self._write(describe_rescaling(rescaling))
 
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
         """`{"location", "history": [what `spark_ckpt.cli.history` describes, for each]}`."""

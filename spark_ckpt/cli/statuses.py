@@ -1,0 +1,9 @@
+"""Exit statuses that a script can tell apart. 0 is success, and 2 wrong usage, as click has it."""
+
+from __future__ import annotations
+
+FAILED = 1
+"""A command could not do what it was asked."""
+
+REFUSED = 5
+"""What was asked cannot be done here; the message says why. Nothing was changed."""
