@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
+
+import fsspec
 
 from spark_ckpt.operations.spark_log import BatchLog
 from tests.cli.running import run
@@ -36,6 +39,17 @@ def test_a_dry_run(tmp_path: Path) -> None:
     assert shown.stdout.splitlines()[0] == f"{tmp_path} would be rescaled from 4 to 6 partitions"
     assert "written" not in shown.stdout
     assert query.files() == before
+
+
+def test_any_place_that_fsspec_serves(tmp_path: Path) -> None:
+    """Where there are no directories, partitions get a file by which they are listed."""
+    files = fsspec.filesystem("memory")
+    root = f"/{uuid.uuid4().hex}"
+    for name, data in Query(tmp_path).files().items():
+        files.pipe_file(f"{root}/{name}", data)
+    assert run("rescale", f"memory:/{root}", "--partitions", 6).status == 0
+    assert files.exists(f"{root}/commits/7")
+    assert {name.rpartition("/")[2] for name in files.ls(f"{root}/state/0", detail=False)} >= {"4", "5"}
 
 
 def test_what_cannot_be_done_has_a_status_of_its_own(tmp_path: Path) -> None:

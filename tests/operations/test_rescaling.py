@@ -267,6 +267,27 @@ def test_a_driver_that_begins_its_next_batch_first_wins(tmp_path: Path) -> None:
     assert after == before, "the driver was shut out"
 
 
+def test_of_two_rescales_at_once_one_counts(tmp_path: Path) -> None:
+    """Whichever commits first: the checkpoint whose states Spark's commit names is the newest of its version."""
+    query = Query(tmp_path, checkpoint_format=2)
+    faulty = FaultyStorage(query.storage)
+    raced: list[str] = []
+
+    def race(operation: str, name: str) -> None:
+        if (operation, name) == ("create", "commits/7") and not raced:
+            raced.append(name)
+            rescale(query.storage, 8)
+
+    faulty.before = race
+    with pytest.raises(SparkLogEntryExistsError, match="commits/7"):
+        rescale(faulty, 8)
+    batch = newest(query.storage).batch
+    assert batch is not None
+    assert query.log.commit(7).state_ids == state_ids(batch)
+    versions = [record.version for record in list_completed(query.storage).records]
+    assert versions == [7, 8], "the checkpoint that does not count is still there"
+
+
 def test_a_storage_that_does_not_answer_is_named(tmp_path: Path) -> None:
     query = Query(tmp_path)
     faulty = FaultyStorage(query.storage)

@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
+from spark_ckpt.errors import StorageError
 from spark_ckpt.operations.errors import RescaleRefusedError
 from spark_ckpt.operations.rescaling import rescale
 from spark_ckpt.operations.spark_log import BatchLog as SparkBatchLog
 from spark_ckpt.operations.spark_log import SparkLog
 from spark_ckpt.storage import LocalStorage
+from tests.storage.faulty import FaultyStorage
 from tests.support.checkpoints import committed_batches
 from tests.support.events import SCHEMA, end, events, without_end
 from tests.support.feeds import FAR_AHEAD, Feed, at
@@ -281,6 +284,27 @@ def test_offsets_by_the_name_of_the_source(
     )
     assert SparkLog(LocalStorage(runner.location)).offsets(0).version == 2
     assert_same_rows(rows, [tuple(row) for row in by_key(feed.table(spark)).collect()])
+
+
+def test_spark_waits_for_an_interrupted_rescale(
+    spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
+) -> None:
+    """Until the same rescale has gone on, the query does not start: nothing runs with half of it."""
+    feed = runner.feed("events", SCHEMA)
+    sink = BatchLog(tmp_path / "out", "update")
+    first, second = events(rng, 2, keys=60)
+    feed.drop(first)
+    drain(runner, lambda: by_key(feed.stream(spark)), sink)
+    interrupted = FaultyStorage(LocalStorage(runner.location))
+    interrupted.fail("create", "ckpt/completed/")
+    with pytest.raises(StorageError):
+        rescale(interrupted, 5)
+    feed.drop(second)
+    with pytest.raises(StreamingQueryException, match="UNFINISHED_REPARTITION"):
+        runner.drain(by_key(feed.stream(spark)), sink)
+    rescale(LocalStorage(runner.location), 5)
+    drain(runner, lambda: by_key(feed.stream(spark)), sink)
+    assert_same_rows(runner.finish(sink), [tuple(row) for row in by_key(feed.table(spark)).collect()])
 
 
 def test_what_is_refused(spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path) -> None:
