@@ -46,6 +46,7 @@ class Query:
         offsets: Spark's offsets of the batch.
         metadata_version: of what Spark keeps of operators.
         inline: whether the state is inside `_metadata`.
+        state_format_version: of its operators' state.
     """
 
     directory: Path
@@ -54,6 +55,7 @@ class Query:
     offsets: OffsetEntry = OFFSETS
     metadata_version: int = 1
     inline: bool = False
+    state_format_version: int | None = None
     batch_id: int = 6
     record: CheckpointRecord = field(init=False)
 
@@ -117,7 +119,7 @@ class Query:
 
     def _batch(self) -> SparkBatch:
         stores = [
-            StoreState(operator_id, "default", name, None, (), (), SegmentTable.of([]))
+            StoreState(operator_id, "default", name, self.state_format_version, (), (), SegmentTable.of([]))
             for operator_id, name in enumerate(self.names)
         ]
         return SparkBatch(

@@ -90,6 +90,18 @@ def test_ids_of_states_are_those_of_the_commit(tmp_path: Path) -> None:
     assert not {tuple(one) for one in before[0]} & {tuple(one) for one in ids[0]}
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "partitions"),
+    [("transformWithStateExec", None, 8), ("symmetricHashJoin", 3, 8), ("symmetricHashJoin", 2, 6)],
+)
+def test_column_families_need_partitions_that_own_key_groups(
+    tmp_path: Path, name: str, version: int | None, partitions: int
+) -> None:
+    query = Query(tmp_path, names=(name,), state_format_version=version)
+    rescale(query.storage, partitions)
+    assert parallelism(query.storage) == [partitions]
+
+
 def test_a_limit_stays_one_task(tmp_path: Path) -> None:
     query = Query(tmp_path, names=("stateStoreSave", "globalLimit"))
     rescaling = rescale(query.storage, 8)
@@ -164,6 +176,7 @@ CASES: list[tuple[int, Callable[[Query], None], dict[str, object], str]] = [
     (8, nothing_committed, {}, "not committed any batch"),
     (8, lambda query: None, {"names": ("someOperator",)}, "by which key someOperator"),
     (6, lambda query: None, {"names": ("transformWithStateExec",)}, "such as 4"),
+    (6, lambda query: None, {"names": ("symmetricHashJoin",), "state_format_version": 3}, "such as 4"),
     (8, lambda query: None, {"offsets": OffsetEntry(1, None, {"0": "{}"})}, "of an old version of Spark"),
     (
         8,
