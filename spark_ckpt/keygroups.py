@@ -157,7 +157,8 @@ def hashes_of(key_groups: NDArray[np.integer], factors: Sequence[int]) -> NDArra
         key_groups: of 0 to K - 1, in any order.
         factors: the chain, as `factors()` returns it.
     """
-    return _hashes(tuple(factors))[key_groups]
+    hashes: NDArray[np.int64] = _hashes(tuple(factors))[key_groups]
+    return hashes
 
 
 def _check_parallelism(parallelism: int, max_parallelism: int | None) -> None:

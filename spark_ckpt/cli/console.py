@@ -19,6 +19,7 @@ from spark_ckpt.cli.going_back import rollback_lines
 from spark_ckpt.cli.history_view import history_table, history_tree, subtask_table
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.output import Output
+from spark_ckpt.cli.rescaled import rescaling_lines
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_view import conversion_lines, relocation_lines
 from spark_ckpt.cli.stream_report import StreamReport
@@ -42,6 +43,7 @@ from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState, Relocation
 from spark_ckpt.operations.copying import CheckpointCopy
+from spark_ckpt.operations.rescaling import Rescaling
 from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.verifying import Verification
 
@@ -125,6 +127,11 @@ class ConsoleOutput(Output):
     def restored(self, copy: CheckpointCopy) -> None:
         """Lines."""
         for line in restored_lines(copy):
+            click.echo(line)
+
+    def rescaling(self, rescaling: Rescaling) -> None:
+        """Lines."""
+        for line in rescaling_lines(rescaling):
             click.echo(line)
 
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:

@@ -12,6 +12,7 @@ from spark_ckpt.cli.inspect_command import inspect_checkpoint
 from spark_ckpt.cli.list_command import list_checkpoints
 from spark_ckpt.cli.options import Session
 from spark_ckpt.cli.relocate_command import relocate_checkpoint
+from spark_ckpt.cli.rescale_command import rescale_query
 from spark_ckpt.cli.restore_command import restore_checkpoint
 from spark_ckpt.cli.rollback_command import roll_back_query
 from spark_ckpt.cli.savepoint_command import take_savepoint_of_query
@@ -51,3 +52,4 @@ main.add_command(restore_checkpoint)
 main.add_command(roll_back_query)
 main.add_command(take_savepoint_of_query)
 main.add_command(verify_checkpoints)
+main.add_command(rescale_query)

@@ -17,6 +17,7 @@ from spark_ckpt.cli.describe import describe, describe_error, describe_record
 from spark_ckpt.cli.going_back import describe_rollback
 from spark_ckpt.cli.history import describe_stats
 from spark_ckpt.cli.inspection import Inspection
+from spark_ckpt.cli.rescaled import describe_rescaling
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_json import describe_conversion, describe_relocation
 from spark_ckpt.cli.stream_json import describe_stream
@@ -28,6 +29,7 @@ from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import Relocation
 from spark_ckpt.operations.copying import CheckpointCopy
+from spark_ckpt.operations.rescaling import Rescaling
 from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.verifying import Verification
 
@@ -75,6 +77,10 @@ class Output(ABC):
     @abstractmethod
     def restored(self, copy: CheckpointCopy) -> None:
         """A new checkpoint location."""
+
+    @abstractmethod
+    def rescaling(self, rescaling: Rescaling) -> None:
+        """Another number of partitions."""
 
     @abstractmethod
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
@@ -132,6 +138,10 @@ class JsonOutput(Output):
     def restored(self, copy: CheckpointCopy) -> None:
         """The object that `spark_ckpt.cli.copies` describes."""
         self._write(describe_copy(copy))
+
+    def rescaling(self, rescaling: Rescaling) -> None:
+        """The object that `spark_ckpt.cli.rescaled` describes."""
+        self._write(describe_rescaling(rescaling))
 
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
         """`{"location", "history": [what `spark_ckpt.cli.history` describes, for each]}`."""

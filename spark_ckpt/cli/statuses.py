@@ -10,3 +10,6 @@ DAMAGED = 3
 
 IN_USE = 4
 """A driver may be running the query: stop it, or say `--force`."""
+
+REFUSED = 5
+"""What was asked cannot be done here; the message says why. Nothing was changed."""

@@ -218,7 +218,7 @@ def check_parallelism(trigger: Trigger, base: CheckpointState, config: Checkpoin
                 raise ParallelismChangedError(
                     f"operator {operator.operator_id} ({operator.name}) runs with {operator.parallelism} partitions, "
                     f"its state in {trigger.location} has {before}. Set spark.sql.shuffle.partitions to {before}, or "
-                    "rescale the checkpoint while the query is stopped"
+                    f"stop the query and change it with 'spark-ckpt rescale --partitions {operator.parallelism}'"
                 )
     fixed, wanted = base.batch.max_parallelism, config.max_parallelism
     if wanted is not None and wanted != fixed:

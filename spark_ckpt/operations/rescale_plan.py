@@ -19,6 +19,9 @@ GLOBAL_LIMIT = "globalLimit"
 SESSION_WINDOW = "sessionWindowStateStoreSaveExec"
 """Spark's short name of the session window. The last column of its keys, the start of the session, is not hashed."""
 
+JOIN = "symmetricHashJoin"
+"""Spark's short name of the join of two streams."""
+
 TRANSFORM_WITH_STATE = ("transformWithStateExec", "transformWithStateInPandasExec", "transformWithStateInPySparkExec")
 """Spark's short names of `transformWithState`."""
 
@@ -27,12 +30,14 @@ _HASHED = (
     "dedupe",
     "dedupeWithinWatermark",
     SESSION_WINDOW,
-    "symmetricHashJoin",
+    JOIN,
     "flatMapGroupsWithState",
     "applyInPandasWithState",
     *TRANSFORM_WITH_STATE,
 )
 """The operators that Spark has a partition key for (`StatePartitionKeyExtractorFactory`)."""
+
+_JOIN_WITH_COLUMN_FAMILIES = 3
 
 _KEY_COLUMNS_NOT_HASHED = {SESSION_WINDOW: 1}
 
@@ -116,7 +121,7 @@ def plan_rescale(location: str, partitions: int, logs: SparkLogs, batch: SparkBa
             raise refused(f"Spark does not say by which key {store.name} (operator {store.operator_id}) is partitioned")
         if store.parallelism not in (1, before):
             raise refused(f"{store.key} has {store.parallelism} partitions and the query {before}")
-        if store.name in TRANSFORM_WITH_STATE and batch.max_parallelism % partitions:
+        if _has_column_families(store) and batch.max_parallelism % partitions:
             raise refused(
                 f"{store.name} needs a number of partitions that divides the {batch.max_parallelism} key groups, such "
                 f"as {_nearest_divisor(batch.max_parallelism, partitions)}"
@@ -145,6 +150,14 @@ def state_ids(batch: SparkBatch) -> Mapping[int, list[list[str]]]:
     for store in batch.stores:
         by_operator.setdefault(store.operator_id, []).append(store.ckpt_ids)
     return {operator: [list(ids) for ids in zip(*stores, strict=True)] for operator, stores in by_operator.items()}
+
+
+def _has_column_families(store: StoreState) -> bool:
+    """Whether a store has rows of several schemas. Executors know these only after they have loaded it, too late to
+    tell the rows of one partition from those of another."""
+    if store.name == JOIN:
+        return (store.state_format_version or 0) >= _JOIN_WITH_COLUMN_FAMILIES
+    return store.name in TRANSFORM_WITH_STATE
 
 
 def _nearest_divisor(number: int, wanted: int) -> int:

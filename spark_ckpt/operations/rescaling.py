@@ -16,7 +16,7 @@ from spark_ckpt.coordinator.messages import StoreKey
 from spark_ckpt.coordinator.opening import Environment
 from spark_ckpt.coordinator.stores import make_store
 from spark_ckpt.errors import StateIdMismatchError, VersionNotFoundError
-from spark_ckpt.operations.errors import RescaleRefusedError
+from spark_ckpt.operations.errors import RescaleRefusedError, SparkLogEntryExistsError
 from spark_ckpt.operations.new_checkpoint import StateFile, complete, inline_state_in_file, with_chains
 from spark_ckpt.operations.reassigning import reassign
 from spark_ckpt.operations.rescale_plan import RescalePlan, SparkLogs, plan_rescale, runs_alone, state_ids
@@ -132,8 +132,13 @@ def rescale(
             started_ms,
             clock,
         )
-        ids = logs.commit.state_ids
-        log.add_commit(work.plan.batch_id, logs.commit.with_state_ids(state_ids(rescaled)) if ids else logs.commit)
+        commit = logs.commit.with_state_ids(state_ids(rescaled)) if logs.commit.state_ids else logs.commit
+        try:
+            log.add_commit(work.plan.batch_id, commit)
+        except SparkLogEntryExistsError:
+            # The same rescale at the same time was faster: the states of its checkpoint count, and not ours.
+            store.subsume(record)
+            raise
         return _result(storage, work, record)
     finally:
         store.shutdown(JobStatus.SUSPENDED)

@@ -20,7 +20,7 @@ from spark_ckpt.segments import decode_block
 from tests.bridge import wire
 from tests.bridge.side_process import SideProcess
 from tests.coordinator.driving import Driver
-from tests.operations.locations import make_query
+from tests.operations.queries import make_query
 from tests.support.invariants import assert_invariants, completed_versions
 
 

@@ -53,6 +53,8 @@ from spark_ckpt.metadata.streams import (
 from spark_ckpt.operations import errors as operation_errors
 from spark_ckpt.operations.copying import CheckpointCopy
 from spark_ckpt.operations.damage import Damage
+from spark_ckpt.operations.errors import RescaleRefusedError, SparkLogEntryExistsError, SparkLogFormatError
+from spark_ckpt.operations.rescaling import RescaledStore, Rescaling
 from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.verifying import CheckpointVerdict, Verification
 from spark_ckpt.storage.resolve import S3fsNotFoundError
@@ -167,6 +169,14 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     StateFileSizeError("/x", 1, 2),
     StateFileOutsideError("/x", ("/y",)),
     UnreadStreamsError("/x", 1, 2),
+    RescaleRefusedError("/x", 5, "reason"),
+    SparkLogFormatError("/x", "reason"),
+    SparkLogEntryExistsError("/x"),
+    errors.VersionNotFoundError("/x", 5, (3, 4)),
+    errors.StateIdMismatchError("message"),
+    errors.FencedError("/x", 1, 2, "process 1 on a (run b)"),
+    errors.UnknownOutcomeError("/x", None),
+    errors.SettingError("key", "reason"),
 ]
 
 
@@ -209,6 +219,10 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     outputs["savepoint"] = [printed(JsonOutput().savepoint, copy)]
     outputs["restore"] = [printed(JsonOutput().restored, copy)]
     outputs["verify"] = [printed(JsonOutput().verification, VERIFICATION)]
+    store = RescaledStore(0, "dedupe", "default", 3, 4, 9)
+    rescaling = Rescaling("/x", 3, 4, 7, 12, 14, 1000, (store,))
+    dry = replace(rescaling, checkpoint_id=None, new_bytes=0)
+    outputs["rescale"] = [printed(JsonOutput().rescaling, each) for each in (rescaling, dry)]
     return outputs
 
 
@@ -245,7 +259,7 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
         for derived in base.__subclasses__():
             yield from classes(derived)
 
-    own = ("spark_ckpt.cli.", "spark_ckpt.metadata.")
+    own = ("spark_ckpt.cli.", "spark_ckpt.metadata.", "spark_ckpt.operations.")
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
     # The commands find out themselves whether there is a file, and do not use `metadata.load`.
     assert named - {"MetadataNotFoundError"} <= set(ERRORS)

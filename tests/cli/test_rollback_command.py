@@ -10,7 +10,7 @@ import pytest
 from spark_ckpt.clock import SystemClock
 from spark_ckpt.storage import LocalStorage
 from tests.cli.running import run
-from tests.operations.locations import Query, make_query
+from tests.operations.queries import Query, make_query
 
 
 @pytest.fixture

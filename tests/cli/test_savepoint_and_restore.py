@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run
-from tests.operations.locations import make_query
+from tests.operations.queries import make_query
 
 
 @pytest.fixture

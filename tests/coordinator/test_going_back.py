@@ -8,7 +8,7 @@ import pytest
 
 from spark_ckpt.errors import DamagedCheckpointError, FencedError, RolledBackError
 from spark_ckpt.operations.verifying import verify
-from tests.operations.locations import SETTINGS, Query, make_query
+from tests.operations.queries import SETTINGS, Query, make_query
 from tests.support.invariants import assert_invariants
 
 

@@ -22,7 +22,7 @@ from spark_ckpt.operations.verifying import verify
 from spark_ckpt.storage import LocalStorage, Storage
 from tests.coordinator.driving import check_rows, located
 from tests.coordinator.driving import restore as rows_of
-from tests.operations.locations import OPERATORS, Query, make_query
+from tests.operations.queries import OPERATORS, Query, make_query
 from tests.storage.faulty import FaultyStorage
 from tests.support.invariants import assert_invariants
 

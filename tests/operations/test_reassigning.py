@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, field
 from math import gcd
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from spark_ckpt.segments import Section, SegmentKind, decode_block, encode_segme
 
 FACTORS = tuple(factors(4, 24))
 KEYS = 60
+Changes: TypeAlias = dict[int, int | None]
 HASHES = [int(np.int32((key * 2654435761) % 2**32 - 2**31)) for key in range(KEYS)]
 
 
@@ -31,18 +33,18 @@ class World:
     chains: list[Chain] = field(default_factory=lambda: [Chain(uuid.uuid4().hex, 0) for _ in range(4)])
     files: dict[str, bytes] = field(default_factory=dict)
 
-    def batch(self, changes: dict[int, int | None], based: set[int]) -> None:
+    def batch(self, changes: Changes, based: set[int]) -> None:
         """Puts and removes keys; the partitions `based` also bring a base of the version before."""
         parallelism = len(self.chains)
         self.version += 1
-        bases = {p: self.load(self.chains[p]) for p in based if p < parallelism}
+        bases: dict[int, Changes] = {p: {**self.load(self.chains[p])} for p in based if p < parallelism}
         before = dict(self.expected)
         for key, value in changes.items():
             if value is None:
                 self.expected.pop(key, None)
             else:
                 self.expected[key] = value
-        deltas = [
+        deltas: list[Changes] = [
             {k: v for k, v in changes.items() if HASHES[k] % parallelism == p and (v is not None or k in before)}
             for p in range(parallelism)
         ]
@@ -53,9 +55,7 @@ class World:
             rows = sum(1 for key in self.expected if HASHES[key] % parallelism == p)
             self.chains[p] = chain.next(uuid.uuid4().hex, rows, brought.get(p), new.get(p), base_version)
 
-    def write(
-        self, kind: SegmentKind, version: int, contents: dict[int, dict[int, int | None]]
-    ) -> dict[int, ChainEntry]:
+    def write(self, kind: SegmentKind, version: int, contents: dict[int, Changes]) -> dict[int, ChainEntry]:
         """Segments of several subtasks, one after the other in one file."""
         path = f"shared/{uuid.uuid4().hex}"
         data, written = b"", {}
@@ -126,7 +126,7 @@ steps = st.lists(st.one_of(batches, st.integers(1, 24)), min_size=1, max_size=14
 
 @settings(max_examples=300, deadline=None)
 @given(steps)
-def test_any_chain_of_rescales_between_any_batches(steps: list[tuple[dict[int, int | None], set[int]] | int]) -> None:
+def test_any_chain_of_rescales_between_any_batches(steps: list[tuple[Changes, set[int]] | int]) -> None:
     world = World()
     world.batch({key: key for key in range(0, KEYS, 2)}, set())
     for step in steps:

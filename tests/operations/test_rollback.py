@@ -18,7 +18,7 @@ from spark_ckpt.operations.rollback import Rollback, roll_back
 from spark_ckpt.operations.verifying import verify
 from spark_ckpt.storage import LocalStorage, Storage
 from tests.coordinator.driving import check_rows, located, restore
-from tests.operations.locations import Query, make_query
+from tests.operations.queries import Query, make_query
 from tests.storage.faulty import FaultyStorage
 from tests.support.invariants import assert_invariants, completed_versions
 

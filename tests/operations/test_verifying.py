@@ -17,7 +17,7 @@ from spark_ckpt.errors import CheckpointNotFoundError
 from spark_ckpt.operations.errors import NoCheckpointError
 from spark_ckpt.operations.verifying import Verification, verify
 from spark_ckpt.storage import LocalStorage
-from tests.operations.locations import Query, make_query
+from tests.operations.queries import Query, make_query
 
 LEFT = SubtaskKey(1, "left", 0)
 
