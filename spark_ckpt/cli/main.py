@@ -16,10 +16,12 @@ from spark_ckpt.cli.rescale_command import rescale_query
 from spark_ckpt.cli.restore_command import restore_checkpoint
 from spark_ckpt.cli.rollback_command import roll_back_query
 from spark_ckpt.cli.savepoint_command import take_savepoint_of_query
-from spark_ckpt.cli.statuses import FAILED, IN_USE
+from spark_ckpt.cli.statuses import FAILED, IN_USE, REFUSED
 from spark_ckpt.cli.verify_command import verify_checkpoints
 from spark_ckpt.errors import SparkCkptError
-from spark_ckpt.operations.errors import LocationInUseError
+from spark_ckpt.operations.errors import LocationInUseError, NotCommittedError, RollbackRefusedError
+
+_STATUSES = {LocationInUseError: IN_USE, NotCommittedError: REFUSED, RollbackRefusedError: REFUSED}
 
 
 class _Program(click.Group):
@@ -31,7 +33,7 @@ class _Program(click.Group):
             return super().invoke(ctx)
         except SparkCkptError as error:
             ctx.ensure_object(Session).output.error(error)
-            ctx.exit(IN_USE if isinstance(error, LocationInUseError) else FAILED)
+            ctx.exit(_STATUSES.get(type(error), FAILED))
 
 
 @click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})

@@ -38,6 +38,9 @@ def restore_checkpoint(
     query in another place; then stop the other one.
 
     \b
+    Exit status: 0 done, 1 failed, 5 Spark has not committed the batch of the checkpoint.
+
+    \b
     Examples:
       spark-ckpt restore /backup/query-2026-03-01 /data/query-2
       spark-ckpt restore s3://bucket/query s3://bucket/experiment --id 17

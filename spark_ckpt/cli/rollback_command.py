@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from spark_ckpt.cli.location import storage_of
-from spark_ckpt.cli.options import Session, json_option, pass_session
+from spark_ckpt.cli.options import Session, dry_run_option, json_option, pass_session, settings_option
 from spark_ckpt.cli.progress import progress_bar
 from spark_ckpt.operations.rollback import roll_back
 
@@ -14,10 +14,13 @@ from spark_ckpt.operations.rollback import roll_back
 @click.argument("location")
 @click.option("--id", "checkpoint_id", type=click.IntRange(min=0), required=True, help="The checkpoint to go back to.")
 @click.option("--force", is_flag=True, help="Go on although a driver may be running; if one is, it is shut out.")
-@click.option("--dry-run", is_flag=True, help="Check everything, and change nothing.")
+@settings_option
+@dry_run_option
 @json_option
 @pass_session
-def roll_back_query(session: Session, location: str, checkpoint_id: int, force: bool, dry_run: bool) -> None:
+def roll_back_query(
+    session: Session, location: str, checkpoint_id: int, force: bool, settings: dict[str, str], dry_run: bool
+) -> None:
     """Make an earlier checkpoint of LOCATION the newest, so that the query goes on from there when it starts again.
 
     LOCATION is the checkpointLocation of a query that is stopped, as a path or URL. --id is a number that
@@ -29,8 +32,10 @@ def roll_back_query(session: Session, location: str, checkpoint_id: int, force: 
     of another host nothing is known, and the command refuses. With --force it claims the location all the same, and a
     driver that runs can complete nothing more.
 
-    Status 0: done. 4: a driver may be running. 1: another reason; the message says which. Nothing was changed then,
-    unless a file could not be moved: repeat the command.
+    If the command is interrupted, run it again.
+
+    \b
+    Exit status: 0 done, 1 failed, 4 a driver may be running, 5 cannot be done here; with 4 and 5 nothing was changed.
 
     \b
     Examples:
@@ -39,5 +44,5 @@ def roll_back_query(session: Session, location: str, checkpoint_id: int, force: 
     """
     storage = storage_of(location)
     with progress_bar("reading") as progress:
-        rollback = roll_back(storage, checkpoint_id, force=force, dry_run=dry_run, progress=progress)
+        rollback = roll_back(storage, checkpoint_id, settings=settings, force=force, dry_run=dry_run, progress=progress)
     session.output.rollback(rollback)

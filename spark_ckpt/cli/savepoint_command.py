@@ -36,6 +36,9 @@ def take_savepoint_of_query(
     load its _metadata.
 
     \b
+    Exit status: 0 done, 1 failed, 5 Spark has not committed the batch of the checkpoint.
+
+    \b
     Examples:
       spark-ckpt savepoint /data/query /backup/query-2026-03-01
       spark-ckpt savepoint s3://bucket/query s3://backup/query-17 --id 17

@@ -28,9 +28,10 @@ def verification_lines(verification: Verification) -> Iterator[str]:
     for verdict in verification.checkpoints:
         record = verdict.record
         name = f"checkpoint {record.id}, batch {record.batch_id}"
-        read = f"{count(verdict.blocks, 'block')}, {human_size(verdict.size)}, {count(verdict.rows, 'row')}"
+        read = f"{count(verdict.blocks, 'block')}, {human_size(verdict.size)}"
         if verdict.is_whole:
-            yield f"{name}: whole; {read}" + ("" if verdict.can_go_back else "; Spark's logs begin after it")
+            logs = "" if verdict.can_go_back else "; Spark's logs have not what going on from it needs"
+            yield f"{name}: whole; {read}, {count(verdict.rows, 'row')}{logs}"
         else:
             yield f"{name}: damaged in {count(len(verdict.damages), 'place')}; {read} read"
             yield from _damage_lines(verdict.damages)

@@ -27,7 +27,8 @@ def verify_checkpoints(session: Session, location: str, checkpoint_id: int | Non
     place, key group and version, the number of rows that all of them add up to, and that Spark's offsets and commits
     say the same.
 
-    Status 0: all is whole. 3: something is damaged. 1: it could not be found out.
+    \b
+    Exit status: 0 all is whole, 1 it could not be found out, 3 something is damaged.
 
     \b
     Examples:

@@ -5,26 +5,24 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from functools import partial
 
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import (
     CheckpointRecord,
     CompletedCheckpointStore,
-    FilesystemCompletedCheckpointStore,
     JobStatus,
     Owner,
     RecordFiles,
-    StandaloneCompletedCheckpointStore,
     encode_record,
 )
+from spark_ckpt.config import STORE, CheckpointConfig
 from spark_ckpt.coordinator.layout import in_location
 from spark_ckpt.coordinator.loading import read_checkpoint
 from spark_ckpt.coordinator.orphans import list_state, select_orphans
-from spark_ckpt.coordinator.scan import scan
+from spark_ckpt.coordinator.stores import make_store
 from spark_ckpt.errors import CheckpointNotFoundError, DamagedCheckpointError, StateFileNotFoundError
 from spark_ckpt.operations.agreement import SparkBatches
 from spark_ckpt.operations.errors import LocationInUseError, RollbackRefusedError
@@ -67,6 +65,7 @@ def roll_back(
     storage: Storage,
     checkpoint_id: int,
     *,
+    settings: Mapping[str, str] | None = None,
     force: bool = False,
     dry_run: bool = False,
     clock: Clock | None = None,
@@ -81,6 +80,8 @@ def roll_back(
     Args:
         storage: of the checkpoint location.
         checkpoint_id: the checkpoint.
+        settings: those of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; needed where its completed
+            checkpoints are in ZooKeeper.
         force: whether to go on where a driver may be running.
         dry_run: whether to check everything and change nothing.
         clock: where time comes from.
@@ -91,21 +92,22 @@ def roll_back(
         LocationInUseError: a driver may be running.
         DamagedCheckpointError: the checkpoint is damaged.
         RollbackRefusedError: Spark's logs have not what going on after its batch needs.
+        SettingError: a setting has an impossible value.
         CorruptRecordError, StorageError: the location cannot be read or changed.
     """
     clock = clock or SystemClock()
-    store = _store_of(storage, clock)
-    store.recover()
-    record = _find(storage, store, checkpoint_id)
-    hold = hold_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
-    if hold.holder is not Holder.NONE and not force:
-        raise LocationInUseError(storage.location, str(hold.owner), hold.holder is Holder.ALIVE, hold.last_ms)
-    _check_whole(storage, record, progress)
-    _check_logs(storage, record)
-    if dry_run:
-        return _planned(storage, store, record, clock)
-    store.claim()
+    store = _store_of(storage, settings or {}, clock)
     try:
+        store.recover()
+        record = _find(storage, store, checkpoint_id)
+        hold = hold_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
+        if hold.holder is not Holder.NONE and not force:
+            raise LocationInUseError(storage.location, str(hold.owner), hold.holder is Holder.ALIVE, hold.last_ms)
+        _check_whole(storage, record, progress)
+        _check_logs(storage, record)
+        if dry_run:
+            return _planned(storage, store, record, clock)
+        store.claim()
         return move_aside(storage, store, _find(storage, store, checkpoint_id), clock)
     finally:
         store.shutdown(JobStatus.SUSPENDED)
@@ -238,10 +240,12 @@ def _check_logs(storage: Storage, record: CheckpointRecord) -> None:
     raise RollbackRefusedError(storage.location, record.id, reason)
 
 
-def _store_of(storage: Storage, clock: Clock) -> CompletedCheckpointStore:
-    """The store whose records are files; without a log, the one that has none."""
+def _store_of(storage: Storage, settings: Mapping[str, str], clock: Clock) -> CompletedCheckpointStore:
+    """The store that the settings name; if they name none, the one that the location shows."""
+    config = CheckpointConfig.parse(settings)
+    if STORE.key not in settings and not RecordFiles(storage).ids():
+        config = replace(config, store="standalone")
     token = str(uuid.uuid4())
-    owner = Owner(socket.gethostname(), os.getpid(), token, "", f"{OPERATION}rollback {token}")
-    if RecordFiles(storage).ids():
-        return FilesystemCompletedCheckpointStore(storage, owner, clock=clock)
-    return StandaloneCompletedCheckpointStore(storage, partial(scan, storage), owner, clock)
+    run_id = f"{OPERATION}rollback {token}"
+    owner = Owner(socket.gethostname(), os.getpid(), token, SparkLog(storage).query_id(), run_id)
+    return make_store(config, storage, owner, clock)

@@ -40,8 +40,8 @@ def files(storage: Storage, directory: str = "") -> dict[str, bytes]:
     }
 
 
-def back(query: Query, checkpoint_id: int, **arguments: bool) -> Rollback:
-    return roll_back(query.storage, checkpoint_id, **{"force": True, **arguments})
+def back(query: Query, checkpoint_id: int, *, force: bool = True, dry_run: bool = False) -> Rollback:
+    return roll_back(query.storage, checkpoint_id, force=force, dry_run=dry_run)
 
 
 def test_the_query_goes_on_after_the_batch(query: Query) -> None:

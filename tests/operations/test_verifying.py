@@ -208,7 +208,7 @@ def test_a_record_of_the_wrong_owner(storage: LocalStorage) -> None:
     newest, claim = max(files.ids()), min(files.ids())
     record = decode_record(storage.read(files.name(claim)), "", claim)
     fields = {name: getattr(record, name) for name in ("id", "generation", "attempt", "timestamp_ms")}
-    other = type(record)(**fields, owner=type(record.owner)("elsewhere", 1, "", "", ""))  # type: ignore[call-arg]
+    other = type(record)(**fields, owner=type(record.owner)("elsewhere", 1, "", "", ""))
     storage.write_atomic(files.name(claim), encode_record(other))
     (*_, damage) = verify(storage, newest).damages
     assert damage.path == files.path(newest)
