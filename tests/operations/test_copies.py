@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,10 +17,11 @@ from spark_ckpt.metadata import METADATA_FILE_NAME, load, relative_paths
 from spark_ckpt.operations.copying import CheckpointCopy
 from spark_ckpt.operations.errors import NoCheckpointError, NotCommittedError, OutrunError, TargetNotEmptyError
 from spark_ckpt.operations.restoring import restore
+from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.savepoint import take_savepoint
 from spark_ckpt.operations.snapshot import RECORD
 from spark_ckpt.operations.verifying import verify
-from spark_ckpt.storage import LocalStorage, Storage
+from spark_ckpt.storage import LocalStorage, Storage, resolve
 from tests.coordinator.driving import check_rows, located
 from tests.coordinator.driving import restore as rows_of
 from tests.operations.queries import OPERATORS, Query, make_query
@@ -306,3 +308,15 @@ def test_the_state_comes_from_the_new_place(query: Query, target: LocalStorage) 
         for segment in located(fork.driver, 6, key).segments:
             assert segment.path is None or target.exists(f"ckpt/{segment.path}")
         assert rows_of(target, located(fork.driver, 6, key)) == fork.driver.rows[key]
+
+
+def test_another_file_system(query: Query) -> None:
+    savepoint, target = (resolve(f"memory://{uuid.uuid4().hex}") for _ in range(2))
+    take_savepoint(query.storage, savepoint)
+    restore(savepoint, target)
+    assert verify(savepoint).is_whole
+    fork = Query(target)
+    assert fork.restart() == 6
+    assert fork.rows() == query.rows()
+    roll_back(target, 7, force=True)
+    assert {entry.name for entry in target.list("state/0") if entry.is_directory} >= {"0", "1", "2", "3"}
