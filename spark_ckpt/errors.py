@@ -347,7 +347,7 @@ class VersionNotFoundError(CheckpointError):
         there = f"there are {', '.join(map(str, available))}" if available else "there are none"
         if available:
             otherwise = (
-                "Go back to a batch whose checkpoint is retained; more are kept with "
+                "Go back to a batch whose checkpoint is retained, with spark-ckpt rollback; more are kept with "
                 "spark.sql.streaming.stateStore.ckpt.retained"
             )
         else:

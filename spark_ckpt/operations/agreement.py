@@ -9,9 +9,10 @@ from spark_ckpt.coordinator.batch_state import SPARK_OFFSETS, SparkBatch
 from spark_ckpt.coordinator.compose import offset_elements, operator_id_of
 from spark_ckpt.coordinator.loading import CheckpointState
 from spark_ckpt.coordinator.messages import STANDALONE_PREFIX, SubtaskKey
-from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.errors import StateFileNotFoundError
 from spark_ckpt.metadata import ByteStreamStateHandle, CheckpointMetadata
 from spark_ckpt.operations.damage import Damage
+from spark_ckpt.operations.errors import SparkLogFormatError
 from spark_ckpt.operations.spark_entries import OffsetEntry
 from spark_ckpt.operations.spark_log import QUERY, BatchLog, SparkLog, entry_name
 from spark_ckpt.storage import Storage
@@ -75,7 +76,7 @@ def check_agreement(
     try:
         if (query_id := log.query_id()) != batch.query_id:
             yield Damage(storage.describe(QUERY), f"it names query {query_id}, the checkpoint is of {batch.query_id}")
-    except SparkCkptError as e:
+    except (StateFileNotFoundError, SparkLogFormatError) as e:
         yield Damage.of(storage.describe(QUERY), e)
     batches = SparkBatches.of(log)
     yield from _check_offsets(storage, log, batches, batch, metadata)
@@ -93,7 +94,7 @@ def _check_offsets(
         return
     try:
         data, entry = storage.read(name), log.offsets(batch.batch_id)
-    except SparkCkptError as e:
+    except (StateFileNotFoundError, SparkLogFormatError) as e:
         yield Damage.of(path, e)
         return
     recorded = next((state.payload for state in metadata.master_states if state.name == SPARK_OFFSETS), data)
@@ -117,7 +118,7 @@ def _check_commit(
         return
     try:
         ids = log.commit(batch.batch_id).state_ids
-    except SparkCkptError as e:
+    except (StateFileNotFoundError, SparkLogFormatError) as e:
         yield Damage.of(path, e)
         return
     if ids is None or not is_newest_of_version:

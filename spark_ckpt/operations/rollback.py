@@ -138,7 +138,8 @@ def move_aside(storage: Storage, store: CompletedCheckpointStore, record: Checkp
             moving.add(RecordFiles(storage).name(other.id), encode_record(other))
         moving.copy(in_location(other.metadata.path))
         store.check_owner()
-        store.subsume(other)
+        store.subsume(other)  # the record first: a checkpoint that is found must be whole
+        moving.move(in_location(other.metadata.path))
     for path in _unneeded(storage, store.all()):
         store.check_owner()
         moving.move(in_location(path))

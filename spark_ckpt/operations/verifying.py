@@ -10,12 +10,7 @@ from spark_ckpt.coordinator.chains import all_entries
 from spark_ckpt.coordinator.directory import is_retained
 from spark_ckpt.coordinator.layout import CKPT
 from spark_ckpt.coordinator.scan import scan
-from spark_ckpt.errors import (
-    CheckpointNotFoundError,
-    CorruptRecordError,
-    DamagedCheckpointError,
-    StorageError,
-)
+from spark_ckpt.errors import CheckpointNotFoundError, CorruptRecordError, DamagedCheckpointError, StorageError
 from spark_ckpt.operations.agreement import SparkBatches, check_agreement
 from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.errors import NoCheckpointError
@@ -102,7 +97,7 @@ def verify(
 
     Raises:
         NoCheckpointError: there is none at all.
-        CheckpointNotFoundError: there is none of this id.
+        CheckpointNotFoundError: there is none of this id, and no record that is damaged.
         StorageError: the storage does not answer, or checkpoints go faster than they can be read.
     """
     if is_savepoint(storage):
@@ -113,7 +108,7 @@ def verify(
         wanted = [record for record in reversed(records) if checkpoint_id in (None, record.id)]
         if not records and not damages:
             raise NoCheckpointError(storage.location)
-        if not wanted and checkpoint_id is not None:
+        if not wanted and not damages and checkpoint_id is not None:
             raise CheckpointNotFoundError(storage.location, checkpoint_id, [record.id for record in records])
         verdicts: list[CheckpointVerdict] = []
         for record in wanted:

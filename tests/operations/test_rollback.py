@@ -118,6 +118,7 @@ def test_state_stays_where_an_earlier_checkpoint_cannot_be_read(query: Query) ->
     query.storage.delete("ckpt/chk-4/_metadata")
     back(query, 5)
     assert {file.name for file in query.storage.list("ckpt/shared")} == shared
+    assert not query.storage.exists("ckpt/chk-7/_metadata")
 
 
 def test_a_checkpoint_that_is_damaged_itself(query: Query) -> None:

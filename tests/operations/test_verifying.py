@@ -13,11 +13,12 @@ from spark_ckpt.completed import CheckpointRecord, RecordFiles, decode_record, e
 from spark_ckpt.coordinator.chains import ChainEntry
 from spark_ckpt.coordinator.loading import CheckpointState, read_checkpoint
 from spark_ckpt.coordinator.messages import Operator, SubtaskKey
-from spark_ckpt.errors import CheckpointNotFoundError
+from spark_ckpt.errors import CheckpointNotFoundError, StorageError
 from spark_ckpt.operations.errors import NoCheckpointError
 from spark_ckpt.operations.verifying import Verification, verify
 from spark_ckpt.storage import LocalStorage
 from tests.operations.queries import Query, make_query
+from tests.storage.faulty import FaultyStorage
 
 LEFT = SubtaskKey(1, "left", 0)
 
@@ -201,6 +202,22 @@ def test_a_damaged_record_and_one_of_another_driver(storage: LocalStorage) -> No
     assert [damage.path for damage in found.damages] == [files.path(newest), files.path(newest - 1)]
     assert found.checkpoints[0].record.id == newest - 1
     assert not found.is_whole
+
+
+def test_a_checkpoint_whose_record_is_damaged(storage: LocalStorage) -> None:
+    files = RecordFiles(storage)
+    newest = max(files.ids())
+    change(storage, files.name(newest), 40, b"\xff")
+    found = verify(storage, newest)
+    assert (found.checkpoints, [damage.path for damage in found.damages]) == ((), [files.path(newest)])
+
+
+@pytest.mark.parametrize("name", ["metadata", "offsets/5", "commits/5", "ckpt/shared/"])
+def test_a_storage_that_does_not_answer_is_no_damage(storage: LocalStorage, name: str) -> None:
+    faulty = FaultyStorage(storage)
+    faulty.fail("read", f"^{name}", times=1000)
+    with pytest.raises(StorageError, match="injected"):
+        verify(faulty)
 
 
 def test_a_record_of_the_wrong_owner(storage: LocalStorage) -> None:
