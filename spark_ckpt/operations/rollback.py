@@ -143,7 +143,7 @@ def move_aside(storage: Storage, store: CompletedCheckpointStore, record: Checkp
     for path in _unneeded(storage, store.all()):
         store.check_owner()
         moving.move(in_location(path))
-    return replace(plan, dry_run=False, moved=tuple(moving.names), size=moving.size)
+    return replace(plan, dry_run=False, moved=tuple(moving.sizes), size=sum(moving.sizes.values()))
 
 
 class _Moving:
@@ -152,17 +152,16 @@ class _Moving:
     def __init__(self, storage: Storage, directory: str) -> None:
         self._storage = storage
         self._directory = directory
-        self.names: list[str] = []
-        self.size = 0
+        self.sizes: dict[str, int] = {}
 
     def add(self, name: str, data: bytes) -> None:
         self._storage.write_atomic(f"{self._directory}/{name}", data)
-        if name not in self.names:
-            self.names.append(name)
-            self.size += len(data)
+        self.sizes[name] = len(data)
 
     def copy(self, name: str) -> None:
-        """Copies a file, if it is there."""
+        """Copies a file, if it is there and was not copied before."""
+        if name in self.sizes:
+            return
         try:
             data = self._storage.read(name)
         except StateFileNotFoundError:
