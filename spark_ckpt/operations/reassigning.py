@@ -22,6 +22,9 @@ from spark_ckpt.coordinator.chains import Chain, ChainEntry
 from spark_ckpt.coordinator.messages import PartitionFilter
 from spark_ckpt.keygroups import hashes_of
 
+_WIDEST_GAP = 16
+"""A handle has an offset of 8 bytes for each key group of its range: across a wider gap, two of them are shorter."""
+
 
 def reassign(chains: Sequence[Chain], parallelism: int, factors: Sequence[int]) -> list[Chain]:
     """The chains of the new subtasks.
@@ -112,17 +115,19 @@ def _owned(entry: ChainEntry, parallelism: int, owners: set[int], factors: Seque
 
 
 def _divided(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> Iterator[tuple[int, ChainEntry]]:
-    """The new subtasks that have a part of a segment, and that part."""
+    """The new subtasks that have parts of a segment, and these. A part has no wide gaps between its key groups."""
     max_parallelism = prod(factors)
     common = gcd(parallelism, max_parallelism)
     residues = hashes_of(entry.key_groups, factors) % common
     found: list[tuple[int, NDArray[np.intp], tuple[PartitionFilter, ...]]] = []
     for residue in np.unique(residues).tolist():
         blocks = np.flatnonzero(residues == residue)
+        gaps = np.diff(entry.key_groups[blocks].astype(np.int64))
+        runs = np.split(blocks, np.flatnonzero(gaps > _WIDEST_GAP) + 1)
         for partition in range(residue, parallelism, common):
             filters = entry.filters if common == parallelism else _filtered(entry.filters, parallelism, partition)
             if filters is not None:
-                found.append((partition, blocks, filters))
+                found += [(partition, run, filters) for run in runs]
     shares = _shares(entry.size, [blocks.size for _, blocks, _ in found])
     for (partition, blocks, filters), size in zip(found, shares, strict=True):
         groups, offsets = entry.key_groups[blocks], entry.offsets[blocks]

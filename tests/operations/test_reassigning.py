@@ -188,6 +188,21 @@ def test_what_an_owner_has_replaced_stays_filtered() -> None:
             assert PartitionFilter(5, tuple(p for p in range(5) if p != owner)) in filters
 
 
+def test_handles_do_not_reach_across_the_key_groups_of_others() -> None:
+    """Half as many partitions as the query began with own two ranges each, far apart."""
+    numbering = tuple(factors(8, 1024))
+    groups, offsets = np.arange(1024, dtype=np.uint32), np.arange(1024, dtype=np.int64) * 100
+    parts = [slice(p * 128, (p + 1) * 128) for p in range(8)]
+    entries = [ChainEntry(False, 3, groups[p], offsets[p], 12_800, "shared/deltas", 102_400) for p in parts]
+    chains = reassign([Chain("0" * 32, 5, (entry,)) for entry in entries], 4, numbering)
+    for partition, chain in enumerate(chains):
+        ranges = [(int(entry.key_groups[0]), int(entry.key_groups[-1])) for entry in chain.entries]
+        assert ranges == [(r.start, r.end) for r in overlapping_ranges(partition, 4, numbering)]
+        assert [entry.size for entry in chain.entries] == [12_800, 12_800]
+    again = reassign(chains, 8, numbering)
+    assert [len(chain.entries) for chain in again] == [1] * 8
+
+
 def test_rows_are_exact_where_partitions_are_joined() -> None:
     chains = [Chain("0" * 32, rows) for rows in (5, 70, 1, 4)]
     assert [chain.rows for chain in reassign(chains, 2, FACTORS)] == [6, 74]
