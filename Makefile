@@ -7,6 +7,7 @@ VENV := $(CURDIR)/.venv
 RUN := $(VENV)/bin/python
 INSTALLED := .venv/.installed
 DELTA_JARS := jvm-shim/delta-jars/target/jars
+FLOOR_JAR := jvm-shim/benchmark/target/spark-ckpt-benchmark.jar
 
 # Spark has to use the Python and the PySpark of the virtual environment, whatever the caller's shell has set.
 export PYSPARK_PYTHON := $(RUN)
@@ -14,7 +15,8 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo test test-scala test-python fuzz faults simulate soak lint format docs wheel clean
+.PHONY: help venv jar prepare demo test test-scala test-python spark-suites fuzz faults simulate \
+	soak bench lint format docs wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -34,6 +36,10 @@ $(DELTA_JARS): jvm-shim/delta-jars/pom.xml
 	$(MAVEN) -pl delta-jars package
 	@touch $@
 
+$(FLOOR_JAR): jvm-shim/pom.xml jvm-shim/benchmark/pom.xml $(shell find jvm-shim/benchmark/src -name "*.scala")
+	$(MAVEN) -pl benchmark package
+	@touch $@
+
 prepare: jar $(DELTA_JARS)  ## all that the demo and the tests need
 
 demo: prepare  ## the main job: three queries, a driver killed on the way, every result checked
@@ -44,8 +50,11 @@ test: test-scala test-python  ## all tests
 test-scala: $(INSTALLED)  ## unit tests of the shim
 	$(MAVEN) verify
 
-test-python: prepare  ## unit tests of the library, queries through PySpark, restores, conformance
+test-python: prepare $(FLOOR_JAR)  ## unit tests of the library, queries through PySpark, restores, conformance
 	$(RUN) -m pytest $(PYTEST_ARGS)
+
+spark-suites: jar  ## the streaming and state suites that Spark publishes, with our provider; SUITES="A B"
+	$(RUN) -m tests.suites $(SUITES)
 
 fuzz: prepare  ## random damage to metadata and state streams, with Flink as the judge; SECONDS= SEED=
 	$(RUN) -m tests.metadata.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
@@ -58,6 +67,9 @@ simulate: $(INSTALLED)  ## the life of checkpoints in a made-up world where ever
 
 soak: prepare  ## the main job under random kills, on a cluster; KILLS= SEED=
 	$(RUN) -m tests.soak --kills $(or $(KILLS),50) $(if $(SEED),--seed $(SEED))
+
+bench: jar $(FLOOR_JAR)  ## our state store beside Spark's own: hours for all; BENCH_ARGS="--only count-1 --scale 0.01"
+	$(RUN) -m benchmarks.stores $(BENCH_ARGS)
 
 lint: $(INSTALLED)  ## style and types
 	$(RUN) -m ruff check .

@@ -17,6 +17,10 @@ One key is needed; the jar has to be on the class path:
 
     spark.sql.streaming.stateStore.providerClass = org.apache.spark.sql.ckpt.CheckpointStateStoreProvider
 
+`transformWithState` needs another one, since Spark keeps that operator to its own provider:
+
+    spark.sql.extensions = org.apache.spark.sql.ckpt.CheckpointExtensions
+
 All others begin with `{PREFIX}` and are read when a query starts. `spark_ckpt.configure` has a
 typed option for each, and `conf/spark-ckpt.properties` lists them for `spark-submit`. A misspelt key is an error that
 names the nearest one there is.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -28,7 +28,7 @@ _HEADER = struct.Struct(">iBBBBiqii")
 _CRC = struct.Struct(">I")
 _I32 = struct.Struct(">i")
 
-_LISTS, _KEYS_OF_ONE_LENGTH, _VALUES_OF_ONE_LENGTH = 1, 2, 4
+_LISTS, _KEYS_OF_ONE_LENGTH, _VALUES_OF_ONE_LENGTH, _APPENDS = 1, 2, 4, 8
 _REMOVED = -1
 
 
@@ -47,11 +47,56 @@ class Section:
         entries: key and value, None for a removed key; with `lists` the value is the tuple of its rows.
         column_family: its name; "" is the default one.
         lists: whether values are lists.
+        appends: whether the rows are appended to the lists that are there; in a delta, with `lists`.
     """
 
     entries: tuple[tuple[bytes, bytes | tuple[bytes, ...] | None], ...]
     column_family: str = ""
     lists: bool = False
+    appends: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RawSection:
+    """A section with its entries as they lie in the block: for whoever reads many at once.
+
+    Args:
+        column_family: its name; "" is the default one.
+        lists: whether values are lists.
+        appends: whether the rows are appended to the lists that are there.
+        key_lengths: int64, bytes of each key.
+        value_lengths: int64, bytes of each value, -1 for a removed key.
+        keys: the keys, one after the other.
+        values: the values, one after the other.
+        keys_at: where `keys` begins, counted from the start of the block.
+        values_at: where `values` begins, counted from the start of the block.
+    """
+
+    column_family: str
+    lists: bool
+    appends: bool
+    key_lengths: NDArray[np.int64]
+    value_lengths: NDArray[np.int64]
+    keys: bytes
+    values: bytes
+    keys_at: int
+    values_at: int
+
+    def decode(self) -> Section:
+        """Its entries one by one.
+
+        Raises:
+            ValueError: a value is no list, where values are lists.
+        """
+        keys = _split(self.keys, self.key_lengths)
+        present = iter(_split(self.values, self.value_lengths[self.value_lengths >= 0]))
+        values = [None if length == _REMOVED else self._value(next(present)) for length in self.value_lengths.tolist()]
+        return Section(tuple(zip(keys, values, strict=True)), self.column_family, self.lists, self.appends)
+
+    def _value(self, value: bytes) -> bytes | tuple[bytes, ...]:
+        if not self.lists:
+            return value
+        return tuple(value[start:end] for start, end in list_rows(value, 0, len(value), appended=self.appends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +107,7 @@ class Block:
         kind: of the segment it belongs to.
         key_group: the key group.
         version: of the state; of a delta the version it leads to.
-        sections: one per column family that has entries.
+        sections: one per column family that has entries; in a delta a second one for appended rows.
     """
 
     kind: SegmentKind
@@ -176,11 +221,25 @@ def decode_block(data: bytes, position: int, path: str, start: int = 0) -> Block
     Raises:
         SegmentError: it is no block, one that was damaged, or its sections do not fill its body.
     """
+    header, raw = read_block(data, position, path, start)
+    try:
+        sections = tuple(section.decode() for section in raw)
+    except ValueError as e:
+        raise SegmentError(path, start + position, f"a section is cut off or malformed: {e}") from e
+    return Block(header.kind, header.key_group, header.version, sections)
+
+
+def read_block(data: bytes, position: int, path: str, start: int = 0) -> tuple[BlockHeader, tuple[RawSection, ...]]:
+    """Reads the sections of a block without taking them apart; arguments as of `check_block`.
+
+    Raises:
+        SegmentError: it is no block, one that was damaged, or its sections do not fill its body.
+    """
     header = check_block(data, position, path, start)
     body_start = position + HEADER_BYTES
     body = DataInput(data[body_start : body_start + header.body_length], path)
     try:
-        sections = tuple(_decode_section(body, header.kind) for _ in range(header.sections))
+        sections = tuple(_read_section(body, header.kind) for _ in range(header.sections))
     except (ValueError, struct.error) as e:
         reason = getattr(e, "reason", str(e))
         raise SegmentError(
@@ -191,7 +250,33 @@ def decode_block(data: bytes, position: int, path: str, start: int = 0) -> Block
         raise SegmentError(
             path, start + body_start + body.position, f"{left} bytes after the last section of the block"
         )
-    return Block(header.kind, header.key_group, header.version, sections)
+    return header, sections
+
+
+def list_rows(data: bytes, start: int, end: int, *, appended: bool) -> list[tuple[int, int]]:
+    """Where the rows of a list value begin and end.
+
+    Args:
+        data: bytes that hold the value.
+        start: where it begins.
+        end: where it ends.
+        appended: whether it is rows alone, without their number.
+
+    Raises:
+        ValueError: it is no list.
+    """
+    rows, position = [], start if appended else start + 4
+    while position < end:
+        length = _I32.unpack_from(data, position)[0] if position + 4 <= end else -1
+        if length < 0 or position + 4 + length > end:
+            raise ValueError(f"a row of {length} bytes in a list value of {end - start}")
+        rows.append((position + 4, position + 4 + length))
+        position += 4 + length
+    if not appended:
+        count = _I32.unpack_from(data, start)[0] if start + 4 <= end else -1
+        if len(rows) != count:
+            raise ValueError(f"{len(rows)} rows in a list value of {count}")
+    return rows
 
 
 def read_blocks(data: bytes, path: str, start: int = 0) -> Iterator[tuple[int, Block]]:
@@ -213,10 +298,10 @@ def _checksum(start: bytes, body: bytes) -> int:
 
 def _encode_section(section: Section) -> bytes:
     keys = [key for key, _ in section.entries]
-    values = [_encode_value(value) for _, value in section.entries]
+    values = [_encode_value(value, section.appends) for _, value in section.entries]
     key_lengths = [len(key) for key in keys]
     value_lengths = [_REMOVED if value is None else len(value) for value in values]
-    flags = _LISTS if section.lists else 0
+    flags = (_LISTS if section.lists else 0) | (_APPENDS if section.appends else 0)
     flags |= _KEYS_OF_ONE_LENGTH if len(set(key_lengths)) == 1 else 0
     flags |= _VALUES_OF_ONE_LENGTH if len(set(value_lengths)) == 1 else 0
     name = modified_utf8.encode(section.column_family)
@@ -234,9 +319,10 @@ def _encode_section(section: Section) -> bytes:
     )
 
 
-def _encode_value(value: bytes | tuple[bytes, ...] | None) -> bytes | None:
+def _encode_value(value: bytes | tuple[bytes, ...] | None, appends: bool) -> bytes | None:
     if isinstance(value, tuple):
-        return _I32.pack(len(value)) + b"".join(_I32.pack(len(row)) + row for row in value)
+        rows = b"".join(_I32.pack(len(row)) + row for row in value)
+        return rows if appends else _I32.pack(len(value)) + rows
     return value
 
 
@@ -244,44 +330,35 @@ def _encode_lengths(lengths: list[int], one: bool) -> bytes:
     return np.array(lengths[:1] if one else lengths, ">i4").tobytes()
 
 
-def _decode_section(body: DataInput, kind: SegmentKind) -> Section:
+def _read_section(body: DataInput, kind: SegmentKind) -> RawSection:
     name = body.utf("column_family")
     flags = body.i8("flags")
-    if flags & ~(_LISTS | _KEYS_OF_ONE_LENGTH | _VALUES_OF_ONE_LENGTH):
+    if flags & ~(_LISTS | _KEYS_OF_ONE_LENGTH | _VALUES_OF_ONE_LENGTH | _APPENDS):
         raise ValueError(f"flags {flags:#x} are unknown")
+    lists, appends = bool(flags & _LISTS), bool(flags & _APPENDS)
+    if appends and (kind is SegmentKind.BASE or not lists):
+        raise ValueError("rows are appended in a base or to single values")
     count = body.i32("entries")
     if count < 0:
         raise ValueError(f"{count} entries")
-    key_lengths = _decode_lengths(body, count, bool(flags & _KEYS_OF_ONE_LENGTH), 0)
-    least = 0 if kind is SegmentKind.BASE else _REMOVED
-    value_lengths = _decode_lengths(body, count, bool(flags & _VALUES_OF_ONE_LENGTH), least)
-    keys = [body.raw(length, "keys") for length in key_lengths]
-    take: Callable[[int], bytes | tuple[bytes, ...]] = (
-        (lambda length: _decode_list(body.raw(length, "values")))
-        if flags & _LISTS
-        else (lambda n: body.raw(n, "values"))
-    )
-    values = [None if length == _REMOVED else take(length) for length in value_lengths]
-    return Section(tuple(zip(keys, values, strict=True)), name, bool(flags & _LISTS))
+    key_lengths = _read_lengths(body, count, bool(flags & _KEYS_OF_ONE_LENGTH), 0)
+    least = 0 if kind is SegmentKind.BASE or appends else _REMOVED
+    value_lengths = _read_lengths(body, count, bool(flags & _VALUES_OF_ONE_LENGTH), least)
+    keys_at = HEADER_BYTES + body.position
+    keys = body.raw(int(key_lengths.sum()), "keys")
+    values_at = HEADER_BYTES + body.position
+    values = body.raw(int(value_lengths[value_lengths > 0].sum()), "values")
+    return RawSection(name, lists, appends, key_lengths, value_lengths, keys, values, keys_at, values_at)
 
 
-def _decode_lengths(body: DataInput, count: int, one: bool, least: int) -> list[int]:
+def _read_lengths(body: DataInput, count: int, one: bool, least: int) -> NDArray[np.int64]:
     data = body.raw(4 if one else 4 * count, "lengths")
-    lengths: list[int] = np.frombuffer(data, ">i4").tolist() * (count if one else 1)
-    if lengths and min(lengths) < least:
-        raise ValueError(f"a length of {min(lengths)}")
-    return lengths
+    lengths = np.frombuffer(data, ">i4").astype(np.int64)
+    if lengths.size and lengths.min() < least:
+        raise ValueError(f"a length of {lengths.min()}")
+    return np.broadcast_to(lengths, count) if one else lengths
 
 
-def _decode_list(value: bytes) -> tuple[bytes, ...]:
-    (count,) = _I32.unpack_from(value, 0)
-    rows, position = [], 4
-    for _ in range(count):
-        (length,) = _I32.unpack_from(value, position)
-        if length < 0 or position + 4 + length > len(value):
-            raise ValueError(f"a row of {length} bytes in a list value of {len(value)}")
-        rows.append(value[position + 4 : position + 4 + length])
-        position += 4 + length
-    if position != len(value):
-        raise ValueError(f"{len(value) - position} bytes after the last row of a list value")
-    return tuple(rows)
+def _split(data: bytes, lengths: NDArray[np.int64]) -> list[bytes]:
+    ends = np.cumsum(lengths)
+    return [data[start:end] for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True)]

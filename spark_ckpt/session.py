@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
 PROVIDER_CLASS = "org.apache.spark.sql.ckpt.CheckpointStateStoreProvider"
+EXTENSIONS_KEY = "spark.sql.extensions"
+EXTENSIONS_CLASS = "org.apache.spark.sql.ckpt.CheckpointExtensions"
 JARS_KEY = "spark.jars"
 
 
@@ -43,7 +45,8 @@ def configure(
 ) -> SparkSession.Builder:
     """Make the session that `builder` will create keep streaming state in Flink-style checkpoints.
 
-    Adds the jar to `spark.jars` and sets the state-store provider and the options that are given. What is set on the
+    Adds the jar to `spark.jars`, sets the state-store provider and the options that are given, and adds the extension
+    without which Spark keeps `transformWithState` to its own provider. What is set on the
     builder already stays as it is; an option that is not given keeps its default (docs/settings.md has them).
 
     Parameters
@@ -119,9 +122,10 @@ def configure(
     _refuse_other_provider(present)
     if JARS_KEY not in present:
         _refuse_jars_on_command_line(jar)
-    jars = _with_jar(present.get(JARS_KEY) or _running_driver_jars(jar), jar)
-
-    builder.config(JARS_KEY, ",".join(jars)).config(PROVIDER_KEY, PROVIDER_CLASS)
+    running = _running_driver(jar)
+    for key, ours in ((JARS_KEY, jar), (EXTENSIONS_KEY, EXTENSIONS_CLASS)):
+        builder.config(key, ",".join(_with(ours, present.get(key) or running.get(key, ""))))
+    builder.config(PROVIDER_KEY, PROVIDER_CLASS)
     for key, text in texts.items():
         if key not in present:
             builder.config(key, text)
@@ -169,8 +173,8 @@ def _refuse_jars_on_command_line(jar: str) -> None:
         raise SessionConfigError(f"PYSPARK_SUBMIT_ARGS has --jars, which replaces spark.jars: add {jar} to it")
 
 
-def _running_driver_jars(jar: str) -> str:
-    """`spark.jars` of a driver JVM that runs already, after making sure that it finds our classes.
+def _running_driver(jar: str) -> Mapping[str, str]:
+    """The lists of a driver JVM that runs already, by key, after making sure that it finds our classes.
 
     Under spark-submit the JVM is there before this program; `spark.jars` set now reaches executors, but the driver's
     own class loader has been made, so the jar is added to it. A running session takes no more jars at all.
@@ -181,24 +185,24 @@ def _running_driver_jars(jar: str) -> str:
         raise PySparkNotFoundError from error
     context = SparkContext._active_spark_context
     if context is None and SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        return ""
+        return {}
     SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    if context is not None:
-        if loader.getResource(PROVIDER_CLASS.replace(".", "/") + ".class") is None:
-            raise SessionConfigError(
-                "a Spark session is running without spark-ckpt's jar, and a running session cannot take it: "
-                "call configure() before the first getOrCreate(), stop that session, or start it with "
-                f"{jar} in {JARS_KEY}"
-            )
-        return str(context.getConf().get(JARS_KEY, ""))
-    if loader.getResource(PROVIDER_CLASS.replace(".", "/") + ".class") is None:
+    has_classes = loader.getResource(PROVIDER_CLASS.replace(".", "/") + ".class") is not None
+    if context is not None and not has_classes:
+        raise SessionConfigError(
+            "a Spark session is running without spark-ckpt's jar, and a running session cannot take it: "
+            "call configure() before the first getOrCreate(), stop that session, or start it with "
+            f"{jar} in {JARS_KEY}"
+        )
+    if not has_classes:
         loader.addURL(jvm.java.io.File(jar).toURI().toURL())
-    return str(SparkConf().get(JARS_KEY, ""))
+    conf = SparkConf() if context is None else context.getConf()
+    return {key: str(conf.get(key, "")) for key in (JARS_KEY, EXTENSIONS_KEY)}
 
 
-def _with_jar(jars: str | Iterable[str], jar: str) -> list[str]:
-    """The jars as a list, with ours at the end unless it is among them."""
-    entries = [entry.strip() for entry in (jars.split(",") if isinstance(jars, str) else jars)]
-    return [entry for entry in dict.fromkeys([*entries, jar]) if entry]
+def _with(ours: str, present: str | Iterable[str]) -> list[str]:
+    """The entries of a list, with ours at the end unless it is among them."""
+    entries = [entry.strip() for entry in (present.split(",") if isinstance(present, str) else present)]
+    return [entry for entry in dict.fromkeys([*entries, ours]) if entry]

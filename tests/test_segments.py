@@ -20,6 +20,11 @@ from spark_ckpt.segments import (
     read_blocks,
 )
 
+APPENDED = (
+    "434b424701020000000000020000000000000002000000010000003c01d3968f00056c697374730f0000000100000008"
+    "0000002002000000000000090000000800000000000000040000001000000000000000050000000000000006"
+)
+
 rows = st.binary(max_size=40)
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 
@@ -28,9 +33,10 @@ names = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 def sections(draw: st.DrawFn, kind: SegmentKind) -> Section:
     lists = draw(st.booleans())
     value = st.lists(rows, max_size=4).map(tuple) if lists else rows
-    values = value if kind is SegmentKind.BASE else st.none() | value
+    appends = lists and kind is SegmentKind.DELTA and draw(st.booleans())
+    values = value if kind is SegmentKind.BASE or appends else st.none() | value
     entries: dict[bytes, Any] = draw(st.dictionaries(rows, values, min_size=1, max_size=6))
-    return Section(tuple(entries.items()), draw(names), lists)
+    return Section(tuple(entries.items()), draw(names), lists, appends)
 
 
 @st.composite
@@ -51,6 +57,17 @@ def test_the_layout_is_the_documented_one() -> None:
     body = struct.pack(">H", 2) + b"cf" + bytes([2]) + struct.pack(">iiii", 2, 2, 3, -1) + b"abcd" + b"xyz"
     start = struct.pack(">iBBBBiqii", 0x434B4247, 1, 2, 0, 0, 7, 42, 1, len(body))
     assert encode_block(block) == start + struct.pack(">I", google_crc32c.value(start + body)) + body
+
+
+def test_the_layout_of_appended_rows_is_the_documented_one() -> None:
+    """The same bytes as in SegmentSuite of the shim."""
+    key, rows = struct.pack(">q", 2 << 56 | 9), (struct.pack(">q", 4), struct.pack(">qq", 5, 6))
+    block = Block(SegmentKind.DELTA, 2, 2, (Section(((key, rows),), "lists", lists=True, appends=True),))
+    encoded = encode_block(block)
+    body = struct.pack(">H5sBiii", 5, b"lists", 15, 1, 8, 32) + key + struct.pack(">iqiqq", 8, 4, 16, 5, 6)
+    assert encoded[32:] == body
+    assert encoded.hex() == APPENDED
+    assert decode_block(bytes.fromhex(APPENDED), 0, "file") == block
 
 
 def test_the_checksum_is_crc32c() -> None:
@@ -105,11 +122,15 @@ GOOD_BODY = b"\0\0" + bytes([6]) + struct.pack(">iii", 1, 1, 1) + b"kv"
         (_block(GOOD_BODY, fmt=2), "format version 2"),
         (_block(GOOD_BODY, sections=2), "cut off"),
         (_block(GOOD_BODY + b"!"), "1 bytes after the last section"),
-        (_block(b"\0\0" + bytes([8]) + GOOD_BODY[3:]), "flags 0x8"),
+        (_block(b"\0\0" + bytes([16]) + GOOD_BODY[3:]), "flags 0x10"),
+        (_block(b"\0\0" + bytes([8]) + GOOD_BODY[3:], kind=2), "to single values"),
+        (_block(b"\0\0" + bytes([9]) + GOOD_BODY[3:]), "in a base"),
         (_block(b"\0\0" + bytes([6]) + struct.pack(">iii", -1, 1, 1)), "-1 entries"),
         (_block(b"\0\0" + bytes([6]) + struct.pack(">iii", 1, 1, -1) + b"k"), "a length of -1"),
         (_block(b"\0\0" + bytes([7]) + struct.pack(">iii", 1, 1, 8) + b"k" + struct.pack(">ii", 1, 99)), "row of 99"),
-        (_block(b"\0\0" + bytes([7]) + struct.pack(">iii", 1, 1, 5) + b"k" + struct.pack(">i", 0) + b"!"), "after the"),
+        (_block(b"\0\0" + bytes([7]) + struct.pack(">iii", 1, 1, 5) + b"k" + struct.pack(">i", 0) + b"!"), "row of -1"),
+        (_block(b"\0\0" + bytes([7]) + struct.pack(">iii", 1, 1, 4) + b"k" + struct.pack(">i", 1)), "0 rows"),
+        (_block(b"\0\0" + bytes([15]) + struct.pack(">iii", 1, 1, -1) + b"k", kind=2), "a length of -1"),
     ],
 )
 def test_bytes_with_a_good_checksum_that_make_no_sense_are_refused(data: bytes, reason: str) -> None:

@@ -14,7 +14,7 @@ import spark_ckpt.session
 from spark_ckpt import configure
 from spark_ckpt.config import PREFIX, SETTINGS
 from spark_ckpt.errors import SessionConfigError, SettingError
-from spark_ckpt.session import PROVIDER_CLASS, PROVIDER_KEY
+from spark_ckpt.session import EXTENSIONS_CLASS, EXTENSIONS_KEY, PROVIDER_CLASS, PROVIDER_KEY
 
 REPOSITORY = Path(__file__).parents[1]
 JAR = "/somewhere/spark-ckpt.jar"
@@ -26,7 +26,7 @@ Builder = SparkSession.Builder
 def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
     """A new builder, in a process where no driver runs as far as `configure` can see."""
     monkeypatch.setattr(spark_ckpt.session, "jar_path", lambda: Path(JAR))
-    monkeypatch.setattr(spark_ckpt.session, "_running_driver_jars", lambda jar: "")
+    monkeypatch.setattr(spark_ckpt.session, "_running_driver", lambda jar: {})
     for name in ("SPARK_REMOTE", "SPARK_API_MODE", "PYSPARK_SUBMIT_ARGS"):
         monkeypatch.delenv(name, raising=False)
     return SparkSession.Builder()
@@ -40,6 +40,7 @@ def test_adds_jar_provider_and_this_python(builder: Builder) -> None:
     assert configure(builder) is builder
     assert options(builder) == {
         "spark.jars": JAR,
+        EXTENSIONS_KEY: EXTENSIONS_CLASS,
         PROVIDER_KEY: PROVIDER_CLASS,
         PREFIX + "python": sys.executable,
     }
@@ -88,10 +89,15 @@ def test_merges_the_jars(builder: Builder, before: str, after: str) -> None:
     assert options(builder)["spark.jars"] == after
 
 
+def test_keeps_the_extensions_that_are_there(builder: Builder) -> None:
+    configure(builder.config(EXTENSIONS_KEY, "org.example.First, org.example.Second"))
+    assert options(builder)[EXTENSIONS_KEY] == f"org.example.First,org.example.Second,{EXTENSIONS_CLASS}"
+
+
 def test_keeps_what_the_user_set(builder: Builder) -> None:
     theirs = {PREFIX + "retained": "9", PREFIX + "python": "/their/python", PROVIDER_KEY: PROVIDER_CLASS}
     configure(builder.config(map=dict(theirs)), retained=3, python="/other/python")
-    assert options(builder) == theirs | {"spark.jars": JAR}
+    assert options(builder) == theirs | {"spark.jars": JAR, EXTENSIONS_KEY: EXTENSIONS_CLASS}
 
 
 def test_configuring_twice_changes_nothing(builder: Builder) -> None:
@@ -223,3 +229,37 @@ def test_refuses_a_running_session_without_the_jar(tmp_path: Path) -> None:
         "except SessionConfigError as error:\n    print(error)\n"
     )
     assert "before the first getOrCreate()" in run([sys.executable, str(program)], tmp_path).stdout
+
+
+TRANSFORM = """
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+class Nothing(StatefulProcessor):
+    def init(self, handle):
+        self.count = handle.getValueState("count", "n long")
+    def handleInputRows(self, key, rows, timers):
+        return iter(())
+    def close(self):
+        pass
+
+folder = sys.argv[1]
+spark.sparkContext.setLogLevel("ERROR")
+rates = spark.readStream.format("rate").load()
+frame = rates.groupBy("value").transformWithState(Nothing(), "n long", "update", "none")
+query = frame.writeStream.outputMode("update").format("noop").option("checkpointLocation", folder + "/ckpt").start()
+try:
+    query.awaitTermination()
+except StreamingQueryException as error:
+    print(error)
+"""
+
+
+@pytest.mark.spark
+def test_transform_with_state_without_the_extension_names_the_setting(tmp_path: Path) -> None:
+    program = tmp_path / "job.py"
+    settings = f"config('{PROVIDER_KEY}', '{PROVIDER_CLASS}').config('spark.jars', '{spark_ckpt.jar_path()}')"
+    program.write_text(f"{IMPORTS}spark = {SESSION}.{settings}.getOrCreate()\n{TRANSFORM}")
+    output = run([sys.executable, str(program), str(tmp_path)], tmp_path).stdout
+    assert f"{EXTENSIONS_KEY}={EXTENSIONS_CLASS}" in output
+    assert not completed(tmp_path)

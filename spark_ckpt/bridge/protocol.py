@@ -177,6 +177,7 @@ def parse_trigger(header: Mapping[str, Any]) -> Trigger:
         settings=header.get("settings") or {},
         hadoop=header.get("hadoop") or {},
         spark_version=str(header.get("spark_version", "")),
+        offset_log=header.get("offset_log"),
     )
 
 

@@ -22,6 +22,8 @@ from spark_ckpt.cli.output import Output
 from spark_ckpt.cli.rescaled import rescaling_lines
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_view import conversion_lines, relocation_lines
+from spark_ckpt.cli.state_rows import Exported, ShownDiff, ShownRows
+from spark_ckpt.cli.state_view import diff_end, diff_table, export_line, rows_end, rows_table, state_tree
 from spark_ckpt.cli.stream_report import StreamReport
 from spark_ckpt.cli.stream_view import streams_tree
 from spark_ckpt.cli.summary import (
@@ -46,6 +48,7 @@ from spark_ckpt.operations.copying import CheckpointCopy
 from spark_ckpt.operations.rescaling import Rescaling
 from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.verifying import Verification
+from spark_ckpt.state.catalog import StateCatalog
 
 _UNLIMITED_WIDTH = 10_000
 
@@ -145,6 +148,25 @@ class ConsoleOutput(Output):
         self._console().print(history_tree(stats))
         if by_subtask is not None:
             self._console().print(subtask_table(by_subtask))
+
+    def state(self, catalog: StateCatalog) -> None:
+        """A tree."""
+        self._console().print(state_tree(catalog))
+
+    def rows(self, shown: ShownRows) -> None:
+        """A table, and how many rows they are."""
+        self._console().print(rows_table(shown))
+        click.echo(rows_end(shown))
+
+    def export(self, exported: Exported) -> None:
+        """A line."""
+        click.echo(export_line(exported))
+
+    def difference(self, shown: ShownDiff) -> None:
+        """A table of the changes, and how many there are."""
+        if shown.rows:
+            self._console().print(diff_table(shown))
+        click.echo(diff_end(shown))
 
     def error(self, error: SparkCkptError) -> None:
         """The message, behind `Error: ` as click has it for usage errors."""

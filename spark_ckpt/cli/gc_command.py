@@ -6,10 +6,10 @@ import re
 
 import click
 
-from spark_ckpt.cli.location import storage_of
 from spark_ckpt.cli.options import Session, json_option, pass_session
 from spark_ckpt.cli.progress import progress_bar
 from spark_ckpt.coordinator.collection import DEFAULT_GRACE_SECONDS, collect_garbage
+from spark_ckpt.locations.location import storage_of
 
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 24 * 3600}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")

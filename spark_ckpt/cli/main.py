@@ -6,16 +6,19 @@ import click
 
 from spark_ckpt import __version__
 from spark_ckpt.cli.convert_command import convert_checkpoint
+from spark_ckpt.cli.diff_command import diff_checkpoints
 from spark_ckpt.cli.gc_command import collect_orphans
 from spark_ckpt.cli.history_command import show_history
 from spark_ckpt.cli.inspect_command import inspect_checkpoint
 from spark_ckpt.cli.list_command import list_checkpoints
 from spark_ckpt.cli.options import Session
+from spark_ckpt.cli.read_command import read_rows
 from spark_ckpt.cli.relocate_command import relocate_checkpoint
 from spark_ckpt.cli.rescale_command import rescale_query
 from spark_ckpt.cli.restore_command import restore_checkpoint
 from spark_ckpt.cli.rollback_command import roll_back_query
 from spark_ckpt.cli.savepoint_command import take_savepoint_of_query
+from spark_ckpt.cli.state_command import show_state
 from spark_ckpt.cli.statuses import FAILED, IN_USE, REFUSED
 from spark_ckpt.cli.verify_command import verify_checkpoints
 from spark_ckpt.errors import SparkCkptError
@@ -46,9 +49,12 @@ def main(ctx: click.Context) -> None:
 
 main.add_command(collect_orphans)
 main.add_command(convert_checkpoint)
+main.add_command(diff_checkpoints)
 main.add_command(inspect_checkpoint)
 main.add_command(list_checkpoints)
+main.add_command(read_rows)
 main.add_command(show_history)
+main.add_command(show_state)
 main.add_command(relocate_checkpoint)
 main.add_command(restore_checkpoint)
 main.add_command(roll_back_query)

@@ -20,6 +20,8 @@ from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.rescaled import describe_rescaling
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_json import describe_conversion, describe_relocation
+from spark_ckpt.cli.state_json import describe_diff, describe_export, describe_rows, describe_state
+from spark_ckpt.cli.state_rows import Exported, ShownDiff, ShownRows
 from spark_ckpt.cli.stream_json import describe_stream
 from spark_ckpt.cli.stream_report import StreamReport
 from spark_ckpt.cli.verification import describe_verification
@@ -32,6 +34,7 @@ from spark_ckpt.operations.copying import CheckpointCopy
 from spark_ckpt.operations.rescaling import Rescaling
 from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.verifying import Verification
+from spark_ckpt.state.catalog import StateCatalog
 
 FORMAT = 1
 """Shape of the JSON that this release writes, as docs/json.md describes it."""
@@ -93,6 +96,22 @@ class Output(ABC):
         """Statistics of one checkpoint, and of its subtasks if they were asked for."""
 
     @abstractmethod
+    def state(self, catalog: StateCatalog) -> None:
+        """The stores of a checkpoint and the types of their rows."""
+
+    @abstractmethod
+    def rows(self, shown: ShownRows) -> None:
+        """Rows of state."""
+
+    @abstractmethod
+    def export(self, exported: Exported) -> None:
+        """Rows of state that were written to a place."""
+
+    @abstractmethod
+    def difference(self, shown: ShownDiff) -> None:
+        """What changed in the state between two checkpoints."""
+
+    @abstractmethod
     def error(self, error: SparkCkptError) -> None:
         """Why a command failed."""
 
@@ -152,6 +171,22 @@ class JsonOutput(Output):
     ) -> None:
         """As `history`, with the one entry."""
         self._write({"location": location, "history": [describe_stats(stats, by_subtask)]})
+
+    def state(self, catalog: StateCatalog) -> None:
+        """The object that `spark_ckpt.cli.state_json` describes."""
+        self._write(describe_state(catalog))
+
+    def rows(self, shown: ShownRows) -> None:
+        """The object that `spark_ckpt.cli.state_json` describes."""
+        self._write(describe_rows(shown))
+
+    def export(self, exported: Exported) -> None:
+        """The object that `spark_ckpt.cli.state_json` describes."""
+        self._write(describe_export(exported))
+
+    def difference(self, shown: ShownDiff) -> None:
+        """The object that `spark_ckpt.cli.state_json` describes."""
+        self._write(describe_diff(shown))
 
     def error(self, error: SparkCkptError) -> None:
         """`{"error": name of the class, "message", and the attributes of the error}`."""

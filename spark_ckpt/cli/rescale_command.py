@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from spark_ckpt.cli.location import storage_of
 from spark_ckpt.cli.options import Session, dry_run_option, json_option, pass_session, settings_option
 from spark_ckpt.cli.statuses import REFUSED
+from spark_ckpt.locations.location import storage_of
 from spark_ckpt.operations.errors import RescaleRefusedError
 from spark_ckpt.operations.rescaling import rescale
 

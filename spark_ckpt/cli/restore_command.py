@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from spark_ckpt.cli.file_system import file_system_of, storage_on
-from spark_ckpt.cli.location import storage_of_copy
 from spark_ckpt.cli.options import Session, dry_run_option, json_option, pass_session
 from spark_ckpt.cli.progress import progress_bar
+from spark_ckpt.locations.file_system import file_system_of, storage_on
+from spark_ckpt.locations.location import storage_of_copy
 from spark_ckpt.operations.restoring import restore
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from spark_ckpt.cli.errors import TargetExistsError
-from spark_ckpt.cli.file_system import file_system_of, storage_on
 from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StorageError
+from spark_ckpt.locations.errors import TargetExistsError
+from spark_ckpt.locations.file_system import file_system_of, storage_on
 from spark_ckpt.metadata import METADATA_FILE_NAME
 from spark_ckpt.storage import create_or_find
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from spark_ckpt.cli.location import storage_of_copy
 from spark_ckpt.cli.options import Session, json_option, pass_session
 from spark_ckpt.cli.progress import progress_bar
 from spark_ckpt.cli.statuses import DAMAGED
+from spark_ckpt.locations.location import storage_of_copy
 from spark_ckpt.operations.verifying import verify
 
 

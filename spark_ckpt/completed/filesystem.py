@@ -9,8 +9,8 @@ from typing import NoReturn
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed.base import RecordStore
 from spark_ckpt.completed.record_files import LOG, RecordFiles
-from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record, decode_record, encode_record
-from spark_ckpt.errors import FencedError, StateFileNotFoundError, StorageError, UnknownOutcomeError
+from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record, encode_record
+from spark_ckpt.errors import FencedError, StorageError, UnknownOutcomeError
 from spark_ckpt.storage import CreateOutcome, FsspecStorage, Storage
 
 LATE_REQUEST_MS = 3600 * 1000
@@ -118,58 +118,47 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         name, data = self._files.name(record.id), encode_record(record)
         pause = _FIRST_PAUSE_SECONDS
         cause: BaseException | None = None
-        is_absent, was_absent = not again, False
+        is_absent = not again
         for attempt in range(_SETTLE_TRIES):
             if attempt:
                 self._clock.sleep(pause)
                 pause *= 2
-            # Asked for again only when it is known not to be there: else nobody could tell whether the next owner has
-            # counted it, or has dropped it before. The same bytes: should the first request still arrive, it finds its
-            # own file.
+            # Asked for again only when it is known not to be there, and nobody to have gone on from it. The same bytes:
+            # should an earlier request still arrive, it finds its own file.
             if is_absent:
                 try:
                     result = self._storage.create_exclusive(name, data)
                 except StorageError as e:
-                    if cause is None:
+                    if cause is None and not again:
                         raise
                     cause = e  # this try certainly failed, but an earlier one may have not
                     continue
-                if result.outcome is CreateOutcome.WON:
-                    return self._gone_on_from(record) if was_absent else None
+                if result.outcome is CreateOutcome.WON and not again:
+                    return None
                 if result.outcome is CreateOutcome.UNKNOWN:
                     self._late_until[record.id] = self._clock.now_ms() + LATE_REQUEST_MS
-                cause = result.cause or cause
+                cause, again = result.cause or cause, True
             # "Exists" is no proof that somebody else was first: clients repeat requests whose answer got lost.
             try:
-                there = self._storage.read(name)
-            except StateFileNotFoundError:
-                is_absent = was_absent = True
-                continue
+                there = self._files.read(record.id)
+                if there not in (None, record):
+                    return there
+                successor = self._successor(record)
             except StorageError as e:
-                is_absent = False
-                cause = e
+                is_absent, cause = False, e
                 continue
-            if there != data:
-                return decode_record(there, self._files.path(record.id), record.id)
-            return self._gone_on_from(record) if was_absent else None
+            if there is not None or successor is not None:
+                return successor
+            is_absent = True
         raise UnknownOutcomeError(self._files.path(record.id), cause)
 
-    def _gone_on_from(self, record: Record) -> Record | None:
-        """Who has taken the id after a record that was not there, and that a repeated request has just created.
+    def _successor(self, record: Record) -> Record | None:
+        """Who has gone on from a record, after a request for it whose answer got lost.
 
-        Then the first request had created it, the new owner has dropped it, and it must go again. Not so a claim that
-        the new owner has counted: an earlier driver that stands still would find its id free.
-
-        Raises:
-            UnknownOutcomeError: the storage does not say.
+        An earlier request may have created the record, the next owner dropped it, and a later request brought it back.
+        It stays all the same, for that owner may as well have counted it; whoever claims next drops it.
         """
-        try:
-            successor = self._files.read(record.id + 1)
-            if successor is not None and not _counted(record, successor):
-                self._storage.delete(self._files.name(record.id))
-        except StorageError as e:
-            raise UnknownOutcomeError(self._files.path(record.id), e) from e
-        return successor
+        return self._files.read(record.id + 1)
 
     def _drop(self, record: Record) -> None:
         self._storage.delete(self._files.name(record.id))
@@ -185,7 +174,3 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         for record_id in self._files.ids():
             if record_id < before and record_id not in self._records:
                 self._storage.delete(self._files.name(record_id))
-
-
-def _counted(record: Record, successor: Record) -> bool:
-    return isinstance(record, ClaimRecord) and successor.generation > record.generation

@@ -10,14 +10,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_ckpt.coordinator.chains import chain_of
+from spark_ckpt.coordinator.chains import Chain
 from spark_ckpt.coordinator.compose import key_group_span
 from spark_ckpt.coordinator.layout import in_location, is_state_path
-from spark_ckpt.coordinator.loading import CheckpointState
 from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, Segment, StoreKey
 from spark_ckpt.coordinator.opening import OpenJob
 from spark_ckpt.errors import CheckpointError, PathEscapeError, ProtocolError, StateIdMismatchError
 from spark_ckpt.keygroups import overlapping_ranges
+from spark_ckpt.metadata.keyrange import KeyGroupRange
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def check_ack(
     ack: Ack,
     parallelism: int,
     job: OpenJob,
-    base: CheckpointState,
+    chain: Chain | None,
     ids_of: Callable[[int], dict[StoreKey, list[str]] | None],
 ) -> Ack:
     """An ack that may count, without its base if that belongs to a state that did not.
@@ -35,14 +35,13 @@ def check_ack(
         ack: as it came.
         parallelism: number of subtasks of its operator.
         job: the open job.
-        base: the checkpoint that the batch started from.
+        chain: the state that the batch started from; None if it had none.
         ids_of: the ids of the states of a completed version, by store and partition; None if they are not known.
 
     Raises:
         StateIdMismatchError: its delta was made from another state than the one before it.
         ProtocolError, PathEscapeError: its segments are not what docs/protocol.md says.
     """
-    chain = chain_of(base.table, ack.subtask)
     if ack.base_ckpt_id is not None and chain is not None and ack.base_ckpt_id != chain.ckpt_id:
         raise StateIdMismatchError(
             f"{ack.subtask}: the changes of batch {ack.batch_id} were made to state {ack.base_ckpt_id}, but "
@@ -87,18 +86,23 @@ def _check_segment(ack: Ack, segment: Segment, parallelism: int, job: OpenJob) -
     groups, offsets = segment.key_groups, segment.offsets
     if not groups.size:
         return
-    if groups.size > 1 and not ((groups[1:] > groups[:-1]).all() and (offsets[1:] > offsets[:-1]).all()):
+    if not (_ascends(groups) and _ascends(offsets)):
         raise ProtocolError(f"{ack.subtask}: key groups and offsets of a segment must ascend")
     if offsets[0] < 0 or offsets[-1] >= segment.size:
         raise ProtocolError(f"{ack.subtask}: offsets of a segment lie outside its {segment.size} bytes")
     _check_range(ack, groups, parallelism, job.key_group_factors)
 
 
+def _ascends(numbers: NDArray[np.integer]) -> bool:
+    # Most segments have a few key groups; a search in the bytes is several times as fast as `all` for those.
+    return b"\0" not in (numbers[1:] > numbers[:-1]).tobytes()
+
+
 def _check_range(ack: Ack, groups: NDArray[np.uint32], parallelism: int, factors: tuple[int, ...]) -> None:
-    span = key_group_span(ack.subtask.partition, parallelism, factors)
+    span, owned = _owned(ack.subtask.partition, parallelism, factors)
     inside = bool(groups[0] >= span.start and groups[-1] <= span.end)
-    if inside and len(overlapping_ranges(ack.subtask.partition, parallelism, factors)) > 1:
-        inside = bool(np.isin(groups, _owned(ack.subtask.partition, parallelism, factors)).all())
+    if inside and owned is not None:
+        inside = bool(np.isin(groups, owned).all())
     if not inside:
         raise ProtocolError(
             f"{ack.subtask}: the segment has key groups {groups[0]} to {groups[-1]}, and the subtask owns {span} only: "
@@ -107,6 +111,12 @@ def _check_range(ack: Ack, groups: NDArray[np.uint32], parallelism: int, factors
 
 
 @lru_cache(maxsize=4096)
-def _owned(partition: int, parallelism: int, factors: tuple[int, ...]) -> NDArray[np.uint32]:
+def _owned(
+    partition: int, parallelism: int, factors: tuple[int, ...]
+) -> tuple[KeyGroupRange, NDArray[np.uint32] | None]:
+    """From the first to the last key group of a subtask; and all of them, unless they are that range."""
     ranges = overlapping_ranges(partition, parallelism, factors)
-    return np.concatenate([np.arange(r.start, r.end + 1, dtype=np.uint32) for r in ranges])
+    span = key_group_span(partition, parallelism, factors)
+    if len(ranges) == 1:
+        return span, None
+    return span, np.concatenate([np.arange(r.start, r.end + 1, dtype=np.uint32) for r in ranges])

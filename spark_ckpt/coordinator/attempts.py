@@ -55,7 +55,7 @@ class Attempts:
 
     def has_failed(self, task: Task) -> bool:
         """Whether an attempt is known to have failed."""
-        return (TaskKey.of(task), Attempt.of(task)) in self._failed
+        return bool(self._failed) and (TaskKey.of(task), Attempt.of(task)) in self._failed
 
     def failed(self, task: Task | TaskFailed) -> None:
         """An attempt has failed, or is about to."""
@@ -114,7 +114,6 @@ class CompletedAttempts:
     def __init__(self, version: int, acks: Mapping[SubtaskKey, Ack], attempts: Attempts) -> None:
         self.version = version
         self._tasks = {key: ack.task for key, ack in acks.items()}
-        self._known = {(TaskKey.of(task), Attempt.of(task)) for task in self._tasks.values()}
         self._attempts = attempts
 
     def late(self, ack: Ack, ckpt_id: str) -> Decision:
@@ -134,5 +133,9 @@ class CompletedAttempts:
         """Takes note of a failed attempt: another one may take its place, with the state that counts."""
         if not is_resubmission(failure):
             self._attempts.failed(failure)
-        elif (TaskKey.of(failure), Attempt.of(failure)) in self._known:
+        elif any(_is_attempt(task, failure) for task in self._tasks.values()):
             self._attempts.resubmitted(TaskKey.of(failure))
+
+
+def _is_attempt(task: Task, failure: TaskFailed) -> bool:
+    return TaskKey.of(task) == TaskKey.of(failure) and Attempt.of(task) == Attempt.of(failure)

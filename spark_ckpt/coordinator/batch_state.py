@@ -55,12 +55,11 @@ class SegmentTable:
     def of(cls, chains: Sequence[Chain]) -> SegmentTable:
         """The table of a store's chains."""
         entries: list[ChainEntry] = [entry for chain in chains for entry in chain.entries]
-        count = len(entries)
         return cls(
-            np.fromiter((len(chain.entries) for chain in chains), np.int64, len(chains)),
-            np.fromiter((entry.version for entry in entries), np.int64, count),
-            np.fromiter((entry.is_base for entry in entries), np.bool_, count),
-            np.fromiter((entry.size for entry in entries), np.int64, count),
+            np.array([len(chain.entries) for chain in chains], np.int64),
+            np.array([entry.version for entry in entries], np.int64),
+            np.array([entry.is_base for entry in entries], np.bool_),
+            np.array([entry.size for entry in entries], np.int64),
             {
                 partition: [entry.filters for entry in chain.entries]
                 for partition, chain in enumerate(chains)

@@ -7,7 +7,7 @@ import queue
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.errors import SparkCkptError
@@ -16,6 +16,9 @@ from spark_ckpt.storage import Storage
 _log = logging.getLogger(__name__)
 
 _MOST_REMEMBERED = 100_000
+_GATHER_SECONDS = 3.0
+"""How long files are waited for where a request takes long: one deletes the files of several checkpoints."""
+
 _TRIES = 3
 _FIRST_PAUSE_SECONDS = 0.5
 
@@ -50,21 +53,21 @@ class Cleaner(ABC):
             self._taken.popitem(last=False)
         return new
 
-    def _delete(self, name: str) -> None:
+    def _delete(self, names: Sequence[str]) -> None:
         pause = _FIRST_PAUSE_SECONDS
         for attempt in range(1, _TRIES + 1):
             try:
-                self._storage.delete(name)
-                directory = name.rpartition("/")[0]
-                if directory.rpartition("/")[2].startswith("chk-"):
-                    self._storage.remove_empty(directory)
-                return
-            except SparkCkptError as e:  # noqa: PERF203
+                self._storage.delete_all(names)
+                break
+            except SparkCkptError as e:
                 if attempt == _TRIES:
-                    _log.warning("%s is left behind: %s", name, e)
+                    _log.warning("files are left behind that nothing refers to: %s", e)
                 else:
                     self._clock.sleep(pause)
                     pause *= 2
+        for directory in {name.rpartition("/")[0] for name in names}:
+            if directory.rpartition("/")[2].startswith("chk-"):
+                self._storage.remove_empty(directory)
 
 
 class ImmediateCleaner(Cleaner):
@@ -72,8 +75,8 @@ class ImmediateCleaner(Cleaner):
 
     def submit(self, names: Iterable[str]) -> None:
         """Deletes these files now."""
-        for name in self._new(names):
-            self._delete(name)
+        if new := self._new(names):
+            self._delete(new)
 
     def close(self, timeout: float) -> None:
         """Nothing is left to do."""
@@ -84,24 +87,35 @@ class ThreadCleaner(Cleaner):
 
     def __init__(self, storage: Storage, clock: Clock | None = None) -> None:
         super().__init__(storage, clock)
-        self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[str] | None] = queue.SimpleQueue()
+        self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
     def submit(self, names: Iterable[str]) -> None:
         """Deletes these files soon."""
-        for name in self._new(names):
-            self._queue.put(name)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="spark-ckpt-cleaner", daemon=True)
-                self._thread.start()
+        if not (new := self._new(names)):
+            return
+        self._queue.put(new)
+        if self._thread is None:
+            self._closing.clear()
+            self._thread = threading.Thread(target=self._run, name="spark-ckpt-cleaner", daemon=True)
+            self._thread.start()
 
     def close(self, timeout: float) -> None:
         """Waits until the queue is empty."""
         if self._thread is not None:
+            self._closing.set()
             self._queue.put(None)
             self._thread.join(timeout)
             self._thread = None
 
     def _run(self) -> None:
-        while (name := self._queue.get()) is not None:
-            self._delete(name)
+        is_open = True
+        while is_open:
+            submitted = [self._queue.get()]
+            if self._storage.is_remote:
+                self._closing.wait(_GATHER_SECONDS)
+            while not self._queue.empty():
+                submitted.append(self._queue.get())
+            is_open = None not in submitted
+            self._delete([name for names in submitted for name in names or ()])

@@ -149,8 +149,10 @@ def key_group_span(partition: int, parallelism: int, factors: tuple[int, ...]) -
 
 def full_offsets(entry: ChainEntry) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """First key group of a segment, and the offsets from there to the last one, `NO_DATA` for those without entries."""
-    first = int(entry.key_groups[0])
-    offsets = np.full(int(entry.key_groups[-1]) - first + 1, NO_DATA, np.int64)
+    first, count = int(entry.key_groups[0]), int(entry.key_groups[-1]) - int(entry.key_groups[0]) + 1
+    if count == entry.key_groups.size:
+        return first, entry.offsets
+    offsets = np.full(count, NO_DATA, np.int64)
     offsets[entry.key_groups.astype(np.int64) - first] = entry.offsets
     return first, offsets
 
@@ -167,7 +169,7 @@ def relative_path(path: str) -> str:
 
 def changelog_size(chain: Chain, version: int) -> int:
     """Bytes that the checkpoint of `version` added to a chain."""
-    return sum(entry.size for entry in chain.entries if entry.version == version)
+    return sum([entry.size for entry in chain.entries if entry.version == version])
 
 
 def changelog_id(chain: Chain) -> str:

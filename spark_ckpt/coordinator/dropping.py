@@ -29,7 +29,12 @@ class Dropping:
         self._unused: list[str] = []
 
     def completed(self) -> None:
-        """A checkpoint is complete, and may subsume others."""
+        """A checkpoint is complete, and may subsume others.
+
+        Its id was free: a driver that claims takes the next one, so nobody had claimed who could have seen the records
+        that were gone by then. Their files can go.
+        """
+        self._delete_unused()
         self._is_due = True
 
     def drop_subsumed(self) -> None:
@@ -37,31 +42,56 @@ class Dropping:
         if self._is_due:
             subsumed = select_subsumed(self._droppable(), retained_checkpoints(self._job.config))
             self._is_due = not self._drop(subsumed)
+            # Where a request takes long, the next checkpoint shows it.
+            if not self._job.storage.is_remote and not self._settle_unused():
+                self._is_due = True
 
-    def drop_all(self) -> None:
-        """Drops all checkpoints, or logs why they stay."""
-        self._drop(self._droppable())
+    def close(self, discard: bool) -> None:
+        """Deletes the files of dropped checkpoints, unless another driver may need them; never raises.
+
+        Args:
+            discard: whether to drop all checkpoints before.
+        """
+        if not discard or self._drop(self._droppable()):
+            self._settle_unused()
 
     def _droppable(self) -> list[CheckpointRecord]:
         store = self._job.store
         return [record for record in store.all() if store.may_subsume(record)]
 
     def _drop(self, records: list[CheckpointRecord]) -> bool:
-        if not records and not self._unused:
-            return True
-        store = self._job.store
+        if records and not self._asks_for_owner():
+            return False
         try:
-            store.check_owner()
             for record in records:
                 # The record first: a checkpoint that is found must be whole.
-                store.subsume(record)
+                self._job.store.subsume(record)
                 self._unused += [record.metadata.path, *self._job.registry.unregister(record.id)]
                 self._dropped(record)
-            # A driver that claimed before the records were gone has seen them. One that claims from here on has not.
-            store.check_owner()
         except SparkCkptError as e:
-            _log.warning("%s: checkpoints that are not needed stay for now: %s", self._job.storage.location, e)
+            self._log(e)
             return False
+        return True
+
+    def _asks_for_owner(self) -> bool:
+        """Whether it is this driver; no if the storage does not say."""
+        try:
+            self._job.store.check_owner()
+        except SparkCkptError as e:
+            self._log(e)
+            return False
+        return True
+
+    def _log(self, error: SparkCkptError) -> None:
+        _log.warning("%s: what is not needed any more stays for now: %s", self._job.storage.location, error)
+
+    def _settle_unused(self) -> bool:
+        """Deletes their files, unless a driver has claimed before their records were gone."""
+        if self._unused and not self._asks_for_owner():
+            return False
+        self._delete_unused()
+        return True
+
+    def _delete_unused(self) -> None:
         self._job.cleaner.submit(in_location(path) for path in self._unused)
         self._unused = []
-        return True

@@ -29,6 +29,9 @@ from spark_ckpt.metadata import CheckpointMetadata, KeyGroupRange, MasterState, 
 
 _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
+_KEY_GROUP_RANGE = struct.Struct(">ii")
+_CHANGELOG_START = struct.Struct(">iiqi")
+_CHANGELOG_END = struct.Struct(">iq")
 
 _KEY_GROUPS_HANDLE, _CHANGELOG_HANDLE = b"\x03", b"\x08"
 _BYTE_STREAM, _RELATIVE_FILE = b"\x01", b"\x06"
@@ -84,12 +87,10 @@ def _append_operator(parts: list[bytes], batch: SparkBatch, store: StoreState, c
 
 
 def _append_changelog(parts: list[bytes], chain: Chain, version: int, span: KeyGroupRange) -> None:
-    parts.append(
-        _CHANGELOG_HANDLE + _key_group_range(span.start, len(span)) + _I64.pack(changelog_size(chain, version))
-    )
-    parts.append(_I32.pack(len(chain.entries)))
-    parts.extend(entry.encoded or encode_entry(entry) for entry in chain.entries)
-    parts.append(_I32.pack(0) + _I64.pack(chain.base_version) + _utf(changelog_id(chain)))
+    count, size = len(chain.entries), changelog_size(chain, version)
+    parts.append(_CHANGELOG_HANDLE + _CHANGELOG_START.pack(span.start, len(span), size, count))
+    parts += [entry.encoded or encode_entry(entry) for entry in chain.entries]
+    parts.append(_CHANGELOG_END.pack(0, chain.base_version) + _utf(changelog_id(chain)))
 
 
 def encode_entry(entry: ChainEntry) -> bytes:
@@ -99,14 +100,10 @@ def encode_entry(entry: ChainEntry) -> bytes:
         stream = _BYTE_STREAM + _utf(handle_name(entry)) + _I32.pack(len(entry.data)) + entry.data
     else:
         stream = _RELATIVE_FILE + _utf(relative_path(entry.path)) + _I64.pack(entry.file_size)
-    handle = _KEY_GROUPS_HANDLE + _key_group_range(first, offsets.size) + offsets.astype(">i8").tobytes() + stream
+    handle = _KEY_GROUPS_HANDLE + _KEY_GROUP_RANGE.pack(first, offsets.size) + offsets.astype(">i8").tobytes() + stream
     if entry.path is not None:
         entry.encoded = handle  # inline bytes would be held twice
     return handle
-
-
-def _key_group_range(first: int, count: int) -> bytes:
-    return _I32.pack(first) + _I32.pack(count)
 
 
 def _utf(text: str) -> bytes:

@@ -13,7 +13,7 @@ from spark_ckpt.completed import CheckpointRecord, MetadataReference, OperatorSu
 from spark_ckpt.coordinator.batch_state import SegmentTable, SparkBatch, StoreState
 from spark_ckpt.coordinator.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.coordinator.encode import encode_metadata
-from spark_ckpt.coordinator.layout import in_location, metadata_path, new_state_path
+from spark_ckpt.coordinator.layout import in_location, metadata_path, new_merged_path
 from spark_ckpt.coordinator.loading import CheckpointState
 from spark_ckpt.coordinator.messages import Ack, Segment, StoreKey, SubtaskKey, Trigger
 from spark_ckpt.coordinator.opening import OpenJob
@@ -111,7 +111,7 @@ def finalise(job: OpenJob, draft: Draft, base: CheckpointState, history: StatsHi
 
 
 def _add_segments(job: OpenJob, draft: Draft, base: CheckpointState) -> None:
-    """Puts the new segments into the chains, and their bytes into one file for the deltas and one for the bases."""
+    """Puts the new segments into the chains, and those bytes into one file that came with the acks."""
     version = draft.trigger.version
     new: dict[SubtaskKey, _NewEntries] = {}
     deltas: list[tuple[Segment, ChainEntry]] = []
@@ -163,15 +163,15 @@ def _place(
             if segment.path is None:
                 entry.data = bytes(segment.data)
         return
-    for kind, new in (("deltas", deltas), ("bases", bases)):
-        inside = [(segment, entry) for segment, entry in new if segment.path is None]
-        if inside:
-            _write_merged(job.storage, draft, kind, inside)
+    _write_merged(job.storage, draft, [new for new in deltas + bases if new[0].path is None])
 
 
-def _write_merged(storage: Storage, draft: Draft, kind: str, segments: list[tuple[Segment, ChainEntry]]) -> None:
-    """Writes segments of many subtasks into one file: objects follow the bytes, not the partitions."""
-    path = new_state_path(kind)
+def _write_merged(storage: Storage, draft: Draft, segments: list[tuple[Segment, ChainEntry]]) -> None:
+    """Writes segments of many subtasks into one file: objects follow the bytes, not the partitions.
+
+    Deltas and bases together: with bases staggered over the subtasks, a file of either is needed for as many batches.
+    """
+    path = new_merged_path()
     size = sum(segment.size for segment, _ in segments)
     position = 0
     for segment, entry in segments:
@@ -294,6 +294,8 @@ def _spark_offsets(storage: Storage, trigger: Trigger) -> bytes | None:
     """Spark's `offsets/<batch>`, which it writes before the batch runs; a store without a query has none."""
     if trigger.is_standalone:
         return None
+    if trigger.offset_log is not None:
+        return trigger.offset_log.encode()
     try:
         return storage.read(f"offsets/{trigger.batch_id}")
     except StateFileNotFoundError:

@@ -148,13 +148,14 @@ class Job:
         pending = self._pending
         if pending is None or pending.version != ack.version:
             return self._refusal(ack, Outcome.DISCARDED, None, self._why_not_pending(ack))
+        chain = chain_of(self._base.table, ack.subtask)
         if pending.knows(ack.subtask):
             parallelism = pending.parallelism[ack.subtask.of_operator]
-            ack = check_ack(ack, parallelism, self._open, self._base, self._known.ids_of)
+            ack = check_ack(ack, parallelism, self._open, chain, self._known.ids_of)
         decision = pending.acknowledge(ack, self._clock.now_ms())
         if decision.outcome is not Outcome.SUCCESS:
             return self._refusal(ack, *decision)
-        base_due = self._bases.is_due(ack, chain_of(self._base.table, ack.subtask))
+        base_due = self._bases.is_due(ack, chain)
         if not pending.is_complete:
             return AckReply(Outcome.SUCCESS, ack.ckpt_id, base_due, None, self._known.newest_own_version())
         completed = self._complete(pending, ack)
@@ -194,8 +195,7 @@ class Job:
             reason = FailureReason.SHUTDOWN if suspended else FailureReason.QUERY_ENDED
             detail = f"the query is {status.value}, and {pending.describe_missing()} did not acknowledge"
             self._abort(Abort(reason, detail), keep_files=suspended)
-        if discards_checkpoints(status, job.config) and not self._completion.is_in_doubt:
-            self._dropping.drop_all()
+        self._dropping.close(discards_checkpoints(status, job.config) and not self._completion.is_in_doubt)
         job.store.shutdown(status)
         job.cleaner.close(_CLOSE_SECONDS)
 

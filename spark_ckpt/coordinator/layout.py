@@ -21,9 +21,9 @@ def metadata_path(checkpoint_id: int, attempt: int = 1) -> str:
     return f"chk-{checkpoint_id}/_metadata" if attempt == 1 else f"chk-{checkpoint_id}-{attempt}/_metadata"
 
 
-def new_state_path(kind: str) -> str:
-    """A name that no file has had, relative to `ckpt`."""
-    return f"{SHARED}/{kind}-{uuid.uuid4().hex}"
+def new_merged_path() -> str:
+    """A name that no file has had, relative to `ckpt`, for segments of many subtasks."""
+    return f"{SHARED}/merged-{uuid.uuid4().hex}"
 
 
 def in_location(path: str) -> str:

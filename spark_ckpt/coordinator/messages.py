@@ -83,6 +83,7 @@ class Trigger:
     settings: Mapping[str, str] = field(default_factory=dict)
     hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold credentials
     spark_version: str = ""
+    offset_log: str | None = None
 
     @property
     def is_standalone(self) -> bool:
@@ -159,8 +160,7 @@ class LocateReply:
     segments: tuple[LocatedSegment, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """The task attempt that acknowledges. `partition` is the task's in its stage."""
 
     stage_id: int
@@ -171,9 +171,9 @@ class Task:
     executor: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: making a frozen one costs several times as much
 class Segment:
-    """A segment as an ack describes it.
+    """A segment as an ack describes it. Not changed once made.
 
     Args:
         key_groups: uint32, ascending.
@@ -201,9 +201,9 @@ class BaseSnapshot:
     ckpt_id: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen, as `Segment`
 class Ack:
-    """A store of a subtask is ready. Fields as in docs/protocol.md."""
+    """A store of a subtask is ready. Fields as in docs/protocol.md. Not changed once made."""
 
     job: str
     subtask: SubtaskKey
@@ -237,8 +237,7 @@ class Outcome(Enum):
     DISCARDED = "discarded"
 
 
-@dataclass(frozen=True, slots=True)
-class AckReply:
+class AckReply(NamedTuple):
     """The answer to an ack.
 
     Args:

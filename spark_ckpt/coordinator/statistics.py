@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import NamedTuple
 
 from spark_ckpt.coordinator.failures import Abort
 from spark_ckpt.coordinator.messages import SubtaskKey
@@ -34,8 +35,7 @@ class Spread:
         return cls(min(values), round(sum(values) / len(values)), max(values))
 
 
-@dataclass(frozen=True, slots=True)
-class SubtaskStateStats:
+class SubtaskStateStats(NamedTuple):
     """What one subtask took (Flink: `SubtaskStateStats`).
 
     Args:

@@ -152,8 +152,8 @@ def _stats(fields: Mapping[str, Any]) -> CheckpointStats:
 
 
 def _fields(stats: SubtaskStateStats) -> list[int | str]:
-    measured = (stats.snapshot_us, stats.write_us, stats.start_delay_ms, stats.delta_bytes, stats.rows)
-    return [*stats.subtask, stats.executor, *measured]
+    subtask, executor, *measured = stats
+    return [*subtask, executor, *measured]
 
 
 def _subtask(operator_id: int, store: str, partition: int, executor: str, *measured: int) -> SubtaskStateStats:

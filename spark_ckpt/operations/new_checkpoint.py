@@ -12,7 +12,7 @@ from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, Met
 from spark_ckpt.coordinator.batch_state import SegmentTable, SparkBatch
 from spark_ckpt.coordinator.chains import ChainTable, all_entries
 from spark_ckpt.coordinator.encode import encode_metadata
-from spark_ckpt.coordinator.layout import in_location, metadata_path, new_state_path
+from spark_ckpt.coordinator.layout import in_location, metadata_path, new_merged_path
 from spark_ckpt.coordinator.messages import Source
 from spark_ckpt.coordinator.statistics import CheckpointStats, CheckpointStatus, StateSize
 from spark_ckpt.coordinator.stats_state import statistics_states
@@ -37,7 +37,7 @@ def inline_state_in_file(table: ChainTable) -> StateFile | None:
     inline = [entry for entry in all_entries(table) if entry.path is None]
     if not inline:
         return None
-    file = StateFile(new_state_path("inline"), b"".join(entry.data for entry in inline))
+    file = StateFile(new_merged_path(), b"".join(entry.data for entry in inline))
     position = 0
     for entry in inline:
         entry.path, entry.file_size, entry.offsets = file.path, len(file.data), entry.offsets + position

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from spark_ckpt.errors import PathEscapeError
+from spark_ckpt.errors import PathEscapeError, StorageError
 
 DIRECTORY_MARKER = ".directory"
 """Name of the empty file that `make_directory` writes where there are no directories."""
@@ -72,6 +72,11 @@ class Storage(ABC):
         self.location = location
         """The location for a person: a path or URL without credentials."""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a request takes so long that it is better done without where it can be."""
+        return False
+
     @abstractmethod
     def read(self, name: str) -> bytes:
         """All bytes of a file.
@@ -119,6 +124,21 @@ class Storage(ABC):
         Raises:
             StorageError: it cannot be deleted, or it is unknown whether it was.
         """
+
+    def delete_all(self, names: Sequence[str]) -> None:
+        """Deletes files, in as few requests as the storage can; those that are not there are no error.
+
+        Raises:
+            StorageError: one of them cannot be deleted, or it is unknown whether it was. The others were tried.
+        """
+        failure: StorageError | None = None
+        for name in names:
+            try:
+                self.delete(name)
+            except StorageError as e:  # noqa: PERF203
+                failure = failure or e
+        if failure is not None:
+            raise failure
 
     @abstractmethod
     def size(self, name: str) -> int:

@@ -87,8 +87,11 @@ def _s3(location: str, scheme: str, rest: str, settings: Mapping[str, str]) -> S
     bucket = root.partition("/")[0]
     if not bucket:
         raise UnsupportedSchemeError(location, f"{scheme} without a bucket", SUPPORTED_SCHEMES)
-    # A cached listing would break consistent listing, and a shared instance the caches of others.
-    fs = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True, **s3_options(bucket, settings))
+    # A cached listing would break consistent listing, and a shared instance the caches of others. To read a file in
+    # parts at a time s3fs asks for its size first, and for a listing if there is no file: two requests more.
+    fs = s3fs.S3FileSystem(
+        use_listings_cache=False, skip_instance_cache=True, max_concurrency=1, **s3_options(bucket, settings)
+    )
     return FsspecStorage(fs, root, location)
 
 

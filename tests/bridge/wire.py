@@ -34,6 +34,7 @@ def trigger(message: Trigger) -> Request:
         "settings": dict(message.settings),
         "hadoop": {},
         "spark_version": message.spark_version,
+        "offset_log": message.offset_log,
     }
     return "trigger", header, b"", b""
 

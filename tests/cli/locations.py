@@ -12,11 +12,10 @@ from spark_ckpt.completed import (
     CheckpointRecord,
     FilesystemCompletedCheckpointStore,
     MetadataReference,
-    OperatorSummary,
     Owner,
 )
 from spark_ckpt.coordinator.batch_state import SegmentTable, SparkBatch, StoreState
-from spark_ckpt.coordinator.chains import Chain, ChainEntry
+from spark_ckpt.coordinator.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.coordinator.compose import compose
 from spark_ckpt.coordinator.messages import Source, StoreKey
 from spark_ckpt.metadata import dumps
@@ -70,25 +69,39 @@ def make_location(directory: Path, batches: int = 2) -> str:
     store.claim()
     for number in range(batches):
         batch = make_batch(number + 2)
-        checkpoint_id = store.counter.get()
-        sources = [Source("kafka", '{"orders":{"0":17,"1":40}}')]
-        content = dumps(compose(checkpoint_id, batch, {KEY: chains(batch.version)}, sources, OFFSETS))
-        path = f"chk-{checkpoint_id}/_metadata"
-        storage.write_atomic(f"ckpt/{path}", content)
-        record = CheckpointRecord(
-            id=checkpoint_id,
-            generation=store.generation,
-            owner=OWNER,
-            attempt="",
-            batch_id=batch.batch_id,
-            version=batch.version,
-            timestamp_ms=FIRST_COMPLETED_MS + 1000 * number,
-            duration_ms=1234,
-            state_bytes=1040,
-            new_bytes=3 * 1024 * 1024,
-            rows=12,
-            operators=(OperatorSummary(0, "stateStoreSave", "default", 2, 12, 1040),),
-            metadata=MetadataReference(path, len(content), hashlib.sha256(content).hexdigest()),
-        )
-        store.add(lambda _, attempt, record=record: replace(record, attempt=attempt))  # type: ignore[misc]
+        complete(storage, store, batch, {KEY: chains(batch.version)}, FIRST_COMPLETED_MS + 1000 * number)
     return str(directory)
+
+
+def complete(
+    storage: LocalStorage,
+    store: FilesystemCompletedCheckpointStore,
+    batch: SparkBatch,
+    table: ChainTable,
+    timestamp_ms: int = FIRST_COMPLETED_MS,
+    offsets: bytes = OFFSETS,
+) -> int:
+    """Completes a checkpoint, and tells its id."""
+    checkpoint_id = store.counter.get()
+    sources = [Source("kafka", '{"orders":{"0":17,"1":40}}')]
+    content = dumps(compose(checkpoint_id, batch, table, sources, offsets))
+    path = f"chk-{checkpoint_id}/_metadata"
+    storage.write_atomic(f"ckpt/{path}", content)
+    operators = batch.summaries()
+    record = CheckpointRecord(
+        id=checkpoint_id,
+        generation=store.generation,
+        owner=OWNER,
+        attempt="",
+        batch_id=batch.batch_id,
+        version=batch.version,
+        timestamp_ms=timestamp_ms,
+        duration_ms=1234,
+        state_bytes=sum(operator.state_bytes for operator in operators),
+        new_bytes=3 * 1024 * 1024,
+        rows=sum(operator.rows for operator in operators),
+        operators=operators,
+        metadata=MetadataReference(path, len(content), hashlib.sha256(content).hexdigest()),
+    )
+    store.add(lambda _, attempt: replace(record, attempt=attempt))
+    return checkpoint_id

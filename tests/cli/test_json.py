@@ -25,10 +25,8 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from spark_ckpt import errors
 from spark_ckpt import metadata as m
-from spark_ckpt.cli import errors as cli_errors
 from spark_ckpt.cli.describe import describe
 from spark_ckpt.cli.inspection import Inspection
-from spark_ckpt.cli.location import FoundCheckpoint, find_checkpoint
 from spark_ckpt.cli.output import FORMAT, JsonOutput
 from spark_ckpt.cli.stream_report import UnreadStreamsError
 from spark_ckpt.completed import CheckpointRecord, MetadataReference
@@ -43,6 +41,8 @@ from spark_ckpt.coordinator.statistics import (
     SubtaskStateStats,
     SubtaskStats,
 )
+from spark_ckpt.locations import errors as cli_errors
+from spark_ckpt.locations.location import FoundCheckpoint, find_checkpoint
 from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType
 from spark_ckpt.metadata.streams import (
     StateFileOutsideError,
@@ -57,10 +57,18 @@ from spark_ckpt.operations.errors import RescaleRefusedError, SparkLogEntryExist
 from spark_ckpt.operations.rescaling import RescaledStore, Rescaling
 from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.verifying import CheckpointVerdict, Verification
+from spark_ckpt.state.errors import (
+    FilterError,
+    StateNotFoundError,
+    StateRowError,
+    StateSchemaError,
+    UnsupportedStateError,
+)
 from spark_ckpt.storage.resolve import S3fsNotFoundError
 from tests.cli.json_schema import DEFINITIONS, ERRORS, RESULTS, SCHEMA, alternatives, used, validator
 from tests.cli.locations import OWNER, make_location
 from tests.cli.running import run
+from tests.cli.states import state_location
 from tests.cli.test_inspect_streams import job, lay_out
 from tests.metadata.corpus import FLINK, MUTANTS, VECTORS
 from tests.metadata.strategies import checkpoints
@@ -177,6 +185,11 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     errors.FencedError("/x", 1, 2, "process 1 on a (run b)"),
     errors.UnknownOutcomeError("/x", None),
     errors.SettingError("key", "reason"),
+    StateNotFoundError("/x", "reason", ["default"]),
+    StateSchemaError("/x", "reason"),
+    StateRowError("/x", 8, "operator 0, store default", 1, "reason"),
+    UnsupportedStateError("operator 0, store default", "reason"),
+    FilterError("n =", 3, "reason"),
 ]
 
 
@@ -207,7 +220,22 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
             ("/old", "/new", directory / "v2", next(new), "--dry-run"),
         ],
     }
-    outputs = {name: [run(name, *arguments, "--json").json for arguments in each] for name, each in commands.items()}
+    states: list[tuple[object, ...]] = [
+        (state_location(directory / "state").path,),
+        (state_location(directory / "variables", variables={"count": "ValueState"}, state_format=None).path,),
+    ]
+    rows = (*states[1], "--variable", "count")
+    commands |= {
+        "state": states,
+        "read": [states[0], (*rows, "--limit", 1)],
+        "export": [(*rows, f"--to-{form}", next(new)) for form in ("parquet", "delta")],
+        "diff": [(*states[0], 2, 3)],
+    }
+    names = {"export": "read"}
+    outputs = {
+        name: [run(names.get(name, name), *arguments, "--json").json for arguments in each]
+        for name, each in commands.items()
+    }
     outputs["inspect"] += without(Inspection.of(find_checkpoint(ours)))
     orphans = (Leftover("shared/a", 1, None, False), Leftover("shared/b", 2, 1_700_000_000_000, False))
     entry = partial(JsonOutput().history_entry, "/x", HISTORY[1])
@@ -259,7 +287,8 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
         for derived in base.__subclasses__():
             yield from classes(derived)
 
-    own = ("spark_ckpt.cli.", "spark_ckpt.metadata.", "spark_ckpt.operations.")
+    packages = ("cli", "locations", "metadata", "operations", "state")
+    own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
     # The commands find out themselves whether there is a file, and do not use `metadata.load`.
     assert named - {"MetadataNotFoundError"} <= set(ERRORS)

@@ -55,6 +55,7 @@ class Driver:
     environment: Environment = field(default_factory=Environment)
     checkpoint_format: int = 1
     stage: int = 0
+    offset_log: str | None = None
 
     def __post_init__(self) -> None:
         self.job: Job | None = None
@@ -77,6 +78,7 @@ class Driver:
             checkpoint_format=self.checkpoint_format,
             settings={self.prefix + key: value for key, value in self.settings.items()},
             spark_version="4.2.0",
+            offset_log=self.offset_log,
         )
 
     def trigger(self, version: int) -> Job:

@@ -28,8 +28,7 @@ from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.invariants import assert_invariants, completed_versions
 
 STEPS = {
-    "deltas": ("write", r"shared/deltas-"),
-    "bases": ("write", r"shared/bases-"),
+    "merged": ("write", r"shared/merged-"),
     "metadata": ("create", r"chk-4(-[0-9]+)?/_metadata"),
     "record": ("create", r"completed/0{19}4\.json"),
 }
@@ -430,7 +429,7 @@ def test_a_deletion_that_is_carried_out_late_does_not_reach_the_metadata_of_the_
 ) -> None:
     deletions: list[str] = []
     job = driver.trigger(3)
-    job._open.cleaner._delete = deletions.append  # type: ignore[method-assign, assignment]
+    job._open.cleaner._delete = deletions.extend  # type: ignore[method-assign, assignment]
     acks = acks_of(driver, 3)
     up_to_the_last(driver, job, acks)
     storage.fail(*STEPS["record"])

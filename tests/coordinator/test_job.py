@@ -81,7 +81,7 @@ def test_a_checkpoint_costs_the_same_objects_at_any_parallelism(tmp_path: Path) 
         )
         driver.batch(1)
         files = sorted(str(path.relative_to(location)) for path in location.rglob("*") if path.is_file())
-        assert [name.rpartition("-")[0] for name in files if "shared" in name] == ["ckpt/shared/deltas"]
+        assert [name.rpartition("-")[0] for name in files if "shared" in name] == ["ckpt/shared/merged"]
         assert len(files) == 4  # claim, record, _metadata, one state file
 
 
@@ -94,7 +94,7 @@ def test_a_base_shortens_the_chain_and_frees_the_files(driver: Driver, storage: 
     driver.batch(6, driver.subtasks())
     assert [segment.is_base for segment in located(driver, 6, key).segments] == [True, False]
     driver.batch(7)
-    assert len(list(storage.list("ckpt/shared"))) == 3  # bases of 5, deltas of 6 and 7
+    assert len(list(storage.list("ckpt/shared"))) == 2  # bases of 5 with deltas of 6, deltas of 7
 
 
 def test_large_state_stays_in_the_files_that_tasks_have_written(driver: Driver, storage: LocalStorage) -> None:

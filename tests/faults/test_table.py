@@ -15,7 +15,7 @@ SOME = (
     Cell(point_named("first ack: on its way"), Kind.LATE),
     Cell(point_named("between two operators"), Kind.KILL),
     Cell(point_named("executor: write a state file"), Kind.ERROR),
-    Cell(point_named("merged deltas: write"), Kind.LATE),
+    Cell(point_named("merged segments: write"), Kind.LATE),
     Cell(point_named("record: outcome unknown, read it back"), Kind.ERROR),
     Cell(point_named("last ack: its answer"), Kind.LATE),
     Cell(point_named("subsuming: delete files"), Kind.KILL),

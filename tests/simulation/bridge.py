@@ -75,7 +75,7 @@ class ActorCleaner(Cleaner):
 
     def _run(self) -> None:
         while (name := self._box.get()) is not None:
-            self._delete(name)
+            self._delete([name])
 
 
 class SideProcess:

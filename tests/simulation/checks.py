@@ -43,6 +43,7 @@ class Checks:
         self._needed: dict[int, set[str]] = {}
         self._ids: dict[int, dict[StoreKey, list[str]]] = {}
         self._uses: Counter[str] = Counter()
+        self._brought_back: set[int] = set()
         self._committed = -1
 
     # ---- changes of files and nodes ----------------------------------------------------------------------------------
@@ -52,6 +53,8 @@ class Checks:
         if name in self._world.disk.dropped:
             # A driver that stood still repeats its request. It finds its successor then, and takes the record away.
             self._world.count("record came back")
+            if (match := self._record.fullmatch(name)) is not None:
+                self._brought_back.add(int(match[1]))
             return
         if name.startswith("ckpt/") and self._digests.setdefault(name, digest) != digest:
             self._violated(f"the name {name} is used for a second content")
@@ -167,6 +170,10 @@ class Checks:
             record = self._records.get(checkpoint)
             if not isinstance(record, CheckpointRecord) or record.version != version:
                 self._violated(f"checkpoint {checkpoint} of version {version} is said to be complete, and is not")
+            if checkpoint in self._brought_back:
+                self._violated(
+                    f"checkpoint {checkpoint} is said to be complete, and was brought back after it was dropped"
+                )
         if notification.event is Event.SUBSUMED and checkpoint in self._needed:
             self._violated(f"checkpoint {checkpoint} of version {version} is said to be dropped, and is not")
 

@@ -80,11 +80,16 @@ class SimulatedStorage(Storage):
     Args:
         disk: the files.
         way: to them.
+        is_remote: whether it says that a request is dear.
     """
 
-    def __init__(self, disk: Disk, way: Way) -> None:
+    def __init__(self, disk: Disk, way: Way, is_remote: bool = False) -> None:
         super().__init__("sim://location")
-        self._disk, self._way = disk, way
+        self._disk, self._way, self._is_remote = disk, way, is_remote
+
+    @property
+    def is_remote(self) -> bool:
+        return self._is_remote
 
     def read(self, name: str) -> bytes:
         data = self._reading("read", name, lambda: self._disk.read(name))

@@ -238,7 +238,7 @@ def _late_acks_name_the_checkpoint() -> Iterator[None]:
     late_reply = Job._late_reply
 
     def name(self: Job, ack: Ack, checkpoint: int) -> AckReply:
-        return replace(late_reply(self, ack, checkpoint), completed=checkpoint)
+        return late_reply(self, ack, checkpoint)._replace(completed=checkpoint)
 
     with patch.object(Job, "_late_reply", name):
         yield
@@ -354,7 +354,7 @@ MUTATIONS: dict[str, Mutation] = {
         _replaced(Log, "_create", _create_with(unknown_is="won")), f"{_FOLLOWS}|{_SAID}"
     ),
     "late requests forgotten": Mutation(
-        _replaced(Log, "_gone_on_from", _nothing), "nothing refers to|opens no new generation", STANDING_STILL
+        _replaced(Log, "_successor", _nothing), "brought back after it was dropped", STANDING_STILL
     ),
     "overtaken run claims again": Mutation(
         _replaced(opening, "_check_not_overtaken", _nothing), f"{_NOT_THERE}|{_WRONG_STATE}", OVERTAKEN
@@ -370,7 +370,9 @@ MUTATIONS: dict[str, Mutation] = {
     "ack withdrawn that others rely on": Mutation(_give_up_all, f"{_NOT_THERE}|{_WRONG_STATE}", MANY_ATTEMPTS),
     "ack of an expired checkpoint counts": Mutation(_discarded_is_success, _NOT_THERE, IMPATIENT),
     "expired checkpoint stays pending": Mutation(_replaced(Job, "expire", _forget_the_acks), _NOT_THERE, IMPATIENT),
-    "late ack ends the next checkpoint": Mutation(_late_acks_name_the_checkpoint, _NOT_THERE, KILLED),
+    "late ack ends the next checkpoint": Mutation(
+        _late_acks_name_the_checkpoint, _NOT_THERE, replace(KILLED, incidents=30, batches=12, twice=0.5)
+    ),
     "base beside what it stands for": Mutation(_chain_without_its_base, "a base in the middle", MANY_BASES),
     # What is deleted.
     "only the newest checkpoint kept": Mutation(
@@ -382,7 +384,7 @@ MUTATIONS: dict[str, Mutation] = {
     "orphans deleted before the claim": Mutation(_orphans_before_the_claim, f"{_DELETED}|{_INCOMPLETE}", TAKING_OVER),
     "files deleted in doubt": Mutation(_replaced(Completion, "acks_in_doubt", {}), _DELETED, IN_DOUBT),
     "file name used again": Mutation(
-        _replaced(finalise, "new_state_path", lambda kind: f"shared/{kind}"), "is used for a second content"
+        _replaced(finalise, "new_merged_path", lambda: "shared/merged"), "is used for a second content"
     ),
     "collector without grace": Mutation(_no_grace, f"{_DELETED}|{_INCOMPLETE}", COLLECTED),
 }

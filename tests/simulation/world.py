@@ -60,6 +60,7 @@ class Profile:
         executors: of each driver.
         checkpoint_format: 2 if Spark's commit log names the ids of the states.
         store: of completed checkpoints, `filesystem` or `zookeeper`.
+        is_remote: whether a request to the storage is dear.
     """
 
     layout: str = "one"
@@ -77,6 +78,7 @@ class Profile:
     executors: int = 2
     checkpoint_format: int = 1
     store: str = "filesystem"
+    is_remote: bool = False
 
     @staticmethod
     def of(rng: random.Random) -> Profile:
@@ -119,6 +121,7 @@ class Profile:
             executors=rng.choice((1, 2, 3)),
             checkpoint_format=checkpoint_format,
             store=rng.choice(("filesystem", "filesystem", "filesystem", "zookeeper")),
+            is_remote=rng.choice((False, True)),
         )
 
     def query(self, seed: int) -> Query:
@@ -179,7 +182,7 @@ class World:
 
     def storage(self, group: Group) -> Storage:
         """The storage as a process sees it."""
-        return SimulatedStorage(self.disk, self.way(group, self.faults))
+        return SimulatedStorage(self.disk, self.way(group, self.faults), self.profile.is_remote)
 
     def session(self, quorum: str, timeout: float, clock: Clock) -> ZooKeeperSession:
         """A session of the process that asks for it."""

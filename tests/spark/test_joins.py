@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 from tests.support.checkpoints import committed_batches, completed_checkpoints
 from tests.support.events import moment
 from tests.support.feeds import FAR_AHEAD, at
+from tests.support.provider import ProviderUnderTest
 from tests.support.runner import Batches, QueryRunner
 from tests.support.sinks import BatchLog, Rows, assert_same_rows
 
@@ -86,6 +87,24 @@ def test_other_joins_in_old_state_format_are_refused_by_spark(
         runner.drain(joined(left.stream(spark), right.stream(spark), how), BatchLog(tmp_path / "out", "append"))
     assert not committed_batches(runner.location)
     assert not completed_checkpoints(runner.location)
+
+
+@pytest.mark.parametrize("version", ["3", "4"])
+def test_join_in_column_families(
+    version: str,
+    provider: ProviderUnderTest,
+    runner: QueryRunner,
+    spark: SparkSession,
+    rng: random.Random,
+    tmp_path: Path,
+    two_partitions: None,
+) -> None:
+    """In these formats both sides share one store; in format 4 rows are evicted in the order of their time."""
+    if provider.name == "hdfs":
+        pytest.skip("Spark's HDFS-backed provider has no column families")
+    spark.conf.set("spark.sql.streaming.join.stateFormatVersion", version)
+    spark.conf.set("spark.sql.streaming.join.stateFormatV4.enabled", "true")  # Spark 4.2 keeps it to its own tests
+    check_join("full_outer", runner, spark, rng, tmp_path)
 
 
 @pytest.mark.parametrize("how", ["inner", "full_outer"])

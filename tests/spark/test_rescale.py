@@ -74,7 +74,7 @@ def drain(runner: QueryRunner, plan: Callable[[], DataFrame], sink: Sink) -> Non
 
 def parallelism(location: Path) -> list[int]:
     """Partitions of each store, as the newest checkpoint has them."""
-    from spark_ckpt.cli.location import completed_checkpoints
+    from spark_ckpt.locations.location import completed_checkpoints
 
     return [store.parallelism for store in completed_checkpoints(str(location))[-1].operators]
 

@@ -11,20 +11,25 @@ from pyspark.sql import functions as sf
 from tests.support.checkpoints import committed_batches
 from tests.support.events import SCHEMA, events
 from tests.support.runner import QueryRunner
-from tests.support.sinks import BatchLog, assert_same_rows
+from tests.support.sinks import BatchLog, Rows, assert_same_rows
+
+
+def run_aggregate(spark: SparkSession, runner: QueryRunner, sink: BatchLog, batches: list[Rows]) -> Rows:
+    """Counts and sums by key of a query that is interrupted after two batches; the result."""
+    feed = runner.feed("events", SCHEMA)
+
+    def plan() -> DataFrame:
+        return feed.stream(spark).groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
+
+    return runner.run(plan, sink, {feed: batches}, (2,))
 
 
 def test_state_of_an_aggregate(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
     """The newest state holds the query's result, and the state of an earlier batch the result of that batch."""
-    feed = runner.feed("events", SCHEMA)
     sink = BatchLog(tmp_path / "out", "complete")
-
-    def plan() -> DataFrame:
-        return feed.stream(spark).groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
-
-    rows = runner.run(plan, sink, {feed: events(rng, 5)}, (2,))
+    rows = run_aggregate(spark, runner, sink, events(rng, 5))
     reader = spark.read.format("statestore")
     state = reader.load(str(runner.location)).select("key.key", "value.count", "value.sum")
     assert_same_rows([tuple(row) for row in state.collect()], rows)
@@ -34,6 +39,32 @@ def test_state_of_an_aggregate(
     assert [(row.operatorName, row.numPartitions, row.maxBatchId) for row in metadata] == [
         ("stateStoreSave", 3, committed_batches(runner.location)[-1])
     ]
+
+
+def test_changes_and_replays_of_an_aggregate(
+    spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
+) -> None:
+    """The changes of the batches, one after another, give the result of each, as does the state of one and the rest."""
+    sink = BatchLog(tmp_path / "out", "complete")
+    rows = run_aggregate(spark, runner, sink, events(rng, 6))
+    last = committed_batches(runner.location)[-1]
+    changes = (
+        spark.read.format("statestore")
+        .options(readChangeFeed=True, changeStartBatchId=0, changeEndBatchId=last)
+        .load(str(runner.location))
+    )
+    changed = changes.select("batch_id", "change_type", "key.key", "value.count", "value.sum").collect()
+    assert {row.change_type for row in changed} == {"update"}
+    state: dict[str, tuple[str, int, int]] = {}
+    for batch in range(last + 1):
+        state.update({row.key: (row.key, row["count"], row["sum"]) for row in changed if row.batch_id == batch})
+        assert_same_rows(list(state.values()), sink.batches()[batch])
+    replayed: Rows = []
+    for partition in range(3):
+        reader = spark.read.format("statestore").options(snapshotStartBatchId=1, snapshotPartitionId=partition)
+        replay = reader.load(str(runner.location))
+        replayed += [tuple(row) for row in replay.select("key.key", "value.count", "value.sum").collect()]
+    assert_same_rows(replayed, rows)
 
 
 def test_state_of_a_join(spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path) -> None:

@@ -107,6 +107,14 @@ class StorageContract(ABC):
         assert not storage.exists("a/file")
         storage.delete("a/file")
 
+    def test_deletes_many_files_whether_they_are_there_or_not(self, storage: Storage) -> None:
+        for name in "abcd":
+            storage.write_atomic(f"many/{name}", b"x")
+        storage.delete_all(["many/a", "many/none", "many/c", "many/d"])
+        assert [file.name for file in storage.list("many")] == ["b"]
+        storage.delete_all([])
+        assert storage.exists("many/b")
+
     def test_a_missing_file_is_a_typed_error_that_names_it(self, storage: Storage) -> None:
         for ask in (storage.read, storage.size):
             with pytest.raises(StateFileNotFoundError, match="nowhere/file") as caught:

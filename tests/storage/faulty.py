@@ -32,11 +32,16 @@ class FaultyStorage(Storage):
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner.location)
         self.inner = inner
+        self.requests_are_dear = inner.is_remote
         self.rules: list[Rule] = []
         self.log: list[tuple[str, str]] = []
         self.before: Callable[[str, str], None] = lambda operation, name: None
         self._late: list[Callable[[], object]] = []
         self._lock = threading.Lock()
+
+    @property
+    def is_remote(self) -> bool:
+        return self.requests_are_dear
 
     def fail(self, operation: str, pattern: str, fault: Fault = Fault.ERROR, times: int = 1) -> None:
         self.rules.append(Rule(operation, pattern, fault, times))

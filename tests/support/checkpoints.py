@@ -9,6 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from spark_ckpt.coordinator.batch_state import SPARK_OFFSETS
+from spark_ckpt.metadata import load
 from tests.support.invariants import assert_invariants
 from tests.support.provider import ProviderUnderTest
 
@@ -76,7 +78,15 @@ class CheckpointJudge:
         for earlier, later in pairwise(records):
             if earlier["batch_id"] == later["batch_id"]:
                 assert earlier["generation"] < later["generation"], f"batch {later['batch_id']} completed twice"
+        for record in records:
+            self._check_offsets(location, record)
         self._keep_metadata(location)
+
+    def _check_offsets(self, location: Path, record: dict[str, Any]) -> None:
+        """`_metadata` has Spark's own text of the offsets, which a new run starts from."""
+        metadata = load(str(location / "ckpt" / record["metadata"]["path"]))
+        written = (location / "offsets" / str(record["batch_id"])).read_bytes()
+        assert [state.payload for state in metadata.master_states if state.name == SPARK_OFFSETS] == [written]
 
     def _check_invariants(self, location: Path) -> None:
         """All invariants, no orphan among them; the cleaner deletes in the background and has a moment for it."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,17 +15,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from spark_ckpt import metadata
 from spark_ckpt.metadata.properties import decode
+from tests.support.maven import build
 from tests.support.metadata_report import report
 
 MODULE = Path(__file__).parents[2] / "jvm-shim" / "flink-check"
 MODULE_OF_1_10 = MODULE / "flink-1.10"
 PACKAGE = "io.github.sparkckpt.flinkcheck"
 HEAP = "-Xmx512m"
-BUILD_SECONDS = 900
 RUN_SECONDS = 300
 
 
@@ -49,17 +46,7 @@ class Verdict:
 @lru_cache
 def class_path(module: Path = MODULE) -> str:
     """The class path of the check, built where that has not been done. Without a JDK or Maven the test is skipped."""
-    for program in ("java", "mvn"):
-        if shutil.which(program) is None:
-            pytest.skip(f"the Flink check needs {program}")
-    built = module / "target" / "classpath.txt"
-    sources = [module / "pom.xml", *module.glob("src/main/java/**/*.java")]
-    if not built.exists() or any(source.stat().st_mtime > built.stat().st_mtime for source in sources):
-        command = ["mvn", "-q", "-B", "package"]
-        build = subprocess.run(command, cwd=module, capture_output=True, text=True, timeout=BUILD_SECONDS)
-        assert build.returncode == 0, f"cannot build the Flink check:\n{build.stdout}\n{build.stderr}"
-        built.touch()  # Maven leaves it alone if nothing in it has changed
-    return f"{module / 'target' / 'classes'}:{built.read_text().strip()}"
+    return f"{module / 'target' / 'classes'}:{build(module, 'classpath.txt').read_text().strip()}"
 
 
 def check(paths: Iterable[Path], *, write: bool = False) -> dict[Path, Verdict]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -18,6 +19,9 @@ from tests.support.sinks import Rows, Sink
 
 PATIENCE = 120.0
 """Seconds after which a query that makes no headway fails its test."""
+
+WORKER_GIVEN_UP = "Python worker failed to connect back"
+"""In the error of a query whose Python worker was not up in ten seconds: a limit of Spark's PythonWorkerFactory."""
 
 Batches: TypeAlias = Sequence[Sequence[Row]]
 Trigger: TypeAlias = Callable[[DataStreamWriter], DataStreamWriter]
@@ -45,13 +49,24 @@ class QueryRunner:
         writer = sink.attach(frame.writeStream).option("checkpointLocation", str(self.location))
         return (trigger(writer) if trigger else writer).start()
 
-    def drain(self, frame: DataFrame, sink: Sink) -> None:
-        """Runs until all input has been processed and nothing is left to evict, then stops."""
+    def drain(self, frame: DataFrame, sink: Sink, done: Callable[[], bool] | None = None) -> None:
+        """Runs until all input has been processed and nothing is left to evict, or until `done`; then stops.
+
+        Starts the query again if Spark has given up a Python worker, which it does on a busy machine.
+        """
         query = self.start(frame, sink)
         try:
-            query.processAllAvailable()
+            if done is None:
+                query.processAllAvailable()
+            else:
+                self.await_(done, query=query)
+            return
+        except StreamingQueryException as error:
+            if WORKER_GIVEN_UP not in str(error):
+                raise
         finally:
             query.stop()
+        self.drain(frame, sink, done)
 
     def interrupt(self, frame: DataFrame, sink: Sink) -> None:
         """Stops the query while a batch is under way, if it can be caught in the act."""

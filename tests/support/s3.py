@@ -10,10 +10,14 @@ import logging
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import pytest
 
 HOST = "127.0.0.1"
+
+Requests: TypeAlias = list[str]
+"""The requests that s3fs makes, by the names of botocore's methods."""
 
 
 @dataclass(frozen=True)
@@ -68,3 +72,18 @@ def s3(s3_endpoint: str, s3_environment: None) -> S3:
     s3fs.S3FileSystem.clear_instance_cache()
     s3fs.S3FileSystem(skip_instance_cache=True).mkdir(bucket)
     return S3(s3_endpoint, bucket)
+
+
+def count_requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
+    """A list that grows with each request that s3fs makes from now on."""
+    import s3fs
+
+    requests: Requests = []
+    call = s3fs.S3FileSystem._call_s3
+
+    async def counted(self: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        requests.append(method)
+        return await call(self, method, *args, **kwargs)
+
+    monkeypatch.setattr(s3fs.S3FileSystem, "_call_s3", counted)
+    return requests

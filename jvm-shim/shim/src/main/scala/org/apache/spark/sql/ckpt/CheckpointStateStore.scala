@@ -13,7 +13,8 @@ package org.apache.spark.sql.ckpt
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.backend.{FamilyReader, KeyedFamily}
+import org.apache.spark.sql.ckpt.backend.KeyedFamily
+import org.apache.spark.sql.ckpt.executor.{FamilyDefinition, FamilySchema}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
@@ -27,9 +28,9 @@ import org.apache.spark.sql.types.StructType
 private[ckpt] final class CheckpointStateStore(
     provider: CheckpointStateStoreProvider,
     version: Long,
-    epoch: Long,
+    val epoch: Long,
     forceSnapshot: Boolean)
-    extends StoreReads(provider, version)
+    extends StoreReads[KeyedFamily](provider, version)
     with StateStore
     with Logging {
 
@@ -38,75 +39,82 @@ private[ckpt] final class CheckpointStateStore(
   }
 
   private var phase = Phase.Updating
-  private var family: KeyedFamily = _
-  private var familyName: String = _
   private var committed: CommittedBatch = _
 
   Option(TaskContext.get()).foreach(_.addTaskCompletionListener[Unit](_ => if (phase == Phase.Updating) abort()))
 
-  override protected def reader(columnFamily: String): FamilyReader = open(columnFamily)
+  override protected def checkCurrent(): Unit = provider.checkCurrent(this)
 
-  private def open(columnFamily: String): KeyedFamily = {
-    if (epoch != provider.epoch) throw provider.superseded(version)
-    if (familyName != columnFamily) {
-      family = provider.familyForWrite(columnFamily)
-      familyName = columnFamily
-    }
-    family
-  }
+  override protected def open(schema: FamilySchema): KeyedFamily = provider.familyForWrite(this, schema)
 
-  private def forUpdate(operation: String, columnFamily: String): KeyedFamily = {
+  private def checkUpdating(operation: String): Unit =
     if (phase != Phase.Updating) {
       throw new IllegalStateException(s"Cannot $operation after already committed or aborted")
     }
-    open(columnFamily)
-  }
 
   override def put(key: UnsafeRow, value: UnsafeRow, colFamilyName: String): Unit = {
+    checkUpdating("put")
     require(key != null, "Cannot put a null key")
     require(value != null, "Cannot put a null value")
-    forUpdate("put", colFamilyName).put(
-      key.getBaseObject, key.getBaseOffset, key.getSizeInBytes,
-      value.getBaseObject, value.getBaseOffset, value.getSizeInBytes)
+    val target = family("put", colFamilyName)
+    if (target.schema.multiValue) {
+      putList(key, Array(value), colFamilyName)
+    } else {
+      val stored = target.encoding
+      stored.encode(value)
+      target.entries.put(
+        key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, stored.base, stored.offset, stored.length)
+    }
   }
 
   override def remove(key: UnsafeRow, colFamilyName: String): Unit = {
+    checkUpdating("remove")
     require(key != null, "Cannot remove a null key")
-    forUpdate("remove", colFamilyName).remove(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
+    family("remove", colFamilyName).entries.remove(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
   }
 
-  override def putList(key: UnsafeRow, values: Array[UnsafeRow], colFamilyName: String): Unit = {
-    val target = listFor("putList", key, values, colFamilyName)
-    target.putList(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
+  override def deleteRange(beginKey: UnsafeRow, endKey: UnsafeRow, colFamilyName: String): Unit = {
+    checkUpdating("deleteRange")
+    require(beginKey != null && endKey != null, "Cannot delete a range without its ends")
+    val target = family("deleteRange", colFamilyName)
+    target.schema.removeRange(target.entries, beginKey, endKey)
   }
 
-  override def mergeList(key: UnsafeRow, values: Array[UnsafeRow], colFamilyName: String): Unit = {
-    val target = listFor("mergeList", key, values, colFamilyName)
-    target.appendList(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
-  }
+  override def putList(key: UnsafeRow, values: Array[UnsafeRow], colFamilyName: String): Unit =
+    listOf("putList", key, values, colFamilyName)
+      .putList(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
 
-  private def listFor(
+  override def mergeList(key: UnsafeRow, values: Array[UnsafeRow], colFamilyName: String): Unit =
+    listOf("mergeList", key, values, colFamilyName)
+      .appendList(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
+
+  private def listOf(
       operation: String,
       key: UnsafeRow,
       values: Array[UnsafeRow],
       columnFamily: String): KeyedFamily = {
+    checkUpdating(operation)
     require(key != null, s"Cannot $operation to a null key")
     require(values != null && !values.contains(null), "Cannot put a null value")
-    val target = forUpdate(operation, columnFamily)
-    requireMultiValue(schema(columnFamily), operation)
-    target.startList()
-    values.foreach(row => target.addToList(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes))
-    target
+    val target = listFamily(operation, columnFamily)
+    val stored = target.encoding
+    target.entries.startList()
+    values.foreach { row =>
+      stored.encode(row)
+      target.entries.addToList(stored.base, stored.offset, stored.length)
+    }
+    target.entries
   }
 
   override def merge(key: UnsafeRow, value: UnsafeRow, colFamilyName: String): Unit = {
+    checkUpdating("merge")
     require(key != null, "Cannot merge to a null key")
     require(value != null, "Cannot put a null value")
-    val target = forUpdate("merge", colFamilyName)
-    requireMultiValue(schema(colFamilyName), "merge")
-    target.append(
-      key.getBaseObject, key.getBaseOffset, key.getSizeInBytes,
-      value.getBaseObject, value.getBaseOffset, value.getSizeInBytes)
+    val target = listFamily("merge", colFamilyName)
+    val stored = target.encoding
+    stored.encode(value)
+    target.entries.append(
+      key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, stored.base, stored.offset, stored.length)
   }
 
   override def createColFamilyIfAbsent(
@@ -115,21 +123,30 @@ private[ckpt] final class CheckpointStateStore(
       valueSchema: StructType,
       keyStateEncoderSpec: KeyStateEncoderSpec,
       useMultipleValuesPerKey: Boolean,
-      isInternal: Boolean): Unit =
-    throw StateStoreErrors.multipleColumnFamiliesNotSupported(CheckpointStateStoreProvider.Name)
+      isInternal: Boolean): Unit = {
+    checkUpdating("create_col_family")
+    provider.families.checkChange("create_col_family", colFamilyName, isInternal)
+    val definition = FamilyDefinition(
+      colFamilyName, keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal)
+    if (provider.createFamily(this, definition)) forgetFamilies()
+  }
 
-  override def removeColFamilyIfExists(colFamilyName: String): Boolean =
-    throw StateStoreErrors.removingColumnFamiliesNotSupported(CheckpointStateStoreProvider.Name)
+  override def removeColFamilyIfExists(colFamilyName: String): Boolean = {
+    checkUpdating("remove_col_family")
+    provider.families.checkChange("remove_col_family", colFamilyName, isInternal = false)
+    forgetFamilies()
+    provider.dropFamily(this, colFamilyName)
+  }
 
   override def commit(): Long = {
-    forUpdate("commit", StateStore.DEFAULT_COL_FAMILY_NAME)
+    checkUpdating("commit")
     committed = provider.commit(this, forceSnapshot)
     phase = Phase.Committed
     committed.version
   }
 
   override def abort(): Unit = {
-    if (phase == Phase.Updating && epoch == provider.epoch) provider.discard()
+    if (phase == Phase.Updating) provider.discard(this)
     phase = Phase.Aborted
   }
 

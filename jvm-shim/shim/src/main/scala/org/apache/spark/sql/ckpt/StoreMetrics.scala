@@ -19,12 +19,15 @@ import org.apache.spark.sql.execution.streaming.state._
  *
  * @param stateId     the id of the state it led to; that of another attempt, if another one counts
  * @param baseStateId the id of the state it started from, empty at version 0
+ * @param rows        of the operator's state
+ * @param indexRows   of its internal column families
  */
 private[ckpt] final case class CommittedBatch(
     version: Long,
     stateId: String,
     baseStateId: String,
     rows: Long,
+    indexRows: Long,
     commit: CommitCost,
     restore: RestoreCost)
 
@@ -66,12 +69,15 @@ private[ckpt] object StoreMetrics {
   private val restoredSegments: StateStoreCustomMetric =
     StateStoreCustomSumMetric("ckptRestoredSegments", "checkpoint: bases and deltas loaded for the batch")
 
+  private val indexRows: StateStoreCustomMetric =
+    StateStoreCustomSumMetric("ckptIndexRows", "checkpoint: rows of internal column families")
+
   // Spark's own name for it.
   private val forcedSnapshots: StateStoreCustomMetric =
     StateStoreCustomSumMetric("forceSnapshotCount", "number of stores that had forced snapshot")
 
   val all: Seq[StateStoreCustomMetric] = Seq(snapshotTime, writeTime, acknowledgeTime, deltaBytes, baseBytes,
-    restoreTime, restoredBytes, restoredSegments, forcedSnapshots)
+    restoreTime, restoredBytes, restoredSegments, indexRows, forcedSnapshots)
 
   /** All of them, 0 as long as no batch counts. */
   def of(batch: Option[CommittedBatch], forced: Boolean): Map[StateStoreCustomMetric, Long] = {
@@ -86,6 +92,7 @@ private[ckpt] object StoreMetrics {
       restoreTime -> NANOSECONDS.toMillis(restore(_.nanos)),
       restoredBytes -> restore(_.bytes),
       restoredSegments -> restore(_.segments),
+      indexRows -> batch.fold(0L)(_.indexRows),
       forcedSnapshots -> (if (forced) 1L else 0L))
   }
 

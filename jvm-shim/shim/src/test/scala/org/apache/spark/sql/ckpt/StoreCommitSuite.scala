@@ -17,6 +17,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.executor.CommitDeniedException
+import org.apache.spark.sql.execution.streaming.state.StateStore
 
 class StoreCommitSuite extends AnyFunSuite {
   private def withStore(settings: (String, String)*)(body: StoreHarness => Unit): Unit = {
@@ -60,6 +61,24 @@ class StoreCommitSuite extends AnyFunSuite {
       assert(decline.path("task").path("stage_id").asInt() == 7 && decline.path("task").path("attempt_number").asInt() == 2)
       assert(decline.path("reason").asText() == failure.toString)
       assert(h.heard("ack") == 0 && !h.holds(1))
+    }
+  }
+
+  test("a store that was given up while it waited for the lock leaves the batch of the next attempt alone") {
+    withStore() { h =>
+      Seq[(Long, StateStore => Any)](0L -> (_.abort()), 1L -> (_.commit())).foreach { case (version, use) =>
+        val givenUp = h.open(version)
+        val waiting = new Thread(() => try use(givenUp) catch { case _: StoreUsageFailure => })
+        val next = h.provider.synchronized {
+          waiting.start()
+          eventually(timeout(10.seconds))(assert(waiting.getState == Thread.State.BLOCKED))
+          h.open(version)
+        }
+        waiting.join()
+        next.put(h.row(version), h.row(version))
+        next.commit()
+        assert(h.read(version + 1) == (0L to version).toSet)
+      }
     }
   }
 

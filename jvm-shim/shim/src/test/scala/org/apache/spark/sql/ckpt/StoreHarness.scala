@@ -10,7 +10,6 @@
  */
 package org.apache.spark.sql.ckpt
 
-import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.file.Files
 import java.util.{Properties, UUID}
 import java.util.concurrent.ConcurrentLinkedQueue
@@ -103,18 +102,23 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
   SparkEnv.get.rpcEnv.setupEndpoint(CheckpointEndpoint.Name, coordinator)
   asTask(batch = 0)
 
-  val provider: CheckpointStateStoreProvider = newProvider(partition = 0)
+  val provider: CheckpointStateStoreProvider = newProvider()
 
-  /** One more store of the query. */
-  def newProvider(partition: Int): CheckpointStateStoreProvider = {
+  /** One more store of the query, or the same one on another executor. */
+  def newProvider(
+      partition: Int = 0,
+      useColumnFamilies: Boolean = false,
+      conf: StateStoreConf = storeConf(),
+      schemas: Option[StateSchemaProvider] = None): CheckpointStateStoreProvider = {
     val provider = new CheckpointStateStoreProvider
     provider.init(StateStoreId(location.resolve("state").toUri.toString, 0, partition), schema, schema,
-      NoPrefixKeyStateEncoderSpec(schema), useColumnFamilies = false, storeConf, hadoopConf)
+      NoPrefixKeyStateEncoderSpec(schema), useColumnFamilies, conf, hadoopConf, stateSchemaProvider = schemas)
     provider
   }
 
-  private def storeConf: StateStoreConf = {
+  def storeConf(more: (String, String)*): StateStoreConf = {
     val conf = new SQLConf
+    more.foreach { case (key, value) => conf.setConfString(key, value) }
     conf.setConfString("spark.sql.streaming.stateStore.commitValidation.enabled", "false")
     settings.foreach { case (key, value) => conf.setConfString(Settings.Prefix + key, value) }
     new StateStoreConf(conf)
@@ -179,5 +183,17 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
     provider.close()
     TaskContext.unset()
     context.stop()
+  }
+}
+
+private[ckpt] object StoreHarness {
+
+  /** Runs something with a harness and a provider that has column families. */
+  def withFamilies(body: (StoreHarness, CheckpointStateStoreProvider) => Unit): Unit = {
+    val harness = new StoreHarness()
+    try {
+      val provider = harness.newProvider(useColumnFamilies = true)
+      try body(harness, provider) finally provider.close()
+    } finally harness.close()
   }
 }

@@ -5,7 +5,7 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
 /** Primitive operations on the bytes of rows. */
-private[backend] object Bytes {
+private[ckpt] object Bytes {
   private final val LongestInlineCopy = 96
 
   /** The hash of a key: that of `UnsafeRow.hashCode`. The length is a multiple of 8. */
@@ -36,6 +36,13 @@ private[backend] object Bytes {
     } else {
       Platform.copyMemory(from, fromOffset, to, toOffset, length)
     }
+  }
+
+  /** Bytes in an array of their own. */
+  def toArray(base: AnyRef, offset: Long, length: Int): Array[Byte] = {
+    val bytes = new Array[Byte](length)
+    Platform.copyMemory(base, offset, bytes, Platform.BYTE_ARRAY_OFFSET, length)
+    bytes
   }
 
   /** Words of 8 bytes that hold this many bytes. */

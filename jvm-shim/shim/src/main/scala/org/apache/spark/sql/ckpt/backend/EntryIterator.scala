@@ -3,19 +3,23 @@ package org.apache.spark.sql.ckpt.backend
 /**
  * A cursor over keys and values that points into the pages and copies nothing.
  *
- * Puts and removes, also of the current key, may happen between two calls of `advance`. A key is never
- * given twice; a key that is removed before its turn is skipped; a value put before its turn is given as
- * it is then; a key that was new to the store after the iterator was made is not given, so an iteration
- * always ends.
+ * It gives what was there when it was made, as an iterator of RocksDB does. Puts, appends and removes, also
+ * of the current key, may happen between two calls of `advance` and change nothing of that.
  *
  * What the cursor points at stays as it is until the next `advance` of this iterator, whatever is put or
  * removed meanwhile. After the batch has ended by `discard`, `fold` or another `openForWrite`, `advance`
- * throws `IllegalStateException`. Iterators hold nothing that has to be closed.
+ * throws `IllegalStateException`.
  */
 abstract class EntryIterator {
 
   /** Goes to the next entry; false at the end, again and again. */
   def advance(): Boolean
+
+  /**
+   * Ends the iteration, as its last entry does: until then the batch keeps what this iterator is to give of
+   * the values that it replaces. Does nothing the second time.
+   */
+  def close(): Unit
 
   def keyBase: AnyRef
   def keyOffset: Long

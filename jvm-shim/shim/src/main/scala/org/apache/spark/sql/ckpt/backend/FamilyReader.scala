@@ -81,10 +81,10 @@ abstract class FamilyReader {
     if (entry >= 0) b.isLive(entry) else table.find(hash, keyBase, keyOffset, keyLength) != 0
   }
 
-  /** All entries. */
+  /** All entries, of a `KeyAccess.Ordered` family in order. */
   def iterator(): EntryIterator = {
     checkRead(0)
-    new FullIterator(this)
+    if (table.orderedIndex != null) new OrderedIterator(this, null, null) else new FullIterator(this)
   }
 
   /**

@@ -43,7 +43,7 @@ final class HashMapStateBackend(val maxParallelism: Int) {
 
   // How often the tables have been loaded or cleared: changes that were set aside before belong to others.
   private var loads = 0
-  private lazy val writer = new SegmentWriter(maxParallelism)
+  private lazy val deltas = new DeltaWriter(maxParallelism)
 
   /**
    * Version that the tables hold; -1 if there is none, after a failed restore or fold. New backends hold
@@ -243,8 +243,15 @@ final class HashMapStateBackend(val maxParallelism: Int) {
     }
   }
 
+  /** A reader of a family that no version has. */
+  def emptyReader(spec: FamilySpec): FamilyReader = new KeyedFamily(spec, maxParallelism)
+
   /** Rows in all families, with the changes of the open or committed batch. */
-  def rowCount: Long = currentFamilies.valuesIterator.map(_.rowCount).sum
+  def rowCount: Long = rowCount(_ => true)
+
+  /** Rows in the families of these names. */
+  def rowCount(of: String => Boolean): Long =
+    currentFamilies.valuesIterator.filter(f => of(f.name)).map(_.rowCount).sum
 
   /** Keys of the open or committed batch that are new or have a new value. */
   def rowsUpdated: Long = changed.map(f => f.buffer.inserted + f.buffer.updated).sum
@@ -259,22 +266,7 @@ final class HashMapStateBackend(val maxParallelism: Int) {
   }
 
   /** About how many bytes [[writeDelta]] will write, not less. O(changes). */
-  def deltaSize: Long = {
-    var size = 0L
-    val cursor = new EntryCursor
-    changed.foreach { f =>
-      val b = f.buffer
-      var entry = 0
-      while (entry < b.count) {
-        b.pointKey(entry, cursor)
-        b.pointValue(entry, cursor)
-        size += 8L + cursor.keyLength + math.max(0, cursor.valueLength)
-        entry += 1
-      }
-      size += math.min(maxParallelism, b.count) * (SegmentFormat.HeaderBytes + 15L + 3L * f.name.length)
-    }
-    size
-  }
+  def deltaSize: Long = deltas.size(changed)
 
   /**
    * Writes the changes of the open or last committed batch. Only before the next `openForWrite` or
@@ -284,11 +276,7 @@ final class HashMapStateBackend(val maxParallelism: Int) {
     if (!open && !pending) {
       throw new IllegalStateException("There are no changes: no batch is open or just committed.")
     }
-    val sources = changed
-      .filter(_.buffer.count > 0)
-      .map(f => new BufferSource(f.name, f.spec.multiValue, f.buffer): SegmentSource)
-      .toArray
-    writer.write(sources, isBase = false, folded + 1, out)
+    deltas.write(changed, folded + 1, out)
   }
 
   /**
@@ -350,24 +338,15 @@ final class HashMapStateBackend(val maxParallelism: Int) {
     // What a restore brought and nobody declared goes.
     currentFamilies = currentFamilies.filter(!_._2.spec.keyGroups.isInstanceOf[UndeclaredKeyGroups])
     foldedFamilies = currentFamilies
-    val presize = math.min(expectedRows, HashMapStateBackend.LargestPresize)
-    val expected = if (foldedFamilies.size == 1) presize else 0L
+    val expected = if (foldedFamilies.size == 1) math.min(expectedRows, 1L << 27) else 0L
     foldedFamilies.valuesIterator.foreach(_.clear(expected))
     folded = v
   }
 
   private def load(version: Long, segments: Seq[StateSegment], filter: RestoreFilter): Unit = orClear {
-    val sink = new SegmentSink {
-      private var last: KeyedFamily = _
-
-      override def table(name: String, multiValue: Boolean): StateTable = {
-        if (last == null || last.name != name) last = restoredFamily(name, multiValue)
-        if (last.spec.multiValue == multiValue) last.table else null
-      }
-    }
     loads += 1
     foldedFamilies.valuesIterator.foreach(_.table.generation += 1)
-    val reader = new SegmentReader(sink, filter)
+    val reader = new SegmentReader(new FamilySink(restoredFamily), filter)
     segments.foreach(s => reader.load(s, version))
     foldedFamilies.valuesIterator.foreach(_.table.compact(true))
     folded = version
@@ -418,14 +397,4 @@ final class HashMapStateBackend(val maxParallelism: Int) {
         throw e
     }
   }
-}
-
-private[backend] object HashMapStateBackend {
-  final val LargestPresize = 1L << 27
-}
-
-/** In place of the key group function of a family that was restored but not declared yet. */
-private[backend] final class UndeclaredKeyGroups(family: String) extends KeyGroupFunction {
-  override def keyGroup(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int =
-    throw new IllegalStateException(s"Column family $family was restored but not declared yet.")
 }

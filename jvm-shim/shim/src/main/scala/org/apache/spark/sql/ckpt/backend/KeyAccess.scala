@@ -67,3 +67,9 @@ final case class FamilySpec(
     keyGroups: KeyGroupFunction,
     access: KeyAccess = KeyAccess.Point,
     multiValue: Boolean = false)
+
+/** In place of the key group function of a family that was restored but not declared yet. */
+private[backend] final class UndeclaredKeyGroups(family: String) extends KeyGroupFunction {
+  override def keyGroup(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int =
+    throw new IllegalStateException(s"Column family $family was restored but not declared yet.")
+}

@@ -141,15 +141,7 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
     } else if (address != 0) {
       currentTable.point(address, entryAt)
       val e = currentBuffer.add(hash, address, entryAt.keyGroup, keyBase, keyOffset, keyLength)
-      currentBuffer.putAppended(
-        e,
-        entryAt.valueBase,
-        entryAt.valueOffset,
-        entryAt.valueLength,
-        listRows,
-        list,
-        rows,
-        listLength - 4)
+      currentBuffer.appendToTable(e, entryAt, listRows, list, rows, listLength - 4)
     } else {
       putList(keyBase, keyOffset, keyLength)
     }

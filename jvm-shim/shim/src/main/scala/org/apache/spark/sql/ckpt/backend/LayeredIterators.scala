@@ -4,7 +4,7 @@ import java.util.Arrays
 
 import org.apache.spark.unsafe.Platform
 
-/** What iterators over a table and the buffer on top of it share. */
+/** What iterators over a table and the buffer on top of it share: they show both as they are when it is made. */
 private[backend] abstract class LayeredIterator(reader: FamilyReader) extends EntryIterator {
   protected val table: StateTable = reader.table
   protected val buffer: WriteBuffer = reader.buffer
@@ -12,9 +12,14 @@ private[backend] abstract class LayeredIterator(reader: FamilyReader) extends En
   private val epoch = owner.epoch
   private val generation = table.generation
   private val cursor = new EntryCursor
+  private var ended = false
 
   /** Entries from here on are newer than this iterator. */
   protected val entryLimit: Int = if (buffer == null) 0 else buffer.count
+
+  // Null where there is nothing to be seen of the buffer.
+  private val versions = if (entryLimit == 0) null else buffer.openVersions()
+  private val opened = if (entryLimit == 0) null else versions.open()
 
   override def keyBase: AnyRef = cursor.keyBase
   override def keyOffset: Long = cursor.keyOffset
@@ -23,35 +28,38 @@ private[backend] abstract class LayeredIterator(reader: FamilyReader) extends En
   override def valueOffset: Long = cursor.valueOffset
   override def valueLength: Int = cursor.valueLength
 
-  protected def checkValid(): Unit = {
+  override def close(): Unit = {
+    if (!ended && opened != null) versions.close(opened)
+    ended = true
+  }
+
+  override def advance(): Boolean = {
     if (table.generation != generation || (buffer != null && owner.epoch != epoch)) {
       throw new IllegalStateException("The batch of this iterator has ended.")
     }
+    val more = !ended && move()
+    if (!more) close()
+    more
   }
 
-  /** Points at a record of the table as the batch left it; false if the batch removed it. */
+  /** Goes to the next entry that this iterator sees; false at the end. */
+  protected def move(): Boolean
+
+  /** Points at a record of the table as the batch had left it; false if the batch had removed it. */
   protected def takeRecord(address: Int): Boolean = {
     table.point(address, cursor)
-    if (buffer == null || buffer.count == 0) {
-      true
-    } else {
+    entryLimit == 0 || {
       val hash = Bytes.hash(cursor.keyBase, cursor.keyOffset, cursor.keyLength)
       val entry = buffer.findExisting(hash, address)
-      entry < 0 || (buffer.isLive(entry) && {
-        buffer.pointValue(entry, cursor)
-        buffer.keep(entry)
-        true
-      })
+      entry < 0 || entry >= entryLimit || buffer.pointValueFor(opened, entry, cursor)
     }
   }
 
-  /** Points at a new key of the buffer; false if it has gone again, or came after this iterator. */
+  /** Points at a new key of the buffer; false if it had gone again, or came after this iterator. */
   protected def takeEntry(entry: Int): Boolean = {
-    entry < entryLimit && !WriteBuffer.isExisting(buffer.tableAddress(entry)) && buffer.isLive(entry) && {
+    entry < entryLimit && !WriteBuffer.isExisting(buffer.tableAddress(entry)) && {
       buffer.pointKey(entry, cursor)
-      buffer.pointValue(entry, cursor)
-      buffer.keep(entry)
-      true
+      buffer.pointValueFor(opened, entry, cursor)
     }
   }
 }
@@ -62,8 +70,7 @@ private[backend] final class FullIterator(reader: FamilyReader) extends LayeredI
   private var inTable = true
   private var entry = 0
 
-  override def advance(): Boolean = {
-    checkValid()
+  override protected def move(): Boolean = {
     var taken = false
     while (!taken && inTable) {
       val address = walk.next()
@@ -95,8 +102,7 @@ private[backend] final class PrefixIterator(
   private var entry =
     if (entryLimit == 0) -1 else buffer.prefixChains.head(hash, prefix, prefixAt, prefixLength)
 
-  override def advance(): Boolean = {
-    checkValid()
+  override protected def move(): Boolean = {
     var taken = false
     while (!taken && record != 0) {
       taken = takeRecord(record)
@@ -117,8 +123,7 @@ private[backend] final class OrderedIterator(reader: FamilyReader, start: Array[
   private val records = table.orderedIndex.cursor(start)
   private val entries = if (entryLimit == 0) null else buffer.orderedIndex.cursor(start)
 
-  override def advance(): Boolean = {
-    checkValid()
+  override protected def move(): Boolean = {
     var taken = false
     var more = true
     while (!taken && more) {

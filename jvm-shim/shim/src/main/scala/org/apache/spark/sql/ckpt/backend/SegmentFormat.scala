@@ -20,7 +20,8 @@ private[backend] object SegmentFormat {
   final val Lists = 1
   final val UniformKeys = 2
   final val UniformValues = 4
-  final val AllFlags = 7
+  final val Appends = 8
+  final val AllFlags = 15
 
   /** Largest block: what one array can hold with some room. */
   final val MaxBlockBytes = 1 << 30

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.ckpt.backend
 
 import java.io.{ByteArrayInputStream, DataInputStream, IOException}
+import java.nio.ByteBuffer
 import java.util.zip.CRC32C
 
 import org.apache.spark.unsafe.Platform
@@ -9,10 +10,46 @@ import org.apache.spark.unsafe.Platform
 private[backend] trait SegmentSink {
 
   /**
-   * The table of a family, made if absent; null if its rows are single values where lists come, or the
-   * reverse.
+   * What takes the entries of a family; null if its rows are single values where lists come, or the reverse.
    */
-  def table(family: String, multiValue: Boolean): StateTable
+  def target(family: String, multiValue: Boolean): SegmentTarget
+}
+
+/** Takes the entries of one family. The bytes are only good during the call. */
+private[backend] trait SegmentTarget {
+
+  /** The value of a key, whether there is one already or not. */
+  def put(
+      keyGroup: Int,
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      valueBase: AnyRef,
+      valueOffset: Long,
+      valueLength: Int): Unit
+
+  /** Rows to append to the list of a key; false if there is no such key. */
+  def append(
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      rows: Int,
+      rowsBase: AnyRef,
+      rowsOffset: Long,
+      rowsLength: Int): Boolean
+
+  /** A key to remove if it is there. */
+  def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit
+}
+
+/** Puts what is read into the tables of families. */
+private[backend] final class FamilySink(familyOf: (String, Boolean) => KeyedFamily) extends SegmentSink {
+  private var last: KeyedFamily = _
+
+  override def target(family: String, multiValue: Boolean): SegmentTarget = {
+    if (last == null || last.name != family) last = familyOf(family, multiValue)
+    if (last.spec.multiValue == multiValue) last.table else null
+  }
 }
 
 /**
@@ -34,7 +71,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
   private var bufferCount = 0
 
   // The segment and the block that are being read.
-  private var rows: RowFilter = _
+  private var rowFilter: RowFilter = _
   private var source: ByteSource = _
   private var blockOffset = 0L
   private var position = 0
@@ -51,7 +88,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
    */
   def load(segment: StateSegment, newest: Long): Unit = {
     source = segment.source
-    rows = segment.rows
+    rowFilter = segment.rows
     bufferStart = 0
     bufferCount = 0
     val n = segment.offsets.length
@@ -121,6 +158,8 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     need(5)
     val flags = buffer(position)
     if ((flags & ~AllFlags) != 0) fail("unknown flags")
+    val appends = (flags & Appends) != 0
+    if (appends && (isBase || (flags & Lists) == 0)) fail("rows are appended in a base or to single values")
     position += 1
     val n = int(position)
     position += 4
@@ -135,8 +174,8 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     need(if (sameValues) 4L else 4L * n)
     position += (if (sameValues) 4 else 4 * n)
 
-    val table = sink.table(familyName(name), lists)
-    if (table == null) fail(s"column family '$name' holds lists in one place and single values in another")
+    val target = sink.target(familyName(name), lists)
+    if (target == null) fail(s"column family '$name' holds lists in one place and single values in another")
     var keyBytes = 0L
     var i = 0
     if (sameKeys) {
@@ -156,23 +195,42 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     while (i < n) {
       val keyLength = int(if (sameKeys) keyLengths else keyLengths + 4 * i)
       val valueLength = int(if (sameValues) valueLengths else valueLengths + 4 * i)
-      val shortest = if (isBase) 0 else -1
-      if (valueLength < shortest || (lists && valueLength >= 0 && valueLength < 4)) {
+      val shortest = if (isBase || appends) 0 else -1
+      if (valueLength < shortest || (lists && !appends && valueLength >= 0 && valueLength < 4)) {
         fail(s"a value has length $valueLength")
       }
       if (valueLength > 0) need(valueLength)
-      if ((rows eq RowFilter.All) || rows.accepts(familyName(name), buffer, keyAt, keyLength)) {
+      if ((rowFilter eq RowFilter.All) || rowFilter.accepts(familyName(name), buffer, keyAt, keyLength)) {
+        val valueAt = Platform.BYTE_ARRAY_OFFSET.toLong + position
         if (valueLength < 0) {
-          table.remove(buffer, keyAt, keyLength)
+          target.remove(buffer, keyAt, keyLength)
+        } else if (appends) {
+          val rows = countRows(valueLength)
+          if (!target.append(buffer, keyAt, keyLength, rows, buffer, valueAt, valueLength)) {
+            fail("rows are appended to a key that is not there")
+          }
         } else {
-          val valueAt = Platform.BYTE_ARRAY_OFFSET.toLong + position
-          table.put(group, buffer, keyAt, keyLength, buffer, valueAt, valueLength)
+          target.put(group, buffer, keyAt, keyLength, buffer, valueAt, valueLength)
         }
       }
       if (valueLength > 0) position += valueLength
       keyAt += keyLength
       i += 1
     }
+  }
+
+  /** The rows that the bytes from the position on are, each behind its length. */
+  private def countRows(length: Int): Int = {
+    val until = position + length
+    var at = position
+    var rows = 0
+    while (at < until) {
+      val rowLength = if (until - at < 4) -1 else int(at)
+      if (rowLength < 0 || rowLength > until - at - 4) fail(s"an appended row is cut off or has length $rowLength")
+      at += 4 + rowLength
+      rows += 1
+    }
+    rows
   }
 
   private def checkedKeyLength(length: Int): Int = {
@@ -241,4 +299,11 @@ private[backend] object SegmentReader {
 
   /** How far to read beyond the start of the last block, at least. */
   final val TailBytes = 1L << 16
+
+  /** Version of a segment that has blocks, as its first one says: it is not checked before that is loaded. */
+  def versionOf(segment: StateSegment): Long = {
+    val header = new Array[Byte](SegmentFormat.HeaderBytes)
+    segment.source.readFully(segment.offsets(0), header, 0, header.length)
+    ByteBuffer.wrap(header).getLong(SegmentFormat.StateVersionAt)
+  }
 }

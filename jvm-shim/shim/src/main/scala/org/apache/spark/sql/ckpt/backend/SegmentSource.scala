@@ -9,6 +9,9 @@ private[backend] abstract class SegmentSource {
   /** Whether values are lists. */
   def multiValue: Boolean
 
+  /** Whether values are rows to append to the lists that are there. */
+  def appends: Boolean
+
   /** Adds to each key group's number how many entries it has. */
   def countGroups(counts: Array[Int]): Unit
 
@@ -23,17 +26,23 @@ private[backend] abstract class SegmentSource {
   def point(id: Int, cursor: EntryCursor): Unit
 }
 
-/** What a batch changed in a family. Ids are the buffer's entries. */
+/**
+ * What a batch changed in a family: its puts and removals, or what it appended to lists of the table. Ids are the
+ * buffer's entries.
+ */
 private[backend] final class BufferSource(
     override val family: String,
     override val multiValue: Boolean,
-    buffer: WriteBuffer)
+    buffer: WriteBuffer,
+    override val appends: Boolean)
   extends SegmentSource {
+
+  private def isMine(entry: Int): Boolean = buffer.isChange(entry) && buffer.isAppend(entry) == appends
 
   override def countGroups(counts: Array[Int]): Unit = {
     var entry = 0
     while (entry < buffer.count) {
-      if (buffer.isChange(entry)) counts(buffer.keyGroup(entry)) += 1
+      if (isMine(entry)) counts(buffer.keyGroup(entry)) += 1
       entry += 1
     }
   }
@@ -41,7 +50,7 @@ private[backend] final class BufferSource(
   override def fill(first: Int, until: Int, next: Array[Int], ids: Array[Int]): Unit = {
     var entry = 0
     while (entry < buffer.count) {
-      if (buffer.isChange(entry)) {
+      if (isMine(entry)) {
         val group = buffer.keyGroup(entry)
         if (group >= first && group < until) {
           ids(next(group)) = entry
@@ -52,9 +61,18 @@ private[backend] final class BufferSource(
     }
   }
 
-  override def point(id: Int, cursor: EntryCursor): Unit = {
-    buffer.pointKey(id, cursor)
-    buffer.pointValue(id, cursor)
+  override def point(id: Int, cursor: EntryCursor): Unit = buffer.pointChange(id, cursor)
+}
+
+private[backend] object BufferSource {
+
+  /** The sources of what a batch changed in a family. */
+  def of(family: KeyedFamily): Seq[SegmentSource] = {
+    val buffer = family.buffer
+    def source(appends: Boolean) = new BufferSource(family.name, family.spec.multiValue, buffer, appends)
+    if (buffer.count == 0) Nil
+    else if (buffer.hasAppends) Seq(source(appends = false), source(appends = true))
+    else Seq(source(appends = false))
   }
 }
 
@@ -64,6 +82,8 @@ private[backend] final class SnapshotSource(
     override val multiValue: Boolean,
     snapshot: TableSnapshot)
   extends SegmentSource {
+
+  override def appends: Boolean = false
 
   override def countGroups(counts: Array[Int]): Unit = {
     val walk = snapshot.walk()

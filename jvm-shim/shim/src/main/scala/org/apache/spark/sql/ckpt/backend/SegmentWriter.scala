@@ -167,8 +167,8 @@ private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int =
     System.arraycopy(name, 0, block, position, name.length)
     position += name.length
     block(position) =
-      ((if (source.multiValue) Lists else 0) | (if (sameKeys) UniformKeys else 0) |
-        (if (sameValues) UniformValues else 0)).toByte
+      ((if (source.multiValue) Lists else 0) | (if (source.appends) Appends else 0) |
+        (if (sameKeys) UniformKeys else 0) | (if (sameValues) UniformValues else 0)).toByte
     position += 1
     putInt(n)
     putInts(keyLengths, if (sameKeys) 1 else n)

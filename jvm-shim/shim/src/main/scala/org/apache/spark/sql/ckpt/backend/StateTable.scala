@@ -14,7 +14,7 @@ import org.apache.spark.unsafe.Platform
  * @param access what else than the whole key leads to a record
  * @param expected number of keys to make room for in the index
  */
-private[backend] final class StateTable(val access: KeyAccess, expected: Long) {
+private[backend] final class StateTable(val access: KeyAccess, expected: Long) extends SegmentTarget {
   private val chains = access match {
     case prefix: KeyAccess.Prefix => new PrefixChains(this, prefix)
     case _ => null
@@ -161,7 +161,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) {
   }
 
   /** Puts a value whether or not the key is in the table. */
-  def put(
+  override def put(
       keyGroup: Int,
       keyBase: AnyRef,
       keyOffset: Long,
@@ -178,8 +178,33 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) {
     }
   }
 
+  /** Appends rows to the list of a key; false if the key is not in the table. */
+  override def append(
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      rows: Int,
+      rowsBase: AnyRef,
+      rowsOffset: Long,
+      rowsLength: Int): Boolean = {
+    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+    val address = find(hash, keyBase, keyOffset, keyLength)
+    address != 0 && {
+      point(address, cursor)
+      val length = cursor.valueLength
+      RecordPages.checkRecordBytes(length.toLong + rowsLength)
+      val list = new Array[Byte](length + rowsLength)
+      val start = Platform.BYTE_ARRAY_OFFSET
+      Platform.copyMemory(cursor.valueBase, cursor.valueOffset, list, start, length)
+      ListCursor.putInt(list, start, ListCursor.getInt(list, start) + rows)
+      Platform.copyMemory(rowsBase, rowsOffset, list, start + length, rowsLength)
+      update(hash, address, list, start, list.length)
+      true
+    }
+  }
+
   /** Removes a key if it is in the table. */
-  def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+  override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)
     val address = find(hash, keyBase, keyOffset, keyLength)
     if (address != 0) delete(hash, address)

@@ -15,7 +15,7 @@ import org.apache.spark.unsafe.Platform
  * A value is overwritten in place only if nobody can be looking at it: not if the last `get` returned it,
  * and never once an iterator has. Otherwise the entry gets a second place, and after that alternates
  * between the two as far as they are free, so a key that is read and put a million times in a batch takes
- * two places and not a million.
+ * two places and not a million. What an open iterator is yet to show keeps its place: see [[EntryVersions]].
  *
  * @param access the access of the family: new keys are kept in its prefix chains or order
  */
@@ -23,6 +23,8 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   import WriteBuffer._
 
   private var pages = new RecordPages
+  private var values = new ValueRecords(pages)
+  private val cursor = new EntryCursor
   private var index = new HashIndex(0)
   private var entries = 0
   private var hint = 0
@@ -32,7 +34,13 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   private var keyAddresses = new Array[Int](8)
   private var valueAddresses = new Array[Int](8)
   private var spares: Array[Int] = _
+
+  // Bytes at the beginning of a list that the table has; what follows was appended. Null if there are no such lists.
+  private var listStarts: Array[Int] = _
   private var lastGet = 0
+
+  // Null until an iterator is opened over entries.
+  private var versions: EntryVersions = _
 
   private var newKeys = 0L
   private var updatedKeys = 0L
@@ -43,9 +51,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   private var newByPrefix: BufferChains = _
   private var newInOrder: OrderedIndex = _
   private var encoder: KeyAccess.Ordered = _
-  newAccess(access)
-
-  private def newAccess(a: KeyAccess): Unit = a match {
+  access match {
     case prefix: KeyAccess.Prefix => newByPrefix = new BufferChains(this, prefix)
     case ordered: KeyAccess.Ordered =>
       newInOrder = new OrderedIndex
@@ -76,8 +82,11 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   def growth: Long = newKeys - removedKeys
 
   /** Bytes of memory. */
-  def memoryBytes: Long = pages.bytes + index.bytes + hashes.length * (if (spares == null) 16L else 20L) +
-    (if (newByPrefix == null) 0L else newByPrefix.bytes) + (if (newInOrder == null) 0L else newInOrder.bytes)
+  def memoryBytes: Long = {
+    val perEntry = 16L + (if (spares == null) 0 else 4) + (if (listStarts == null) 0 else 4)
+    pages.bytes + index.bytes + hashes.length * perEntry + (if (versions == null) 0L else versions.bytes) +
+      (if (newByPrefix == null) 0L else newByPrefix.bytes) + (if (newInOrder == null) 0L else newInOrder.bytes)
+  }
 
   def hash(entry: Int): Int = hashes(entry)
 
@@ -89,6 +98,12 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
 
   /** Whether the entry belongs into the delta: not if the key came and went in the batch. */
   def isChange(entry: Int): Boolean = valueAddresses(entry) != 0 || tableAddresses(entry) != 0
+
+  /** Whether there are entries whose value is the table's list with rows appended. */
+  def hasAppends: Boolean = listStarts != null
+
+  /** Whether the value of an entry is the table's list with rows appended. */
+  def isAppend(entry: Int): Boolean = listStarts != null && listStarts(entry) > 0 && isLive(entry)
 
   def keyGroup(entry: Int): Int =
     (Platform.getLong(pages.page(keyAddresses(entry)), RecordPages.offset(keyAddresses(entry))) >>> 32).toInt
@@ -162,6 +177,8 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     keyAddresses(entry) = address
     valueAddresses(entry) = 0
     if (spares != null) spares(entry) = 0
+    if (listStarts != null) listStarts(entry) = 0
+    if (versions != null) versions.added(entry)
     index.insert(hash, entry + 1)
     entries += 1
     if (tableAddress == 0) {
@@ -185,87 +202,55 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** Gives an entry a value. */
   def put(entry: Int, valueBase: AnyRef, valueOffset: Long, valueLength: Int): Unit = {
     val words = Bytes.words(valueLength)
+    saveSeen(entry)
     val old = valueAddresses(entry)
-    val address =
-      if (canOverwrite(old, words)) {
-        old
-      } else {
-        val spare = if (spares == null) 0 else spares(entry)
-        val place = if (canOverwrite(spare, words)) spare else allocateValue(words)
-        if (old != 0) setSpare(entry, old)
-        place
-      }
-    val page = pages.page(address)
-    val offset = RecordPages.offset(address)
-    Platform.putInt(page, offset + LengthByte, valueLength)
-    Bytes.copy(valueBase, valueOffset, page, offset + 8, valueLength)
-    setLive(entry, address)
+    if (listStarts != null) listStarts(entry) = 0
+    val spare = if (spares == null) 0 else spares(entry)
+    val place = if (canOverwrite(old, words)) old else if (canOverwrite(spare, words)) spare else 0
+    if (old != 0 && place != old) setSpare(entry, old)
+    if (place == 0) {
+      setLive(entry, values.write(words, valueBase, valueOffset, valueLength))
+    } else {
+      values.overwrite(place, valueBase, valueOffset, valueLength)
+      setLive(entry, place)
+    }
   }
 
   /** Removes the value of an entry. */
   def remove(entry: Int): Unit = {
     val old = valueAddresses(entry)
     if (old != 0) {
+      saveSeen(entry)
       setSpare(entry, old)
       valueAddresses(entry) = 0
-      val table = tableAddresses(entry)
-      if (table == 0) {
-        newKeys -= 1
-      } else if (table == DroppedAndPut) {
-        newKeys -= 1
-        droppedKeys += 1
-      } else {
-        updatedKeys -= 1
-        removedKeys += 1
-      }
+      countLive(entry, -1)
     }
   }
 
   /**
-   * Gives an entry the list `old` with rows appended, where `old` is a list or has length 0.
+   * Gives a new entry the table's list with rows appended.
    *
    * @param rows how many rows are appended
    */
-  def putAppended(
+  def appendToTable(
       entry: Int,
-      oldBase: AnyRef,
-      oldOffset: Long,
-      oldLength: Int,
+      list: EntryCursor,
       rows: Int,
       rowsBase: AnyRef,
       rowsOffset: Long,
       rowsLength: Int): Unit = {
-    val start = if (oldLength == 0) 4 else oldLength
-    RecordPages.checkRecordBytes(start.toLong + rowsLength)
-    val address = allocateValue(Bytes.words(start + rowsLength) + (if (oldLength == 0) 0 else start >>> 4))
-    val page = pages.page(address)
-    val offset = RecordPages.offset(address)
-    Platform.putInt(page, offset + LengthByte, start + rowsLength)
-    if (oldLength != 0) Platform.copyMemory(oldBase, oldOffset, page, offset + 8, oldLength)
-    val had = if (oldLength == 0) 0 else ListCursor.getInt(page, offset + 8)
-    ListCursor.putInt(page, offset + 8, had + rows)
-    Platform.copyMemory(rowsBase, rowsOffset, page, offset + 8 + start, rowsLength)
-    setLive(entry, address)
+    setLive(entry, values.writeAppended(list, rows, rowsBase, rowsOffset, rowsLength))
+    if (listStarts == null) listStarts = new Array[Int](hashes.length)
+    listStarts(entry) = list.valueLength
   }
 
-  /**
-   * Appends rows to the list of an entry that has one. Done in place where there is room, also if someone
-   * looks at the list: only the count and what lies behind its end change, and [[ListCursor]] goes by the
-   * length.
-   */
-  def append(entry: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit = {
-    val address = valueAddresses(entry)
-    val page = pages.page(address)
-    val offset = RecordPages.offset(address)
-    val length = Platform.getInt(page, offset + LengthByte)
-    if (Bytes.words(length + rowsLength) <= (Platform.getLong(page, offset) >>> 32).toInt && length >= 4) {
-      ListCursor.putInt(page, offset + 8, ListCursor.getInt(page, offset + 8) + rows)
-      Platform.copyMemory(rowsBase, rowsOffset, page, offset + 8 + length, rowsLength)
-      Platform.putInt(page, offset + LengthByte, length + rowsLength)
-    } else {
-      putAppended(entry, page, offset + 8, length, rows, rowsBase, rowsOffset, rowsLength)
+  /** Appends rows to the list of an entry that has one. */
+  def append(entry: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit =
+    // In place the list would be longer for an iterator too.
+    if (saveSeen(entry) || !values.append(valueAddresses(entry), rows, rowsBase, rowsOffset, rowsLength)) {
+      values.point(valueAddresses(entry), cursor)
+      setLive(entry, values.writeAppended(cursor, rows, rowsBase, rowsOffset, rowsLength))
     }
-  }
 
   /** Points a cursor at the key of an entry. */
   def pointKey(entry: Int, cursor: EntryCursor): Unit = {
@@ -279,14 +264,16 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** Points a cursor at the value of an entry; length -1 if it has none. */
   def pointValue(entry: Int, cursor: EntryCursor): Unit = {
     val address = valueAddresses(entry)
-    if (address == 0) {
-      cursor.valueLength = -1
-    } else {
-      val page = pages.page(address)
-      val offset = RecordPages.offset(address)
-      cursor.valueBase = page
-      cursor.valueOffset = offset + 8
-      cursor.valueLength = Platform.getInt(page, offset + LengthByte)
+    if (address == 0) cursor.valueLength = -1 else values.point(address, cursor)
+  }
+
+  /** Points a cursor at what the delta says of an entry: its value, or the rows that were appended. */
+  def pointChange(entry: Int, cursor: EntryCursor): Unit = {
+    pointKey(entry, cursor)
+    pointValue(entry, cursor)
+    if (isAppend(entry)) {
+      cursor.valueOffset += listStarts(entry)
+      cursor.valueLength -= listStarts(entry)
     }
   }
 
@@ -294,17 +281,40 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   def keepUntilNextGet(entry: Int): Unit = lastGet = valueAddresses(entry)
 
   /** The present value of an entry must stay as it is until the end of the batch. */
-  def keep(entry: Int): Unit = {
+  def keep(entry: Int): Unit = values.keep(valueAddresses(entry))
+
+  /** The versions for an iterator that is about to be opened. */
+  def openVersions(): EntryVersions = {
+    if (versions == null) versions = new EntryVersions
+    versions
+  }
+
+  /**
+   * Points a cursor at the value that an older entry had when an iterator was opened; false if it had none.
+   * The value stays as it is until the end of the batch.
+   */
+  def pointValueFor(iterator: EntryVersions.OpenIterator, entry: Int, cursor: EntryCursor): Boolean = {
+    val address = versions.addressFor(iterator, entry, valueAddresses(entry))
+    address != 0 && {
+      values.point(address, cursor)
+      values.keep(address)
+      true
+    }
+  }
+
+  /** Saves the value of an entry that is about to change if an open iterator sees it; whether one does. */
+  private def saveSeen(entry: Int): Boolean = versions != null && versions.isSeen(entry) && {
     val address = valueAddresses(entry)
-    val page = pages.page(address)
-    val at = RecordPages.offset(address)
-    Platform.putLong(page, at, Platform.getLong(page, at) | Kept)
+    versions.replaced(entry, address)
+    if (address != 0) values.keep(address)
+    true
   }
 
   /** Forgets everything. */
   def reset(): Unit = {
     if (entries > 0) {
       pages = new RecordPages
+      values = new ValueRecords(pages)
       index = new HashIndex(0)
       hint = entries
       makeArrays(8)
@@ -312,6 +322,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
       if (newByPrefix != null) newByPrefix.reset()
       if (newInOrder != null) newInOrder = new OrderedIndex
     }
+    versions = null
     lastGet = 0
     newKeys = 0
     updatedKeys = 0
@@ -328,32 +339,25 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
         link(entry, page, offset + 8, Platform.getLong(page, offset).toInt)
         tableAddresses(entry) = DroppedAndPut
       }
-      val table = tableAddresses(entry)
-      if (table == 0) {
-        newKeys += 1
-      } else if (table == DroppedAndPut) {
-        newKeys += 1
-        droppedKeys -= 1
-      } else {
-        updatedKeys += 1
-        removedKeys -= 1
-      }
+      countLive(entry, 1)
     }
     valueAddresses(entry) = address
   }
 
-  private def canOverwrite(address: Int, words: Int): Boolean = address != 0 && address != lastGet && {
-    val header = Platform.getLong(pages.page(address), RecordPages.offset(address))
-    (header & Kept) == 0 && (header >>> 32).toInt == words
+  /** An entry has got a value (1) or lost it (-1). */
+  private def countLive(entry: Int, by: Int): Unit = {
+    val table = tableAddresses(entry)
+    if (isExisting(table)) {
+      updatedKeys += by
+      removedKeys -= by
+    } else {
+      newKeys += by
+      if (table == DroppedAndPut) droppedKeys -= by
+    }
   }
 
-  /** A place for a value: header with its capacity in words (upper half) and, later, length in bytes. */
-  private def allocateValue(words: Int): Int = {
-    RecordPages.checkRecordBytes(words.toLong << 3)
-    val address = pages.allocate(1 + words)
-    Platform.putLong(pages.page(address), RecordPages.offset(address), words.toLong << 32)
-    address
-  }
+  private def canOverwrite(address: Int, words: Int): Boolean =
+    address != 0 && address != lastGet && values.canOverwrite(address, words)
 
   private def setSpare(entry: Int, address: Int): Unit = {
     if (spares == null) spares = new Array[Int](hashes.length)
@@ -366,6 +370,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     keyAddresses = new Array[Int](length)
     valueAddresses = new Array[Int](length)
     spares = null
+    listStarts = null
   }
 
   private def growEntries(): Unit = {
@@ -375,6 +380,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     keyAddresses = Arrays.copyOf(keyAddresses, length)
     valueAddresses = Arrays.copyOf(valueAddresses, length)
     if (spares != null) spares = Arrays.copyOf(spares, length)
+    if (listStarts != null) listStarts = Arrays.copyOf(listStarts, length)
   }
 }
 
@@ -392,9 +398,4 @@ private[backend] object WriteBuffer {
   /** Whether an address in the table is one: the table holds the key. */
   def isExisting(tableAddress: Int): Boolean =
     tableAddress != 0 && tableAddress != Dropped && tableAddress != DroppedAndPut
-
-  private final val Kept = 1L << 63
-
-  /** Where in a value's header its length is: the lower half, in native byte order. */
-  private val LengthByte = if (ListCursor.littleEndian) 0 else 4
 }

@@ -10,12 +10,15 @@
  */
 package org.apache.spark.sql.ckpt.driver
 
+import java.util.UUID
+
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
-import org.apache.spark.{SparkContext, SparkEnv, TaskContext}
+import org.apache.spark.{SparkContext, SparkEnv, SPARK_VERSION, TaskContext}
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.Settings
+import org.apache.spark.sql.catalyst.plans.logical.{TransformWithState, TransformWithStateInPySpark}
+import org.apache.spark.sql.ckpt.{CheckpointExtensions, CheckpointFailure, CheckpointStateStoreProvider, Settings}
 import org.apache.spark.sql.ckpt.bridge.PythonBridge
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
@@ -26,7 +29,7 @@ import org.apache.spark.sql.internal.SQLConf
  * batch, before any task of it runs; that makes the provider class name the only setting a user needs.
  */
 private[ckpt] object CheckpointDriver extends Logging {
-  private final class Running(val context: SparkContext, val endpoint: CheckpointEndpoint)
+  private final class Running(val context: SparkContext, val requests: CheckpointRequests)
 
   private var running: Option[Running] = None
   @volatile private var session: Option[SparkSession] = None
@@ -37,29 +40,56 @@ private[ckpt] object CheckpointDriver extends Logging {
    * looking at the session's shared state from there would come back here without end.
    */
   def onProviderConstructed(): Unit =
-    if (TaskContext.get() == null && isDriver) {
-      SparkContext.getActive
-        .filter(_.getLocalProperty(StreamExecution.QUERY_ID_KEY) != null)
-        .foreach { context =>
-          SparkSession.getActiveSession.foreach(active => session = Some(active))
-          ensureStarted(context, SQLConf.get.getAllConfs)
-        }
+    queryHere.foreach { case (context, _) =>
+      SparkSession.getActiveSession.foreach(active => session = Some(active))
+      ensureStarted(context, SQLConf.get.getAllConfs)
+    }
+
+  /**
+   * Refuses a query with `transformWithState` in a session without our extension. Spark would refuse it a little later,
+   * but cannot name the way out; asking a provider for its metrics is the last thing that it does before.
+   */
+  def checkExtension(): Unit =
+    for {
+      (_, queryId) <- queryHere
+      active <- SparkSession.getActiveSession
+      if active.sessionState.conf.stateStoreProviderClass == classOf[CheckpointStateStoreProvider].getName
+      if !active.sessionState.columnarRules.contains(CheckpointExtensions.Operators)
+      query <- RunningBatch.find(active, UUID.fromString(queryId))
+      if query.logicalPlan.exists(node => node.isInstanceOf[TransformWithState] ||
+        node.isInstanceOf[TransformWithStateInPySpark])
+    } throw new CheckpointFailure("SessionConfigError",
+      "transformWithState needs Spark's operator to take this state-store provider: start the session with " +
+        s"${CheckpointExtensions.Setting}=${classOf[CheckpointExtensions].getName}")
+
+  /** The id of the streaming query whose thread this is. */
+  private def queryHere: Option[(SparkContext, String)] =
+    if (TaskContext.get() != null || !isDriver) None
+    else SparkContext.getActive.flatMap { context =>
+      Option(context.getLocalProperty(StreamExecution.QUERY_ID_KEY)).map((context, _))
     }
 
   /** For a store with no query behind it, in the JVM of the driver. */
   def ensureStartedForStore(settings: Map[String, String]): Unit =
     if (isDriver) SparkContext.getActive.foreach(ensureStarted(_, settings))
 
+  /** For stores in a JVM where no Spark application runs: they ask a side process of their own. */
+  lazy val withoutApplication: CheckpointRequests = {
+    val executors = new RegisteredExecutors
+    val bridge = new PythonBridge(pythonExecutable(None, Map.empty), SPARK_VERSION, executors.tell)
+    new CheckpointRequests(bridge, executors, () => None)
+  }
+
   private def isDriver: Boolean = SparkEnv.get != null && SparkContext.isDriver(SparkEnv.get.executorId)
 
   private def ensureStarted(context: SparkContext, settings: Map[String, String]): Unit = synchronized {
     if (!running.exists(_.context eq context)) {
       val executors = new RegisteredExecutors
-      val bridge = new PythonBridge(pythonExecutable(context, settings), context.version, executors.tell)
-      val endpoint = new CheckpointEndpoint(context.env.rpcEnv, bridge, executors, () => session)
-      context.env.rpcEnv.setupEndpoint(CheckpointEndpoint.Name, endpoint)
-      context.addSparkListener(new TaskEndListener(endpoint))
-      running = Some(new Running(context, endpoint))
+      val bridge = new PythonBridge(pythonExecutable(Some(context), settings), context.version, executors.tell)
+      val requests = new CheckpointRequests(bridge, executors, () => session)
+      context.env.rpcEnv.setupEndpoint(CheckpointEndpoint.Name, new CheckpointEndpoint(context.env.rpcEnv, requests))
+      context.addSparkListener(new TaskEndListener(requests))
+      running = Some(new Running(context, requests))
       warmUp(bridge)
     }
   }
@@ -74,24 +104,24 @@ private[ckpt] object CheckpointDriver extends Logging {
   }
 
   /** The application ends: queries that are active now are suspended. */
-  def stop(endpoint: CheckpointEndpoint): Unit = {
+  def stop(requests: CheckpointRequests): Unit = {
     synchronized {
-      if (running.exists(_.endpoint eq endpoint)) {
+      if (running.exists(_.requests eq requests)) {
         running = None
         session = None
       }
     }
-    endpoint.suspendAll()
-    endpoint.bridge.close()
+    requests.suspendAll()
+    requests.bridge.close()
   }
 
   /** As PySpark chooses the driver's Python, with our own setting before all. */
-  private def pythonExecutable(context: SparkContext, settings: Map[String, String]): String = {
+  private def pythonExecutable(context: Option[SparkContext], settings: Map[String, String]): String = {
     val environment = System.getenv().asScala
     settings.get(Settings.Python)
-      .orElse(context.getConf.getOption(Settings.Python))
-      .orElse(context.getConf.getOption("spark.pyspark.driver.python"))
-      .orElse(context.getConf.getOption("spark.pyspark.python"))
+      .orElse(context.flatMap(_.getConf.getOption(Settings.Python)))
+      .orElse(context.flatMap(_.getConf.getOption("spark.pyspark.driver.python")))
+      .orElse(context.flatMap(_.getConf.getOption("spark.pyspark.python")))
       .orElse(environment.get("PYSPARK_PYTHON"))
       .getOrElse("python3")
   }

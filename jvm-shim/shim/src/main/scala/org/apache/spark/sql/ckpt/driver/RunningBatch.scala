@@ -10,6 +10,8 @@
  */
 package org.apache.spark.sql.ckpt.driver
 
+import java.io.{ByteArrayOutputStream, OutputStream}
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
 import scala.jdk.CollectionConverters._
@@ -21,7 +23,7 @@ import org.apache.spark.sql.ckpt.{CheckpointFailure, Message, Settings}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.streaming.StreamingQueryPlanTraverseHelper
-import org.apache.spark.sql.execution.streaming.checkpointing.OffsetMap
+import org.apache.spark.sql.execution.streaming.checkpointing.{HDFSMetadataLog, OffsetMap, OffsetSeqBase, OffsetSeqLog}
 import org.apache.spark.sql.execution.streaming.operators.stateful.{StatefulOperator, StateStoreWriter}
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamExecution}
@@ -52,7 +54,7 @@ private[driver] object RunningBatch {
         .put("checkpoint_format", plan.sparkSession.sessionState.conf.stateStoreCheckpointFormatVersion)
         .put("spark_version", plan.sparkSession.version)
       putOperators(header, plan)
-      putSources(header, execution, batchId)
+      execution.offsetLog.get(batchId).foreach(putOffsets(header, execution.offsetLog, _))
       val ours = header.putObject("settings")
       settings.foreach { case (key, value) => if (key.startsWith(Settings.Prefix)) ours.put(key, value) }
       putFileSystem(header, plan, location)
@@ -93,19 +95,30 @@ private[driver] object RunningBatch {
       case Some(_) => shufflePartitions
     }
 
-  private def putSources(header: ObjectNode, execution: StreamExecution, batchId: Long): Unit = {
+  private def putOffsets(header: ObjectNode, log: OffsetSeqLog, offsets: OffsetSeqBase): Unit = {
     val sources = header.putArray("sources")
     def put(name: String, offset: Option[String]): Unit = {
       val source = sources.addObject()
       source.put("name", name)
       source.put("offset", offset.orNull)
     }
-    execution.offsetLog.get(batchId).foreach {
+    offsets match {
       case named: OffsetMap =>
         named.offsetsMap.toSeq.sortBy(_._1).foreach { case (name, offset) => put(name, offset.map(_.json())) }
       case ordered =>
         ordered.offsets.zipWithIndex.foreach { case (offset, i) => put(i.toString, offset.map(_.json())) }
     }
+    header.put("offset_log", textOf(log, offsets))
+  }
+
+  /**
+   * What stands in the file that Spark has written for these offsets, which it still has in memory. `serialize` is
+   * protected in Scala, and public in bytecode.
+   */
+  private def textOf(log: OffsetSeqLog, offsets: OffsetSeqBase): String = {
+    val out = new ByteArrayOutputStream()
+    classOf[HDFSMetadataLog[_]].getMethod("serialize", classOf[Object], classOf[OutputStream]).invoke(log, offsets, out)
+    out.toString(UTF_8)
   }
 
   /** The side process opens the file system itself: it needs the settings of that scheme, and of no other. */

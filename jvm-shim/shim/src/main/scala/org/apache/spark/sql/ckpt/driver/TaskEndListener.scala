@@ -14,25 +14,25 @@ import org.apache.spark.Success
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
 
-/** Tells the coordinator of task attempts that failed and of queries that ended, and the endpoint of lost executors. */
-private[driver] final class TaskEndListener(endpoint: CheckpointEndpoint) extends SparkListener {
+/** Tells the coordinator of task attempts that failed and of queries that ended, and forgets lost executors. */
+private[driver] final class TaskEndListener(requests: CheckpointRequests) extends SparkListener {
 
   override def onTaskEnd(event: SparkListenerTaskEnd): Unit =
     if (event.reason != Success && event.taskInfo != null) {
-      endpoint.taskFailed(event.stageId, event.stageAttemptId, event.taskInfo.partitionId,
+      requests.taskFailed(event.stageId, event.stageAttemptId, event.taskInfo.partitionId,
         event.taskInfo.attemptNumber, event.reason.toString)
     }
 
   override def onStageCompleted(event: SparkListenerStageCompleted): Unit =
-    if (event.stageInfo.failureReason.isEmpty) endpoint.stageCompleted(event.stageInfo.stageId)
+    if (event.stageInfo.failureReason.isEmpty) requests.stageCompleted(event.stageInfo.stageId)
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case ended: QueryTerminatedEvent => endpoint.queryEnded(ended.runId.toString, ended.exception.isDefined)
+    case ended: QueryTerminatedEvent => requests.queryEnded(ended.runId.toString, ended.exception.isDefined)
     case _ =>
   }
 
   override def onExecutorRemoved(event: SparkListenerExecutorRemoved): Unit =
-    endpoint.executorRemoved(event.executorId)
+    requests.executors.remove(event.executorId)
 
-  override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit = CheckpointDriver.stop(endpoint)
+  override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit = CheckpointDriver.stop(requests)
 }

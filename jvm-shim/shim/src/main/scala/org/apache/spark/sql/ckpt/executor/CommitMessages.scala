@@ -10,6 +10,8 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.TaskContext
 import org.apache.spark.executor.CommitDeniedException
 import org.apache.spark.sql.ckpt.{CheckpointFailure, Message}
@@ -58,11 +60,20 @@ private[ckpt] final class CommitMessages(job: StoreJob) {
     Message("ack", header.toString, ShippedSegment.index(segments), ShippedSegment.payload(segments))
   }
 
-  /** The store has nothing to acknowledge, for this reason. */
-  def decline(version: Long, cause: Throwable): Message = {
-    val header = job.header(version, job.batchOf(version - 1))
-    StoreJob.putTask(header)
-    Message("decline", header.put("reason", cause.toString.take(CommitMessages.MaxReason)).toString)
+  /**
+   * Tells that the store has nothing to acknowledge, for this reason. A task that was killed has not failed: the driver
+   * tells its end itself.
+   */
+  def decline(version: Long, cause: Throwable): Unit = {
+    val context = TaskContext.get()
+    if (context == null || !context.isInterrupted()) {
+      val header = job.header(version, job.batchOf(version - 1))
+      StoreJob.putTask(header)
+      header.put("reason", cause.toString.take(CommitMessages.MaxReason))
+      try CoordinatorClient.tell(Message("decline", header.toString)) catch {
+        case NonFatal(e) => cause.addSuppressed(e)
+      }
+    }
   }
 
   /** The error with which the task ends whose ack does not count. */

@@ -14,11 +14,11 @@ import scala.concurrent.duration._
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.rpc.{RpcEndpointRef, RpcTimeout}
-import org.apache.spark.sql.ckpt.{CheckpointFailure, Message}
-import org.apache.spark.sql.ckpt.driver.CheckpointEndpoint
+import org.apache.spark.sql.ckpt.Message
+import org.apache.spark.sql.ckpt.driver.{CheckpointDriver, CheckpointEndpoint}
 import org.apache.spark.util.RpcUtils
 
-/** Requests of an executor to the checkpoint coordinator on the driver. */
+/** Requests of an executor to the checkpoint coordinator, on the driver if there is one. */
 private[ckpt] object CoordinatorClient {
   private var cached: (SparkEnv, RpcEndpointRef) = _
 
@@ -26,23 +26,24 @@ private[ckpt] object CoordinatorClient {
    * Asks and waits.
    *
    * @param timeoutSeconds how long; the answer to the ack that completes a checkpoint comes when that is durable
-   * @throws CheckpointFailure with what an `error` reply says, or if the driver cannot be asked
+   * @throws org.apache.spark.sql.ckpt.CheckpointFailure with what an `error` reply says, or if the driver cannot be asked
    */
   def ask(request: Message, timeoutSeconds: Long): Message = {
     val timeout = new RpcTimeout(timeoutSeconds.seconds, "spark.sql.streaming.stateStore.ckpt.bridge.timeout")
-    val reply = endpoint().askSync[(String, String, Array[Byte], Array[Byte])](request.toTuple, timeout)
-    Message.fromTuple(reply).orThrow()
+    val reply =
+      if (SparkEnv.get == null) timeout.awaitResult(CheckpointDriver.withoutApplication.handle(request))
+      else Message.fromTuple(endpoint().askSync[(String, String, Array[Byte], Array[Byte])](request.toTuple, timeout))
+    reply.orThrow()
   }
 
   /** Tells without waiting, and without knowing whether it arrives. */
-  def tell(message: Message): Unit = endpoint().send(message.toTuple)
+  def tell(message: Message): Unit =
+    if (SparkEnv.get == null) CheckpointDriver.withoutApplication.tell(message)
+    else endpoint().send(message.toTuple)
 
   /** The first use in an executor also asks the driver for notifications. */
   private def endpoint(): RpcEndpointRef = synchronized {
     val env = SparkEnv.get
-    if (env == null) {
-      throw new CheckpointFailure("NoSparkError", "a state store of spark-ckpt needs a running Spark application")
-    }
     if (cached == null || (cached._1 ne env)) {
       val driver = RpcUtils.makeDriverRef(CheckpointEndpoint.Name, env.conf, env.rpcEnv)
       val own = env.rpcEnv.setupEndpoint(

@@ -13,6 +13,10 @@ package org.apache.spark.sql.ckpt.executor
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatePartitionKeyExtractorFactory
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateStoreColumnFamilySchemaUtils._
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.timers.TimerStateUtils
 import org.apache.spark.sql.execution.streaming.state.StatePartitionKeyExtractor
 import org.apache.spark.sql.types.StructType
 
@@ -52,6 +56,7 @@ private[ckpt] object KeyGroupOfRow {
    * @param operator           Spark's short name of the operator
    * @param stateFormatVersion of a join, else None
    * @param subtask            its partition; its own key group serves operators whose partition key is not known to Spark
+   * @param isMap              whether the family of this name is the map of a `transformWithState`
    */
   def of(
       numbering: KeyGroupNumbering,
@@ -60,8 +65,9 @@ private[ckpt] object KeyGroupOfRow {
       columnFamily: String,
       keySchema: StructType,
       stateFormatVersion: Option[Int],
-      subtask: Int): KeyGroupOfRow =
-    partition(numbering.maxParallelism, operator, store, columnFamily, keySchema, stateFormatVersion)
+      subtask: Int,
+      isMap: String => Boolean): KeyGroupOfRow =
+    partition(numbering.maxParallelism, operator, store, columnFamily, keySchema, stateFormatVersion, isMap)
       .map[KeyGroupOfRow](hash => (key: UnsafeRow) => numbering.number(hash(key)))
       .getOrElse {
         val own = numbering.number(subtask % numbering.maxParallelism)
@@ -79,8 +85,9 @@ private[ckpt] object KeyGroupOfRow {
       store: String,
       columnFamily: String,
       keySchema: StructType,
-      stateFormatVersion: Option[Int]): Option[UnsafeRow => Int] =
-    extractor(operator, store, columnFamily, keySchema, stateFormatVersion)
+      stateFormatVersion: Option[Int],
+      isMap: String => Boolean): Option[UnsafeRow => Int] =
+    extractor(operator, store, columnFamily, keySchema, stateFormatVersion, isMap)
       .filter(_.partitionKeySchema.nonEmpty)
       .map(new HashedPartition(parallelism, _))
 
@@ -90,12 +97,28 @@ private[ckpt] object KeyGroupOfRow {
       store: String,
       columnFamily: String,
       keySchema: StructType,
-      stateFormatVersion: Option[Int]): Option[StatePartitionKeyExtractor] =
+      stateFormatVersion: Option[Int],
+      isMap: String => Boolean): Option[StatePartitionKeyExtractor] =
     try {
-      Some(StatePartitionKeyExtractorFactory.create(operator, keySchema, store, columnFamily, stateFormatVersion))
+      val variable =
+        if (TRANSFORM_WITH_STATE_OP_NAMES.contains(operator)) Some(variableOf(columnFamily, isMap)) else None
+      Some(StatePartitionKeyExtractorFactory.create(
+        operator, keySchema, store, columnFamily, stateFormatVersion, variable))
     } catch {
       case _: org.apache.spark.SparkThrowable => None
     }
+
+  /** The state variable that a family of `transformWithState` belongs to; a list has the keys of a value. */
+  private def variableOf(columnFamily: String, isMap: String => Boolean): TransformWithStateVariableInfo = {
+    val name = getBaseStateName(columnFamily)
+    val kind =
+      if (TimerStateUtils.isTimerCFName(columnFamily)) StateVariableType.TimerState
+      else if (isMap(name)) StateVariableType.MapState
+      else StateVariableType.ValueState
+    val isExpiryIndex =
+      isTtlColFamilyName(columnFamily) || isMinExpiryIndexCFName(columnFamily) || isCountIndexCFName(columnFamily)
+    TransformWithStateVariableInfo(name, kind, isExpiryIndex)
+  }
 
   private final class HashedPartition(parallelism: Int, extractor: StatePartitionKeyExtractor)
       extends (UnsafeRow => Int) {

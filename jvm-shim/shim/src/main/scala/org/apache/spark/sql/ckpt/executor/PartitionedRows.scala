@@ -18,6 +18,7 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.Message
 import org.apache.spark.sql.ckpt.backend.RowFilter
 
@@ -54,6 +55,21 @@ private[ckpt] object PartitionFilter {
 /** The partition that a key belongs to. Not thread-safe. */
 private[ckpt] trait PartitionOfKey {
   def partition(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int
+}
+
+private[ckpt] object PartitionOfKey {
+
+  /**
+   * @param fields    of a key as it is stored
+   * @param partition of a key
+   */
+  def of(fields: Int, partition: UnsafeRow => Int): PartitionOfKey = {
+    val row = new UnsafeRow(fields)
+    (keyBase: AnyRef, keyOffset: Long, keyLength: Int) => {
+      row.pointTo(keyBase, keyOffset, keyLength)
+      partition(row)
+    }
+  }
 }
 
 /**

@@ -22,7 +22,7 @@ import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, LocalFileSystem, Pat
  *
  * @param directory the job's `ckpt` directory
  */
-private[ckpt] final class StateFiles(directory: Path, hadoopConf: Configuration) {
+private[ckpt] final class StateFiles(val directory: Path, hadoopConf: Configuration) {
 
   // Hadoop's checksums of local files would leave a second file beside each of ours; our blocks carry their own.
   private lazy val fs: FileSystem = directory.getFileSystem(hadoopConf) match {

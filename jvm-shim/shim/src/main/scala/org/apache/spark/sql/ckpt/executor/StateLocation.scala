@@ -24,7 +24,8 @@ import org.apache.spark.sql.ckpt.backend.{ArrayByteSource, ByteSource, StateSegm
 /**
  * Where the state of a version is: the answer to `locate` (docs/protocol.md, section 1.3).
  *
- * @param stateId the id of that state, empty at version 0
+ * @param stateId     the id of that state, empty at version 0
+ * @param parallelism number of subtasks of the store at that version, if it was found in the directory
  */
 private[ckpt] final case class StateLocation(
     stateId: String,
@@ -32,7 +33,8 @@ private[ckpt] final case class StateLocation(
     operator: String,
     stateFormatVersion: Option[Int],
     rows: Long,
-    segments: Seq[StateLocation.Segment])
+    segments: Seq[StateLocation.Segment],
+    parallelism: Option[Int] = None)
 
 private[ckpt] object StateLocation {
 
@@ -84,15 +86,8 @@ private[ckpt] object StateLocation {
   }
 }
 
-/**
- * The segments of a location while they are read, and how much has been read of them.
- *
- * @param partitionOf the partition of a row of a column family, for a number of partitions
- */
-private[ckpt] final class OpenSegments(
-    location: StateLocation,
-    files: StateFiles,
-    partitionOf: (String, Int) => PartitionOfKey)
+/** The segments of a location while they are read, and how much has been read of them. */
+private[ckpt] final class OpenSegments(location: StateLocation, files: StateFiles, partitions: RowPartitions)
     extends Closeable {
   private val sources = ArrayBuffer.empty[ByteSource]
   private var bytes = 0L
@@ -103,8 +98,7 @@ private[ckpt] final class OpenSegments(
   def open(): Seq[StateSegment] = location.segments.map { segment =>
     val opened = segment.open(files)
     sources += opened.source
-    val rows = if (segment.filters.isEmpty) opened.rows else new PartitionedRows(segment.filters, partitionOf)
-    opened.copy(source = new Counted(opened.source), rows = rows)
+    opened.copy(source = new Counted(opened.source), rows = partitions.filter(location, segment))
   }
 
   override def close(): Unit = sources.foreach(_.close())

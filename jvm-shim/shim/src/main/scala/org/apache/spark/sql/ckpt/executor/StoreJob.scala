@@ -15,7 +15,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.{SparkEnv, TaskContext}
-import org.apache.spark.sql.ckpt.{Message, StoreUsageFailure}
+import org.apache.spark.sql.ckpt.{CheckpointFailure, Message, StoreUsageFailure}
+import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
@@ -31,6 +32,9 @@ private[ckpt] sealed abstract class StoreJob(val id: StateStoreId, val ckptDirec
 
   /** The batch that asks for this version of the state. */
   def batchOf(baseVersion: Long): Long
+
+  /** What to throw if it cannot be told where a version of the state is. */
+  def refusal(version: Long, cause: CheckpointFailure): Throwable = cause
 
   protected def common(job: String, operatorId: Long, store: String, partition: Int, version: Long): ObjectNode =
     Message.newHeader()
@@ -71,6 +75,11 @@ private[ckpt] final class ReaderJob(id: StateStoreId)
 private[ckpt] final class StandaloneJob(id: StateStoreId, settings: Map[String, String])
     extends StoreJob(id, new Path(id.storeCheckpointLocation(), "ckpt")) {
 
+  /** Spark's error for a version that is not there (yet): who uses a store without a query knows no other. */
+  override def refusal(version: Long, cause: CheckpointFailure): Throwable =
+    if (!StandaloneJob.NotThere(cause.error)) cause
+    else QueryExecutionErrors.failedToReadStreamingStateFileError(new Path(ckptDirectory, s"version-$version"), cause)
+
   private val location = id.storeCheckpointLocation().toString
   private val job = s"standalone:$location"
 
@@ -106,6 +115,8 @@ private[ckpt] final class StandaloneJob(id: StateStoreId, settings: Map[String, 
 
 private[ckpt] object StandaloneJob {
   val QueryId = "00000000-0000-0000-0000-000000000000"
+
+  private val NotThere = Set("VersionNotFoundError", "IncompleteCheckpointError")
 }
 
 private[ckpt] object StoreJob {

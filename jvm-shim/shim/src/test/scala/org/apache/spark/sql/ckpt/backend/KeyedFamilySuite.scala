@@ -142,6 +142,73 @@ class KeyedFamilySuite extends AnyFunSuite with BackendTesting {
     for (i <- 0 until 15) assert(Arrays.equals(get(f, longs(i)), longs(1004)))
   }
 
+  test("each iterator gives what was there when it was made") {
+    for (access <- Seq(KeyAccess.Point, new FirstWordPrefix, new ByteOrder)) {
+      val (b, f) = opened(FamilySpec("default", groupsByHash(K), access))
+      put(f, longs(1), longs(10))
+      put(f, longs(2), longs(20))
+      nextBatch(b)
+      val all = Seq(
+        () => (),
+        () => put(f, longs(1), longs(11)),
+        () => put(f, longs(3), longs(30)),
+        () => remove(f, longs(2)),
+        () => put(f, longs(1), longs(12, 0)),
+        () => remove(f, longs(3)),
+        () => put(f, longs(2), longs(21)),
+        () => put(f, longs(3), longs(31)))
+      val made = all.map { change =>
+        change()
+        (contents(f), f.iterator())
+      }
+      remove(f, longs(1))
+      put(f, longs(4), longs(40))
+      assert(made.map(_._1.size) == Seq(2, 2, 3, 2, 2, 1, 2, 3))
+      new Random(5).shuffle(made).foreach { case (then, i) => assertSame(drain(i), then) }
+      assert(contents(f).keySet.size == 3)
+    }
+  }
+
+  test("a batch keeps what it replaces for as long as an iterator is to give it") {
+    val (b, f) = opened(point)
+    for (i <- 0 until 100) put(f, longs(i), longs(i))
+
+    def grown(rounds: Int): Long = {
+      val before = b.memoryBytes
+      for (n <- 1 to rounds; i <- 0 until 100) put(f, longs(i), longs(n))
+      b.memoryBytes - before
+    }
+
+    grown(1)
+    val closed = f.iterator()
+    val ended = f.iterator()
+    val open = f.iterator()
+    closed.close()
+    while (ended.advance()) {}
+    val once = grown(1)
+    assert(once > 0 && grown(1000) <= once)
+    open.close()
+    open.close()
+    assert(!open.advance() && grown(1000) <= once)
+    val before = b.memoryBytes
+    for (_ <- 0 until 100) {
+      f.iterator().close()
+      grown(1)
+    }
+    assert(b.memoryBytes - before <= once)
+  }
+
+  test("what an iterator gave last stays as it is after its end") {
+    val (_, f) = opened(point)
+    put(f, longs(1), longs(10))
+    val i = f.iterator()
+    assert(i.advance())
+    val held = value(i)
+    assert(!i.advance())
+    for (n <- 1 to 4) put(f, longs(1), longs(n))
+    assert(value(i) == held)
+  }
+
   test("iterators and writes after the end of the batch are errors") {
     val (b, f) = opened(point)
     put(f, longs(1), longs(1))

@@ -99,6 +99,35 @@ class ListFamilySuite extends AnyFunSuite with BackendTesting {
     }
   }
 
+  test("an iterator gives the lists as they were when it was made") {
+    val backend = new HashMapStateBackend(K)
+    val family = backend.declareFamily(spec)
+    def append(key: Long, row: Long): Unit = family.append(longs(key), Start, 8, longs(row), Start, 8)
+    def sizes(i: EntryIterator): Map[Long, Int] = {
+      val all = mutable.Map[Long, Int]()
+      while (i.advance()) {
+        all(key(i).getLong) = read(new ListCursor().reset(i.valueBase, i.valueOffset, i.valueLength)).size
+      }
+      all.toMap
+    }
+    backend.openForWrite(0)
+    for (i <- 0 until 10) append(1, i)
+    backend.commit()
+    backend.openForWrite(1)
+    val made = (1 to 5).map { n =>
+      append(1, n)
+      append(2, n)
+      append(10 + n, n)
+      (n, family.iterator())
+    }
+    append(2, 0)
+    remove(family, longs(1))
+    made.reverse.foreach { case (n, i) =>
+      assert(sizes(i) == (1 to n).map(k => (10L + k) -> 1).toMap + (1L -> (10 + n)) + (2L -> n))
+    }
+    assert(sizes(family.iterator())(2) == 6)
+  }
+
   test("a list that is being read outlives the next get and a put of the same size") {
     val backend = new HashMapStateBackend(K)
     val family = backend.declareFamily(spec)
@@ -128,5 +157,56 @@ class ListFamilySuite extends AnyFunSuite with BackendTesting {
     assert(rows(family, longs(1)).size == 50000)
     assert(backend.memoryBytes < 50000 * 12 * 20)
     assert(family.rowCount == 1)
+  }
+
+  /** A list of this many rows under key 1, as version 1. */
+  private def withList(length: Int): HashMapStateBackend = {
+    val backend = new HashMapStateBackend(K)
+    val family = backend.declareFamily(spec)
+    backend.openForWrite(0)
+    for (i <- 0 until length) family.append(longs(1), Start, 8, longs(i), Start, 8)
+    backend.commit()
+    backend
+  }
+
+  test("the delta of an append grows with what is appended, and the base has the whole list") {
+    val backend = withList(1000)
+    val first = backend.deltaBytes()
+    backend.openForWrite(1)
+    for (i <- 1000 until 1003) backend.family("default").append(longs(1), Start, 8, longs(i), Start, 8)
+    backend.commit()
+    val second = backend.deltaBytes()
+    assert(first.bytes.length > 12000 && second.bytes.length < 200)
+    assert(backend.deltaSize >= second.bytes.length && backend.deltaSize < 300)
+    backend.fold()
+    val restored = new HashMapStateBackend(K)
+    for (segments <- Seq(
+        Seq(segment(isBase = false, first), segment(isBase = false, second)),
+        Seq(segment(isBase = true, base(backend))))) {
+      restored.restore(2, 0, segments, everything)
+      restored.declareFamily(spec)
+      assert(rows(restored.reader("default", 2), longs(1)) == (0 until 1003).map(i => longs(i).toSeq))
+    }
+  }
+
+  test("an append that is undone, and a list that is put after appends, leave no trace of them") {
+    val backend = withList(3)
+    val first = backend.deltaBytes()
+    backend.openForWrite(1)
+    backend.family("default").append(longs(1), Start, 8, longs(7), Start, 8)
+    backend.commit()
+    backend.undoCommit()
+    assert(rows(backend.reader("default", 1), longs(1)).size == 3)
+    backend.openForWrite(1)
+    val family = backend.family("default")
+    family.append(longs(1), Start, 8, longs(8), Start, 8)
+    remove(family, longs(1))
+    family.append(longs(1), Start, 8, longs(9), Start, 8)
+    backend.commit()
+    val restored = new HashMapStateBackend(K)
+    restored.restore(
+      2, 0, Seq(segment(isBase = false, first), segment(isBase = false, backend.deltaBytes())), everything)
+    restored.declareFamily(spec)
+    assert(rows(restored.reader("default", 2), longs(1)) == Seq(longs(9).toSeq))
   }
 }

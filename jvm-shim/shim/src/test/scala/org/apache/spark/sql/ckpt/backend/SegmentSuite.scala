@@ -84,6 +84,41 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     assert(in.available() == 0)
   }
 
+  test("rows appended to a list have the documented bytes, and the list is not among them") {
+    val b = small()
+    b.openForWrite(1)
+    val key = k(2, 9)
+    val list = b.family("lists")
+    list.append(key, Start, 8, longs(4), Start, 8)
+    list.append(key, Start, 8, longs(5, 6), Start, 16)
+    b.commit()
+    // The same bytes as in tests/test_segments.py.
+    val expected = "434b424701020000000000020000000000000002000000010000003c01d3968f00056c697374730f000000010000000800" +
+      "00002002000000000000090000000800000000000000040000001000000000000000050000000000000006"
+    assert(b.deltaBytes().bytes.map(x => f"$x%02x").mkString == expected)
+  }
+
+  test("rows appended to a key that is not there, or cut off, are corrupt") {
+    val b = small()
+    val first = b.deltaBytes()
+    b.openForWrite(1)
+    b.family("lists").append(k(2, 9), Start, 8, longs(4), Start, 8)
+    b.commit()
+    val second = b.deltaBytes()
+
+    def failure(version: Long, segments: SegmentBytes*): String = intercept[StateStreamCorruptException] {
+      new HashMapStateBackend(K).restore(version, 0, segments.map(segment(isBase = false, _)), groups(b))
+    }.what
+    assert(failure(2, second).contains("not there"))
+    val rowLengthAt = second.bytes.length - 12
+    ByteBuffer.wrap(second.bytes).putInt(rowLengthAt, 9)
+    val crc = new CRC32C
+    crc.update(second.bytes, 0, 28)
+    crc.update(second.bytes, 32, second.bytes.length - 32)
+    ByteBuffer.wrap(second.bytes).putInt(28, crc.getValue.toInt)
+    assert(failure(2, first, second).contains("appended row"))
+  }
+
   test("a delta names removed keys, and no key that came and went") {
     val b = small()
     b.openForWrite(1)
@@ -201,10 +236,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     val f = b.family("default")
     for (i <- 0 until 1000) put(f, k(i % K, i), longs(i))
     val once = b.deltaBytes()
-    val sources = b.familyNames.toSeq.sorted.map { name =>
-      val family = b.family(name)
-      new BufferSource(name, family.spec.multiValue, family.buffer): SegmentSource
-    }
+    val sources = b.familyNames.toSeq.sorted.flatMap(name => BufferSource.of(b.family(name)))
     val out = new ByteArrayOutputStream
     val info = new SegmentWriter(K, idsAtOnce = 10).write(sources.toArray, isBase = false, 2, out)
     assert(Arrays.equals(out.toByteArray, once.bytes))

@@ -35,6 +35,7 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
     private val bases = mutable.Map[Long, SegmentBytes](0L -> base(backend))
     private val snapshots = mutable.Buffer[BaseSnapshot]()
     private val keys = Array.fill(400)(newKey())
+    private val scans = mutable.Buffer[Scan]()
 
     private def newKey(): Array[Byte] = {
       // Few prefixes, some long keys; no empty key where a prefix is needed.
@@ -82,6 +83,8 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
       assert(family.rowCount == model.size)
       assertSame(contents(family), model)
       checkScans(model)
+      scans.foreach(_.finish())
+      scans.clear()
       if (r.nextInt(4) == 0) {
         backend.discard()
         assertSame(contents(backend.reader("default", version)), versions(version))
@@ -124,10 +127,45 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
           val found = get(family, k)
           assert(if (expected == null) found == null else found != null && ByteBuffer.wrap(found) == expected)
         case 4 if r.nextInt(20) == 0 => evict(model)
+        case 4 => goOnWithScans(model)
         case _ =>
           val v = newValue()
           put(family, k, v)
           model.put(wrapped, ByteBuffer.wrap(v))
+      }
+    }
+
+    /** Opens an iterator, goes some steps with one that is open, or closes one. */
+    private def goOnWithScans(model: Model): Unit = {
+      if (scans.size < 8) scans += new Scan(model)
+      val scan = scans(r.nextInt(scans.size))
+      for (_ <- 0 until r.nextInt(30)) scan.step()
+      if (r.nextInt(4) == 0) {
+        scan.entries.close()
+        assert(!scan.entries.advance())
+        scans -= scan
+      }
+    }
+
+    /** An iterator among the changes of a batch: it gives what was there when it was made. */
+    private class Scan(model: Model) {
+      private val prefix = longs(0)
+      Platform.putLong(prefix, Start, r.nextInt(12))
+      private val byPrefix = access() != KeyAccess.Point && r.nextBoolean()
+      val entries: EntryIterator =
+        if (byPrefix) family.prefixScan(prefix, Start, 8) else family.iterator()
+      private val expected = copyOf(model)
+      if (byPrefix) expected.keySet.removeIf(k => Platform.getLong(k.array, Start) != Platform.getLong(prefix, Start))
+
+      def step(): Boolean = {
+        val more = entries.advance()
+        if (more) assert(expected.remove(key(entries)) == value(entries))
+        more
+      }
+
+      def finish(): Unit = {
+        while (step()) {}
+        assert(expected.isEmpty)
       }
     }
 
@@ -139,7 +177,7 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
       while (i.advance()) {
         val k = key(i)
         assert(seen.add(k))
-        assert(value(i) == model.get(k))
+        assert(value(i) == before.get(k))
         r.nextInt(4) match {
           case 0 =>
             remove(family, k.array)

@@ -42,7 +42,7 @@ class KeyGroupsSuite extends AnyFunSuite {
 
   test("the key group of a row agrees with the partition that Spark's shuffle sends it to") {
     val numbering = new KeyGroupNumbering(Array(8, 2, 2, 2))
-    val keyGroups = KeyGroupOfRow.of(numbering, STATE_STORE_SAVE_EXEC_OP_NAME, "default", "default", keySchema, None, 0)
+    val keyGroups = KeyGroupOfRow.of(numbering, STATE_STORE_SAVE_EXEC_OP_NAME, "default", "default", keySchema, None, 0, _ => false)
     val columns = keySchema.fields.toSeq.zipWithIndex.map { case (f, i) => BoundReference(i, f.dataType, f.nullable) }
     val partitionOf = UnsafeProjection.create(Seq(HashPartitioning(columns, 8).partitionIdExpression))
     val seen = (0 until 500).map { i =>
@@ -57,8 +57,40 @@ class KeyGroupsSuite extends AnyFunSuite {
   test("an operator that Spark has no partition key for keeps its rows in its own partition's range") {
     val numbering = new KeyGroupNumbering(Array(4, 2))
     (0 until 4).foreach { partition =>
-      val keyGroups = KeyGroupOfRow.of(numbering, "globalLimit", "default", "default", keySchema, None, partition)
+      val keyGroups = KeyGroupOfRow.of(numbering, "globalLimit", "default", "default", keySchema, None, partition, _ => false)
       assert(keyGroups.keyGroup(key("a", 1)) / 2 == partition)
+    }
+  }
+
+  test("a row of any family of transformWithState is in the key group of its grouping key") {
+    val numbering = new KeyGroupNumbering(Array(4, 2, 2, 2))
+    val ofKey =
+      KeyGroupOfRow.of(numbering, STATE_STORE_SAVE_EXEC_OP_NAME, "default", "default", keySchema, None, 0, _ => false)
+    val inMap = new StructType().add("key", keySchema).add("userKey", keySchema)
+    val families = Seq[(String, StructType, InternalRow => InternalRow)](
+      ("count", keySchema, key => key),
+      ("$count_events", keySchema, key => key),
+      ("$min_events", keySchema, key => key),
+      ("$rowCounter_events", keySchema, key => key),
+      ("map", inMap, key => InternalRow(key, InternalRow(null, 5L))),
+      ("$ttl_map", new StructType().add("expirationMs", LongType).add("elementKey", inMap),
+        key => InternalRow(7L, InternalRow(key, InternalRow(null, 5L)))),
+      ("$ttl_count", new StructType().add("expirationMs", LongType).add("elementKey", keySchema),
+        key => InternalRow(7L, key)),
+      ("$eventTimers_keyToTimestamp", new StructType().add("key", keySchema).add("expiryTimestampMs", LongType),
+        key => InternalRow(key, 7L)),
+      ("$eventTimers_timestampToKey", new StructType().add("expiryTimestampMs", LongType).add("key", keySchema),
+        key => InternalRow(7L, key)))
+    families.foreach { case (name, schema, toRow) =>
+      val keyGroups = KeyGroupOfRow.of(
+        numbering, TRANSFORM_WITH_STATE_EXEC_OP_NAME, "default", name, schema, None, 0, _ == "map")
+      val toKey = UnsafeProjection.create(schema)
+      val groups = (0L until 50).map { day =>
+        val group = keyGroups.keyGroup(toKey(toRow(key(s"key $day", day))))
+        assert(group == ofKey.keyGroup(key(s"key $day", day)), name)
+        group
+      }
+      assert(groups.distinct.size > 10)
     }
   }
 }

@@ -41,14 +41,10 @@ class PartitionedRowsSuite extends AnyFunSuite {
     val function = (family: String, parallelism: Int) => {
       assert(family == "default")
       val of = KeyGroupOfRow
-        .partition(parallelism, SESSION_WINDOW_STATE_STORE_SAVE_EXEC_OP_NAME, "default", family, keySchema, None)
+        .partition(
+          parallelism, SESSION_WINDOW_STATE_STORE_SAVE_EXEC_OP_NAME, "default", family, keySchema, None, _ => false)
         .get
-      val row = new UnsafeRow(2)
-      val result: PartitionOfKey = (base: AnyRef, offset: Long, length: Int) => {
-        row.pointTo(base, offset, length)
-        of(row)
-      }
-      result
+      PartitionOfKey.of(2, of)
     }
     val filtered = new PartitionedRows(filters, function)
     row => filtered.accepts("default", row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)

@@ -1,0 +1,102 @@
+"""The input: Parquet files, one a batch, the same for every provider and every run with the same seed.
+
+State is as large after each batch as it was before: what comes new in the windowed workloads is as much as expires. The
+event time of the load covers one `HORIZON`, and each batch the share of it that its new keys are of all.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.stores.workloads import Workload
+
+HORIZON_SECONDS = 3600
+"""How much event time the state covers."""
+
+_EPOCH = 1_700_000_000
+_ROW_GROUP = 65_536  # several in a large file, so that all cores can read it
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def prepare(folder: Path, workload: Workload, seed: int) -> Path:
+    """Writes the workload's input below `folder` unless it is there; returns where: a folder for each stream."""
+    loads = "+".join(map(str, workload.loads))
+    target = folder / f"{workload.query}-{loads}-{workload.changes}x{workload.changed}-seed{seed}"
+    if target.exists():
+        return target
+    partial = target.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    for number, streams in enumerate(batches(workload, seed)):
+        for stream, table in streams.items():
+            file = partial / stream / f"{number:06}.parquet"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(table, file, row_group_size=_ROW_GROUP)
+            os.utime(file, (_EPOCH + number,) * 2)  # the file source takes the oldest file first
+    partial.rename(target)
+    return target
+
+
+def batches(workload: Workload, seed: int) -> Iterator[Mapping[str, pa.Table]]:
+    """The rows of each batch by stream, first those that load the state."""
+    make = {"count": _counted, "join": _joined, "dedup": _repeated, "session": _repeated}[workload.query]
+    return make(workload, np.random.default_rng(seed))
+
+
+def _counted(workload: Workload, rng: np.random.Generator) -> Iterator[Mapping[str, pa.Table]]:
+    """Each key once, then another sample of them in each batch."""
+    for begin, end in _spans(workload.loads):
+        yield {"events": _table(np.arange(begin, end))}
+    for _ in range(workload.changes):
+        yield {"events": _table(rng.choice(workload.keys, workload.changed, replace=False))}
+
+
+def _joined(workload: Workload, rng: np.random.Generator) -> Iterator[Mapping[str, pa.Table]]:
+    """Each key once on either side, at most half a horizon apart."""
+    sizes = (*workload.loads, *[workload.changed] * workload.changes)
+    keys = np.arange(sum(sizes))
+    partners = keys.copy()
+    for begin in range(0, len(keys), max(workload.keys // 2, 1)):
+        rng.shuffle(partners[begin : begin + workload.keys // 2])
+    for begin, end in _spans(sizes):
+        times = _times(keys[begin:end], workload.keys)
+        yield {"left": _table(keys[begin:end], times), "right": _table(partners[begin:end], times)}
+
+
+def _repeated(workload: Workload, rng: np.random.Generator) -> Iterator[Mapping[str, pa.Table]]:
+    """Each key of the load once; in each batch new keys, and as many again of the younger half of those there are."""
+    for begin, end in _spans(workload.loads):
+        keys = np.arange(begin, end)
+        yield {"events": _table(keys, _times(keys, workload.keys))}
+    fresh = workload.changed // 2
+    for begin, end in _spans([fresh] * workload.changes, workload.keys):
+        keys = np.arange(begin, end)
+        seen = rng.integers(begin - workload.keys // 2, begin, workload.changed - fresh)
+        times = _times(np.concatenate([keys, rng.integers(begin, end, len(seen))]), workload.keys)
+        yield {"events": _table(np.concatenate([keys, seen]), times)}
+
+
+def _spans(sizes: tuple[int, ...] | list[int], begin: int = 0) -> Iterator[tuple[int, int]]:
+    for size in sizes:
+        yield begin, begin + size
+        begin += size
+
+
+def _times(numbers: Ints, keys: int) -> Ints:
+    """Event times in microseconds: as many numbers as there are keys take one horizon."""
+    return _EPOCH * 1_000_000 + numbers * (HORIZON_SECONDS * 1_000_000) // keys
+
+
+def _table(keys: Ints, times: Ints | None = None) -> pa.Table:
+    columns = {"key": pa.array(keys, pa.int64())}
+    if times is not None:
+        columns["time"] = pa.array(times, pa.timestamp("us", tz="UTC"))
+    return pa.table(columns)

@@ -1,0 +1,107 @@
+"""What a run has measured: from Spark's progress reports to named samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+Samples = Mapping[str, Sequence[float]]
+"""Figures of a run, by measure."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Something that is measured; less is better."""
+
+    title: str
+    unit: str
+
+
+MEASURES: Mapping[str, Measure] = {
+    "batch_ms": Measure("whole batch", "ms"),
+    "state_ms": Measure("state: updates, removals and commits, sum over all tasks", "ms"),
+    "updates_ms": Measure("updates, sum over all tasks", "ms"),
+    "removals_ms": Measure("removals, sum over all tasks", "ms"),
+    "commit_ms": Measure("commits, sum over all tasks", "ms"),
+    "restart_ms": Measure("from the start to the first committed batch", "ms"),
+    "heap_bytes": Measure("heap after garbage collection, per key", "bytes"),
+    "native_bytes": Measure("memory outside of the heap, per key", "bytes"),
+    "memory_bytes": Measure("memory, per key", "bytes"),
+    "requests": Measure("requests to the object store, per batch", "number"),
+    "coordinator_ms": Measure("coordinator's CPU, per batch", "ms"),
+}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch with input, as Spark reports it; times of the stores are sums over all tasks.
+
+    Args:
+        began: when its trigger fired, in seconds since 1970.
+        batch_ms: duration of all of it.
+        updates_ms: time for the rows, reading the shuffle included.
+        removals_ms: time for what has expired.
+        commit_ms: time to commit.
+        rows: rows of state after it.
+    """
+
+    began: float
+    batch_ms: float
+    updates_ms: float
+    removals_ms: float
+    commit_ms: float
+    rows: int
+
+    @property
+    def state_ms(self) -> float:
+        """All time of the stores."""
+        return self.updates_ms + self.removals_ms + self.commit_ms
+
+    @property
+    def ended(self) -> float:
+        """When it was committed, in seconds since 1970."""
+        return self.began + self.batch_ms / 1000
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a JVM holds, in bytes: its heap after a collection, and what is resident outside of the heap."""
+
+    heap: int
+    native: int
+
+
+def batch_of(progress: Mapping[str, Any]) -> Batch:
+    """Reads the JSON of Spark's `StreamingQueryProgress`."""
+    operators = progress["stateOperators"]
+
+    def total(name: str) -> int:
+        return sum(operator[name] for operator in operators)
+
+    return Batch(
+        began=datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00")).timestamp(),
+        batch_ms=progress["batchDuration"],
+        updates_ms=total("allUpdatesTimeMs"),
+        removals_ms=total("allRemovalsTimeMs"),
+        commit_ms=total("commitTimeMs"),
+        rows=total("numRowsTotal"),
+    )
+
+
+def batch_samples(batches: Sequence[Batch]) -> Samples:
+    """One figure a batch."""
+    names = ("batch_ms", "state_ms", "updates_ms", "removals_ms", "commit_ms")
+    return {name: [getattr(batch, name) for batch in batches] for name in names}
+
+
+def memory_samples(few: Memory, many: Memory, keys: int) -> Samples:
+    """Bytes per key, of what came with so many keys."""
+    heap, native = (many.heap - few.heap) / keys, (many.native - few.native) / keys
+    return {"heap_bytes": [heap], "native_bytes": [native], "memory_bytes": [heap + native]}
+
+
+def request_samples(requests: Sequence[float], began: float, ended: float, batches: int) -> Samples:
+    """Requests per batch, of those at `requests` (seconds since 1970) that fell between the two moments."""
+    return {"requests": [sum(began <= moment <= ended for moment in requests) / batches]}

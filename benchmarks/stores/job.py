@@ -1,0 +1,156 @@
+"""One run, as a program for spark-submit: one provider on one workload, figures into a file.
+
+spark-submit ... job.py ORDER RESULT, where ORDER is the JSON of an `Order`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from benchmarks.stores.figures import Batch, Memory, Samples, batch_of, batch_samples, memory_samples
+from benchmarks.stores.queries import OUTPUT_MODES, build
+from benchmarks.stores.workloads import Workload
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to do.
+
+    Args:
+        workload: what to measure.
+        feed: the prepared input.
+        work: empty folder for the files that the query reads.
+        location: URI of the checkpoint location, which does not exist yet.
+    """
+
+    workload: Workload
+    feed: str
+    work: str
+    location: str
+
+    @classmethod
+    def of_json(cls, text: str) -> Order:
+        """Reads the JSON of its fields."""
+        found = json.loads(text)
+        return cls(**found | {"workload": Workload.of_json(found["workload"])})
+
+
+class Job:
+    """The query of a run, and what it reads."""
+
+    def __init__(self, spark: SparkSession, order: Order) -> None:
+        self._spark = spark
+        self._order = order
+        self._workload = order.workload
+        self._feed = {folder: sorted(folder.iterdir()) for folder in Path(order.feed).iterdir()}
+        self._dropped = 0
+        self._work = Path(order.work)
+        for folder in self._feed:
+            (self._work / folder.name).mkdir(parents=True)
+
+    def measure(self) -> dict[str, Any]:
+        """Runs it; returns samples, rows of state, and the moments between which the measured batches ran."""
+        measured = {"batches": self._batches, "restart": self._restarts, "memory": self._memory}[self._workload.kind]
+        samples, batches = measured()
+        return {
+            "samples": samples,
+            "rows": batches[-1].rows,
+            "batches": len(batches),
+            "began": batches[0].began,
+            "ended": batches[-1].ended,
+        }
+
+    def _batches(self) -> tuple[Samples, list[Batch]]:
+        files = len(self._workload.loads) + self._workload.changes
+        self._drop(files)
+        query = self._start()
+        batches = _work_off(query)
+        query.stop()
+        if len(batches) != files:
+            raise RuntimeError(f"{len(batches)} batches with input, and not one for each of {files} files")
+        measured = batches[-self._workload.batches :]
+        return batch_samples(measured), measured
+
+    def _restarts(self) -> tuple[Samples, list[Batch]]:
+        self._drop(len(self._workload.loads) + self._workload.warmups + self._workload.batches)
+        query = self._start()
+        _work_off(query)
+        query.stop()
+        times, batches = [], []
+        for _ in range(self._workload.restarts):
+            self._drop(1)
+            began = time.time()
+            query = self._start()
+            batches += _work_off(query)
+            query.stop()
+            times.append((batches[-1].ended - began) * 1000)
+        return {"restart_ms": times}, batches
+
+    def _memory(self) -> tuple[Samples, list[Batch]]:
+        few, *many = self._workload.loads
+        self._drop(1)
+        query = self._start()
+        _work_off(query)
+        before = self._look()
+        self._drop(len(many) + self._workload.changes)
+        batches = _work_off(query)
+        after = self._look()
+        query.stop()
+        return memory_samples(before, after, self._workload.keys - few), batches
+
+    def _start(self) -> StreamingQuery:
+        frame = build(self._spark, self._workload.query, self._work)
+        writer = frame.writeStream.format("noop").outputMode(OUTPUT_MODES[self._workload.query])
+        return writer.option("checkpointLocation", self._order.location).start()
+
+    def _drop(self, count: int) -> None:
+        """Gives the query so many more batches of input."""
+        for folder, files in self._feed.items():
+            for file in files[self._dropped : self._dropped + count]:
+                os.link(file, self._work / folder.name / file.name)
+        self._dropped += count
+
+    def _look(self) -> Memory:
+        """The JVM's memory, after a collection. All of its heap is resident from the beginning (AlwaysPreTouch)."""
+        jvm: Any = self._spark.sparkContext._jvm
+        runtime = jvm.java.lang.Runtime.getRuntime()
+        for _ in range(2):  # the second one takes what the first one has made unreachable
+            runtime.gc()
+        heap = runtime.totalMemory()
+        driver = os.getppid()  # spark-submit's JVM has started this program
+        return Memory(heap - runtime.freeMemory(), _resident(driver) - heap)
+
+
+def _work_off(query: StreamingQuery) -> list[Batch]:
+    """Waits until the query has taken all of its input; returns all batches with input since it was started."""
+    query.processAllAvailable()
+    return [batch_of(json.loads(progress.json)) for progress in query.recentProgress if progress.numInputRows]
+
+
+def _resident(pid: int) -> int:
+    """Resident memory of a process, in bytes."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:"))
+
+
+def main(order: str, result: str) -> None:
+    """Runs the order and writes what it measured as JSON."""
+    spark = SparkSession.builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    found: Mapping[str, Any] = Job(spark, Order.of_json(order)).measure()
+    Path(result).write_text(json.dumps(found), encoding="utf-8")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

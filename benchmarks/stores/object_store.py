@@ -1,0 +1,101 @@
+"""An object store on this machine: moto's server of S3, in which each request takes a while and is counted."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+HOST = "127.0.0.1"
+BUCKET = "benchmark"
+_KEY = "benchmark"  # moto takes any
+
+
+class DelayedRequests:
+    """A WSGI application before another one: notes the moment of each request, waits, and passes it on."""
+
+    def __init__(self, application: Callable[..., Iterable[bytes]], latency_ms: int) -> None:
+        self.latency_ms = latency_ms
+        self._application = application
+        self._moments: list[float] = []
+
+    @property
+    def moments(self) -> tuple[float, ...]:
+        """When requests came, in seconds since 1970."""
+        return tuple(self._moments)
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answers a request."""
+        self._moments.append(time.time())
+        time.sleep(self.latency_ms / 1000)
+        return self._application(environ, start_response)
+
+
+class ObjectStore:
+    """A running server with one empty bucket, as a context manager.
+
+    Args:
+        latency_ms: what each request waits before it is looked at.
+    """
+
+    def __init__(self, latency_ms: int) -> None:
+        from moto.moto_server.werkzeug_app import (
+            DomainDispatcherApplication,
+            MotoRequestHandler,
+            create_backend_app,
+        )
+        from werkzeug.serving import make_server
+
+        logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else a line for each request
+        self.requests = DelayedRequests(DomainDispatcherApplication(create_backend_app), latency_ms)
+        self._server = make_server(HOST, 0, self.requests, threaded=True, request_handler=MotoRequestHandler)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="object store", daemon=True)
+
+    @property
+    def endpoint(self) -> str:
+        """Its URL."""
+        return f"http://{HOST}:{self._server.port}"
+
+    def conf(self) -> Mapping[str, str]:
+        """Settings with which Spark finds it."""
+        options = {
+            "endpoint": self.endpoint,
+            "endpoint.region": "us-east-1",
+            "path.style.access": "true",
+            "connection.ssl.enabled": "false",
+            "access.key": _KEY,
+            "secret.key": _KEY,
+            # State files are read whole, from the beginning to the end: nothing to be clever about.
+            "input.stream.type": "classic",
+        }
+        return {f"spark.hadoop.fs.s3a.{name}": value for name, value in options.items()}
+
+    def location(self, name: str) -> str:
+        """URI of a folder in the bucket."""
+        return f"s3a://{BUCKET}/{name}"
+
+    def __enter__(self) -> ObjectStore:
+        import s3fs
+
+        self._thread.start()
+        client: Any = s3fs.S3FileSystem(
+            key=_KEY, secret=_KEY, endpoint_url=self.endpoint, skip_instance_cache=True, use_listings_cache=False
+        )
+        client.mkdir(BUCKET)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # What moto keeps is the process's, and would be there again in the next store.
+        with urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/moto-api/reset", method="POST")):
+            self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

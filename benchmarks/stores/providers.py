@@ -1,0 +1,56 @@
+"""The state-store providers that are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_ckpt.session import PROVIDER_CLASS, PROVIDER_KEY
+
+_BUILT_IN = "org.apache.spark.sql.execution.streaming.state."
+_ROCKSDB = _BUILT_IN + "RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A state-store provider with its settings.
+
+    Args:
+        name: in results and on the command line.
+        title: for readers.
+        class_name: what Spark is told.
+        settings: what differs from the settings of all.
+        built_in: whether it is Spark's own, and so a rival.
+    """
+
+    name: str
+    title: str
+    class_name: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    built_in: bool = True
+
+    def conf(self) -> Mapping[str, str]:
+        """The settings that make Spark use it."""
+        return {PROVIDER_KEY: self.class_name, **self.settings}
+
+
+OURS = Provider("ckpt", "spark-ckpt", PROVIDER_CLASS, built_in=False)
+FLOOR = Provider(
+    "floor", "floor: nothing durable", "org.apache.spark.sql.benchmark.FloorStateStoreProvider", built_in=False
+)
+PROVIDERS: Mapping[str, Provider] = {
+    provider.name: provider
+    for provider in (
+        OURS,
+        Provider("hdfs", "HDFSBacked", _BUILT_IN + "HDFSBackedStateStoreProvider"),
+        Provider("rocksdb", "RocksDB", _ROCKSDB),
+        Provider(
+            "rocksdb-changelog",
+            "RocksDB, changelog",
+            _ROCKSDB,
+            {"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"},
+        ),
+        FLOOR,
+    )
+}
+"""By name. The floor shows what of a batch is not the state store at all."""

@@ -1,0 +1,143 @@
+"""Starts the runs, each in a JVM of its own, and collects what they measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+from benchmarks.stores import coordinator, data, job, machine
+from benchmarks.stores.figures import request_samples
+from benchmarks.stores.job import Order
+from benchmarks.stores.object_store import ObjectStore
+from benchmarks.stores.plan import Run
+from benchmarks.stores.providers import PROVIDERS
+from benchmarks.stores.results import Record, ResultFolder
+from spark_ckpt import jar_path
+
+FLOOR_JAR = machine.REPOSITORY / "jvm-shim" / "benchmark" / "target" / "spark-ckpt-benchmark.jar"
+S3A_JARS = FLOOR_JAR.parent / "s3a"
+
+CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.files.openCostInBytes": "512k",  # a file of many rows is read by all cores, one of few by one
+    "spark.sql.streaming.fileSource.log.compactInterval": "1000",  # else every tenth batch takes longer
+    "spark.sql.streaming.numRecentProgressUpdates": "10000",
+    "spark.sql.streaming.stateStore.maintenanceInterval": "10s",  # short runs see background work as well
+}
+"""The same for every provider."""
+
+
+class RunFailedError(RuntimeError):
+    """A run ended without figures. The message names its log and shows the end of it."""
+
+
+class Runner:
+    """Runs one after the other.
+
+    Args:
+        results: where logs go.
+        work: for input, which stays, and for the files of a run, which do not.
+        heap: of the driver's JVM, as Java writes it; all of it is resident from the start.
+        seed: of the input.
+    """
+
+    def __init__(self, results: ResultFolder, work: Path, heap: str, seed: int) -> None:
+        self._results = results
+        self._work = work
+        self._heap = heap
+        self._seed = seed
+
+    def run(self, run: Run) -> Record:
+        """Does one.
+
+        Raises:
+            RunFailedError: it ended without figures.
+        """
+        load = machine.load()
+        folder = self._work / run.name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        measured = self._coordinator(run, folder) if run.workload.kind == "coordinator" else self._spark(run, folder)
+        shutil.rmtree(folder)
+        setting = {**machine.facts(), "heap": self._heap, "seed": self._seed}
+        return Record(run, measured["samples"], measured["rows"], load, setting)
+
+    def _coordinator(self, run: Run, folder: Path) -> dict[str, Any]:
+        order = Order(run.workload, feed="", work="", location=str(folder / "checkpoint"))
+        return self._measure(run, [sys.executable, "-m", coordinator.__name__], order, folder / "result.json")
+
+    def _spark(self, run: Run, folder: Path) -> dict[str, Any]:
+        latency = run.workload.latency_ms
+        feed = data.prepare(self._work / "input", run.workload, self._seed)
+        partitions = {"spark.sql.shuffle.partitions": str(run.workload.partitions)}
+        conf = {**CONF, **partitions, **PROVIDERS[run.provider].conf()}
+        jars = [jar_path(), FLOOR_JAR]
+        location = (folder / "checkpoint").as_uri()
+        with ExitStack() as stack:
+            store = None
+            if latency is not None:
+                store = stack.enter_context(ObjectStore(latency))
+                conf |= store.conf()
+                jars += sorted(S3A_JARS.glob("*.jar"))
+                location = store.location(run.name)
+            order = Order(run.workload, str(feed), str(folder / "feed"), location)
+            measured = self._measure(run, self._submit(conf, jars, folder), order, folder / "result.json")
+            if store is not None:
+                window = measured["began"], measured["ended"], measured["batches"]
+                measured["samples"] |= request_samples(store.requests.moments, *window)
+        return measured
+
+    def _submit(self, conf: Mapping[str, str], jars: Sequence[Path], folder: Path) -> list[str]:
+        settings = {**conf, "spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder)}
+        return [
+            str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
+            *("--master", f"local[{os.cpu_count()}]"),
+            *("--driver-memory", self._heap),
+            *("--driver-java-options", f"-Xms{self._heap} -XX:+AlwaysPreTouch"),
+            *("--jars", ",".join(map(str, jars))),
+            *(part for key, value in settings.items() for part in ("--conf", f"{key}={value}")),
+            str(Path(job.__file__)),
+        ]
+
+    def _measure(self, run: Run, command: Sequence[str], order: Order, result: Path) -> dict[str, Any]:
+        log = self._results.log(run)
+        with log.open("wb") as output:
+            subprocess.run(
+                [*command, json.dumps(asdict(order)), str(result)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=_environment(),
+                cwd=machine.REPOSITORY,
+            )
+        if not result.exists():
+            end = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-25:])
+            raise RunFailedError(f"{run.name} left no figures; the end of {log}:\n{end}")
+        found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+        return found
+
+
+def _environment() -> Mapping[str, str]:
+    """This Python and this repository for the job and the coordinator; the Spark of PySpark."""
+    path = os.pathsep.join(filter(None, [str(machine.REPOSITORY), os.environ.get("PYTHONPATH")]))
+    ours = {
+        "PYTHONPATH": path,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+    }
+    return {**os.environ, **ours}

@@ -1,0 +1,165 @@
+"""What is measured: the workloads, and the targets for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from benchmarks.stores.providers import OURS, PROVIDERS
+
+LOAD_ROWS = 1_000_000
+"""More keys than this are loaded in several batches."""
+
+MILLION = 1_000_000
+BEST_BUILT_IN = "built-in"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A query over prepared input, with the same number of rows in each measured batch.
+
+    Args:
+        name: in results and on the command line.
+        title: for readers.
+        kind: what is measured: batches, restarts, memory, or our coordinator without Spark.
+        query: which query, see `benchmarks.stores.queries`.
+        keys: rows of state; of each side, for a join.
+        changed: rows of input in a batch; of each side, for a join.
+        partitions: of the stateful stages.
+        warmups: batches after the load that do not count.
+        batches: measured batches, or those before the first restart.
+        restarts: measured restarts.
+        latency_ms: of each request to an object store that holds the checkpoints; None: the local disk.
+        providers: names of those that take part.
+    """
+
+    name: str
+    title: str
+    kind: Literal["batches", "restart", "memory", "coordinator"] = "batches"
+    query: Literal["count", "join", "dedup", "session"] = "count"
+    keys: int = MILLION
+    changed: int = 10_000
+    partitions: int = 8
+    warmups: int = 10
+    batches: int = 20
+    restarts: int = 0
+    latency_ms: int | None = None
+    providers: tuple[str, ...] = tuple(PROVIDERS)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.changed <= self.keys:
+            raise ValueError(f"{self.name}: {self.changed} changed rows of {self.keys} keys")
+
+    @classmethod
+    def of_json(cls, fields: Mapping[str, Any]) -> Workload:
+        """The workload that was written as JSON with `dataclasses.asdict`."""
+        return cls(**{**fields, "providers": tuple(fields["providers"])})
+
+    @property
+    def loads(self) -> tuple[int, ...]:
+        """How many keys each of the first batches brings. Memory is compared with that of the first one's."""
+        first = [self.keys // 100] if self.kind == "memory" else []
+        rest = self.keys - sum(first)
+        count = math.ceil(rest / LOAD_ROWS)
+        return (*first, *(rest * (n + 1) // count - rest * n // count for n in range(count)))
+
+    @property
+    def changes(self) -> int:
+        """Batches of input after the load."""
+        return self.warmups + self.batches + self.restarts
+
+    def scaled(self, scale: float, batches: int | None) -> Workload:
+        """The same with a share of the keys and changes, and perhaps with another number of measured batches."""
+        if self.kind == "coordinator":
+            return self if batches is None else replace(self, batches=batches)
+        changed = max(round(self.changed * scale), 10)
+        return replace(
+            self,
+            keys=max(round(self.keys * scale), 10 * changed if self.changed * 10 <= self.keys else changed, 1000),
+            changed=changed,
+            batches=self.batches if batches is None else batches,
+            warmups=self.warmups if batches is None else min(self.warmups, batches),
+        )
+
+
+def _all() -> Iterator[Workload]:
+    yield Workload("count-1", "count, 1 % of 1 M keys changed")
+    yield Workload("count-50", "count, 50 % of 1 M keys changed", changed=500_000, warmups=5, batches=10)
+    yield Workload("join", "stream-stream join", query="join", keys=200_000)
+    yield Workload("dedup", "de-duplication with expiry", query="dedup", keys=500_000)
+    yield Workload("session", "session windows", query="session", keys=200_000)
+    for millions in (4, 8):
+        yield Workload(f"keys-{millions}m", f"count, 10,000 of {millions} M keys changed", keys=millions * MILLION)
+    for partitions in (64, 200):
+        yield Workload(
+            f"partitions-{partitions}", f"count, 1 % of 1 M keys, {partitions} partitions", partitions=partitions
+        )
+    yield Workload("restart", "restart after 20 batches", kind="restart", warmups=0, restarts=5)
+    yield Workload("memory", "memory of 1 M keys", kind="memory", warmups=0, batches=5)
+    for partitions in (8, 64):
+        for latency in (0, 30):
+            yield Workload(
+                f"s3-{partitions}-{latency}ms",
+                f"count, S3 with {latency} ms a request, {partitions} partitions",
+                partitions=partitions,
+                warmups=3,
+                batches=10,
+                latency_ms=latency,
+            )
+    yield Workload(
+        "coordinator",
+        "coordinator, 200 partitions x 4 stores",
+        kind="coordinator",
+        partitions=200,
+        batches=40,
+        providers=(OURS.name,),
+    )
+
+
+WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in _all()}
+"""By name, in the order in which they run."""
+
+GROWTH: Mapping[str, float] = {"count-1": 1, "keys-4m": 4, "keys-8m": 8}
+"""Workloads that differ in their keys alone; millions of them."""
+
+PARTITIONS: Mapping[str, float] = {"count-1": 8, "partitions-64": 64, "partitions-200": 200}
+"""Workloads that differ in their partitions alone."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What our provider has to reach.
+
+    Args:
+        workload: where.
+        measure: of what, see `benchmarks.stores.figures`.
+        limit: highest ratio, or highest figure.
+        against: what the figure is divided by: that of the best of Spark's own in the same rounds, that of ours in
+            another workload (its name), or nothing.
+    """
+
+    workload: str
+    measure: str
+    limit: float
+    against: str | None = BEST_BUILT_IN
+
+
+TARGETS = (
+    Target("count-1", "state_ms", 0.40),
+    Target("count-1", "batch_ms", 0.95),
+    Target("count-50", "state_ms", 0.70),
+    Target("count-50", "batch_ms", 0.75),
+    *(
+        Target(name, measure, limit)
+        for name in ("join", "dedup", "session")
+        for measure, limit in (("state_ms", 0.50), ("batch_ms", 0.90))
+    ),
+    Target("s3-8-30ms", "batch_ms", 0.35),
+    Target("s3-64-30ms", "batch_ms", 0.10),
+    Target("keys-8m", "state_ms", 1.2, against="count-1"),
+    Target("keys-8m", "batch_ms", 1.15, against="count-1"),
+    Target("restart", "restart_ms", 0.60),
+    Target("coordinator", "coordinator_ms", 40, against=None),
+)

@@ -1,0 +1,62 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.ckpt.backend.{DeltaEntry, ListCursor}
+import org.apache.spark.sql.ckpt.executor.{FamilySchema, StateDeltas, VersionedDelta}
+import org.apache.spark.sql.execution.streaming.state.RecordType
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.util.NextIterator
+
+/**
+ * The changes of some batches to a column family, for the `statestore` data source: type, key, value and batch of each.
+ * A delta has what a batch has made of a key, not the steps to it. A list that is put is given as an update with its
+ * first row and an append for each further one; a removal has no value.
+ */
+private[ckpt] final class ChangeFeed(schema: FamilySchema, deltas: StateDeltas, chain: List[VersionedDelta])
+    extends NextIterator[(RecordType.Value, UnsafeRow, UnsafeRow, Long)] {
+  import ChangeFeed._
+
+  private val encoding = schema.newValueEncoding()
+
+  private val changes = chain.iterator.flatMap { delta =>
+    deltas.read(delta, schema.name).iterator.flatMap(entry => changesOf(entry, delta.version - 1))
+  }
+
+  override protected def getNext(): Change =
+    if (changes.hasNext) changes.next()
+    else {
+      finished = true
+      null
+    }
+
+  override protected def close(): Unit = ()
+
+  private def changesOf(entry: DeltaEntry, batch: Long): Iterator[Change] = {
+    val key = schema.key(entry.key, Platform.BYTE_ARRAY_OFFSET, entry.key.length)
+    val start = Platform.BYTE_ARRAY_OFFSET
+    if (entry.value == null) Iterator.single((RecordType.DELETE_RECORD, key, null, batch))
+    else if (!schema.multiValue) {
+      Iterator.single((RecordType.PUT_RECORD, key, encoding.decode(entry.value, start, entry.value.length), batch))
+    } else {
+      val rows = new ListCursor().reset(entry.value, start, entry.value.length)
+      Iterator.continually(rows).takeWhile(_.advance()).zipWithIndex.map { case (row, i) =>
+        val kind = if (i == 0 && !entry.appended) RecordType.PUT_RECORD else RecordType.MERGE_RECORD
+        (kind, key, encoding.decode(row.rowBase, row.rowOffset, row.rowLength), batch)
+      }
+    }
+  }
+}
+
+private[ckpt] object ChangeFeed {
+  private type Change = (RecordType.Value, UnsafeRow, UnsafeRow, Long)
+}

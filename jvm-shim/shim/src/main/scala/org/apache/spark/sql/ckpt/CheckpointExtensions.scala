@@ -1,0 +1,42 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
+import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec
+
+/**
+ * What to name in `spark.sql.extensions` for queries with `transformWithState`: Spark runs that operator with its
+ * RocksDB provider only, by class name (`TransformWithStateExecBase.validateStateStoreProvider`), and this puts
+ * operators in its place that take ours too.
+ */
+class CheckpointExtensions extends (SparkSessionExtensions => Unit) {
+  override def apply(extensions: SparkSessionExtensions): Unit =
+    extensions.injectColumnar(_ => CheckpointExtensions.Operators)
+}
+
+private[ckpt] object CheckpointExtensions {
+  val Setting = "spark.sql.extensions"
+
+  /** A columnar rule, since no other rule of an extension sees the plan of a micro-batch with its state. */
+  object Operators extends ColumnarRule {
+    override val preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
+      override def apply(plan: SparkPlan): SparkPlan = plan.transformUp {
+        case operator: TransformWithStateExec if operator.isStreaming => new CheckpointedTransformWithState(operator)
+        case operator: TransformWithStateInPySparkExec if operator.isStreaming =>
+          new CheckpointedTransformWithStateInPySpark(operator)
+      }
+    }
+  }
+}

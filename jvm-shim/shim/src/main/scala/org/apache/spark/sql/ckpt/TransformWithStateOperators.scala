@@ -1,0 +1,102 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * What both operators change. They are equal to their own kind only: Spark's rules drop a new operator that is equal to
+ * the one in whose place it is put.
+ */
+private[ckpt] trait TakesOurProvider extends TransformWithStateExecBase {
+  override protected def validateStateStoreProvider(isStreaming: Boolean): Unit =
+    if (conf.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS) != classOf[CheckpointStateStoreProvider].getName) {
+      super.validateStateStoreProvider(isStreaming)
+    }
+}
+
+/** Spark's operator of `transformWithState`, which takes our provider. */
+private[ckpt] final class CheckpointedTransformWithState(@transient original: TransformWithStateExec)
+    extends TransformWithStateExec(
+      original.keyDeserializer,
+      original.valueDeserializer,
+      original.groupingAttributes,
+      original.dataAttributes,
+      original.statefulProcessor,
+      original.timeMode,
+      original.outputMode,
+      original.keyEncoder,
+      original.outputObjAttr,
+      original.stateInfo,
+      original.batchTimestampMs,
+      original.prevBatchTimestampMs,
+      original.eventTimeWatermarkForLateEvents,
+      original.eventTimeWatermarkForEviction,
+      original.child,
+      original.isStreaming,
+      original.hasInitialState,
+      original.initialStateGroupingAttrs,
+      original.initialStateDataAttrs,
+      original.initialStateDeserializer,
+      original.initialState)
+    with TakesOurProvider {
+
+  override protected def withNewChildrenInternal(left: SparkPlan, right: SparkPlan): TransformWithStateExec =
+    new CheckpointedTransformWithState(super.withNewChildrenInternal(left, right))
+
+  override def makeCopy(arguments: Array[AnyRef]): SparkPlan =
+    new CheckpointedTransformWithState(original.makeCopy(arguments).asInstanceOf[TransformWithStateExec])
+
+  override def canEqual(other: Any): Boolean = other.isInstanceOf[CheckpointedTransformWithState]
+
+  override def equals(other: Any): Boolean = canEqual(other) && super.equals(other)
+
+  override def hashCode(): Int = super.hashCode()
+}
+
+/** Spark's operator of `transformWithState` in Python, with rows or pandas, which takes our provider. */
+private[ckpt] final class CheckpointedTransformWithStateInPySpark(@transient original: TransformWithStateInPySparkExec)
+    extends TransformWithStateInPySparkExec(
+      original.functionExpr,
+      original.groupingAttributes,
+      original.output,
+      original.outputMode,
+      original.timeMode,
+      original.stateInfo,
+      original.batchTimestampMs,
+      original.prevBatchTimestampMs,
+      original.eventTimeWatermarkForLateEvents,
+      original.eventTimeWatermarkForEviction,
+      original.userFacingDataType,
+      original.child,
+      original.isStreaming,
+      original.hasInitialState,
+      original.initialState,
+      original.initialStateGroupingAttrs,
+      original.initialStateSchema)
+    with TakesOurProvider {
+
+  override protected def withNewChildrenInternal(left: SparkPlan, right: SparkPlan): TransformWithStateInPySparkExec =
+    new CheckpointedTransformWithStateInPySpark(super.withNewChildrenInternal(left, right))
+
+  override def makeCopy(arguments: Array[AnyRef]): SparkPlan =
+    new CheckpointedTransformWithStateInPySpark(
+      original.makeCopy(arguments).asInstanceOf[TransformWithStateInPySparkExec])
+
+  override def canEqual(other: Any): Boolean = other.isInstanceOf[CheckpointedTransformWithStateInPySpark]
+
+  override def equals(other: Any): Boolean = canEqual(other) && super.equals(other)
+
+  override def hashCode(): Int = super.hashCode()
+}

@@ -1,0 +1,97 @@
+package org.apache.spark.sql.ckpt.backend
+
+import java.util.Arrays
+
+/**
+ * What open iterators see of the entries of a [[WriteBuffer]]: an entry that changes while one is open that
+ * sees its present value keeps the address of that value for it.
+ *
+ * Iterators have numbers, 1 and up, in the order in which they are opened. A value is marked with the number
+ * of iterators opened before it came, so an iterator sees the newest value whose mark is below its own
+ * number. Marks are only set while an iterator is open: for those that are opened later a lower one says the
+ * same.
+ */
+private[backend] final class EntryVersions {
+  import EntryVersions._
+
+  private var opened = 0
+  private var newest: OpenIterator = _
+
+  // By entry: mark of the present value, and where the one before is in `older` (0: there is none).
+  private var marks = new Array[Int](8)
+  private var before = new Array[Int](8)
+
+  // Three numbers for each value that was replaced: its address, its mark, and where the one before it is.
+  private var older = new Array[Int](24)
+  private var used = 3
+
+  /** Bytes of memory. */
+  def bytes: Long = marks.length * 8L + older.length * 4L
+
+  /** Opens an iterator. */
+  def open(): OpenIterator = {
+    opened += 1
+    val iterator = new OpenIterator(opened, newest)
+    if (newest != null) newest.newer = iterator
+    newest = iterator
+    iterator
+  }
+
+  /** An iterator that was opened here needs nothing any more; once only. */
+  def close(iterator: OpenIterator): Unit = {
+    if (iterator.older != null) iterator.older.newer = iterator.newer
+    if (iterator.newer != null) iterator.newer.older = iterator.older else newest = iterator.older
+  }
+
+  /** There is a new entry, which no open iterator knows. */
+  def added(entry: Int): Unit = if (newest != null) mark(entry)
+
+  /** Whether an open iterator sees the present value of an entry. */
+  def isSeen(entry: Int): Boolean = newest != null && newest.number > markOf(entry)
+
+  /** The present value of an entry that is seen, 0 if it has none, is about to be replaced. */
+  def replaced(entry: Int, address: Int): Unit = {
+    if (used == older.length) older = Arrays.copyOf(older, used * 2)
+    older(used) = address
+    older(used + 1) = markOf(entry)
+    mark(entry)
+    older(used + 2) = before(entry)
+    before(entry) = used
+    used += 3
+  }
+
+  /**
+   * Address of the value of an entry that an open iterator sees, 0 if that is none.
+   *
+   * @param entry one that had been added when the iterator was opened
+   * @param present address of the value that the entry has now
+   */
+  def addressFor(iterator: OpenIterator, entry: Int, present: Int): Int = {
+    if (markOf(entry) < iterator.number) {
+      present
+    } else {
+      var at = before(entry)
+      while (older(at + 1) >= iterator.number) at = older(at + 2)
+      older(at)
+    }
+  }
+
+  private def markOf(entry: Int): Int = if (entry < marks.length) marks(entry) else 0
+
+  private def mark(entry: Int): Unit = {
+    if (entry >= marks.length) {
+      val length = math.max(entry + 1, marks.length * 2)
+      marks = Arrays.copyOf(marks, length)
+      before = Arrays.copyOf(before, length)
+    }
+    marks(entry) = opened
+  }
+}
+
+private[backend] object EntryVersions {
+
+  /** An iterator between those that were opened before and after it and are open still. */
+  final class OpenIterator(val number: Int, var older: OpenIterator) {
+    var newer: OpenIterator = _
+  }
+}

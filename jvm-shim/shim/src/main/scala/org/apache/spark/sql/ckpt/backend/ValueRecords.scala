@@ -1,0 +1,101 @@
+package org.apache.spark.sql.ckpt.backend
+
+import org.apache.spark.unsafe.Platform
+
+/**
+ * The values of a [[WriteBuffer]], as records in its pages: a header with the capacity in words (upper half) and the
+ * length in bytes, then the value.
+ */
+private[backend] final class ValueRecords(pages: RecordPages) {
+  import ValueRecords._
+
+  /** Address of a new record. */
+  def write(words: Int, base: AnyRef, valueOffset: Long, length: Int): Int = {
+    val address = allocate(words)
+    overwrite(address, base, valueOffset, length)
+    address
+  }
+
+  /** Writes another value of as many words, whoever may be looking at the record. */
+  def overwrite(address: Int, base: AnyRef, valueOffset: Long, length: Int): Unit = {
+    val page = pages.page(address)
+    val offset = RecordPages.offset(address)
+    Platform.putInt(page, offset + LengthByte, length)
+    Bytes.copy(base, valueOffset, page, offset + 8, length)
+  }
+
+  /** Whether a record has this capacity and need not stay as it is. */
+  def canOverwrite(address: Int, words: Int): Boolean = {
+    val header = Platform.getLong(pages.page(address), RecordPages.offset(address))
+    (header & Kept) == 0 && (header >>> 32).toInt == words
+  }
+
+  /** The record must stay as it is until the end of the batch. */
+  def keep(address: Int): Unit = {
+    val page = pages.page(address)
+    val at = RecordPages.offset(address)
+    Platform.putLong(page, at, Platform.getLong(page, at) | Kept)
+  }
+
+  /** Points a cursor at a value. */
+  def point(address: Int, cursor: EntryCursor): Unit = {
+    val page = pages.page(address)
+    val offset = RecordPages.offset(address)
+    cursor.valueBase = page
+    cursor.valueOffset = offset + 8
+    cursor.valueLength = Platform.getInt(page, offset + LengthByte)
+  }
+
+  /** Address of a new record: the list that a cursor points at, with rows appended and room for more. */
+  def writeAppended(list: EntryCursor, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Int = {
+    val had = list.valueLength
+    RecordPages.checkRecordBytes(had.toLong + rowsLength)
+    val address = allocate(Bytes.words(had + rowsLength) + (had >>> 4))
+    val page = pages.page(address)
+    val offset = RecordPages.offset(address)
+    Platform.copyMemory(list.valueBase, list.valueOffset, page, offset + 8, had)
+    extend(page, offset, had, rows, rowsBase, rowsOffset, rowsLength)
+    address
+  }
+
+  /**
+   * Appends rows to the list of a record if it has room; false if not. Also if someone looks at the list: only
+   * the count and what lies behind its end change, and [[ListCursor]] goes by the length.
+   */
+  def append(address: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Boolean = {
+    val page = pages.page(address)
+    val offset = RecordPages.offset(address)
+    val had = Platform.getInt(page, offset + LengthByte)
+    val capacity = ((Platform.getLong(page, offset) & ~Kept) >>> 32).toInt
+    val fits = Bytes.words(had + rowsLength) <= capacity
+    if (fits) extend(page, offset, had, rows, rowsBase, rowsOffset, rowsLength)
+    fits
+  }
+
+  private def extend(
+      page: AnyRef,
+      offset: Long,
+      had: Int,
+      rows: Int,
+      rowsBase: AnyRef,
+      rowsOffset: Long,
+      rowsLength: Int): Unit = {
+    ListCursor.putInt(page, offset + 8, ListCursor.getInt(page, offset + 8) + rows)
+    Platform.copyMemory(rowsBase, rowsOffset, page, offset + 8 + had, rowsLength)
+    Platform.putInt(page, offset + LengthByte, had + rowsLength)
+  }
+
+  private def allocate(words: Int): Int = {
+    RecordPages.checkRecordBytes(words.toLong << 3)
+    val address = pages.allocate(1 + words)
+    Platform.putLong(pages.page(address), RecordPages.offset(address), words.toLong << 32)
+    address
+  }
+}
+
+private[backend] object ValueRecords {
+  private final val Kept = 1L << 63
+
+  /** Where in the header the length is: the lower half, in native byte order. */
+  private val LengthByte = if (ListCursor.littleEndian) 0 else 4
+}

@@ -1,0 +1,80 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.ckpt.backend.Bytes
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.unsafe.Platform
+
+/** How the rows of a column family become the bytes that are stored as values, and back. Not thread-safe. */
+private[ckpt] abstract class ValueEncoding {
+
+  /** Where [[encode]] has left its bytes, in the terms of `Platform`. */
+  var base: AnyRef = _
+  var offset: Long = 0L
+  var length: Int = 0
+
+  /** Sets `base`, `offset` and `length`, which are good until the row changes or this is called again. */
+  def encode(row: UnsafeRow): Unit
+
+  /** A new row each time, because operators may hold a row while they ask for the next. */
+  def decode(base: AnyRef, offset: Long, length: Int): UnsafeRow
+}
+
+private[ckpt] object ValueEncoding {
+
+  /**
+   * The encoding of a family.
+   *
+   * @param format  what `spark.sql.streaming.stateStore.encodingFormat` says
+   * @param schemas the schemas of an operator whose schemas may change, else None: its rows are stored as they are
+   */
+  def of(format: String, schemas: Option[StateSchemaProvider])(definition: FamilyDefinition): ValueEncoding =
+    schemas match {
+      case Some(known) if format == StateStoreEncoding.Avro.toString => new AvroValues(definition, known)
+      case _ => new RowValues(definition.valueSchema.length)
+    }
+
+  private final class RowValues(fields: Int) extends ValueEncoding {
+    override def encode(row: UnsafeRow): Unit = {
+      base = row.getBaseObject
+      offset = row.getBaseOffset
+      length = row.getSizeInBytes
+    }
+
+    override def decode(base: AnyRef, offset: Long, length: Int): UnsafeRow = {
+      val row = new UnsafeRow(fields)
+      row.pointTo(base, offset, length)
+      row
+    }
+  }
+
+  /**
+   * Avro with the id of the schema it was written with, by Spark's own encoder. Keys need none: their schema must not
+   * change (`StateSchemaCompatibilityChecker`).
+   */
+  private final class AvroValues(definition: FamilyDefinition, schemas: StateSchemaProvider) extends ValueEncoding {
+    // Made when it is used: some readers describe the default family with a schema that stands for nothing.
+    private lazy val encoder =
+      new AvroStateEncoder(definition.encoder, definition.valueSchema, Some(schemas), definition.name)
+
+    override def encode(row: UnsafeRow): Unit = {
+      val bytes = encoder.encodeValue(row)
+      base = bytes
+      offset = Platform.BYTE_ARRAY_OFFSET
+      length = bytes.length
+    }
+
+    override def decode(base: AnyRef, offset: Long, length: Int): UnsafeRow =
+      encoder.decodeValue(Bytes.toArray(base, offset, length)).copy()
+  }
+}

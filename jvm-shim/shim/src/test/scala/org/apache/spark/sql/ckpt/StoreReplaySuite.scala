@@ -1,0 +1,104 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.SparkException
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.types.{LongType, StructField, StructType}
+
+class StoreReplaySuite extends AnyFunSuite {
+  private val number = StructType(Seq(StructField("n", LongType)))
+
+  /** Four batches: puts, a removal and a put, nothing, a put. */
+  private def fourBatches(h: StoreHarness, provider: StateStoreProvider): Unit = {
+    def batch(version: Long)(body: StateStore => Unit): Unit = {
+      val store = provider.getStore(version)
+      store.createColFamilyIfAbsent("lists", number, number, NoPrefixKeyStateEncoderSpec(number), true)
+      body(store)
+      store.commit()
+    }
+    batch(0) { store =>
+      store.put(h.row(1), h.row(10))
+      store.put(h.row(1), h.row(11))
+      store.putList(h.row(7), Array(h.row(70), h.row(71)), "lists")
+    }
+    batch(1) { store =>
+      store.remove(h.row(1))
+      store.put(h.row(2), h.row(20))
+      store.merge(h.row(7), h.row(72), "lists")
+    }
+    batch(2)(_ => ())
+    batch(3)(_.put(h.row(2), h.row(21)))
+  }
+
+  private def changes(feed: Iterator[(RecordType.Value, UnsafeRow, UnsafeRow, Long)]): Seq[(Long, String, Long, Long)] =
+    feed.map { case (kind, key, value, batch) =>
+      (batch, RecordType.getRecordTypeAsString(kind), key.getLong(0), if (value == null) -1L else value.getLong(0))
+    }.toSeq
+
+  private def rows(store: ReadStateStore): Map[Long, Long] =
+    store.iterator().map(pair => pair.key.getLong(0) -> pair.value.getLong(0)).toMap
+
+  test("the change feed gives what each batch has made of a key, and each row of a list") {
+    StoreHarness.withFamilies { (h, provider) =>
+      fourBatches(h, provider)
+      def feed(from: Long, until: Long, family: Option[String] = None) =
+        changes(provider.getStateStoreChangeDataReader(from, until, family, None))
+      val all = feed(1, 4)
+      assert(all.map(_._1) == Seq(0, 1, 1, 3))
+      assert(all.toSet == Set((0, "update", 1, 11), (1, "delete", 1, -1), (1, "update", 2, 20), (3, "update", 2, 21)))
+      assert(feed(3, 4) == Seq((3, "update", 2, 21)) && feed(3, 3).isEmpty)
+      assert(feed(1, 4, Some("lists")) == Seq((0, "update", 7, 70), (0, "append", 7, 71), (1, "append", 7, 72)))
+      intercept[StateStoreUnsupportedOperationOnMissingColumnFamily](feed(1, 4, Some("other")))
+    }
+  }
+
+  test("a version is replayed from an earlier one, to be read or to be written to") {
+    StoreHarness.withFamilies { (h, provider) =>
+      fourBatches(h, provider)
+      val other = h.newProvider(useColumnFamilies = true)
+      assert(rows(other.replayReadStateFromSnapshot(1, 4, None, None)) == Map(2L -> 21L))
+      assert(rows(other.replayReadStateFromSnapshot(1, 1, None, None)) == Map(1L -> 11L))
+      val store = other.replayStateFromSnapshot(2, 4, readOnly = false, None, None)
+      assert(store.version == 4)
+      store.createColFamilyIfAbsent("lists", number, number, NoPrefixKeyStateEncoderSpec(number), true)
+      assert(store.valuesIterator(h.row(7), "lists").map(_.getLong(0)).toSeq == Seq(70, 71, 72))
+      store.put(h.row(3), h.row(30))
+      assert(store.commit() == 5)
+      assert(rows(provider.getReadStore(5)) == Map(2L -> 21L, 3L -> 30L))
+      intercept[SparkException](other.replayReadStateFromSnapshot(0, 4, None, None))
+      intercept[SparkException](other.replayReadStateFromSnapshot(3, 2, None, None))
+      other.close()
+    }
+  }
+
+  test("a store that is opened empty leaves only what is put, or everything if it is given up") {
+    StoreHarness.withFamilies { (h, provider) =>
+      fourBatches(h, provider)
+      val aborted = provider.getStore(4, loadEmpty = true)
+      assert(rows(aborted).isEmpty && aborted.get(h.row(2)) == null)
+      aborted.abort()
+      assert(rows(provider.getReadStore(4)) == Map(2L -> 21L))
+      val store = provider.getStore(4, loadEmpty = true)
+      store.put(h.row(5), h.row(50))
+      store.commit()
+      assert(store.metrics.numKeys == 1)
+      val other = h.newProvider(useColumnFamilies = true)
+      val loaded = other.getStore(5)
+      loaded.createColFamilyIfAbsent("lists", number, number, NoPrefixKeyStateEncoderSpec(number), true)
+      assert(rows(loaded) == Map(5L -> 50L) && loaded.iterator("lists").isEmpty)
+      other.close()
+    }
+  }
+}

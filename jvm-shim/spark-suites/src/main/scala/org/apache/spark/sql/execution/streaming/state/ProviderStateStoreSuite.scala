@@ -1,0 +1,138 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.execution.streaming.state
+
+import java.util.UUID
+
+import scala.util.Random
+
+import org.apache.hadoop.conf.Configuration
+import org.scalatest.BeforeAndAfter
+
+import org.apache.spark.SparkException
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.StructType
+
+object ProviderUnderTest {
+  val Name: String = System.getProperty("suites.provider")
+
+  def create(): StateStoreProvider = StateStoreProvider.create(Name)
+}
+
+/** What Spark asks of every provider, for the one under test. */
+class ProviderStateStoreSuite extends StateStoreSuiteBase[StateStoreProvider] with BeforeAndAfter {
+  import ProviderStateStoreSuite._
+  import StateStoreTestsHelper._
+
+  before(stopStores())
+  after(stopStores())
+
+  private def stopStores(): Unit = {
+    StateStore.stop()
+    require(!StateStore.isMaintenanceRunning)
+  }
+
+  private def initialised(
+      provider: StateStoreProvider = ProviderUnderTest.create(),
+      id: StateStoreId = StateStoreId(newDir(), Random.nextInt(), 0),
+      keySchema: StructType = keySchema,
+      keyStateEncoderSpec: Option[KeyStateEncoderSpec] = None,
+      useColumnFamilies: Boolean = false,
+      sqlConf: SQLConf = getDefaultSQLConf(
+        SQLConf.STATE_STORE_MIN_DELTAS_FOR_SNAPSHOT.defaultValue.get,
+        SQLConf.MAX_BATCHES_TO_RETAIN_IN_MEMORY.defaultValue.get),
+      hadoopConf: Configuration = new Configuration): StateStoreProvider = {
+    hadoopConf.set(StreamExecution.RUN_ID_KEY, UUID.randomUUID().toString)
+    provider.init(id, keySchema, valueSchema, keyStateEncoderSpec.getOrElse(NoPrefixKeyStateEncoderSpec(keySchema)),
+      useColumnFamilies, new StateStoreConf(sqlConf), hadoopConf)
+    provider
+  }
+
+  override def newStoreProvider(): StateStoreProvider = initialised()
+
+  override def newStoreProvider(storeId: StateStoreId): StateStoreProvider = initialised(id = storeId)
+
+  /** The tests of what iterators see make their providers here. */
+  override def newStoreProvider(storeId: StateStoreId, useColumnFamilies: Boolean): StateStoreProvider =
+    initialised(new NamedForItsIterators, id = storeId, useColumnFamilies = useColumnFamilies)
+
+  override def newStoreProvider(storeId: StateStoreId, conf: Configuration): StateStoreProvider =
+    initialised(id = storeId, hadoopConf = conf)
+
+  override def newStoreProvider(minDeltasForSnapshot: Int, numOfVersToRetainInMemory: Int): StateStoreProvider =
+    initialised(sqlConf = getDefaultSQLConf(minDeltasForSnapshot, numOfVersToRetainInMemory))
+
+  override def newStoreProvider(
+      keySchema: StructType, keyStateEncoderSpec: KeyStateEncoderSpec, useColumnFamilies: Boolean): StateStoreProvider =
+    initialised(keySchema = keySchema, keyStateEncoderSpec = Some(keyStateEncoderSpec),
+      useColumnFamilies = useColumnFamilies)
+
+  override def newStoreProvider(useColumnFamilies: Boolean): StateStoreProvider =
+    initialised(useColumnFamilies = useColumnFamilies)
+
+  override def newStoreProviderWithClonedConf(storeId: StateStoreId): StateStoreProvider =
+    initialised(id = storeId, sqlConf = cloneSQLConf())
+
+  override def newStoreProviderNoInit(): StateStoreProvider = ProviderUnderTest.create()
+
+  /** No provider says which version is its newest; so the versions are tried. */
+  override def getLatestData(provider: StateStoreProvider, useColumnFamilies: Boolean): Set[((String, Int), Int)] = {
+    val versions = Iterator.from(1).takeWhile(exists(provider.stateStoreId, useColumnFamilies, _))
+    getData(provider, versions.foldLeft(0)((_, version) => version), useColumnFamilies)
+  }
+
+  private def exists(id: StateStoreId, useColumnFamilies: Boolean, version: Int): Boolean =
+    tryWithProviderResource(newStoreProvider(id, useColumnFamilies)) { provider =>
+      try {
+        provider.getStore(version).abort()
+        true
+      } catch {
+        case _: SparkException => false
+      }
+    }
+
+  override def getData(
+      provider: StateStoreProvider, version: Int, useColumnFamilies: Boolean): Set[((String, Int), Int)] =
+    tryWithProviderResource(newStoreProvider(provider.stateStoreId, useColumnFamilies)) { fresh =>
+      val store = fresh.getStore(version)
+      try store.iterator().map(rowPairToDataPair).toSet finally store.abort()
+    }
+
+  override def getDefaultSQLConf(minDeltasForSnapshot: Int, numOfVersToRetainInMemory: Int): SQLConf = {
+    val conf = new SQLConf
+    conf.setConf(SQLConf.STATE_STORE_PROVIDER_CLASS, ProviderUnderTest.Name)
+    conf.setConf(SQLConf.STATE_STORE_MIN_DELTAS_FOR_SNAPSHOT, minDeltasForSnapshot)
+    conf.setConf(SQLConf.MAX_BATCHES_TO_RETAIN_IN_MEMORY, numOfVersToRetainInMemory)
+    conf.setConf(SQLConf.MIN_BATCHES_TO_RETAIN, 2)
+    conf.setConf(SQLConf.STATE_STORE_COMPRESSION_CODEC, SQLConf.get.stateStoreCompressionCodec)
+    conf
+  }
+
+  override def getDefaultStoreConf(): StateStoreConf = {
+    val conf = new SQLConf
+    conf.setConf(SQLConf.STATE_STORE_PROVIDER_CLASS, ProviderUnderTest.Name)
+    new StateStoreConf(conf)
+  }
+}
+
+private object ProviderStateStoreSuite {
+
+  /**
+   * Spark has two answers to what an iterator sees of later writes (SPARK-38320), and its tests choose by the name of the
+   * store's class. Ours gives the answer of RocksDB's: what was there when the iterator was made.
+   */
+  class NamedForItsIterators extends WrappingStateStoreProvider(ProviderUnderTest.create()) {
+    override protected def wrap(store: StateStore): StateStore = new IteratesLikeRocksDBStateStore(store)
+  }
+
+  class IteratesLikeRocksDBStateStore(store: StateStore) extends CkptIdCollectingStateStoreWrapper(store)
+}

@@ -1,0 +1,60 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.execution.streaming.state
+
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.sql.types.StructType
+
+/** A provider that hands out stores of another one, wrapped. */
+abstract class WrappingStateStoreProvider(inner: StateStoreProvider) extends StateStoreProvider {
+  protected def wrap(store: StateStore): StateStore
+
+  override def init(
+      stateStoreId: StateStoreId,
+      keySchema: StructType,
+      valueSchema: StructType,
+      keyStateEncoderSpec: KeyStateEncoderSpec,
+      useColumnFamilies: Boolean,
+      storeConfs: StateStoreConf,
+      hadoopConf: Configuration,
+      useMultipleValuesPerKey: Boolean,
+      stateSchemaProvider: Option[StateSchemaProvider]): Unit =
+    inner.init(stateStoreId, keySchema, valueSchema, keyStateEncoderSpec, useColumnFamilies, storeConfs, hadoopConf,
+      useMultipleValuesPerKey, stateSchemaProvider)
+
+  override def stateStoreId: StateStoreId = inner.stateStoreId
+
+  override def getStore(
+      version: Long, stateStoreCkptId: Option[String], forceSnapshotOnCommit: Boolean, loadEmpty: Boolean): StateStore =
+    wrap(inner.getStore(version, stateStoreCkptId, forceSnapshotOnCommit, loadEmpty))
+
+  override def getReadStore(version: Long, uniqueId: Option[String]): ReadStateStore =
+    inner.getReadStore(version, uniqueId)
+
+  override def upgradeReadStoreToWriteStore(
+      readStore: ReadStateStore, version: Long, uniqueId: Option[String], forceSnapshotOnCommit: Boolean): StateStore =
+    wrap(inner.upgradeReadStoreToWriteStore(readStore, version, uniqueId, forceSnapshotOnCommit))
+
+  override def doMaintenance(): Unit = inner.doMaintenance()
+  override def close(): Unit = inner.close()
+  override def supportedCustomMetrics: Seq[StateStoreCustomMetric] = inner.supportedCustomMetrics
+  override def supportedInstanceMetrics: Seq[StateStoreInstanceMetric] = inner.supportedInstanceMetrics
+}
+
+/**
+ * In the place of the class of this name in Spark's test jar, which has `new RocksDBStateStoreProvider` inside. By name
+ * the provider under test can stand in.
+ */
+class CkptIdCollectingStateStoreProviderWrapper
+    extends WrappingStateStoreProvider(StateStoreProvider.create(classOf[RocksDBStateStoreProvider].getName)) {
+  override protected def wrap(store: StateStore): StateStore = CkptIdCollectingStateStoreWrapper(store)
+}

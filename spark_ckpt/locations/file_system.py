@@ -1,0 +1,92 @@
+"""The file systems of places that a user names: whatever fsspec serves, with errors of ours and an end to waiting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import fsspec
+
+from spark_ckpt.errors import SparkCkptError, StorageError
+from spark_ckpt.locations.errors import LocationNotFoundError
+from spark_ckpt.storage import FsspecStorage, LocalStorage, Storage
+from spark_ckpt.storage.resolve import S3fsNotFoundError
+
+_S3_PROTOCOLS = ("s3", "s3a")
+
+S3_CLIENT = {"connect_timeout": 5, "read_timeout": 10, "retries": {"total_max_attempts": 1, "mode": "standard"}}
+"""How long a client of S3 waits, in seconds, and how often it asks; s3fs repeats what gets no answer 5 times itself.
+
+By default a command would wait for minutes for an endpoint that is not there."""
+
+
+def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
+    """The file system of a path or URL, and the path on it.
+
+    Raises:
+        S3fsNotFoundError: the place is on S3, and s3fs is not installed.
+        StorageError: fsspec does not serve such a URL.
+    """
+    protocol, _ = fsspec.core.split_protocol(place)
+    is_on_s3 = protocol in _S3_PROTOCOLS
+    with reading(place):
+        try:
+            file_system, path = fsspec.core.url_to_fs(place, **(_s3_options() if is_on_s3 else {}))
+        except ImportError:
+            if is_on_s3:
+                raise S3fsNotFoundError(place) from None
+            raise
+    return file_system, path
+
+
+def storage_on(file_system: fsspec.AbstractFileSystem, path: str, location: str) -> Storage:
+    """The storage in a directory, which need not be there yet.
+
+    Args:
+        file_system: what `file_system_of` gave.
+        path: the directory on it.
+        location: the directory as the user named it.
+    """
+    return LocalStorage(path) if _is_local(file_system) else FsspecStorage(file_system, path, location)
+
+
+def are_one_directory(first: str, second: str) -> bool:
+    """Whether two paths or URLs name one directory, however they spell it."""
+    (system, path), (other_system, other_path) = file_system_of(first), file_system_of(second)
+    if type(system) is not type(other_system):
+        return False
+    if _is_local(system):
+        return os.path.realpath(path) == os.path.realpath(other_path)
+    return path.rstrip("/") == other_path.rstrip("/")
+
+
+@contextmanager
+def reading(place: str) -> Iterator[None]:
+    """Turns what a file system raises into an error of ours. Every fsspec file system has exceptions of its own.
+
+    Raises:
+        LocationNotFoundError: for a `FileNotFoundError`.
+        StorageError: for any other.
+    """
+    try:
+        yield
+    except SparkCkptError:
+        raise
+    except FileNotFoundError as e:
+        raise LocationNotFoundError(place) from e
+    except Exception as e:
+        raise StorageError(place, "read", e) from e
+
+
+def _is_local(file_system: fsspec.AbstractFileSystem) -> bool:
+    return isinstance(file_system, fsspec.implementations.local.LocalFileSystem)
+
+
+def _s3_options() -> dict[str, Any]:
+    # Options given here replace those of fsspec's own configuration, of which the client's are therefore taken over.
+    configured = [fsspec.config.conf.get(protocol, {}).get("config_kwargs", {}) for protocol in _S3_PROTOCOLS]
+    client = S3_CLIENT | configured[0] | configured[1]
+    # A listing of a moment ago is none of now.
+    return {"use_listings_cache": False, "config_kwargs": client}

@@ -1,0 +1,3 @@
+"""State of a checkpoint as tables, without Spark."""
+
+from __future__ import annotations

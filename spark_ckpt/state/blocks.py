@@ -1,0 +1,171 @@
+"""The blocks of some key groups of a subtask's chain, read and put together; no row is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_ckpt.coordinator.chains import Chain, ChainEntry
+from spark_ckpt.coordinator.compose import handle_name
+from spark_ckpt.coordinator.layout import in_location
+from spark_ckpt.coordinator.messages import PartitionFilter
+from spark_ckpt.errors import SegmentError
+from spark_ckpt.metadata import KeyGroupRange
+from spark_ckpt.segments import HEADER_BYTES, RawSection, read_block
+from spark_ckpt.state.partition_hash import PartitionKey
+from spark_ckpt.state.rows import Buffer, Piece, Rows
+from spark_ckpt.storage import Storage
+
+BATCH_BYTES = 16 << 20
+"""About how many bytes of blocks are read at a time; one key group at least."""
+
+_BODY_LENGTH = slice(24, 28)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """What the segments of a chain have of one column family, oldest first: several entries of a key can be there.
+
+    Args:
+        keys: the key of each entry.
+        values: the value of each entry; of a removed key nothing.
+        removed: bool per entry, whether the key was removed.
+        lists: whether values are lists.
+        appends: bool per entry, whether its rows are appended to the list that is there.
+        segments: how many segments have entries here: if it is one, no key comes twice.
+    """
+
+    keys: Rows
+    values: Rows
+    removed: NDArray[np.bool_]
+    lists: bool
+    appends: NDArray[np.bool_]
+    segments: int
+
+
+def split_ranges(chain: Chain, ranges: list[KeyGroupRange]) -> Iterator[KeyGroupRange]:
+    """Ranges of key groups whose blocks have about `BATCH_BYTES` together.
+
+    Args:
+        chain: of the subtask.
+        ranges: the key groups it owns.
+    """
+    last = max(key_groups.end for key_groups in ranges)
+    weights = np.zeros(last + 1, np.int64)
+    for entry in chain.entries:
+        ends = np.append(entry.offsets[1:], entry.offsets[:1] + entry.size)
+        known = entry.key_groups <= last
+        weights[entry.key_groups[known]] += np.maximum(ends - entry.offsets, 0)[known]
+    for key_groups in ranges:
+        filled = np.cumsum(weights[key_groups.start : key_groups.end + 1])
+        cuts = np.flatnonzero(np.diff(filled // BATCH_BYTES)) + 1
+        starts = [key_groups.start, *(key_groups.start + cuts).tolist()]
+        for start, after in zip(starts, [*starts[1:], key_groups.end + 1], strict=True):
+            yield KeyGroupRange(start, after - 1)
+
+
+def read_entries(
+    storage: Storage, store: str, chain: Chain, key_groups: KeyGroupRange, family: str, partition_key: PartitionKey
+) -> Entries:
+    """What a chain has of a column family in a range of key groups.
+
+    Args:
+        storage: of the checkpoint location.
+        store: the store, for errors.
+        chain: of the subtask.
+        key_groups: the range.
+        family: name of the column family as segments have it: "" is the default one.
+        partition_key: what of its keys Spark partitions by, for segments that other subtasks read as well.
+
+    Raises:
+        SegmentError: a block is damaged, or another one than its offset says.
+        StorageError: a file cannot be read.
+    """
+    keys, values, sections, filters, segments = [], [], [], [], 0
+    for entry in chain.entries:
+        found = [
+            (path, offset, key_group, section)
+            for path, offset, key_group, raw in _read_blocks(storage, entry, key_groups)
+            for section in raw
+            if section.column_family == family
+        ]
+        segments += bool(found)
+        for path, offset, key_group, section in found:
+            keys.append(Piece(path, offset + section.keys_at, key_group, section.keys))
+            values.append(Piece(path, offset + section.values_at, key_group, section.values))
+            sections.append(section)
+            filters.append(entry.filters)
+    none = np.empty(0, np.int64)
+    key_lengths = np.concatenate([none, *(section.key_lengths for section in sections)])
+    value_lengths = np.concatenate([none, *(section.value_lengths for section in sections)])
+    counts = np.array([section.key_lengths.size for section in sections], np.int64)
+    appends = np.repeat(np.array([section.appends for section in sections], np.bool_), counts)
+    removed = value_lengths < 0
+    entries = Entries(
+        _rows(Buffer.of(keys, store), key_lengths),
+        _rows(Buffer.of(values, store), np.where(removed, 0, value_lengths)),
+        removed,
+        any(section.lists for section in sections),
+        appends,
+        segments,
+    )
+    return _filtered(entries, filters, counts, partition_key) if any(filters) else entries
+
+
+def _filtered(
+    entries: Entries,
+    filters: Sequence[tuple[PartitionFilter, ...]],
+    counts: NDArray[np.int64],
+    partition_key: PartitionKey,
+) -> Entries:
+    """Without the entries that do not pass the filters of their section."""
+    ends = np.cumsum(counts)
+    kept = [
+        start + np.flatnonzero(partition_key.passing(entries.keys.take(np.arange(start, end)), each))
+        for each, start, end in zip(filters, (ends - counts).tolist(), ends.tolist(), strict=True)
+    ]
+    which = np.concatenate(kept)
+    return replace(
+        entries,
+        keys=entries.keys.take(which),
+        values=entries.values.take(which),
+        removed=entries.removed[which],
+        appends=entries.appends[which],
+    )
+
+
+def _read_blocks(
+    storage: Storage, entry: ChainEntry, key_groups: KeyGroupRange
+) -> Iterator[tuple[str, int, int, tuple[RawSection, ...]]]:
+    """File, offset, key group and sections of each block of a segment in a range of key groups."""
+    first, after = np.searchsorted(entry.key_groups, (key_groups.start, key_groups.end + 1)).tolist()
+    if first == after:
+        return
+    start = int(entry.offsets[first])
+    last = int(entry.offsets[after - 1])
+    path, data = _read(storage, entry, start, last)
+    for key_group, offset in zip(
+        entry.key_groups[first:after].tolist(), entry.offsets[first:after].tolist(), strict=True
+    ):
+        header, sections = read_block(data, offset - start, path, start)
+        if header.key_group != key_group:
+            raise SegmentError(path, offset + 8, f"key group {header.key_group} where {key_group} should be")
+        yield path, offset, key_group, sections
+
+
+def _read(storage: Storage, entry: ChainEntry, start: int, last: int) -> tuple[str, bytes]:
+    """The bytes of a segment from `start` to the end of the block at `last`, and the path they are from."""
+    if entry.path is None:
+        return f"{handle_name(entry)} in _metadata", entry.data[start:]
+    name = in_location(entry.path)
+    header = storage.read_range(name, last, HEADER_BYTES)
+    # A header that is cut off or wrong is found out with its block.
+    length = max(0, int.from_bytes(header[_BODY_LENGTH], "big", signed=True))
+    return storage.describe(name), storage.read_range(name, start, last + HEADER_BYTES + length - start)
+
+
+def _rows(buffer: Buffer, lengths: NDArray[np.int64]) -> Rows:
+    return Rows(buffer, np.cumsum(lengths) - lengths, lengths)

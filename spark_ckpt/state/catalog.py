@@ -1,0 +1,160 @@
+"""What state a checkpoint has: its stores, their column families, and the types of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spark_ckpt.coordinator.batch_state import SPARK_OFFSETS, SparkBatch, StoreState
+from spark_ckpt.coordinator.chains import Chain, ChainTable
+from spark_ckpt.coordinator.compose import decompose
+from spark_ckpt.coordinator.loading import check_files
+from spark_ckpt.errors import StateFileNotFoundError
+from spark_ckpt.locations.location import FoundCheckpoint, find_checkpoint, storage_of
+from spark_ckpt.state.errors import StateNotFoundError, StateSchemaError, UnsupportedStateError
+from spark_ckpt.state.operator_metadata import OperatorMetadata, VariableKind, read_operator_metadata
+from spark_ckpt.state.schema_files import FamilySchema, decode_schema
+from spark_ckpt.storage import Storage
+
+DEFAULT_STORE = "default"
+"""Spark's name of the store of an operator that has one (`StateStoreId.DEFAULT_STORE_NAME`)."""
+
+_AVRO = '"spark.sql.streaming.stateStore.encodingFormat":"avro"'
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """A store of a checkpoint, with all that is needed to read it.
+
+    Args:
+        state: what the checkpoint says of it.
+        chains: of its subtasks.
+        families: its column families.
+        variables: those that are state variables of a `transformWithState`, by name.
+        values_are_avro: whether values are in Avro and no UnsafeRows.
+    """
+
+    state: StoreState
+    chains: Sequence[Chain]
+    families: tuple[FamilySchema, ...]
+    variables: dict[str, VariableKind]
+    values_are_avro: bool = False
+
+    def family(self, location: str, name: str) -> FamilySchema:
+        """One of its column families.
+
+        Raises:
+            StateNotFoundError: it has no such family.
+            UnsupportedStateError: its values are in Avro.
+        """
+        if self.values_are_avro:
+            raise UnsupportedStateError(str(self.state.key), "its values are in Avro (encodingFormat)")
+        for family in self.families:
+            if family.name == name:
+                return family
+        names = [family.name for family in self.families]
+        raise StateNotFoundError(location, f"{self.state.key} has no state variable '{name}'", names)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateCatalog:
+    """The state of one checkpoint.
+
+    Args:
+        storage: of the checkpoint location.
+        location: the checkpoint location, as it was named.
+        found: the checkpoint.
+        batch: what Spark knows of it.
+        stores: in the order of operators.
+    """
+
+    storage: Storage
+    location: str
+    found: FoundCheckpoint
+    batch: SparkBatch
+    stores: tuple[Store, ...]
+
+    def of_operator(self, operator: int | None) -> list[Store]:
+        """The stores of an operator; None if there is but one.
+
+        Raises:
+            StateNotFoundError: there is no such operator, or there are several and none is named.
+        """
+        names = {store.state.operator_id: store.state.name for store in self.stores}
+        if operator is None and len(names) == 1:
+            operator = next(iter(names))
+        if operator not in names:
+            reason = "name an operator" if operator is None else f"there is no operator {operator} with state"
+            raise StateNotFoundError(self.location, reason, [f"{number} ({name})" for number, name in names.items()])
+        return [store for store in self.stores if store.state.operator_id == operator]
+
+    def store(self, operator: int | None, name: str | None) -> Store:
+        """A store of an operator; the name can be None if it has but one.
+
+        Raises:
+            StateNotFoundError: there is no such store, or there are several and none is named.
+        """
+        stores = self.of_operator(operator)
+        if name is None and len(stores) == 1:
+            return stores[0]
+        for store in stores:
+            if store.state.store == name:
+                return store
+        reason = "name a store, or a side of a join" if name is None else f"there is no store '{name}'"
+        raise StateNotFoundError(self.location, reason, [store.state.store for store in stores])
+
+
+def open_state(location: str, checkpoint_id: int | None = None) -> StateCatalog:
+    """The state of a checkpoint, none of whose rows has been read.
+
+    Args:
+        location: checkpoint location of a query, as a path or URL.
+        checkpoint_id: which checkpoint; the newest unless given.
+
+    Raises:
+        SparkCkptError: there is no such checkpoint, or it cannot be read (see `find_checkpoint`).
+        DamagedCheckpointError: a state file is missing or has another size.
+        StateSchemaError: a schema file of Spark's is missing or damaged.
+        StorageError: the storage does not answer.
+    """
+    storage = storage_of(location)
+    found = find_checkpoint(location, checkpoint_id)
+    batch, table = decompose(found.metadata)
+    if found.record is not None:
+        check_files(storage, found.record, table)
+    is_avro = any(
+        state.name == SPARK_OFFSETS and _AVRO in state.payload.decode(errors="replace")
+        for state in found.metadata.master_states
+    )
+    stores = _stores(storage, batch, table, is_avro)
+    return StateCatalog(storage, location, found, batch, stores)
+
+
+def _stores(storage: Storage, batch: SparkBatch, table: ChainTable, is_avro: bool) -> tuple[Store, ...]:
+    stores = []
+    metadata: dict[int, OperatorMetadata] = {}
+    for state in batch.stores:
+        operator = state.operator_id
+        if operator not in metadata:
+            metadata[operator] = read_operator_metadata(storage, operator, batch.batch_id)
+        variables = dict(metadata[operator].variables)
+        families = _read_schema(storage, state, metadata[operator])
+        # Spark encodes the values of its state variables only.
+        stores.append(Store(state, table[state.key], families, variables, is_avro and bool(variables)))
+    return tuple(stores)
+
+
+def _read_schema(storage: Storage, state: StoreState, metadata: OperatorMetadata) -> tuple[FamilySchema, ...]:
+    name = metadata.schema_files.get(state.store)
+    if name is None:
+        directory = f"state/{state.operator_id}/0"
+        name = (
+            f"{directory}/_metadata/schema"
+            if state.store == DEFAULT_STORE
+            else f"{directory}/{state.store}/_metadata/schema"
+        )
+    path = storage.describe(name)
+    try:
+        return decode_schema(storage.read(name), path)
+    except StateFileNotFoundError:
+        raise StateSchemaError(path, "the state schema is missing") from None

@@ -1,0 +1,79 @@
+"""Spark's state schema files, versions 1 to 3 (`org.apache.spark.sql.execution.streaming.state.SchemaHelper`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.metadata.data_input import DataInput
+from spark_ckpt.state.errors import StateSchemaError
+from spark_ckpt.state.types import Struct, struct_of
+
+DEFAULT_FAMILY = "default"
+"""Spark's name of the column family that every store has."""
+
+
+@dataclass(frozen=True, slots=True)
+class FamilySchema:
+    """The rows of one column family.
+
+    Args:
+        name: of the family.
+        key: of its keys as they are stored.
+        value: of its values.
+    """
+
+    name: str
+    key: Struct
+    value: Struct
+
+
+def decode_schema(content: bytes, path: str) -> tuple[FamilySchema, ...]:
+    """The column families of a schema file. Versions 1 and 2 have the default one only.
+
+    Args:
+        content: the file.
+        path: its name, for errors.
+
+    Raises:
+        StateSchemaError: it is damaged, of another version, or has a type that is not known.
+    """
+    source = DataInput(content, path)
+    try:
+        version = source.utf("version")
+        if version == "v1":
+            return (FamilySchema(DEFAULT_FAMILY, _struct(source.utf("key")), _struct(source.utf("value"))),)
+        if version == "v2":
+            return (FamilySchema(DEFAULT_FAMILY, _struct(_chunks(source)), _struct(_chunks(source))),)
+        if version == "v3":
+            return tuple(_family(source) for _ in source.each("families", 20))
+        raise ValueError(f"version '{version}' of the schema is unknown, v1 to v3 are known")
+    except (SparkCkptError, ValueError) as e:
+        raise StateSchemaError(path, f"it is no state schema: {getattr(e, 'reason', e)}") from e
+
+
+def _family(source: DataInput) -> FamilySchema:
+    name = source.utf("name")
+    source.u16("key schema id")
+    key = _struct(_chunks(source))
+    source.u16("value schema id")
+    value = _struct(_chunks(source))
+    for _ in ("key encoder", "user key"):  # what a scan needs, and a part of the key again
+        _chunks(source)
+    return FamilySchema(name, key, value)
+
+
+def _chunks(source: DataInput) -> str:
+    """A text in parts, each of which `writeUTF` can hold."""
+
+    def parts() -> Iterator[str]:
+        for _ in source.each("text", 2):
+            yield source.utf("chunk")
+
+    return "".join(parts())
+
+
+def _struct(text: str) -> Struct:
+    return struct_of(json.loads(text))

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.stores.figures import (
+    MEASURES,
+    Batch,
+    Memory,
+    batch_of,
+    batch_samples,
+    memory_samples,
+    request_samples,
+)
+
+
+def operator(rows: int, updates: int, removals: int, commit: int) -> dict[str, Any]:
+    return {
+        "numRowsTotal": rows,
+        "allUpdatesTimeMs": updates,
+        "allRemovalsTimeMs": removals,
+        "commitTimeMs": commit,
+        "numRowsUpdated": 77,
+    }
+
+
+PROGRESS = {
+    "timestamp": "2026-01-01T00:00:01.500Z",
+    "batchDuration": 250,
+    "stateOperators": [operator(10, 1, 2, 4), operator(20, 8, 16, 32)],
+}
+
+
+def test_adds_up_the_operators_of_a_batch() -> None:
+    batch = batch_of(PROGRESS)
+    assert batch == Batch(1767225601.5, 250, 9, 18, 36, 30)
+    assert batch.state_ms == 63
+    assert batch.ended == 1767225601.75
+
+
+def test_has_a_figure_of_each_batch() -> None:
+    other = batch_of(PROGRESS | {"batchDuration": 300, "stateOperators": [operator(1, 5, 0, 6)]})
+    assert batch_samples([batch_of(PROGRESS), other]) == {
+        "batch_ms": [250, 300],
+        "state_ms": [63, 11],
+        "updates_ms": [9, 5],
+        "removals_ms": [18, 0],
+        "commit_ms": [36, 6],
+    }
+
+
+def test_divides_memory_by_the_keys_that_came() -> None:
+    samples = memory_samples(Memory(1000, 500), Memory(3000, 1100), 100)
+    assert samples == {"heap_bytes": [20.0], "native_bytes": [6.0], "memory_bytes": [26.0]}
+
+
+def test_counts_requests_of_the_measured_batches() -> None:
+    assert request_samples([0.5, 1.0, 1.5, 2.0, 3.0, 3.5], 1.0, 3.0, 2) == {"requests": [2.0]}
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [batch_samples([]), memory_samples(Memory(0, 0), Memory(1, 1), 1), request_samples([], 0, 1, 1)],
+    ids=["batches", "memory", "requests"],
+)
+def test_every_measure_has_a_title(samples: dict[str, list[float]]) -> None:
+    assert samples.keys() <= MEASURES.keys()

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from benchmarks.stores import plots
+from benchmarks.stores.providers import PROVIDERS
+from benchmarks.stores.summary import Summary
+from tests.benchmarks.records import record
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def everything() -> Summary:
+    workloads = ("count-1", "join", "keys-4m", "keys-8m", "partitions-64", "partitions-200", "s3-8-30ms")
+    records = [
+        record(name, provider, batch_ms=[10.0, 20.0, 30.0], state_ms=[5.0, 6.0], requests=[100.0])
+        for name in workloads
+        for provider in PROVIDERS
+    ]
+    records += [record("restart", provider, restart_ms=[500.0]) for provider in PROVIDERS]
+    records += [record("memory", provider, memory_bytes=[-3.0, 90.0]) for provider in PROVIDERS]
+    return Summary([*records, record("coordinator", "ckpt", coordinator_ms=[30.0])])
+
+
+def test_draws_a_picture_of_all_that_there_is(tmp_path: Path) -> None:
+    drawn = plots.draw(everything(), tmp_path)
+    assert [path.stem for path in drawn] == [
+        *("targets", "batches", "state", "restart", "memory", "requests", "coordinator", "growth", "partitions")
+    ]
+    assert all(path.read_bytes().startswith(PNG) for path in drawn)
+    assert plt.get_fignums() == []
+
+
+def test_draws_nothing_of_nothing(tmp_path: Path) -> None:
+    assert plots.draw(Summary([]), tmp_path) == []
+
+
+def test_a_line_needs_two_points(tmp_path: Path) -> None:
+    one = [record("count-1", "ckpt", batch_ms=[1.0], state_ms=[1.0])]
+    assert "growth" not in [path.stem for path in plots.draw(Summary(one), tmp_path)]
+    two = [*one, record("keys-8m", "ckpt", batch_ms=[1.0], state_ms=[1.0])]
+    assert "growth" in [path.stem for path in plots.draw(Summary(two), tmp_path)]
+
+
+def test_every_provider_has_a_colour() -> None:
+    assert plots.COLOURS.keys() == PROVIDERS.keys()
+    assert len(set(plots.COLOURS.values())) == len(PROVIDERS)
+
+
+def test_targets_show_ratio_limit_and_rival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **_: figures.append(figure))
+    plots.draw(
+        Summary([record("count-1", "ckpt", state_ms=[45.0]), record("count-1", "hdfs", state_ms=[100.0])]), tmp_path
+    )
+    (axes,) = figures[0].axes
+    assert [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)] == [0.45]
+    assert [text.get_text().strip() for text in axes.texts] == ["0.45 of HDFSBacked, the best built-in; at most 0.4"]
+    assert [0.4, 0.4] in [np.asarray(line.get_xdata()).tolist() for line in axes.lines]
+    (panel,) = figures[1].axes
+    assert any(text.get_text().strip() == "our target" and text.get_position()[0] == 40 for text in panel.texts)

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.provider import REPOSITORY
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def bench(folder: Path, *options: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.stores", "--json", "--results", str(folder / "results")]
+    command += ["--work", str(folder / "work"), "--rounds", "1", "--batches", "2", "--scale", "0.001", "--heap", "512m"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=REPOSITORY)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_measures_ours_and_the_floor_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    found = bench(tmp_path, "--only", "count-1", "--providers", "ckpt", "floor")
+    figures = {(one["provider"], one["measure"]): one for one in found["figures"]}
+    for provider in ("ckpt", "floor"):
+        assert figures[provider, "batch_ms"]["count"] == 2
+        assert figures[provider, "batch_ms"]["median"] >= figures[provider, "batch_ms"]["low"] > 0
+    assert found["machine"]["spark"].startswith("4.2")
+    assert list((tmp_path / "work").iterdir()) == [tmp_path / "work" / "input"]
+
+    lines = (tmp_path / "results" / "runs.jsonl").read_text().splitlines()
+    assert [json.loads(line)["rows"] for line in lines] == [1000, 1000]
+    again = bench(tmp_path, "--only", "count-1", "--providers", "ckpt", "floor")
+    assert again["figures"] == found["figures"]
+    assert (tmp_path / "results" / "runs.jsonl").read_text().splitlines() == lines

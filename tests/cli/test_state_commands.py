@@ -1,0 +1,155 @@
+"""`state`, `read` and `diff`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.running import run
+from tests.cli.states import state_location
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    return state_location(tmp_path / "location").path
+
+
+def test_state(location: str) -> None:
+    shown = run("state", location)
+    assert (shown.status, shown.stderr) == (0, "")
+    title, store, family = shown.stdout.splitlines()
+    assert title == "checkpoint 3, batch 1, state version 2"
+    assert store.startswith("└── stateStoreSave 0/default, 2 partitions, 2 rows, ")
+    assert family.strip().startswith("└── default: (user string, day date32[day]) -> (n int64, price decimal128(9, 2)")
+
+
+def test_state_of_variables(tmp_path: Path) -> None:
+    location = state_location(tmp_path, variables={"count": "ValueState"}, name="transformWithStateExec")
+    assert "count ValueState: (user string" in run("state", location.path).stdout
+    (store,) = run("state", location.path, "--json").json["stores"]
+    assert (store["name"], store["parallelism"], store["rows"]) == ("transformWithStateExec", 2, 2)
+    (family,) = store["families"]
+    assert (family["name"], family["kind"]) == ("count", "ValueState")
+    assert family["key"] == [{"name": "user", "type": "string"}, {"name": "day", "type": "date32[day]"}]
+
+
+def test_state_of_an_earlier_checkpoint(location: str) -> None:
+    assert run("state", location, "--id", 2, "--json").json["checkpoint_id"] == 2
+    assert run("state", location, "--id", 9).status == 1
+
+
+def test_rows_as_text(location: str) -> None:
+    shown = run("read", location, "--id", 2)
+    assert shown.status == 0
+    header, *rows, end = shown.stdout.splitlines()
+    assert header.split()[:4] == ["key.user", "key.day", "value.n", "value.price"]
+    assert header.split()[-1] == "partition_id"
+    assert end == "2 rows"
+    (first,) = (line for line in rows if line.startswith("a "))
+    assert first.split()[:5] == ["a", "1970-01-01", "1", "1.50", "1970-01-01"]
+    assert '["1970-01-01", null]' in first
+    (second,) = (line for line in rows if line.startswith("b"))
+    assert "\x1b" not in second
+    assert "b\\x1b[0m" in second
+
+
+def test_rows_as_json(location: str) -> None:
+    shown = run("read", location, "--where", "value.n = 2", "--json").json
+    assert (shown["operator_id"], shown["store"], shown["variable"]) == (0, "default", "default")
+    assert shown["columns"][-1] == {"name": "partition_id", "type": "int32"}
+    (found,) = shown["rows"]
+    assert found["key"] == {"user": "a", "day": "1970-01-01"}
+    value = found["value"]
+    assert (value["n"], value["price"], value["share"], value["code"]) == (2, "1.50", "inf", "/w==")
+    assert (value["parts"], value["table"], value["pause"]) == ([], [["x", None]], 2**62)
+    assert isinstance(value["at"], str)  # a time for which Python has no room
+    assert shown["has_more"] is False
+
+
+def test_a_limit(location: str) -> None:
+    shown = run("read", location, "--limit", 1)
+    assert shown.stdout.splitlines()[-1] == "the first 1 row; --limit for more"
+    assert len(run("read", location, "--limit", 1, "--json").json["rows"]) == 1
+    assert run("read", location, "--limit", 1, "--json").json["has_more"] is True
+    assert len(run("read", location, "--limit", 0, "--json").json["rows"]) == 2
+    assert run("read", location, "--limit", 2, "--json").json["has_more"] is False
+
+
+def test_no_row(location: str) -> None:
+    shown = run("read", location, "--where", "value.n = 7")
+    assert shown.stdout.splitlines()[0].startswith("key.user")
+    assert shown.stdout.splitlines()[1:] == ["0 rows"]
+
+
+@pytest.mark.parametrize("form", ["parquet", "delta"])
+def test_exports(location: str, tmp_path: Path, form: str) -> None:
+    target = tmp_path / "target"
+    shown = run("read", location, f"--to-{form}", target)
+    assert shown.status == 0
+    assert shown.stdout.startswith("2 rows written to the ")
+    assert pq.read_table(target).num_rows == 2
+    again = run("read", location, f"--to-{form}", target, "--json")
+    assert (again.status, again.error["error"]) == (1, "TargetExistsError")
+
+
+def test_two_targets(location: str, tmp_path: Path) -> None:
+    shown = run("read", location, "--to-parquet", tmp_path / "a", "--to-delta", tmp_path / "b")
+    assert shown.status == 2
+    assert not (tmp_path / "a").exists()
+
+
+def test_differences_as_text(location: str) -> None:
+    shown = run("diff", location, 2, 3)
+    assert shown.status == 0
+    header, *changes, end = shown.stdout.splitlines()
+    assert header.split() == ["CHANGE", "key.user", "key.day", "VALUE"]
+    assert end == "1 inserted, 1 updated, 1 deleted"
+    (update,) = (line for line in changes if line.startswith("update"))
+    assert "n 1 -> 2" in update
+    assert "price" not in update
+    assert {line.split()[0] for line in changes} == {"insert", "update", "delete"}
+
+
+def test_differences_as_json(location: str) -> None:
+    shown = run("diff", location, 2, 3, "--json").json
+    assert (shown["before_id"], shown["checkpoint_id"]) == (2, 3)
+    assert shown["counts"] == {"delete": 1, "update": 1, "insert": 1}
+    by_kind = {change["change"]: change for change in shown["changes"]}
+    assert (by_kind["insert"]["before"], by_kind["delete"]["after"]) == (None, None)
+    assert by_kind["insert"]["key"] == {"user": None, "day": None}
+    assert (by_kind["update"]["before"]["n"], by_kind["update"]["after"]["n"]) == (1, 2)
+    assert shown["columns"][0] == {"name": "change", "type": "string"}
+
+
+def test_all_differences_are_counted(location: str) -> None:
+    shown = run("diff", location, 2, 3, "--limit", 1)
+    assert shown.stdout.splitlines()[-1] == "1 inserted, 1 updated, 1 deleted; 2 of them not shown, --limit for more"
+    assert run("diff", location, 3, 3).stdout == "0 inserted, 0 updated, 0 deleted\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("read", "--operator", 1), "StateNotFoundError"),
+        (("read", "--store", "x"), "StateNotFoundError"),
+        (("read", "--side", "left"), "StateNotFoundError"),
+        (("read", "--where", "value.m = 1"), "FilterError"),
+        (("read", "--id", 7), "CheckpointNotFoundError"),
+        (("diff", 2, 7), "CheckpointNotFoundError"),
+        (("state", "--id", 7), "CheckpointNotFoundError"),
+    ],
+)
+def test_errors(location: str, arguments: tuple[object, ...], error: str) -> None:
+    name, *others = arguments
+    shown = run(name, location, *others, "--json")
+    assert (shown.status, shown.stdout) == (1, "")
+    assert shown.error["error"] == error
+    assert run(name, location, *others).stderr.startswith("Error: ")
+
+
+def test_a_location_of_another_kind(tmp_path: Path) -> None:
+    for name in ("state", "read"):
+        assert run(name, tmp_path, "--json").error["error"] == "ForeignLocationError"
+    assert run("diff", tmp_path / "absent", 1, 2, "--json").error["error"] == "LocationNotFoundError"

@@ -1,0 +1,63 @@
+"""Spark's own suites with our provider. Run it with `make spark-suites`."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from tests.suites.report import markdown, table
+from tests.suites.results import Outcome
+from tests.suites.running import run_suites
+from tests.suites.suites import SUITES, Suite
+from tests.support.provider import REPOSITORY, provider_under_test
+
+
+def main() -> int:
+    """Run the streaming and state suites that Spark publishes with the provider of this repository."""
+    arguments = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no JVM behind
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    work: Path = arguments.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    chosen = arguments.suites or [suite for suite in SUITES if suite.fast or arguments.list == "all"]
+    console.print(f"{len(chosen)} suites in {work}")
+    began = time.monotonic()
+    results = []
+    for result in run_suites(chosen, work, provider_under_test()):
+        results.append(result)
+        result.write(work)
+        passed = f"{result.count(Outcome.PASSED)} passed, {result.seconds:.0f} s"
+        console.print(f"[{'green' if result.is_good else 'red'}]{len(results):>3}  {result.name}[/]: {passed}")
+        for problem in result.problems:
+            console.print(f"     {escape(problem)}")
+    console.print(table(results))
+    (work / "suites.md").write_text(markdown(results), encoding="utf-8")
+    bad = sum(not result.is_good for result in results)
+    verdict = f"[red]{bad} not as they have to be[/]" if bad else "[green]all as they have to be[/]"
+    console.print(f"{len(results)} suites, {time.monotonic() - began:.0f} s, {verdict}: {work}")
+    return 1 if bad else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.suites", description=main.__doc__)
+    parser.add_argument("--list", choices=("fast", "all"), default="all", help="without any names: which suites")
+    parser.add_argument("--work", type=Path, default=REPOSITORY / "build" / "suites", help="for results and logs")
+    parser.add_argument("suites", nargs="*", type=_suite, metavar="SUITE", help="a name without its package")
+    return parser.parse_args()
+
+
+def _suite(name: str) -> Suite:
+    for suite in SUITES:
+        if suite.name == name:
+            return suite
+    raise argparse.ArgumentTypeError(f"there is no {name}; there are {', '.join(suite.name for suite in SUITES)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""A JVM that runs suites of Spark with ScalaTest, and is killed if one takes too long."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+import pyspark
+
+from spark_ckpt.jars import jar_path
+from tests.suites.events import EventLog
+from tests.suites.results import End, SuiteResult
+from tests.suites.suites import Suite
+from tests.support.maven import build
+from tests.support.processes import descendants, kill
+from tests.support.provider import REPOSITORY, ProviderUnderTest
+from tests.support.session import use_this_python
+
+MODULE = REPOSITORY / "jvm-shim" / "spark-suites"
+PACKAGE = "io.github.sparkckpt.sparksuites"
+JAR = "spark-suites.jar"
+
+_OPENED = (
+    *("java.io", "java.lang", "java.lang.invoke", "java.lang.reflect", "java.net", "java.nio", "java.util"),
+    *("java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs"),
+    *("sun.security.action", "sun.util.calendar"),
+)
+
+_OPTIONS = (
+    *("-ea", "-Xmx4g", "-Xss4m", "-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-XX:+EnableDynamicAgentLoading"),
+    *(
+        "-XX:+IgnoreUnrecognizedVMOptions",
+        "--add-modules=jdk.incubator.vector",
+    ),
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+)
+"""What Spark's parent pom runs its tests with (`extraJavaTestArgs`), as far as it matters here."""
+
+_PROPERTIES = {
+    "derby.system.durability": "test",
+    "file.encoding": "UTF-8",
+    "java.awt.headless": "true",
+    "spark.hadoop.hadoop.caller.context.enabled": "true",
+    "spark.testing": "1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.unsafe.exceptionOnMemoryLeak": "true",
+}
+"""Likewise, of ScalaTest's plugin there."""
+
+_POLL = 0.3
+
+
+@lru_cache
+def class_path() -> str:
+    """Our classes come before those of Spark's test jar, and its resources as files before the jar."""
+    target = build(MODULE, JAR).parent
+    spark = Path(pyspark.__file__).parent / "jars"
+    parts = [target / JAR, jar_path(), target / "resources", target / "jars" / "*", spark / "*"]
+    return os.pathsep.join(map(str, parts))
+
+
+class SuiteJvm:
+    """One JVM in a folder of its own, below which the suites keep their files.
+
+    Args:
+        folder: is emptied first, and holds the logs afterwards.
+        suites: those to run, one after the other; all can share a JVM.
+        provider: the provider under test.
+        tests: names of tests; without any all are run.
+        local_commands: whether Hadoop's local file system may do without processes, which takes half of the time.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        suites: Sequence[Suite],
+        provider: ProviderUnderTest,
+        tests: Sequence[str] = (),
+        *,
+        local_commands: bool = True,
+    ) -> None:
+        self._folder = folder
+        self._suites = suites
+        self._events = folder / "events.jsonl"
+        self._scratch = folder / "scratch"
+        arguments = ["-oW", "-C", f"{PACKAGE}.EventReporter"]
+        arguments += [argument for suite in suites for argument in ("-s", suite.class_name)]
+        arguments += [argument for test in tests for argument in ("-t", test)]
+        properties = {
+            **_PROPERTIES,
+            **provider.conf(),
+            **suites[0].settings,
+            "suites.provider": provider.class_name,
+            "suites.localCommands": str(local_commands).lower(),
+            "suites.events": str(self._events),
+            "suites.log": str(folder / "log.txt"),
+            "java.io.tmpdir": str(self._scratch / "tmp"),
+            "spark.test.home": str(self._scratch / "home"),
+        }
+        self._command = ["java", f"-javaagent:{MODULE / 'target' / JAR}", *_OPTIONS, *_as_options(properties)]
+        self._command += ["-cp", class_path(), "org.scalatest.tools.Runner", *arguments]
+
+    def run(self) -> list[SuiteResult]:
+        """Runs them. A suite that takes too long ends the JVM, and so the suites after it are not begun.
+
+        Returns:
+            One for each suite that was begun, and at least one.
+        """
+        self._prepare()
+        use_this_python()
+        environment = os.environ | {"SPARK_TESTING": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
+        began = time.monotonic()
+        with (self._folder / "console.txt").open("wb") as console:
+            process = subprocess.Popen(
+                self._command,
+                cwd=self._scratch,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            log, late = self._watch(process)
+        finally:
+            end_all(process)
+            shutil.rmtree(self._scratch)
+        seconds = time.monotonic() - began
+        found = [log.result(s.class_name, timed_out=s.class_name == late, seconds=seconds) for s in self._suites]
+        results = [result for result in found if result is not None]
+        first = self._suites[0].class_name
+        return results or [SuiteResult(first, End.TIMED_OUT if late else End.CRASHED, seconds, (), log.error)]
+
+    def forget(self) -> None:
+        """Deletes the logs."""
+        shutil.rmtree(self._folder)
+
+    def _prepare(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        (self._scratch / "tmp").mkdir(parents=True)
+        # The suites look for their resources in the source tree of Spark.
+        sources = self._scratch / "home" / "sql" / "core" / "src" / "test"
+        sources.mkdir(parents=True)
+        (sources / "resources").symlink_to(MODULE / "target" / "resources")
+        self._events.touch()
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> tuple[EventLog, str | None]:
+        """Follows the events to the end of the JVM, or until a suite has taken too long: then that one is told."""
+        limits = {suite.class_name: suite.limit for suite in self._suites}
+        log, current, since, rest = EventLog(), self._suites[0].class_name, time.monotonic(), ""
+        with self._events.open(encoding="utf-8") as events:
+            running = True
+            while running:
+                running = process.poll() is None
+                *lines, rest = (rest + events.read()).split("\n")
+                log.add(lines)
+                if log.current in limits and log.current != current:
+                    current, since = log.current, time.monotonic()
+                if running and time.monotonic() - since > limits[current]:
+                    return log, current
+                if running:
+                    time.sleep(_POLL)
+        return log, None
+
+
+def end_all(process: subprocess.Popen[bytes]) -> None:
+    """Ends a JVM, if it has not ended, and the processes that it has started or left behind."""
+    below = descendants(process.pid)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pid in below:
+        kill(pid)
+    process.wait()
+
+
+def _as_options(properties: Mapping[str, str]) -> list[str]:
+    return [f"-D{key}={value}" for key, value in properties.items()]

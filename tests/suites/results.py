@@ -1,0 +1,131 @@
+"""What came of a suite: its tests, and whether that is as it has to be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from tests.suites.exclusions import Exclusion
+
+
+class Outcome(str, Enum):
+    """How a test ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    IGNORED = "ignored"
+
+
+class End(str, Enum):
+    """How a suite ended."""
+
+    COMPLETED = "completed"
+    ABORTED = "aborted"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed out"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test.
+
+    Args:
+        name: its name.
+        outcome: how it ended.
+        seconds: how long it took.
+        providers: how many of the provider under test were built meanwhile; 0 if the test has not met it.
+        error: why it did not pass.
+        flaky: whether it failed first, and passed by itself.
+        excluded: why its failure does not count, if it has failed and does not.
+    """
+
+    name: str
+    outcome: Outcome
+    seconds: float = 0.0
+    providers: int = 0
+    error: str = ""
+    flaky: bool = False
+    excluded: str = ""
+
+
+@dataclass(frozen=True)
+class SuiteResult:
+    """A suite that has run.
+
+    Args:
+        suite: its full class name.
+        end: how it ended.
+        seconds: how long it took, tests that were run once more included.
+        cases: its tests, in the order in which they ended.
+        error: why it was aborted.
+        unmatched: exclusions that are of none of its tests.
+    """
+
+    suite: str
+    end: End
+    seconds: float
+    cases: tuple[Case, ...]
+    error: str = ""
+    unmatched: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The class name without its package."""
+        return self.suite.rpartition(".")[2]
+
+    @property
+    def failures(self) -> list[Case]:
+        """The tests that have failed and are not excluded."""
+        return [case for case in self.cases if case.outcome is Outcome.FAILED and not case.excluded]
+
+    def count(self, outcome: Outcome) -> int:
+        """How many tests ended so; failures that are excluded are not among them."""
+        return sum(case.outcome is outcome and not case.excluded for case in self.cases)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is not as it has to be, a line each."""
+        lines = [f"{self.name}: {case.name}: {_first_line(case.error)}" for case in self.failures]
+        lines += [f"{self.name}: no test is called like the exclusion {pattern}" for pattern in self.unmatched]
+        if self.end is not End.COMPLETED:
+            lines.append(f"{self.name}: {self.end.value}: {_first_line(self.error)}")
+        elif not any(case.providers for case in self.cases):
+            lines.append(f"{self.name}: no test has met the provider")
+        return lines
+
+    @property
+    def is_good(self) -> bool:
+        """Whether there are no problems."""
+        return not self.problems
+
+    def judged(self, exclusions: Sequence[Exclusion]) -> SuiteResult:
+        """The same with the exclusions that are of this suite."""
+        own = [exclusion for exclusion in exclusions if exclusion.suite == self.name]
+        cases = []
+        for case in self.cases:
+            reasons = [exclusion.reason for exclusion in own if exclusion.is_of(case.name)]
+            failed = case.outcome is Outcome.FAILED
+            cases.append(replace(case, excluded=reasons[0]) if failed and reasons else case)
+        idle = [each.pattern for each in own if not any(each.is_of(case.name) for case in self.cases)]
+        return replace(self, cases=tuple(cases), unmatched=tuple(idle) if self.end is End.COMPLETED else ())
+
+    def after_retry(self, retried: SuiteResult) -> SuiteResult:
+        """The same with what came of its failures when they were run once more by themselves."""
+        passed = {case.name for case in retried.cases if case.outcome is Outcome.PASSED}
+        cases = [
+            replace(case, outcome=Outcome.PASSED, flaky=True) if case.name in passed else case for case in self.cases
+        ]
+        return replace(self, cases=tuple(cases), seconds=self.seconds + retried.seconds)
+
+    def write(self, folder: Path) -> None:
+        """Leaves it as JSON in the folder."""
+        text = json.dumps(asdict(self), indent=1, ensure_ascii=False)
+        (folder / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if line.strip()), "")[:300]

@@ -1,0 +1,53 @@
+"""Runs suites, as few JVMs as may be, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.suites.exclusions import EXCLUSIONS
+from tests.suites.jvm import SuiteJvm
+from tests.suites.results import End, SuiteResult
+from tests.suites.suites import Suite
+from tests.support.provider import ProviderUnderTest
+
+SUITES_PER_JVM = 6
+"""A warm JVM is quicker; but what a suite leaves in it should not go on for ever."""
+
+MOST_RETRIED = 25
+
+
+def run_suites(suites: Sequence[Suite], work: Path, provider: ProviderUnderTest) -> Iterator[SuiteResult]:
+    """Runs suites. What fails and is not excluded is run once more by itself.
+
+    Args:
+        suites: those to run; the ones that can share a JVM are put together.
+        work: a folder; the logs of a JVM whose suites are not all good stay there.
+        provider: the provider under test.
+    """
+    waiting = list(suites)
+    number = 0
+    while waiting:
+        batch = [suite for suite in waiting if suite.can_share(waiting[0])][:SUITES_PER_JVM]
+        number += 1
+        jvm = SuiteJvm(work / f"jvm-{number}", batch, provider)
+        results = [_settled(result, batch, work, provider) for result in jvm.run()]
+        if all(result.is_good for result in results):
+            jvm.forget()
+        yield from results
+        begun = {result.suite for result in results}
+        waiting = [suite for suite in waiting if suite.class_name not in begun]
+
+
+def _settled(result: SuiteResult, batch: Sequence[Suite], work: Path, provider: ProviderUnderTest) -> SuiteResult:
+    """The final result, with the failures run once more."""
+    result = result.judged(EXCLUSIONS)
+    names = [case.name for case in result.failures]
+    if not names or len(names) > MOST_RETRIED or result.end is not End.COMPLETED:
+        return result
+    suite = next(suite for suite in batch if suite.class_name == result.suite)
+    jvm = SuiteJvm(work / f"{suite.name}-again", [suite], provider, names, local_commands=False)
+    retried = jvm.run()[0]
+    if retried.is_good:
+        jvm.forget()
+    return result.after_retry(retried)

@@ -1,0 +1,107 @@
+"""Spark's suites of operators with state and of state stores that can meet our provider, and how they are run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tests.support.provider import CKPT_PREFIX
+
+STREAMING = "org.apache.spark.sql.streaming."
+DATA_SOURCE = "org.apache.spark.sql.execution.datasources.v2.state."
+EXECUTION = "org.apache.spark.sql.execution.streaming."
+STATE = EXECUTION + "state."
+SOURCES = EXECUTION + "sources."
+
+KEEP_100: Mapping[str, str] = {CKPT_PREFIX + "retained": "100"}
+"""For suites that go back in time: Spark's providers keep 100 versions."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One of Spark's suites, or the subclass of one that is ours.
+
+    Args:
+        class_name: with its package.
+        settings: of Spark, in addition to the choice of the provider.
+        limit: seconds after which it is given up.
+        fast: whether it is one of those that `make test` runs.
+    """
+
+    class_name: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    limit: int = 1800
+    fast: bool = False
+
+    @property
+    def name(self) -> str:
+        """The class name without its package."""
+        return self.class_name.rpartition(".")[2]
+
+    def can_share(self, other: Suite) -> bool:
+        """Whether both can run in one JVM."""
+        return self.settings == other.settings
+
+
+ANY_PROVIDER = (
+    Suite(STATE + "ProviderStateStoreSuite", fast=True),
+    Suite(STREAMING + "StreamingAggregationSuite"),
+    Suite(STREAMING + "StreamingDeduplicationSuite"),
+    Suite(STREAMING + "FlatMapGroupsWithStateSuite"),
+    Suite(STREAMING + "FlatMapGroupsWithStateDistributionSuite"),
+    Suite(SOURCES + "ForeachBatchSinkSuite"),
+    Suite(STREAMING + "EventTimeWatermarkSuite"),
+    Suite(STREAMING + "StreamingQueryOptimizationCorrectnessSuite"),
+    Suite(STREAMING + "StreamSuite"),
+    Suite(STREAMING + "StreamingDeduplicationWithinWatermarkSuite"),
+    Suite(STREAMING + "FlatMapGroupsWithStateWithInitialStateSuite"),
+    Suite(STREAMING + "MultiStatefulOperatorsSuite"),
+    Suite(STREAMING + "StreamingAggregationDistributionSuite"),
+    Suite(STREAMING + "StreamingDeduplicationDistributionSuite"),
+    Suite(STREAMING + "StreamingSessionWindowDistributionSuite"),
+    Suite(DATA_SOURCE + "ProviderStateDataSourceReadSuite", settings=KEEP_100),
+    Suite(DATA_SOURCE + "ProviderStateDataSourceChangeDataReaderSuite", settings=KEEP_100),
+    Suite(STREAMING + "StreamingSessionWindowSuite"),
+    Suite(STREAMING + "StreamingInnerJoinWithoutVCFSuite"),
+    Suite(STREAMING + "StreamingFullOuterJoinWithoutVCFSuite"),
+    Suite(STREAMING + "StreamingOuterJoinWithoutVCFSuite"),
+    Suite(STREAMING + "StreamingLeftSemiJoinWithoutVCFSuite"),
+)
+"""What every provider can run."""
+
+COLUMN_FAMILIES = (
+    Suite(STREAMING + "StreamingInnerJoinWithVCFSuite"),
+    Suite(STREAMING + "StreamingInnerJoinV4Suite"),
+    Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInKeySuite", fast=True),
+    Suite(STREAMING + "TransformWithMapStateSuite", fast=True),
+    Suite(STREAMING + "TransformWithStateChainingSuite"),
+    Suite(STREAMING + "TransformWithListStateSuite"),
+    Suite(STREAMING + "TransformWithStateInitialStateSuite"),
+    Suite(STREAMING + "TransformWithValueStateTTLSuite"),
+    Suite(STREAMING + "TransformWithListStateTTLSuite"),
+    Suite(STREAMING + "TransformWithMapStateTTLSuite"),
+    Suite(STATE + "RocksDBStateStoreCheckpointFormatV2Suite"),
+    Suite(STREAMING + "StreamingOuterJoinWithVCFSuite"),
+    Suite(STREAMING + "StreamingOuterJoinV4Suite"),
+    Suite(STREAMING + "StreamingLeftSemiJoinWithVCFSuite"),
+    Suite(STREAMING + "StreamingLeftSemiJoinV4Suite"),
+    Suite(STREAMING + "StreamingFullOuterJoinWithVCFSuite"),
+    Suite(STREAMING + "StreamingFullOuterJoinV4Suite"),
+    Suite(STREAMING + "TransformWithStateUnsafeRowSuite", settings=KEEP_100),
+    Suite(STREAMING + "TransformWithStateAvroSuite", settings=KEEP_100),
+    Suite(DATA_SOURCE + "StateDataSourceTransformWithStateSuite", settings=KEEP_100),
+)
+"""What asks for column families, lists of values, and scans by prefix and in order."""
+
+WHOLE_STORES = (
+    Suite(STATE + "OfflineStateRepartitionSuite"),
+    Suite(STATE + "OfflineStateRepartitionCkptV1IntegrationSuite"),
+    Suite(STATE + "OfflineStateRepartitionCkptV2IntegrationSuite"),
+    Suite(STATE + "OfflineStateRepartitionJoinCkptV1IntegrationSuite"),
+    Suite(STATE + "OfflineStateRepartitionJoinCkptV2IntegrationSuite"),
+    Suite(STATE + "OfflineStateRepartitionTransformWithStateCkptV1IntegrationSuite"),
+    Suite(STATE + "OfflineStateRepartitionTransformWithStateCkptV2IntegrationSuite"),
+)
+"""What reads all column families of a store, and begins a store empty."""
+
+SUITES = (*ANY_PROVIDER, *COLUMN_FAMILIES, *WHOLE_STORES)

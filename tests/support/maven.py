@@ -1,0 +1,34 @@
+"""Maven modules that only tests need, built where that has not been done."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+BUILD_SECONDS = 900
+
+
+def build(module: Path, product: str) -> Path:
+    """What Maven makes of the module, built anew if a source is younger. Without a JDK or Maven the test is skipped.
+
+    Args:
+        module: the directory with the `pom.xml`.
+        product: name below `target` of a file that building leaves.
+
+    Returns:
+        The path of the product.
+    """
+    for program in ("java", "mvn"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{module.name} needs {program}")
+    built = module / "target" / product
+    sources = [module / "pom.xml", *(source for source in module.glob("src/main/**/*") if source.is_file())]
+    if not built.exists() or any(source.stat().st_mtime > built.stat().st_mtime for source in sources):
+        command = ["mvn", "-q", "-B", "package"]
+        run = subprocess.run(command, cwd=module, capture_output=True, text=True, timeout=BUILD_SECONDS)
+        assert run.returncode == 0, f"cannot build {module.name}:\n{run.stdout}\n{run.stderr}"
+        built.touch()  # Maven leaves it alone if nothing in it has changed
+    return built
