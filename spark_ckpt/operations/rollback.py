@@ -6,6 +6,7 @@ import os
 import socket
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
@@ -29,7 +30,7 @@ from spark_ckpt.operations.errors import LocationInUseError, RollbackRefusedErro
 from spark_ckpt.operations.holding import OPERATION, Holder, hold_of
 from spark_ckpt.operations.spark_log import BatchLog, SparkLog, entry_name
 from spark_ckpt.operations.verifying import Progress, verify_checkpoint
-from spark_ckpt.storage import Storage
+from spark_ckpt.storage import Storage, copy_file
 
 ASIDE = "rolled-back"
 """Directory in a checkpoint location with one directory for each time that its query went back."""
@@ -162,11 +163,8 @@ class _Moving:
         """Copies a file, if it is there and was not copied before."""
         if name in self.sizes:
             return
-        try:
-            data = self._storage.read(name)
-        except StateFileNotFoundError:
-            return
-        self.add(name, data)
+        with suppress(StateFileNotFoundError):
+            self.sizes[name] = copy_file(self._storage, name, self._storage, f"{self._directory}/{name}")
 
     def move(self, name: str) -> None:
         """Moves a file, if it is there."""
