@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from fsspec import AbstractFileSystem
@@ -56,6 +56,11 @@ class HadoopStorage(FsspecStorage):
     def __init__(self, calls: HadoopCalls, location: str) -> None:
         super().__init__(HadoopFileSystem(calls), location, location)
 
+    def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
+        """Writes a file in parts, in place of one that may be there."""
+        path = f"{self._root}/{checked_name(name, self.location)}"
+        self._retry(name, "write", lambda: self._fs.pipe_chunks(path, chunks()))
+
     def remove_empty(self, directory: str) -> None:
         """Removes a directory that has nothing in it."""
         with contextlib.suppress(OSError):
@@ -96,10 +101,23 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
             FileExistsError: there is one, in mode `create`.
             OSError: it cannot be written, or it is unknown whether it was.
         """
+        view = memoryview(value)
+        parts = (view[start : start + FRAME_BYTES] for start in range(0, len(view), FRAME_BYTES))
+        self._put(path, parts, overwrite=mode != "create")
+
+    def pipe_chunks(self, path: str, chunks: Iterable[bytes]) -> None:
+        """Makes a file of these parts, of `FRAME_BYTES` at most, in place of one that may be there.
+
+        Raises:
+            OSError: it cannot be written, or it is unknown whether it was.
+        """
+        self._put(path, chunks, overwrite=True)
+
+    def _put(self, path: str, parts: Iterable[bytes | memoryview], *, overwrite: bool) -> None:
         temporary = f"{posixpath.dirname(path)}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
         try:
-            self._write(temporary, memoryview(value))
-            self._rename(temporary, path, overwrite=mode != "create")
+            self._write(temporary, parts)
+            self._rename(temporary, path, overwrite=overwrite)
         except BaseException:
             # The answer to the rename may be lost, and the request still on its way: then it finds nothing.
             with contextlib.suppress(OSError):
@@ -131,11 +149,14 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """Deletes a directory that has nothing in it."""
         self._calls.ask("delete", path)  # which is never recursive
 
-    def _write(self, path: str, value: memoryview) -> None:
-        starts = range(0, max(len(value), 1), FRAME_BYTES)
-        for start in starts:
-            part = value[start : start + FRAME_BYTES]
-            self._calls.ask("write", path, part, first=start == starts[0], last=start == starts[-1])
+    def _write(self, path: str, parts: Iterable[bytes | memoryview]) -> None:
+        # The last call closes the file, so each part waits until it is known whether another one follows.
+        rest = iter(parts)
+        part, is_first = next(rest, b""), True
+        for following in rest:
+            self._calls.ask("write", path, part, first=is_first, last=False)
+            part, is_first = following, False
+        self._calls.ask("write", path, part, first=is_first, last=True)
 
     def _rename(self, temporary: str, path: str, overwrite: bool) -> None:
         try:
