@@ -86,7 +86,7 @@ COLUMN_FAMILIES = (
     Suite(STREAMING + "StreamingInnerJoinWithVCFSuite"),
     Suite(STREAMING + "StreamingInnerJoinV4Suite"),
     Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInKeySuite", fast=True),
-    Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInValueSuite"),
+    Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInValueSuite", fast=True),
     Suite(STREAMING + "TransformWithMapStateSuite", fast=True),
     Suite(STREAMING + "TransformWithStateChainingSuite"),
     Suite(STREAMING + "TransformWithListStateSuite"),
