@@ -72,6 +72,8 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
     "runs on `local-cluster`, which needs a built Spark home": ("TransformWithStateClusterSuite",),
     "no test meets a provider that is chosen": (
         "AsyncProgressTrackingMicroBatchExecutionSuite",
+        "FlatMapGroupsWithStateExecHelperSuite",
+        "MergingSortWithSessionWindowStateIteratorSuite",
         "StateStoreCompatibilitySuite",
         "StreamingAggregationStateManagerSuite",
         "StreamingQueryHashPartitionVerifySuite",
@@ -79,6 +81,7 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "StreamingSessionWindowStateManagerSuite",
         "StreamingStateStoreFormatCompatibilitySuite",
         "TriggerAvailableNowSuite",
+        "TwsTesterSuite",
     ),
     "has another subject: sources, sinks, logs, plans, the user interface, or the life of a query": (
         "AcceptsLatestSeenOffsetSuite",
@@ -145,10 +148,6 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "FileStreamSinkV2Suite",
         "FlatMapGroupsInPandasWithStateDistributionSuite",
         "FlatMapGroupsInPandasWithStateSuite",
-        "FlatMapGroupsWithStateExecHelperSuite",
-        "MemorySinkSuite",
-        "MergingSortWithSessionWindowStateIteratorSuite",
-        "ProgressReporterSuite",
         "ReportSinkMetricsSuite",
         "StreamRealTimeModeAllowlistSuite",
         "StreamRealTimeModeE2ESuite",
@@ -156,8 +155,6 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "StreamRealTimeModeWithManualClockSuite",
         "StreamingQueryStatusAndProgressSuite",
         "StreamingQuerySuite",
-        "SymmetricHashJoinStateManagerSuite",
         "TwsTesterFuzzTestSuite",
-        "TwsTesterSuite",
     ),
 }
