@@ -31,7 +31,9 @@ def verification_lines(verification: Verification) -> Iterator[str]:
         read = f"{count(verdict.blocks, 'block')}, {human_size(verdict.size)}"
         if verdict.is_whole:
             logs = "" if verdict.can_go_back else "; Spark's logs have not what going on from it needs"
-            yield f"{name}: whole; {read}, {count(verdict.rows, 'row')}{logs}"
+            # After a rescale subtasks can share blocks, and then it takes Spark to tell their rows apart.
+            rows = "rows not counted" if record.rows and not verdict.rows else count(verdict.rows, "row")
+            yield f"{name}: whole; {read}, {rows}{logs}"
         else:
             yield f"{name}: damaged in {count(len(verdict.damages), 'place')}; {read} read"
             yield from _damage_lines(verdict.damages)

@@ -71,3 +71,10 @@ def test_settings_of_the_query(tmp_path: Path) -> None:
     in_the_way = run("rescale", tmp_path, "--partitions", 8, "--conf", f"{prefix}.store=standalone", "--json")
     assert (in_the_way.status, in_the_way.error["error"]) == (1, "LogInTheWayError")
     assert run("rescale", tmp_path, "--partitions", 8, "--conf", "key").status == 2
+
+
+def test_rows_of_shared_blocks_are_not_counted(tmp_path: Path) -> None:
+    Query(tmp_path)
+    assert ", 40 rows" in run("verify", tmp_path).stdout
+    run("rescale", tmp_path, "--partitions", 7)
+    assert ", rows not counted" in run("verify", tmp_path).stdout
