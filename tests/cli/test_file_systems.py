@@ -245,3 +245,5 @@ def test_hdfs_by_its_web_address(hdfs: Hdfs, tmp_path: Path) -> None:
     assert run("list", place).stdout == run("list", local).stdout
     assert run("inspect", place, "--json").json["path"] == f"{place}/ckpt/chk-3/_metadata"
     assert run("list", f"{place}-absent", "--json").error["error"] == "LocationNotFoundError"
+    storage.write_atomic("ckpt/shared/delta-of-nobody", b"x")
+    assert run("gc", place, "--json").json["orphans"] == []  # it is too young
