@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
 from spark_ckpt.errors import SparkCkptError, StorageError
 from spark_ckpt.locations.errors import HadoopNotFoundError, LocationNotFoundError
@@ -87,7 +88,7 @@ def reading(place: str) -> Iterator[None]:
 
 
 def _is_local(file_system: fsspec.AbstractFileSystem) -> bool:
-    return isinstance(file_system, fsspec.implementations.local.LocalFileSystem)
+    return isinstance(file_system, LocalFileSystem)
 
 
 def _s3_options() -> dict[str, Any]:

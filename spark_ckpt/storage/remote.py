@@ -198,6 +198,8 @@ class FsspecStorage(Storage):
 
 def _modified_ms(entry: Mapping[str, Any]) -> int | None:
     """When a file was written. fsspec leaves the name of that field to each file system, and its type."""
+    if (milliseconds := entry.get("modificationTime")) is not None:  # WebHDFS
+        return int(milliseconds)
     for field in ("LastModified", "last_modified", "mtime", "modified", "created"):
         value = entry.get(field)
         if isinstance(value, datetime):

@@ -79,5 +79,5 @@ def test_checkpoints_on_hdfs_with_a_side_process_that_dies(hdfs: Hdfs, bridge: J
     bridge.send(("close", {"job": driver.run_id, "status": "finished"}, b"", b""))
     bridge.close()
     storage = hdfs.storage(location)
-    assert_invariants(storage)
+    assert_invariants(storage, orphans=True)  # what the process that died was to delete stays until another run claims
     assert completed_versions(storage) == [4, 5]

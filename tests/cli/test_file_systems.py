@@ -245,3 +245,7 @@ def test_hdfs_by_its_web_address(hdfs: Hdfs, tmp_path: Path) -> None:
     assert run("list", place).stdout == run("list", local).stdout
     assert run("inspect", place, "--json").json["path"] == f"{place}/ckpt/chk-3/_metadata"
     assert run("list", f"{place}-absent", "--json").error["error"] == "LocationNotFoundError"
+    web = file_system.storage_on(*file_system.file_system_of(place), place)
+    times = {file.name: file.modified_ms for file in web.list("ckpt/completed")}
+    assert times == {file.name: file.modified_ms for file in storage.list("ckpt/completed")}
+    assert None not in times.values()
