@@ -6,6 +6,8 @@ needs in order to act stands in attributes, not only in the text.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class SparkCkptError(Exception):
     """Base class of every error that spark-ckpt raises on purpose."""
@@ -345,7 +347,7 @@ class VersionNotFoundError(CheckpointError):
         there = f"there are {', '.join(map(str, available))}" if available else "there are none"
         if available:
             otherwise = (
-                "Go back to a batch whose checkpoint is retained; more are kept with "
+                "Go back to a batch whose checkpoint is retained, with spark-ckpt rollback; more are kept with "
                 "spark.sql.streaming.stateStore.ckpt.retained"
             )
         else:
@@ -355,6 +357,23 @@ class VersionNotFoundError(CheckpointError):
             f"{location}: no completed checkpoint has version {version} (the state before batch {version}); {there}. "
             f"{way_out}"
         )
+
+
+class CheckpointNotFoundError(SparkCkptError):
+    """The place has checkpoints, but not the one that was asked for.
+
+    Attributes:
+        location: the place.
+        checkpoint_id: the checkpoint asked for.
+        available: ids of those there are, ascending.
+    """
+
+    def __init__(self, location: str, checkpoint_id: int, available: Sequence[int]) -> None:
+        there = ", ".join(map(str, available)) or "none"
+        super().__init__(f"{location}: there is no checkpoint {checkpoint_id}; there are {there}")
+        self.location = location
+        self.checkpoint_id = checkpoint_id
+        self.available = tuple(available)
 
 
 class DamagedCheckpointError(CheckpointError):
@@ -374,6 +393,26 @@ class DamagedCheckpointError(CheckpointError):
         self.reason = reason
         self.newest_good = newest_good
         super().__init__(f"checkpoint {checkpoint_id} is damaged: {path}: {reason}. {way_out}")
+
+
+class RolledBackError(CheckpointError):
+    """The checkpoint that a query was to start from is damaged, and the query has gone back to an earlier one.
+
+    Attributes:
+        damaged: what is wrong with it.
+        checkpoint_id: the checkpoint that the query goes on from.
+    """
+
+    fatal = True
+
+    def __init__(self, damaged: DamagedCheckpointError, checkpoint_id: int, batch_id: int, aside: str) -> None:
+        self.damaged = damaged
+        self.checkpoint_id = checkpoint_id
+        super().__init__(
+            f"checkpoint {damaged.checkpoint_id} is damaged: {damaged.path}: {damaged.reason}. The query has gone back "
+            f"to checkpoint {checkpoint_id}, and what came after its batch {batch_id} lies in {aside}. Start the query "
+            f"again: it goes on with batch {batch_id + 1}"
+        )
 
 
 class CollectionRefusedError(CheckpointError):

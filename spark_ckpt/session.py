@@ -30,6 +30,7 @@ def configure(
     zookeeper_path: str | None = None,
     zookeeper_session_timeout: float | None = None,
     cleanup: str | None = None,
+    on_damage: str | None = None,
     timeout: float | None = None,
     tolerable_failures: int | None = None,
     history: int | None = None,
@@ -58,6 +59,8 @@ def configure(
         For the store `zookeeper`: its servers, the node that is ours, and seconds after which a silent driver is dead.
     cleanup
         What becomes of the checkpoints when the query ends, by name.
+    on_damage
+        What a start does if its checkpoint is damaged: `fail` or `rollBack`.
     timeout
         Seconds after which a checkpoint that is not complete is given up.
     tolerable_failures
@@ -98,6 +101,7 @@ def configure(
         config.ZOOKEEPER_PATH: zookeeper_path,
         config.ZOOKEEPER_SESSION_TIMEOUT: zookeeper_session_timeout,
         config.CLEANUP: cleanup,
+        config.ON_DAMAGE: on_damage,
         config.TIMEOUT: timeout,
         config.TOLERABLE_FAILURES: tolerable_failures,
         config.HISTORY: history,

@@ -54,6 +54,7 @@ def test_every_setting_has_a_typed_option(builder: Builder) -> None:
         zookeeper_path="/streams",
         zookeeper_session_timeout=30.0,
         cleanup="deleteOnEnd",
+        on_damage="rollBack",
         timeout=3600.0,
         tolerable_failures=0,
         history=20,

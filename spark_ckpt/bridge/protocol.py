@@ -331,6 +331,7 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
             "path": segment.path,
             "count": int(segment.offsets.size),
             "bytes": segment.size,
+            "filters": segment.filters,
         }
         for segment in reply.segments
     ]

@@ -18,7 +18,7 @@ from spark_ckpt.completed import JobStatus
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import Notification
 from spark_ckpt.coordinator.opening import Environment
-from spark_ckpt.errors import JobNotOpenError, ProtocolError, SparkCkptError
+from spark_ckpt.errors import JobNotOpenError, ProtocolError, RolledBackError, SparkCkptError
 
 _log = logging.getLogger(__name__)
 
@@ -117,6 +117,7 @@ class _JobWorker:
         self._environment = environment
         self._writer = writer
         self._job: Job | None = None
+        self._rolled_back: RolledBackError | None = None
         self._name = name
         self._queue: queue.SimpleQueue[tuple[Message, Mapping[str, Any]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"spark-ckpt-job-{name}", daemon=True)
@@ -168,8 +169,14 @@ class _JobWorker:
 
     def _trigger(self, message: Message, header: Mapping[str, Any]) -> Message:
         trigger = protocol.parse_trigger(header)
+        if self._rolled_back is not None:
+            raise self._rolled_back  # other tasks of the batch ask as well, which is not there any more
         if self._job is None:
-            self._job = Job(trigger, self._environment, self._notify)
+            try:
+                self._job = Job(trigger, self._environment, self._notify)
+            except RolledBackError as e:
+                self._rolled_back = e
+                raise
         return protocol.trigger_reply(message.id, self._job.trigger(trigger))
 
     def _locate(self, message: Message, header: Mapping[str, Any]) -> Message:

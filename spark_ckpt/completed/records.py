@@ -143,13 +143,13 @@ def encode_record(record: Record) -> bytes:
     return json.dumps(fields, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
-def decode_record(data: bytes, path: str, record_id: int) -> Record:
+def decode_record(data: bytes, path: str, record_id: int | None = None) -> Record:
     """The record in the bytes of a file.
 
     Args:
         data: the bytes.
         path: name of the file, for the error.
-        record_id: the id that its name says.
+        record_id: the id that its name says, if it says one.
 
     Raises:
         CorruptRecordError: the bytes are not what was written, or of a format that this release does not know.
@@ -165,7 +165,7 @@ def decode_record(data: bytes, path: str, record_id: int) -> Record:
     digest = fields.pop("digest", None)
     if digest != _digest(fields):
         raise CorruptRecordError(path, "its digest does not fit its contents")
-    if fields.get("id") != record_id:
+    if record_id is not None and fields.get("id") != record_id:
         raise CorruptRecordError(path, f"it is the record of id {fields.get('id')!r}")
     try:
         return _record(fields)

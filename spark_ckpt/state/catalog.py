@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spark_ckpt.cli.location import FoundCheckpoint, find_checkpoint, storage_of
 from spark_ckpt.coordinator.batch_state import SPARK_OFFSETS, SparkBatch, StoreState
 from spark_ckpt.coordinator.chains import Chain, ChainTable
 from spark_ckpt.coordinator.compose import decompose
 from spark_ckpt.coordinator.loading import check_files
 from spark_ckpt.errors import StateFileNotFoundError
+from spark_ckpt.locations.location import FoundCheckpoint, find_checkpoint, storage_of
 from spark_ckpt.state.errors import StateNotFoundError, StateSchemaError, UnsupportedStateError
 from spark_ckpt.state.operator_metadata import OperatorMetadata, VariableKind, read_operator_metadata
 from spark_ckpt.state.schema_files import FamilySchema, decode_schema

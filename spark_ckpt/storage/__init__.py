@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name, resolve_relative
+from spark_ckpt.storage.creating import create_or_find
 from spark_ckpt.storage.local import LocalStorage
 from spark_ckpt.storage.remote import FsspecStorage
 from spark_ckpt.storage.resolve import SUPPORTED_SCHEMES, resolve, s3_options
@@ -16,6 +17,7 @@ __all__ = [
     "LocalStorage",
     "Storage",
     "checked_name",
+    "create_or_find",
     "resolve",
     "resolve_relative",
     "s3_options",

@@ -10,6 +10,9 @@ from enum import Enum
 
 from spark_ckpt.errors import PathEscapeError, StorageError
 
+DIRECTORY_MARKER = ".directory"
+"""Name of the empty file that `make_directory` writes where there are no directories."""
+
 
 class CreateOutcome(Enum):
     """How an exclusive create ended."""
@@ -157,6 +160,14 @@ class Storage(ABC):
         except FileNotFoundError:
             return False
         return True
+
+    def make_directory(self, directory: str) -> None:
+        """Makes a directory that is listed. An object store has those that names lie below: there it gets a file.
+
+        Raises:
+            StorageError: it cannot be made.
+        """
+        self.write_atomic(f"{directory}/{DIRECTORY_MARKER}", b"")
 
     def remove_empty(self, directory: str) -> None:  # noqa: B027  (most storages have no directories)
         """Removes a directory that has nothing in it, where there are directories. Never fails."""

@@ -114,6 +114,14 @@ class LocalStorage(Storage):
         _remove_quietly(path.with_name(f".{path.name}.crc"))
         return found
 
+    def make_directory(self, directory: str) -> None:
+        """Makes a directory."""
+        path = self._path(directory)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            raise self._error(path, "create", e) from e
+
     def remove_empty(self, directory: str) -> None:
         """Removes a directory that has nothing in it."""
         with contextlib.suppress(OSError):

@@ -15,8 +15,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from spark_ckpt import metadata as m
-from spark_ckpt.cli import file_system
 from spark_ckpt.cli.target import Target
+from spark_ckpt.locations import file_system
 from tests.cli.locations import make_location
 from tests.cli.running import run
 from tests.metadata.corpus import VECTORS

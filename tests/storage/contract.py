@@ -43,6 +43,11 @@ class StorageContract(ABC):
         assert storage.read("a/empty") == b""
         assert storage.size("a/empty") == 0
 
+    def test_a_directory_that_was_made_is_listed(self, storage: Storage) -> None:
+        for _ in range(2):
+            storage.make_directory("a/b")
+        assert [(entry.name, entry.is_directory) for entry in storage.list("a")] == [("b", True)]
+
     def test_reads_a_range(self, storage: Storage) -> None:
         storage.write_atomic("a/file", b"0123456789")
         assert storage.read_range("a/file", 3, 4) == b"3456"

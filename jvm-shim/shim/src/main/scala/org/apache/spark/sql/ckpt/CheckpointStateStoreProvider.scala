@@ -74,18 +74,18 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     val settings = storeConfs.sqlConfs.filter(_._1.startsWith(Settings.Prefix))
     ackThreshold = Settings.long(settings, Settings.AckThreshold, Settings.DefaultAckThreshold)
     timeoutSeconds = Settings.long(settings, Settings.BridgeTimeout, Settings.DefaultBridgeTimeoutSeconds)
+    val default = FamilyDefinition(StateStore.DEFAULT_COL_FAMILY_NAME,
+      keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal = false)
     families = new FamilySchemas(
-      useColumnFamilies,
-      ValueEncoding.of(storeConfs.stateStoreEncodingFormat, stateSchemaProvider),
-      FamilyDefinition(StateStore.DEFAULT_COL_FAMILY_NAME,
-        keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal = false))
+      useColumnFamilies, ValueEncoding.of(storeConfs.stateStoreEncodingFormat, stateSchemaProvider), default)
     job = StoreJob.of(stateStoreId, hadoopConf.get(StreamExecution.RUN_ID_KEY), settings, hadoopConf)
     messages = new CommitMessages(job)
     files = new StateFiles(job.ckptDirectory, hadoopConf)
     locator = new StateLocator(job, files, timeoutSeconds)
-    deltas = new StateDeltas(stateStoreId.toString, locate(_, None), files)
+    val partitions = new RowPartitions(stateStoreId, default, hadoopConf)
+    deltas = new StateDeltas(stateStoreId.toString, locate(_, None), files, partitions)
     bases = new BaseSnapshots(files, ackThreshold)
-    state = new HeldState(stateStoreId, families, files)
+    state = new HeldState(stateStoreId, families, files, partitions)
     job match {
       case query: QueryJob => LoadedStores.here.add(query.runId, this)
       case _: StandaloneJob => CheckpointDriver.ensureStartedForStore(settings)
@@ -158,7 +158,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     if (until < from) throw QueryExecutionErrors.unexpectedStateStoreVersion(until)
     val end = locate(until, untilId)
     val chain = deltas.between(from, until, end)
-    load(from, locate(from, fromId))
+    load(from, deltas.ofSameRows(from, locate(from, fromId), end))
     restored = state.advance(until, end.copy(segments = chain.map(_.segment)))
   }
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import fsspec
 
-from spark_ckpt.cli.errors import LocationNotFoundError
 from spark_ckpt.errors import SparkCkptError, StorageError
+from spark_ckpt.locations.errors import LocationNotFoundError
 from spark_ckpt.storage import FsspecStorage, LocalStorage, Storage
 from spark_ckpt.storage.resolve import S3fsNotFoundError
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from spark_ckpt.errors import SparkCkptError
 
 
@@ -29,23 +27,6 @@ class ForeignLocationError(SparkCkptError):
     def __init__(self, location: str, reason: str) -> None:
         super().__init__(f"{location}: {reason}")
         self.location = location
-
-
-class CheckpointNotFoundError(SparkCkptError):
-    """The place has checkpoints, but not the one that was asked for.
-
-    Attributes:
-        location: the place.
-        checkpoint_id: the checkpoint asked for.
-        available: ids of those there are, ascending.
-    """
-
-    def __init__(self, location: str, checkpoint_id: int, available: Sequence[int]) -> None:
-        there = ", ".join(map(str, available)) or "none"
-        super().__init__(f"{location}: there is no checkpoint {checkpoint_id}; there are {there}")
-        self.location = location
-        self.checkpoint_id = checkpoint_id
-        self.available = tuple(available)
 
 
 class TargetExistsError(SparkCkptError, FileExistsError):
