@@ -1,19 +1,26 @@
-"""The checkpoint location of the demo's totals per aircraft, made up: what the pages show is of the real one."""
+"""Made-up checkpoint locations like that of the demo's totals per aircraft, of which the pages show the real one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from spark_ckpt.coordinator.layout import in_location
+from spark_ckpt.operations.spark_entries import CommitEntry, OffsetEntry, OperatorMetadata
+from spark_ckpt.operations.spark_log import QUERY, SparkLog
 from spark_ckpt.segments import Section
 from tests.state.locations import Schema, StateLocation, row, schema
 
-AIRCRAFT = 12
+KEYS = 12
 COMMITS = 23
 """Checkpoints 2 to 24; the newest one of a run of the demo has id 24."""
 
+PARTITIONS = 2
 _BASE_AT = COMMITS - 1
-
-KEY = schema(tailnum="string")
+_OFFSETS = OffsetEntry(
+    1,
+    {"batchWatermarkMs": 0, "batchTimestampMs": 7, "conf": {"spark.sql.shuffle.partitions": str(PARTITIONS)}},
+    {},
+)
 
 
 def _value() -> Schema:
@@ -26,19 +33,35 @@ def _value() -> Schema:
 VALUE = _value()
 
 
-def make_aircraft(directory: Path) -> None:
-    """A location in which each checkpoint changes all aircraft, and adds one until there are enough."""
-    location = StateLocation(directory, {"default": (KEY, VALUE)})
+def make_totals(directory: Path, key_name: str) -> None:
+    """A stopped query, of which each checkpoint changes all keys; some add two more."""
+    key = schema(**{key_name: "string"})
+    location = StateLocation(directory, {"default": (key, VALUE)}, offsets=_OFFSETS.encode())
+    location.storage.write_atomic(QUERY, b'{"id":"query"}')
+    log = SparkLog(location.storage)
+    store = {"storeName": "default", "numColsPrefixKey": 0, "numPartitions": PARTITIONS}
+    operator = {"operatorInfo": {"operatorId": 0, "operatorName": location.name}, "stateStoreInfo": [store]}
+    location.storage.write_atomic("state/0/_metadata/metadata", OperatorMetadata(1, operator).encode())
     entries: tuple[tuple[bytes, bytes], ...] = ()
     for commit in range(1, COMMITS + 1):
-        before, entries = entries, _totals(commit)
+        before, entries = entries, _totals(key, commit)
         base = (Section(before),) if commit == _BASE_AT else ()
-        location.commit(Section(entries), base=base, rows=len(entries) // 2, inline=False)
+        location.commit(Section(entries), base=base, rows=len(entries) // PARTITIONS, inline=False)
+        log.add_offsets(commit - 1, _OFFSETS)
+        log.add_commit(commit - 1, CommitEntry(1, {"nextBatchWatermarkMs": 0}))
 
 
-def _totals(commit: int) -> tuple[tuple[bytes, bytes], ...]:
-    known = range(min(AIRCRAFT, AIRCRAFT - COMMITS + commit)) if commit > COMMITS - AIRCRAFT else range(1)
+def damage_newest(directory: Path) -> None:
+    """Changes a byte of the last delta, which the newest checkpoint alone refers to."""
+    newest = max(directory.joinpath(in_location("shared")).iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    data = bytearray(newest.read_bytes())
+    data[-1] ^= 1
+    newest.write_bytes(data)
+
+
+def _totals(key: Schema, commit: int) -> tuple[tuple[bytes, bytes], ...]:
+    known = min(KEYS, 2 * (commit // 2 + 1))
     return tuple(
-        (row(KEY, f"N{100 + 41 * number}"), row(VALUE, 400 + commit, 300 + commit, 9 * commit, 7 * commit, 30, 10**15))
-        for number in known
+        (row(key, f"N{100 + 41 * number}"), row(VALUE, 400 + commit, 300 + commit, 9 * commit, 7 * commit, 30, 10**15))
+        for number in range(known)
     )
