@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from spark_ckpt.coordinator.messages import (
@@ -139,7 +140,7 @@ def parse_header(message: Message) -> dict[str, Any]:
         ProtocolError: it is no JSON object.
     """
     try:
-        header = json.loads(message.header)
+        header = orjson.loads(message.header)
     except ValueError as e:
         raise ProtocolError(f"the header of a '{message.kind}' message is no JSON: {e}") from None
     if not isinstance(header, dict):
@@ -288,7 +289,11 @@ class _Cursor:
             self._taken += size
             if len(data) != size:
                 raise ProtocolError(f"a segment of {size} bytes, and {len(data)} of them are in the payload")
-        return Segment(key_groups, offsets, size, int(fields.get("rows", 0)), path, data)
+        start, file_size = int(fields.get("start", 0)), fields.get("file_bytes")
+        rows = int(fields.get("rows", 0))
+        return Segment(
+            key_groups, offsets, size, rows, path, data, start, None if file_size is None else int(file_size)
+        )
 
     def finish(self) -> None:
         if self._at != len(self._index) or self._taken != len(self._payload):
@@ -353,10 +358,11 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
 def ack_reply(request_id: int, reply: AckReply) -> Message:
     """The reply to `ack`."""
     # By hand: there is one of these for every store of every task, and only the reason may need escaping.
+    reason = "null" if reply.reason is None else json.dumps(reply.reason)
     header = (
         f'{{"outcome": "{reply.outcome.value}", "ckpt_id": {_text_or_null(reply.ckpt_id)}, '
         f'"base_due": {"true" if reply.base_due else "false"}, "completed": {_number_or_null(reply.completed)}, '
-        f'"completed_version": {_number_or_null(reply.completed_version)}, "reason": {json.dumps(reply.reason)}}}'
+        f'"completed_version": {_number_or_null(reply.completed_version)}, "reason": {reason}}}'
     )
     return Message(request_id, "ok", header)
 

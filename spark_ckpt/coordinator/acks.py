@@ -83,6 +83,11 @@ def _check_segment(ack: Ack, segment: Segment, parallelism: int, job: OpenJob) -
             raise PathEscapeError(segment.path, job.storage.describe(in_location("shared")))
         if job.cleaner.was_submitted(in_location(segment.path)):
             raise CheckpointError(f"{ack.subtask}: the file {segment.path} was given up with an earlier attempt")
+        if segment.file_size is not None and not 0 <= segment.start <= segment.file_size - segment.size:
+            raise ProtocolError(
+                f"{ack.subtask}: {segment.size} bytes from {segment.start} on lie outside of {segment.path}, which has "
+                f"{segment.file_size}"
+            )
     groups, offsets = segment.key_groups, segment.offsets
     if not groups.size:
         return

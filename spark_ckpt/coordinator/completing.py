@@ -92,7 +92,8 @@ class Completion:
         assert state.record is not None
         assert draft.stats is not None
         self._failures.succeeded()
-        self._job.registry.register(state.record.id, state.files())
-        self._job.cleaner.submit(in_location(path) for path in draft.unused)
+        files = state.files()
+        self._job.registry.register(state.record.id, files)
+        self._job.cleaner.submit(in_location(path) for path in draft.unused if path not in files)
         self._history.add(stats_of_durable(draft.stats, draft.pending, self._clock.now_ms()))
         return state

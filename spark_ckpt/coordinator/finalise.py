@@ -142,7 +142,9 @@ def _new_entry(
 ) -> ChainEntry | None:
     if not segment.key_groups.size:
         return None
-    entry = ChainEntry(is_base, version, segment.key_groups, segment.offsets, segment.size, segment.path, segment.size)
+    offsets = segment.offsets + segment.start if segment.start else segment.offsets
+    file_size = segment.size if segment.file_size is None else segment.file_size
+    entry = ChainEntry(is_base, version, segment.key_groups, offsets, segment.size, segment.path, file_size)
     new.append((segment, entry))
     return entry
 
@@ -185,18 +187,14 @@ def _write_merged(storage: Storage, draft: Draft, segments: list[tuple[Segment, 
 
 def _check_files(storage: Storage, new: list[tuple[Segment, ChainEntry]]) -> None:
     """Makes sure that the files are whole that tasks have written themselves."""
-    for segment, _ in new:
-        if segment.path is None:
-            continue
-        path = storage.describe(in_location(segment.path))
+    for path, expected in {entry.path: entry.file_size for _, entry in new if entry.path is not None}.items():
+        name = storage.describe(in_location(path))
         try:
-            size = storage.size(in_location(segment.path))
+            size = storage.size(in_location(path))
         except StateFileNotFoundError:
-            raise CheckpointError(f"{path}: a task has written this state file, and it is not there") from None
-        if size != segment.size:
-            raise CheckpointError(
-                f"{path}: a task has written this state file with {segment.size} bytes; it has {size}"
-            )
+            raise CheckpointError(f"{name}: a task has written this state file, and it is not there") from None
+        if size != expected:
+            raise CheckpointError(f"{name}: a task has written this state file with {expected} bytes; it has {size}")
 
 
 # ---- metadata --------------------------------------------------------------------------------------------------------

@@ -81,6 +81,7 @@ class Job:
         self._tried = False  # whether completing the pending checkpoint has failed
         self._completed_attempts: CompletedAttempts | None = None
         self._aborted: tuple[PendingCheckpoint, Abort] | None = None
+        self._put_aside: set[str] = set()  # files of acks that do not count, which another ack may yet name
         self._known.remember(self._base, own=self._base.version == trigger.version)
 
     @property
@@ -239,6 +240,7 @@ class Job:
         self._completed_attempts, self._pending = self._pending.completed(), None
         self._aborted = None
         self._base = state
+        self._discard_put_aside()
         self._dropping.completed()
         self._known.remember(state, own=True)
         self._tell(Event.COMPLETE, state.version, state.record.id)
@@ -273,19 +275,35 @@ class Job:
         _log.log(level, "the checkpoint of batch %d is given up: %s", pending.batch_id, abort)
         self._failures.count(abort.reason)
         self._history.add(stats_of_failed(pending, abort, self._clock.now_ms()))
-        if not keep_files:
+        if keep_files:
+            self._put_aside.clear()
+        else:
             self._discard(pending.acks.values())
+            self._discard_put_aside()
         self._tell(Event.ABORTED, pending.version, reason=str(abort))
 
     def _discard(self, acks: Iterable[Ack]) -> None:
-        """Deletes the files of acks that do not count, unless one that counts, or may yet, has named them as well."""
+        """Deletes the files of acks that do not count, unless one that counts, or may yet, has named them as well.
+
+        A file that a task has written together with others is put aside for as long as another ack may name it.
+        """
         registry = self._open.registry
         counting = (self._pending.acks if self._pending is not None else {}, self._completion.acks_in_doubt)
         for ack in acks:
             used = {path for known in counting if ack.subtask in known for path in known[ack.subtask].paths}
+            if ack.group_path is not None and (self._pending is not None or self._completion.is_in_doubt):
+                self._put_aside.add(ack.group_path)
+                used.add(ack.group_path)
             self._open.cleaner.submit(
                 in_location(path) for path in ack.paths if path not in registry and path not in used
             )
+
+    def _discard_put_aside(self) -> None:
+        """Deletes what was put aside, now that no ack of its batch can count any more."""
+        in_doubt = {path for ack in self._completion.acks_in_doubt.values() for path in ack.paths}
+        unused = self._put_aside - self._open.registry.files() - in_doubt if self._put_aside else ()
+        self._open.cleaner.submit(in_location(path) for path in sorted(unused))
+        self._put_aside &= in_doubt
 
     # ---- replies -----------------------------------------------------------------------------------------------------
 

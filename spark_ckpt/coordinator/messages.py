@@ -182,6 +182,8 @@ class Segment:
         rows: entries in it.
         path: file relative to the `ckpt` directory; None if `data` holds the bytes.
         data: the bytes.
+        start: where in the file it begins.
+        file_size: bytes of the file; None if the segment is all of it.
     """
 
     key_groups: NDArray[np.uint32]
@@ -190,6 +192,8 @@ class Segment:
     rows: int
     path: str | None = None
     data: bytes | memoryview = b""
+    start: int = 0
+    file_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,6 +228,11 @@ class Ack:
         """The files that it brings."""
         segments = (self.delta, self.base.segment) if self.base else (self.delta,)
         return [segment.path for segment in segments if segment.path is not None]
+
+    @property
+    def group_path(self) -> str | None:
+        """The file that it brings together with other acks of its batch, or None."""
+        return self.delta.path if self.delta.file_size is not None else None
 
 
 class Outcome(Enum):

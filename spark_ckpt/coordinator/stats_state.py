@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+import orjson
+
 from spark_ckpt.coordinator.messages import SubtaskKey
 from spark_ckpt.coordinator.statistics import (
     CheckpointStats,
@@ -66,7 +68,7 @@ def history_of(metadata: CheckpointMetadata) -> tuple[CheckpointStats, ...] | No
 
 def encode_subtasks(subtasks: Iterable[SubtaskStateStats]) -> bytes:
     """The payload of the master state `spark-subtasks`: JSON, some fifty bytes for each."""
-    return json.dumps([_fields(stats) for stats in subtasks], separators=(",", ":")).encode()
+    return orjson.dumps([_fields(stats) for stats in subtasks])
 
 
 def subtasks_of(metadata: CheckpointMetadata) -> tuple[SubtaskStateStats, ...] | None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -87,6 +88,7 @@ def ack(delta: Segment, base: Segment | None = None) -> Ack:
         ack(segment(3, b"d" * 30), segment(2, b"b" * 20)),
         ack(segment(3, b"", "shared/x"), segment(2, b"b" * 20)),
         ack(segment(3, b"d" * 30), segment(2, b"", "shared/y")),
+        ack(replace(segment(3, b"", "shared/z"), start=40, file_size=100)),
     ],
 )
 def test_an_ack_is_read_as_it_was_written(original: Ack) -> None:
@@ -108,11 +110,13 @@ def test_an_ack_is_read_as_it_was_written(original: Ack) -> None:
 def assert_same(found: Segment, original: Segment) -> None:
     assert found.key_groups.tolist() == original.key_groups.tolist()
     assert found.offsets.tolist() == original.offsets.tolist()
-    assert (bytes(found.data), found.size, found.path, found.rows) == (
+    assert (bytes(found.data), found.size, found.path, found.rows, found.start, found.file_size) == (
         original.data,
         original.size,
         original.path,
         original.rows,
+        original.start,
+        original.file_size,
     )
 
 

@@ -92,4 +92,11 @@ def _task(task: Task) -> dict[str, Any]:
 
 
 def _describe(segment: Segment) -> dict[str, Any]:
-    return {"groups": segment.key_groups.size, "bytes": segment.size, "rows": segment.rows, "path": segment.path}
+    part = {} if segment.file_size is None else {"start": segment.start, "file_bytes": segment.file_size}
+    return {
+        "groups": segment.key_groups.size,
+        "bytes": segment.size,
+        "rows": segment.rows,
+        "path": segment.path,
+        **part,
+    }

@@ -23,6 +23,7 @@ from spark_ckpt.coordinator.messages import (
 )
 from spark_ckpt.segments import SegmentKind, decode_block
 from tests.coordinator.driving import make_segment
+from tests.simulation.group_commit import GroupCommit
 from tests.simulation.model import Changes, Rows, applied
 from tests.simulation.scheduler import Group
 
@@ -92,7 +93,7 @@ class Store:
             base, self._base = self._base, None
         try:
             ckpt_id = world.new_id()
-            delta = self._executor.ship(SegmentKind.DELTA, trigger.version, changes)
+            delta = self._executor.ship_delta(trigger, task, changes)
             ack = Ack(
                 job=trigger.job,
                 subtask=self._key,
@@ -185,7 +186,7 @@ class Store:
 
         def write() -> None:
             try:
-                base = BaseSnapshot(self._executor.ship(SegmentKind.BASE, version, rows), version, state_id)
+                base = BaseSnapshot(self._executor.ship_base(version, rows), version, state_id)
             except TaskError:
                 base = None  # the deltas stay, and the coordinator will ask again
             if self._writing is writing:
@@ -212,6 +213,7 @@ class Executor:
         self.world, self.driver, self.rng = world, driver, rng
         self.group = Group(name, driver.group)
         self._stores: dict[tuple[str, SubtaskKey], Store] = {}
+        self._group_commit = GroupCommit(self, self._write)
 
     def store(self, run_id: str, key: SubtaskKey) -> Store:
         return self._stores.setdefault((run_id, key), Store(self, key))
@@ -231,18 +233,33 @@ class Executor:
         for store in self._stores.values():
             store.forget_base()
 
-    def ship(self, kind: SegmentKind, version: int, changes: Changes | Rows) -> Segment:
-        """A segment that travels with the ack, or in a file of its own if it is large."""
-        segment = make_segment(kind, version, changes)
-        if not segment.size or self.rng.random() >= self.world.profile.large:
+    def ship_delta(self, trigger: Trigger, task: Task, changes: Changes) -> Segment:
+        """A delta that travels with the ack, or in a file if it is large, perhaps with deltas of other tasks."""
+        segment = make_segment(SegmentKind.DELTA, trigger.version, changes)
+        if not self._is_large(segment):
             return segment
-        path = f"shared/{kind.name.lower()}-{self.world.new_id()}"
+        stage = trigger.job, task.stage_id, task.stage_attempt
+        return self._group_commit.ship(stage, segment) or self._in_file("delta", segment)
+
+    def ship_base(self, version: int, rows: Rows) -> Segment:
+        """A base that travels with an ack, or in a file of its own if it is large."""
+        segment = make_segment(SegmentKind.BASE, version, rows)
+        return self._in_file("base", segment) if self._is_large(segment) else segment
+
+    def _is_large(self, segment: Segment) -> bool:
+        return segment.size > 0 and self.rng.random() < self.world.profile.large
+
+    def _in_file(self, kind: str, segment: Segment) -> Segment:
+        return replace(segment, path=self._write(kind, bytes(segment.data)), data=b"")
+
+    def _write(self, kind: str, data: bytes) -> str:
+        path = f"shared/{kind}-{self.world.new_id()}"
         self.world.scheduler.sleep(self.rng.random() ** 2 * 0.3)
         if self.rng.random() < self.world.faults.error:
             self.world.count("executor write: error")
             raise TaskError("a state file cannot be written")
-        self.world.disk.write(f"ckpt/{path}", bytes(segment.data))
-        return replace(segment, path=path, data=b"")
+        self.world.disk.write(f"ckpt/{path}", data)
+        return path
 
     def read(self, path: str) -> bytes:
         """A state file that `locate` has named: it must be there."""

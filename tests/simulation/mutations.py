@@ -300,6 +300,10 @@ def _no_grace() -> Iterator[None]:
         yield
 
 
+def _all_put_aside(self: Job) -> None:
+    self._open.cleaner.submit(f"ckpt/{path}" for path in self._put_aside)
+
+
 def _nothing(*arguments: object) -> None:
     """Instead of what should be done."""
 
@@ -318,6 +322,7 @@ OVERTAKEN = Profile(
 )
 TAKING_OVER = Profile(faults=Faults(pause=0.8), incidents=8, weights={"start driver": 1}, batches=8)
 MANY_BASES = Profile(large=0.5, speculation=1.0, batches=12, settings={"chain.maxDeltas": "1"}, executors=3)
+SHARED_FILES = Profile(large=1.0, speculation=1.0, parallelism=3, settings={"inlineThreshold": "0"})
 MANY_ATTEMPTS = Profile(
     speculation=0.5, fetch_failure=0.8, executors=3, layout="stages", faults=Faults(error=0.05), lost_events=0.1
 )
@@ -383,6 +388,9 @@ MUTATIONS: dict[str, Mutation] = {
     "no look at the owner before deleting": Mutation(_replaced(Log, "check_owner", _nothing), _DELETED, STANDING_STILL),
     "orphans deleted before the claim": Mutation(_orphans_before_the_claim, f"{_DELETED}|{_INCOMPLETE}", TAKING_OVER),
     "files deleted in doubt": Mutation(_replaced(Completion, "acks_in_doubt", {}), _DELETED, IN_DOUBT),
+    "file of several tasks deleted with one of them": Mutation(
+        _replaced(Job, "_discard_put_aside", _all_put_aside), _DELETED, SHARED_FILES
+    ),
     "file name used again": Mutation(
         _replaced(finalise, "new_merged_path", lambda: "shared/merged"), "is used for a second content"
     ),

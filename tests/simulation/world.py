@@ -52,7 +52,7 @@ class Profile:
         faults: of the storage.
         incidents: how many there are.
         weights: of the kinds of incidents; those that are not named do not happen.
-        large: chance that a segment is a file of its own.
+        large: chance that a segment is in a file that a task writes.
         speculation: chance that a second attempt of a task is started beside the first.
         twice: chance that a batch runs its stages twice.
         fetch_failure: chance that a stage is attempted again.

@@ -14,6 +14,7 @@ import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
@@ -49,6 +50,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   private var deltas: StateDeltas = _
   private var bases: BaseSnapshots = _
   private var state: HeldState = _
+  private var snapshotReports: Option[SnapshotReports] = None
   private var ackThreshold = 0L
   private var timeoutSeconds = 0L
   private var closed = false
@@ -87,7 +89,12 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     bases = new BaseSnapshots(files, ackThreshold)
     state = new HeldState(stateStoreId, families, files, partitions)
     job match {
-      case query: QueryJob => LoadedStores.here.add(query.runId, this)
+      case query: QueryJob =>
+        LoadedStores.here.add(query.runId, this)
+        if (storeConfs.reportSnapshotUploadLag) {
+          val id = StateStoreProviderId(stateStoreId, UUID.fromString(query.runId))
+          snapshotReports = Some(new SnapshotReports(id, storeConfs.minDeltasForSnapshot))
+        }
       case _: StandaloneJob => CheckpointDriver.ensureStartedForStore(settings)
       case _: ReaderJob =>
     }
@@ -128,6 +135,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
 
   private def openForWrite(version: Long, forceSnapshot: Boolean): StateStore = {
     state.openForWrite(version)
+    GroupCommit.here.enter(files.directory, TaskContext.get())
     new CheckpointStateStore(this, version, state.epoch, forceSnapshot)
   }
 
@@ -245,6 +253,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
         throw e
     }
     restored = RestoreCost.Nothing
+    snapshotReports.foreach(_.committed(version))
     if (storeConf.commitValidationEnabled) StateStore.reportCommitToCoordinator(version, storeId, hadoopConf)
     batch
   }
@@ -257,7 +266,8 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       backend.commit()
       val inline = if (backend.deltaSize <= ackThreshold) Some(ShippedSegment.inline(backend.deltaBytes())) else None
       val taken = System.nanoTime()
-      val delta = inline.getOrElse(ShippedSegment.inFile(files, "delta")(backend.writeDelta))
+      val delta = inline.getOrElse(
+        GroupCommit.here.write(files, TaskContext.get(), backend.deltaSize)(backend.writeDelta))
       if (forceSnapshot) bases.writeNow(backend.snapshotBase(), state.baseId)
       // The ack of a version that has committed before is likely not to count, and what comes with it is dropped.
       val base = if (!state.isRepeated) bases.take() else None

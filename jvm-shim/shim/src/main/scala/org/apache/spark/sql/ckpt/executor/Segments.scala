@@ -18,21 +18,31 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.ckpt.Message
 import org.apache.spark.sql.ckpt.backend.{SegmentBytes, SegmentInfo}
 
+/** Where in a file that several tasks share one of them has its segment, and bytes of the file. */
+private[ckpt] final case class FileShare(start: Long, fileBytes: Long)
+
 /**
  * A segment on its way to the coordinator: its bytes if they travel with the ack, else the file that holds them.
  *
  * @param path  name relative to the `ckpt` directory, or None
  * @param bytes the segment, empty if it is in a file
+ * @param share its part of the file, None if it is all of it
  */
-private[ckpt] final case class ShippedSegment(info: SegmentInfo, path: Option[String], bytes: Array[Byte]) {
+private[ckpt] final case class ShippedSegment(
+    info: SegmentInfo,
+    path: Option[String],
+    bytes: Array[Byte],
+    share: Option[FileShare] = None) {
 
   /** The segment's description in an ack's header. */
-  def describe(target: ObjectNode, rows: Long): ObjectNode =
+  def describe(target: ObjectNode, rows: Long): ObjectNode = {
+    share.foreach(part => target.put("start", part.start).put("file_bytes", part.fileBytes))
     target
       .put("groups", info.keyGroups.length)
       .put("bytes", info.bytes)
       .put("rows", rows)
       .put("path", path.orNull)
+  }
 }
 
 private[ckpt] object ShippedSegment {

@@ -30,6 +30,9 @@ private[ckpt] final class StateFiles(val directory: Path, hadoopConf: Configurat
     case other => other
   }
 
+  /** Whether a request takes long. */
+  lazy val isRemote: Boolean = directory.getFileSystem(hadoopConf).getScheme != "file"
+
   /** On an object store a file appears when it is closed; elsewhere it appears by a rename. */
   private lazy val appearsWhenClosed: Boolean =
     fs.hasPathCapability(directory, "fs.capability.outputstream.abortable")
