@@ -9,35 +9,10 @@ from spark_ckpt.coordinator.batch_state import SparkBatch, StoreState
 from spark_ckpt.coordinator.messages import StoreKey
 from spark_ckpt.operations.errors import RescaleRefusedError
 from spark_ckpt.operations.spark_entries import CommitEntry, OffsetEntry
+from spark_ckpt.operators import GLOBAL_LIMIT, HASHED, JOIN, SESSION_WINDOW, TRANSFORM_WITH_STATE
 
 STRICT_DISTRIBUTION = "spark.sql.streaming.statefulOperator.useStrictDistribution"
 """At false in queries that a Spark before 3.3 has begun: then a row can be elsewhere than the hash of its key says."""
-
-GLOBAL_LIMIT = "globalLimit"
-"""Spark's short name of the limit, which runs as one task."""
-
-SESSION_WINDOW = "sessionWindowStateStoreSaveExec"
-"""Spark's short name of the session window. The last column of its keys, the start of the session, is not hashed."""
-
-JOIN = "symmetricHashJoin"
-"""Spark's short name of the join of two streams."""
-
-TRANSFORM_WITH_STATE = ("transformWithStateExec", "transformWithStateInPandasExec", "transformWithStateInPySparkExec")
-"""Spark's short names of `transformWithState`."""
-
-_HASHED = (
-    "stateStoreSave",
-    "dedupe",
-    "dedupeWithinWatermark",
-    SESSION_WINDOW,
-    JOIN,
-    "flatMapGroupsWithState",
-    "applyInPandasWithState",
-    *TRANSFORM_WITH_STATE,
-)
-"""The operators that Spark has a partition key for (`StatePartitionKeyExtractorFactory`)."""
-
-_JOIN_WITH_COLUMN_FAMILIES = 3
 
 _KEY_COLUMNS_NOT_HASHED = {SESSION_WINDOW: 1}
 
@@ -117,15 +92,10 @@ def plan_rescale(location: str, partitions: int, logs: SparkLogs, batch: SparkBa
     if logs.offsets.conf.get(STRICT_DISTRIBUTION) == "false":
         raise refused(f"{STRICT_DISTRIBUTION} is false, so that rows need not be where the hash of their key says")
     for store in batch.stores:
-        if store.name not in (*_HASHED, GLOBAL_LIMIT):
+        if store.name not in (*HASHED, GLOBAL_LIMIT):
             raise refused(f"Spark does not say by which key {store.name} (operator {store.operator_id}) is partitioned")
         if store.parallelism not in (1, before):
             raise refused(f"{store.key} has {store.parallelism} partitions and the query {before}")
-        if _has_column_families(store) and batch.max_parallelism % partitions:
-            raise refused(
-                f"{store.name} needs a number of partitions that divides the {batch.max_parallelism} key groups, such "
-                f"as {_nearest_divisor(batch.max_parallelism, partitions)}"
-            )
     return RescalePlan(logs.committed + 1, before, partitions, logs.offsets.with_shuffle_partitions(partitions))
 
 
@@ -139,7 +109,7 @@ def runs_alone(store: StoreState, before: int, key_columns: Callable[[StoreKey],
     """
     if store.name == GLOBAL_LIMIT or store.parallelism != before:
         return True
-    if before > 1 or store.name in TRANSFORM_WITH_STATE:
+    if before > 1 or store.name in (JOIN, *TRANSFORM_WITH_STATE):
         return False
     return key_columns(store.key) <= _KEY_COLUMNS_NOT_HASHED.get(store.name, 0)
 
@@ -150,16 +120,3 @@ def state_ids(batch: SparkBatch) -> Mapping[int, list[list[str]]]:
     for store in batch.stores:
         by_operator.setdefault(store.operator_id, []).append(store.ckpt_ids)
     return {operator: [list(ids) for ids in zip(*stores, strict=True)] for operator, stores in by_operator.items()}
-
-
-def _has_column_families(store: StoreState) -> bool:
-    """Whether a store has rows of several schemas. Executors know these only after they have loaded it, too late to
-    tell the rows of one partition from those of another."""
-    if store.name == JOIN:
-        return (store.state_format_version or 0) >= _JOIN_WITH_COLUMN_FAMILIES
-    return store.name in TRANSFORM_WITH_STATE
-
-
-def _nearest_divisor(number: int, wanted: int) -> int:
-    divisors = (divisor for divisor in range(1, number + 1) if number % divisor == 0)
-    return min(divisors, key=lambda divisor: abs(divisor - wanted))

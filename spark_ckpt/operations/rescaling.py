@@ -21,6 +21,7 @@ from spark_ckpt.operations.new_checkpoint import StateFile, complete, inline_sta
 from spark_ckpt.operations.reassigning import reassign
 from spark_ckpt.operations.rescale_plan import RescalePlan, SparkLogs, plan_rescale, runs_alone, state_ids
 from spark_ckpt.operations.spark_log import BatchLog, SparkLog, operator_directory
+from spark_ckpt.state.schema_files import read_schema
 from spark_ckpt.storage import Storage
 
 
@@ -97,7 +98,7 @@ def rescale(
         RescaleRefusedError: it cannot be done, and nothing was changed.
         VersionNotFoundError, DamagedCheckpointError: there is no whole checkpoint of the last committed batch.
         StateIdMismatchError: Spark's commit log and that checkpoint are of different runs.
-        SparkLogFormatError: one of Spark's files is damaged.
+        SparkLogFormatError, StateSchemaError: one of Spark's files is damaged.
         SparkLogEntryExistsError, FencedError: somebody else is writing here.
         SettingError, CorruptRecordError, StorageError, UnknownOutcomeError: as they say.
     """
@@ -178,7 +179,7 @@ def _prepare(
     alone = frozenset(
         state.key
         for state in batch.stores
-        if runs_alone(state, plan.before, lambda key: len(log.key_columns(key.operator_id, key.store)))
+        if runs_alone(state, plan.before, lambda key: len(read_schema(storage, key)[0].key.types))
     )
     inline = inline_state_in_file(base.table)
     table = {

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from spark_ckpt.errors import FormatError
-from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.operations.errors import SparkLogFormatError
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -199,25 +197,6 @@ def query_id_of(data: bytes, path: str) -> str:
     if not isinstance(query_id, str):
         raise SparkLogFormatError(path, "it names no query")
     return query_id
-
-
-def key_columns_of(data: bytes, path: str) -> list[str]:
-    """The columns of the keys of a store, from its schema file of version 1 or 2 (Spark: `SchemaHelper`).
-
-    Raises:
-        SparkLogFormatError: it is none.
-    """
-    source = DataInput(data, path)
-    try:
-        version = source.utf("version")
-        if version not in ("v1", "v2"):
-            raise SparkLogFormatError(path, f"version {version}; this release knows v1, v2")
-        # Version 2 has the text in parts, each of which `writeUTF` can hold.
-        parts = [source.utf("key schema") for _ in (source.each("parts", 2) if version == "v2" else range(1))]
-    except FormatError as e:
-        raise SparkLogFormatError(path, f"it is no schema of a store ({e.reason})") from e
-    schema = _object_of("".join(parts), path)
-    return _checked(path, "the keys", lambda: [str(column["name"]) for column in schema["fields"]])
 
 
 def _lines_of(data: bytes, path: str, known: Sequence[int]) -> tuple[int, list[str]]:

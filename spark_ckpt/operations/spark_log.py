@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from spark_ckpt.operations.errors import SparkLogEntryExistsError
-from spark_ckpt.operations.spark_entries import CommitEntry, OffsetEntry, OperatorMetadata, key_columns_of, query_id_of
+from spark_ckpt.operations.spark_entries import CommitEntry, OffsetEntry, OperatorMetadata, query_id_of
 from spark_ckpt.storage import Storage, create_or_find
 
 QUERY = "metadata"
@@ -13,10 +13,6 @@ QUERY = "metadata"
 
 STATE = "state"
 """The directory with one directory for each stateful operator."""
-
-
-DEFAULT_STORE = "default"
-"""Spark's name of the store of an operator that has one."""
 
 
 class BatchLog(Enum):
@@ -142,18 +138,6 @@ class SparkLog:
         """
         directory = versioned_metadata_directory(operator_id)
         return [f"{directory}/{number}" for number in self._versioned(operator_id) if number > batch_id]
-
-    def key_columns(self, operator_id: int, store: str) -> list[str]:
-        """The columns of the keys of a store, from Spark's schema of them.
-
-        Raises:
-            StateFileNotFoundError, StorageError: the schema cannot be read.
-            SparkLogFormatError: it is damaged, or of another version than 1 or 2.
-        """
-        # Spark leaves the name of the default store out of paths (`StateStoreId.storeCheckpointLocation`).
-        folder = "" if store == DEFAULT_STORE else f"{store}/"
-        name = f"{operator_directory(operator_id)}/0/{folder}_metadata/schema"
-        return key_columns_of(self._storage.read(name), self._storage.describe(name))
 
     def _versioned(self, operator_id: int) -> list[int]:
         return _numbers(self._storage, versioned_metadata_directory(operator_id), is_directory=False)

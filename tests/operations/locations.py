@@ -19,6 +19,7 @@ from spark_ckpt.operations.spark_entries import CommitEntry, OffsetEntry, Operat
 from spark_ckpt.operations.spark_log import QUERY, SparkLog
 from spark_ckpt.segments import Section, SegmentKind, encode_segment
 from spark_ckpt.storage import LocalStorage
+from tests.state.locations import schema_v2
 
 QUERY_ID = "4b2c1a0e-0d1f-4a52-9a3e-0a1b2c3d4e5f"
 FACTORS = tuple(factors(4, 64))
@@ -137,7 +138,6 @@ class Query:
 
 
 def schema(columns: Sequence[str]) -> bytes:
-    """A state schema file of version 2 whose keys have these columns."""
-    fields = ",".join(f'{{"name":"{name}","type":"long","nullable":true,"metadata":{{}}}}' for name in columns)
-    text = f'{{"type":"struct","fields":[{fields}]}}'.encode()
-    return b"\0\2v2" + b"\0\0\0\1" + len(text).to_bytes(2, "big") + text + b"\0\0\0\1\0\2{}"
+    """A state schema file whose keys have these columns."""
+    fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in columns]
+    return schema_v2({"type": "struct", "fields": fields}, {"type": "struct", "fields": []})

@@ -14,7 +14,6 @@ from spark_ckpt.operations.spark_entries import (
     CommitEntry,
     OffsetEntry,
     OperatorMetadata,
-    key_columns_of,
     query_id_of,
 )
 
@@ -112,40 +111,6 @@ def test_query_id() -> None:
     assert query_id_of(b'{"id":"2b8b"}', "metadata") == "2b8b"
     with pytest.raises(SparkLogFormatError, match="names no query"):
         query_id_of(b"{}", "metadata")
-
-
-KEYS = '{"type":"struct","fields":[{"name":"hour"},{"name":"key"}]}'
-
-
-def utf(text: str) -> bytes:
-    return len(text).to_bytes(2, "big") + text.encode()
-
-
-def chunks(*parts: str) -> bytes:
-    return len(parts).to_bytes(4, "big") + b"".join(map(utf, parts))
-
-
-@pytest.mark.parametrize(
-    "data", [utf("v1") + utf(KEYS) + utf("{}"), utf("v2") + chunks(KEYS[:9], KEYS[9:]) + chunks("{}")]
-)
-def test_columns_of_keys(data: bytes) -> None:
-    assert key_columns_of(data, "schema") == ["hour", "key"]
-
-
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", "no schema"),
-        (utf("v2") + chunks(KEYS)[:20], "no schema"),
-        (utf("v3"), "version v3"),
-        (utf("v1") + utf("{}"), "the keys"),
-        (utf("v1") + utf("fields"), "should be JSON"),
-    ],
-)
-def test_a_damaged_schema_is_named(data: bytes, reason: str) -> None:
-    with pytest.raises(SparkLogFormatError, match=reason) as caught:
-        key_columns_of(data, "schema")
-    assert caught.value.path == "schema"
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,29 @@ def test_arrays_are_refused() -> None:
         PartitionKey(struct_of(kind), 1).hashes(rows_of([unsafe_writer.row(kind, [[1]])]))
 
 
+def test_rows_of_a_group_are_in_one_partition(tmp_path: Path) -> None:
+    """The values, maps and timers of a group are where its key is; of an index of Spark's it is not known."""
+    composite = schema(key=KEY, userKey=schema(digit="long"))
+    timer = schema(key=KEY, expiryTimestampMs="long")
+    timers, index = "$eventTimers_keyToTimestamp", "$ttl_count"
+    families = {"count": (KEY, VALUE), "mapped": (composite, VALUE), timers: (timer, VALUE), index: (timer, VALUE)}
+    variables = {"count": "ValueState", "mapped": "MapState", timers: "TimerState"}
+    location = StateLocation(tmp_path, families, name="transformWithStateExec", variables=variables)
+    location.commit(section({"a": 1}, "count"))
+    catalog = open_state(location.path)
+    keys = {
+        "count": [key("a"), key("b")],
+        "mapped": [unsafe_writer.row(composite, [{"user": user}, {"digit": 7}]) for user in "ab"],
+        timers: [unsafe_writer.row(timer, [{"user": user}, 1000]) for user in "ab"],
+    }
+    expected = PartitionKey(struct_of(KEY), 1).hashes(rows_of(keys["count"])).tolist()
+    assert len(set(expected)) == 2
+    for name, rows in keys.items():
+        assert choose_view(catalog, variable=name).partition_key.hashes(rows_of(rows)).tolist() == expected
+    with pytest.raises(UnsupportedStateError, match="of an index of Spark's"):
+        choose_view(catalog, variable=index).partition_key.hashes(rows_of(keys[timers]))
+
+
 def test_partitions_that_share_key_groups(tmp_path: Path) -> None:
     """After a rescale to three partitions each reads all blocks, and counts the rows that are its own."""
     location = StateLocation(tmp_path, {"default": (KEY, VALUE)})
