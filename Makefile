@@ -84,7 +84,7 @@ docs: $(INSTALLED)  ## docs/settings.md from the table of settings, docs/json.md
 	$(RUN) docs/generate_json.py
 
 site: docs  ## the documentation as a site in build/site; fails if a link leads nowhere
-	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 
 wheel: $(INSTALLED)  ## dist/spark_ckpt-*.whl with the jar inside
 	$(RUN) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .

@@ -11,7 +11,7 @@ from tests.docs.pages import DOCS, REPOSITORY
 
 
 def test_it_builds_without_a_warning(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     result = subprocess.run(build, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
