@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from spark_ckpt.completed import RecordFiles
 from spark_ckpt.coordinator.layout import in_location
 from spark_ckpt.operations.spark_entries import CommitEntry, OffsetEntry, OperatorMetadata
 from spark_ckpt.operations.spark_log import QUERY, SparkLog
 from spark_ckpt.segments import Section
+from spark_ckpt.storage import LocalStorage
 from tests.state.locations import Schema, StateLocation, row, schema
 
 KEYS = 12
@@ -49,6 +51,13 @@ def make_totals(directory: Path, key_name: str) -> None:
         location.commit(Section(entries), base=base, rows=len(entries) // PARTITIONS, inline=False)
         log.add_offsets(commit - 1, _OFFSETS)
         log.add_commit(commit - 1, CommitEntry(1, {"nextBatchWatermarkMs": 0}))
+
+
+def drop_older(directory: Path, retained: int) -> None:
+    """Drops the records of all but the newest checkpoints, as retention does."""
+    records = RecordFiles(LocalStorage(directory))
+    for checkpoint_id in range(2, COMMITS + 2 - retained):
+        (directory / records.name(checkpoint_id)).unlink()
 
 
 def damage_newest(directory: Path) -> None:

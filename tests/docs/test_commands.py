@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import Run, run
-from tests.docs.made_up import damage_newest, make_totals
+from tests.docs.made_up import damage_newest, drop_older, make_totals
 from tests.docs.pages import DOCS, PAGES, REPOSITORY, blocks, command_lines, console
 from tests.docs.shapes import missing_line
 
@@ -18,6 +18,9 @@ SHOWING = (REPOSITORY / "README.md", DOCS / "operations.md", DOCS / "reading-sta
 
 DAMAGED = 3
 """Exit status of `verify` on the pages that show what it finds."""
+
+RETAINED = 5
+"""Checkpoints that the demo keeps."""
 
 ORDERS = "/checkpoints/orders"
 SAVEPOINTS = ("/backup/orders", "/backup/orders-2026-03-01")
@@ -28,6 +31,7 @@ def aircraft(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the demo has left."""
     place = tmp_path_factory.mktemp("aircraft")
     make_totals(place, "tailnum")
+    drop_older(place, RETAINED)
     return place
 
 
