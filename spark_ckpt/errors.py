@@ -174,19 +174,22 @@ class ExclusiveCreateUnsupportedError(SparkCkptError):
 # ---- completed checkpoints -------------------------------------------------------------------------------------------
 
 
+LEAVE_OUT_RECORD = (
+    "Move the file aside and start the query again: the checkpoint it names is then left out, and the others remain"
+)
+"""What to do about a damaged record of a checkpoint location."""
+
+
 class CorruptRecordError(SparkCkptError, ValueError):
-    """A record of the completed-checkpoint log that cannot be what was written.
+    """A record of a completed checkpoint that cannot be what was written.
 
     Attributes:
         path: the record's file.
     """
 
-    def __init__(self, path: str, reason: str) -> None:
+    def __init__(self, path: str, reason: str, way_out: str = LEAVE_OUT_RECORD) -> None:
         self.path = path
-        super().__init__(
-            f"{path}: {reason}. The record was damaged after it was written. Move the file aside and start the query "
-            "again: the checkpoint it names is then left out, and the others remain"
-        )
+        super().__init__(f"{path}: {reason}. The record was damaged after it was written. {way_out}")
 
 
 class LogInTheWayError(SparkCkptError):

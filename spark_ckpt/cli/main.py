@@ -22,9 +22,19 @@ from spark_ckpt.cli.state_command import show_state
 from spark_ckpt.cli.statuses import FAILED, IN_USE, REFUSED
 from spark_ckpt.cli.verify_command import verify_checkpoints
 from spark_ckpt.errors import SparkCkptError
-from spark_ckpt.operations.errors import LocationInUseError, NotCommittedError, RollbackRefusedError
+from spark_ckpt.operations.errors import (
+    LocationInUseError,
+    NotCommittedError,
+    RescaleRefusedError,
+    RollbackRefusedError,
+)
 
-_STATUSES = {LocationInUseError: IN_USE, NotCommittedError: REFUSED, RollbackRefusedError: REFUSED}
+_STATUSES = {
+    LocationInUseError: IN_USE,
+    NotCommittedError: REFUSED,
+    RescaleRefusedError: REFUSED,
+    RollbackRefusedError: REFUSED,
+}
 
 
 class _Program(click.Group):

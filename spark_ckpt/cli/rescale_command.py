@@ -5,9 +5,7 @@ from __future__ import annotations
 import click
 
 from spark_ckpt.cli.options import Session, dry_run_option, json_option, pass_session, settings_option
-from spark_ckpt.cli.statuses import REFUSED
 from spark_ckpt.locations.location import storage_of
-from spark_ckpt.operations.errors import RescaleRefusedError
 from spark_ckpt.operations.rescaling import rescale
 
 
@@ -41,9 +39,4 @@ def rescale_query(session: Session, location: str, partitions: int, settings: di
       spark-ckpt rescale /checkpoints/orders --partitions 400 --dry-run
       spark-ckpt rescale s3://bucket/checkpoints/orders --partitions 100 --json
     """
-    try:
-        rescaling = rescale(storage_of(location), partitions, settings=settings, dry_run=dry_run)
-    except RescaleRefusedError as error:
-        session.output.error(error)
-        click.get_current_context().exit(REFUSED)
-    session.output.rescaling(rescaling)
+    session.output.rescaling(rescale(storage_of(location), partitions, settings=settings, dry_run=dry_run))

@@ -25,7 +25,7 @@ from spark_ckpt.operations.spark_log import (
 )
 from spark_ckpt.operations.state_check import check_state
 from spark_ckpt.operations.verifying import Progress
-from spark_ckpt.storage import Storage
+from spark_ckpt.storage import Storage, copy_file
 
 SOURCES = "sources"
 """Directory of what the sources of a query keep (Spark: `StreamingCheckpointConstants.DIR_NAME_SOURCES`)."""
@@ -98,7 +98,7 @@ class Copier:
             StorageError: it cannot be copied.
         """
         if name not in self._sizes:
-            self.write(name, self._source.read(name))
+            self._sizes[name] = copy_file(self._source, name, self._target, name)
 
     def copy_checkpoint(self, checkpoint_id: int | None) -> Snapshot:
         """Copies the state files of a checkpoint.

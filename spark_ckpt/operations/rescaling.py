@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, JobStatus
-from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.batch_state import SparkBatch
 from spark_ckpt.coordinator.chains import ChainTable
 from spark_ckpt.coordinator.loading import CheckpointState, load_checkpoint
 from spark_ckpt.coordinator.messages import StoreKey
-from spark_ckpt.coordinator.opening import Environment
-from spark_ckpt.coordinator.stores import make_store
 from spark_ckpt.errors import StateIdMismatchError, VersionNotFoundError
 from spark_ckpt.operations.errors import RescaleRefusedError, SparkLogEntryExistsError
 from spark_ckpt.operations.new_checkpoint import StateFile, complete, inline_state_in_file, with_chains
+from spark_ckpt.operations.opening import open_store
 from spark_ckpt.operations.reassigning import reassign
 from spark_ckpt.operations.rescale_plan import RescalePlan, SparkLogs, plan_rescale, runs_alone, state_ids
 from spark_ckpt.operations.spark_log import BatchLog, SparkLog, operator_directory
@@ -106,8 +103,7 @@ def rescale(
     started_ms = clock.now_ms()
     log = SparkLog(storage)
     logs = _read_logs(storage, log, partitions)
-    owner = Environment().owner(log.query_id(), run_id=str(uuid.uuid4()))
-    store = make_store(CheckpointConfig.parse(settings or {}), storage, owner, clock)
+    store, owner = open_store(storage, settings or {}, "rescale", clock)
     try:
         store.recover()
         work = _prepare(storage, store, log, logs, partitions)

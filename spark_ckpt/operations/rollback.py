@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
@@ -14,22 +12,20 @@ from spark_ckpt.completed import (
     CheckpointRecord,
     CompletedCheckpointStore,
     JobStatus,
-    Owner,
     RecordFiles,
     encode_record,
 )
-from spark_ckpt.config import STORE, CheckpointConfig
 from spark_ckpt.coordinator.layout import in_location
 from spark_ckpt.coordinator.loading import read_checkpoint
 from spark_ckpt.coordinator.orphans import list_state, select_orphans
-from spark_ckpt.coordinator.stores import make_store
 from spark_ckpt.errors import CheckpointNotFoundError, DamagedCheckpointError, StateFileNotFoundError
 from spark_ckpt.operations.agreement import SparkBatches
 from spark_ckpt.operations.errors import LocationInUseError, RollbackRefusedError
-from spark_ckpt.operations.holding import OPERATION, Holder, hold_of
+from spark_ckpt.operations.holding import Holder, hold_of
+from spark_ckpt.operations.opening import open_store
 from spark_ckpt.operations.spark_log import BatchLog, SparkLog, entry_name
 from spark_ckpt.operations.verifying import Progress, verify_checkpoint
-from spark_ckpt.storage import Storage
+from spark_ckpt.storage import Storage, copy_file
 
 ASIDE = "rolled-back"
 """Directory in a checkpoint location with one directory for each time that its query went back."""
@@ -96,7 +92,7 @@ def roll_back(
         CorruptRecordError, StorageError: the location cannot be read or changed.
     """
     clock = clock or SystemClock()
-    store = _store_of(storage, settings or {}, clock)
+    store, _ = open_store(storage, settings or {}, "rollback", clock)
     try:
         store.recover()
         record = _find(storage, store, checkpoint_id)
@@ -162,11 +158,8 @@ class _Moving:
         """Copies a file, if it is there and was not copied before."""
         if name in self.sizes:
             return
-        try:
-            data = self._storage.read(name)
-        except StateFileNotFoundError:
-            return
-        self.add(name, data)
+        with suppress(StateFileNotFoundError):
+            self.sizes[name] = copy_file(self._storage, name, self._storage, f"{self._directory}/{name}")
 
     def move(self, name: str) -> None:
         """Moves a file, if it is there."""
@@ -238,14 +231,3 @@ def _check_logs(storage: Storage, record: CheckpointRecord) -> None:
             "spark.sql.streaming.minBatchesToRetain keeps more"
         )
     raise RollbackRefusedError(storage.location, record.id, reason)
-
-
-def _store_of(storage: Storage, settings: Mapping[str, str], clock: Clock) -> CompletedCheckpointStore:
-    """The store that the settings name; if they name none, the one that the location shows."""
-    config = CheckpointConfig.parse(settings)
-    if STORE.key not in settings and not RecordFiles(storage).ids():
-        config = replace(config, store="standalone")
-    token = str(uuid.uuid4())
-    run_id = f"{OPERATION}rollback {token}"
-    owner = Owner(socket.gethostname(), os.getpid(), token, SparkLog(storage).query_id(), run_id)
-    return make_store(config, storage, owner, clock)

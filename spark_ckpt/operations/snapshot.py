@@ -29,6 +29,8 @@ from spark_ckpt.storage import Storage
 RECORD = "savepoint.json"
 """The record of the checkpoint in a savepoint."""
 
+_BRING_BACK = "Bring it back from a copy of the savepoint, or use another savepoint"
+
 _FROM_CHECKPOINT, _FROM_SAVEPOINT = "../", f"{CKPT}/"
 
 
@@ -74,9 +76,9 @@ def read_savepoint_record(storage: Storage) -> CheckpointRecord:
         StorageError: it cannot be read.
     """
     path = storage.describe(RECORD)
-    record = decode_record(storage.read(RECORD), path)
+    record = decode_record(storage.read(RECORD), path, way_out=_BRING_BACK)
     if not isinstance(record, CheckpointRecord):
-        raise CorruptRecordError(path, "it is the record of a claim")
+        raise CorruptRecordError(path, "it is the record of a claim", _BRING_BACK)
     return record
 
 

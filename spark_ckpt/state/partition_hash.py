@@ -44,9 +44,7 @@ class PartitionKey:
             StateRowError: a key is too short, or has a value that leads out of it.
         """
         if self.columns is None:
-            raise UnsupportedStateError(
-                keys.buffer.store, "partitions share key groups of an index of Spark's"
-            )
+            raise UnsupportedStateError(keys.buffer.store, "partitions share key groups of an index of Spark's")
         hashes: Hashes = np.full(len(keys), _SEED, np.uint32)
         return _fields(self.kind, keys, self.columns, hashes).view(np.int32)
 

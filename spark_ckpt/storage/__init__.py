@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name, resolve_relative
+from spark_ckpt.storage.copying import copy_file
 from spark_ckpt.storage.creating import create_or_find
 from spark_ckpt.storage.local import LocalStorage
 from spark_ckpt.storage.remote import FsspecStorage
@@ -17,6 +18,7 @@ __all__ = [
     "LocalStorage",
     "Storage",
     "checked_name",
+    "copy_file",
     "create_or_find",
     "resolve",
     "resolve_relative",

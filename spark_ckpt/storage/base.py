@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -93,6 +93,18 @@ class Storage(ABC):
         Raises:
             StorageError: it cannot be written, or it is unknown whether it was.
         """
+
+    def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
+        """Writes a file as `write_atomic` does, without holding all of it where the storage can.
+
+        Args:
+            name: of the file.
+            chunks: its parts, from the first one on each time it is called. What they raise shows no file.
+
+        Raises:
+            StorageError: it cannot be written, or it is unknown whether it was.
+        """
+        self.write_atomic(name, b"".join(chunks()))
 
     @abstractmethod
     def create_exclusive(self, name: str, data: bytes) -> CreateResult:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StateFileNotFoundError, StorageError
+from spark_ckpt.errors import ExclusiveCreateUnsupportedError, SparkCkptError, StateFileNotFoundError, StorageError
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
 
 _T = TypeVar("_T")
@@ -60,6 +60,26 @@ class FsspecStorage(Storage):
         """Writes a file, in place of one that may be there."""
         path = self._path(name)
         self._retry(name, "write", lambda: self._fs.pipe_file(path, data))
+
+    def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
+        """Writes a file in parts, in place of one that may be there; on S3 as a multipart upload."""
+        if self._is_memory:
+            super().write_chunks(name, chunks)
+            return
+        path = self._path(name)
+
+        def write() -> None:
+            # Without this, fsspec would show what there is of it when the file is closed after an error.
+            file = self._fs.open(path, "wb", autocommit=False)
+            try:
+                with file:
+                    file.writelines(chunks())
+            except BaseException:
+                file.discard()
+                raise
+            file.commit()
+
+        self._retry(name, "write", write)
 
     def create_exclusive(self, name: str, data: bytes) -> CreateResult:
         """Creates a file if there is none of that name."""
@@ -155,7 +175,9 @@ class FsspecStorage(Storage):
         for attempt in range(_RETRIES + 1):
             try:
                 return call()
-            except FileNotFoundError as e:  # noqa: PERF203
+            except SparkCkptError:  # noqa: PERF203
+                raise
+            except FileNotFoundError as e:
                 raise StateFileNotFoundError(self.describe(name)) from e
             except PermissionError as e:
                 raise StorageError(self.describe(name), operation, e) from e

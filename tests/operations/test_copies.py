@@ -117,7 +117,7 @@ class TestSavepoint:
         take_savepoint(query.storage, target)
         record = target.read(RECORD)
         target.write_atomic(RECORD, record[:-40])
-        with pytest.raises(CorruptRecordError):
+        with pytest.raises(CorruptRecordError, match="copy of the savepoint"):
             restore(target, LocalStorage(f"{target.location}-1"))
         target.write_atomic(RECORD, record)
         target.write_atomic(METADATA_FILE_NAME, target.read(METADATA_FILE_NAME)[:-1])

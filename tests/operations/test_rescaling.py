@@ -92,9 +92,9 @@ def test_ids_of_states_are_those_of_the_commit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "version", "partitions"),
-    [("transformWithStateExec", None, 8), ("symmetricHashJoin", 3, 8), ("symmetricHashJoin", 2, 6)],
+    [("transformWithStateExec", None, 6), ("symmetricHashJoin", 3, 8), ("symmetricHashJoin", 3, 6)],
 )
-def test_column_families_need_partitions_that_own_key_groups(
+def test_column_families_are_rescaled_to_any_number(
     tmp_path: Path, name: str, version: int | None, partitions: int
 ) -> None:
     query = Query(tmp_path, names=(name,), state_format_version=version)
@@ -175,8 +175,6 @@ CASES: list[tuple[int, Callable[[Query], None], dict[str, object], str]] = [
     (8, batches_in_flight, {}, "batches 7 to 8 have begun"),
     (8, nothing_committed, {}, "not committed any batch"),
     (8, lambda query: None, {"names": ("someOperator",)}, "by which key someOperator"),
-    (6, lambda query: None, {"names": ("transformWithStateExec",)}, "such as 4"),
-    (6, lambda query: None, {"names": ("symmetricHashJoin",), "state_format_version": 3}, "such as 4"),
     (8, lambda query: None, {"offsets": OffsetEntry(1, None, {"0": "{}"})}, "of an old version of Spark"),
     (
         8,
@@ -231,7 +229,7 @@ def test_a_batch_without_a_checkpoint_is_told(tmp_path: Path) -> None:
         ("create", "offsets/7"),
         ("create", "ckpt/completed/"),
         ("create", "state/0/_metadata/v2/7"),
-        ("write", "ckpt/shared/inline"),
+        ("write", "ckpt/shared/merged"),
         ("create", "ckpt/chk-"),
         ("create", r"completed/0*4\.json"),
         ("create", "commits/7"),
