@@ -112,6 +112,33 @@ class StateFileNotFoundError(StorageError, FileNotFoundError):
         super().__init__(path, "read", "there is no such file")
 
 
+class HadoopError(SparkCkptError, OSError):
+    """What Hadoop's file system in the driver has thrown.
+
+    Attributes:
+        path: of the file.
+        java_class: the exception's.
+    """
+
+    def __init__(self, path: str, java_class: str, message: str) -> None:
+        reason = message.partition("\n\tat ")[0]  # a NameNode sends its stack trace along
+        super().__init__(f"{java_class}: {reason}")
+        self.path = path
+        self.java_class = java_class
+
+
+class DriverGoneError(SparkCkptError, OSError):
+    """The driver has ended while a file was asked for that only it can reach: whether that was done is not known.
+
+    Attributes:
+        path: of the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path}: the Spark driver has ended, and only through it could the file be reached")
+        self.path = path
+
+
 class ZooKeeperUnavailableError(StorageError):
     """No ZooKeeper server answers.
 

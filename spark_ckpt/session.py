@@ -19,6 +19,8 @@ PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
 PROVIDER_CLASS = "org.apache.spark.sql.ckpt.CheckpointStateStoreProvider"
 EXTENSIONS_KEY = "spark.sql.extensions"
 EXTENSIONS_CLASS = "org.apache.spark.sql.ckpt.CheckpointExtensions"
+FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
+FILE_MANAGER_CLASS = "org.apache.spark.sql.ckpt.CheckpointLogFileManager"
 JARS_KEY = "spark.jars"
 
 
@@ -46,7 +48,8 @@ def configure(
     """Make the session that `builder` will create keep streaming state in Flink-style checkpoints.
 
     Adds the jar to `spark.jars`, sets the state-store provider and the options that are given, and adds the extension
-    without which Spark keeps `transformWithState` to its own provider. What is set on the
+    without which Spark keeps `transformWithState` to its own provider, and on an object store has Spark write its own
+    logs with one conditional put for an entry, in place of a file that is renamed. What is set on the
     builder already stays as it is; an option that is not given keeps its default (docs/settings.md has them).
 
     Parameters
@@ -126,6 +129,8 @@ def configure(
     for key, ours in ((JARS_KEY, jar), (EXTENSIONS_KEY, EXTENSIONS_CLASS)):
         builder.config(key, ",".join(_with(ours, present.get(key) or running.get(key, ""))))
     builder.config(PROVIDER_KEY, PROVIDER_CLASS)
+    if FILE_MANAGER_KEY not in present:
+        builder.config(FILE_MANAGER_KEY, FILE_MANAGER_CLASS)
     for key, text in texts.items():
         if key not in present:
             builder.config(key, text)

@@ -18,6 +18,7 @@ class Target:
 
     Raises:
         S3fsNotFoundError: it is on S3, and s3fs is not installed.
+        HadoopNotFoundError: it is on HDFS, and there is no Hadoop client that works here.
         StorageError: fsspec does not serve such a URL.
     """
 

@@ -17,6 +17,23 @@ class LocationNotFoundError(SparkCkptError, FileNotFoundError):
         self.location = location
 
 
+class HadoopNotFoundError(SparkCkptError):
+    """The place is on HDFS, which a command reaches through a Hadoop client, and none works here.
+
+    Attributes:
+        location: the place.
+    """
+
+    def __init__(self, location: str, reason: str) -> None:
+        super().__init__(
+            f"{location} is on HDFS, and there is no Hadoop client here that works ({reason}). A command has no Spark "
+            "driver to ask. Name the location by the NameNode's web address, webhdfs://<host>:9870/<path>; or set "
+            "JAVA_HOME, HADOOP_HOME and CLASSPATH=$(hadoop classpath --glob), with libhdfs.so in "
+            "$HADOOP_HOME/lib/native, and write hdfs://; or copy it with 'hdfs dfs -get' and name the copy"
+        )
+        self.location = location
+
+
 class ForeignLocationError(SparkCkptError):
     """Something is at the place named, but not what the command works on.
 

@@ -10,11 +10,12 @@ from typing import Any
 import fsspec
 
 from spark_ckpt.errors import SparkCkptError, StorageError
-from spark_ckpt.locations.errors import LocationNotFoundError
+from spark_ckpt.locations.errors import HadoopNotFoundError, LocationNotFoundError
 from spark_ckpt.storage import FsspecStorage, LocalStorage, Storage
 from spark_ckpt.storage.resolve import S3fsNotFoundError
 
 _S3_PROTOCOLS = ("s3", "s3a")
+_HADOOP_PROTOCOLS = ("hdfs", "viewfs")
 
 S3_CLIENT = {"connect_timeout": 5, "read_timeout": 10, "retries": {"total_max_attempts": 1, "mode": "standard"}}
 """How long a client of S3 waits, in seconds, and how often it asks; s3fs repeats what gets no answer 5 times itself.
@@ -27,6 +28,7 @@ def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
 
     Raises:
         S3fsNotFoundError: the place is on S3, and s3fs is not installed.
+        HadoopNotFoundError: the place is on HDFS, and there is no Hadoop client that works here.
         StorageError: fsspec does not serve such a URL.
     """
     protocol, _ = fsspec.core.split_protocol(place)
@@ -37,6 +39,10 @@ def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
         except ImportError:
             if is_on_s3:
                 raise S3fsNotFoundError(place) from None
+            raise
+        except (OSError, ValueError) as e:
+            if protocol in _HADOOP_PROTOCOLS:
+                raise HadoopNotFoundError(place, str(e).partition("\n")[0]) from e
             raise
     return file_system, path
 

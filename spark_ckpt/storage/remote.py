@@ -8,7 +8,14 @@ from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.errors import ExclusiveCreateUnsupportedError, SparkCkptError, StateFileNotFoundError, StorageError
+from spark_ckpt.errors import (
+    DriverGoneError,
+    ExclusiveCreateUnsupportedError,
+    HadoopError,
+    SparkCkptError,
+    StateFileNotFoundError,
+    StorageError,
+)
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
 
 _T = TypeVar("_T")
@@ -175,13 +182,13 @@ class FsspecStorage(Storage):
         for attempt in range(_RETRIES + 1):
             try:
                 return call()
-            except SparkCkptError:  # noqa: PERF203
-                raise
+            except (PermissionError, DriverGoneError) as e:  # noqa: PERF203
+                raise StorageError(self.describe(name), operation, e) from e
             except FileNotFoundError as e:
                 raise StateFileNotFoundError(self.describe(name)) from e
-            except PermissionError as e:
-                raise StorageError(self.describe(name), operation, e) from e
             except Exception as e:  # clients raise their libraries' errors as well as OSError
+                if isinstance(e, SparkCkptError) and not isinstance(e, HadoopError):
+                    raise  # of another storage, from which this one is fed
                 if attempt == _RETRIES:
                     raise StorageError(self.describe(name), operation, f"{e} ({attempt + 1} tries)") from e
                 self._clock.sleep(pause)

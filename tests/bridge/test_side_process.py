@@ -69,7 +69,7 @@ def run_batch(process: SideProcess, driver: RemoteDriver, version: int) -> dict[
 def test_greets(process: SideProcess) -> None:
     header, reply = process.ask(*wire.START)
     assert reply.kind == "ok"
-    assert header == {"protocol": 2, "version": spark_ckpt.__version__}
+    assert header == {"protocol": 3, "version": spark_ckpt.__version__}
 
 
 def test_refuses_another_version_of_the_protocol(process: SideProcess) -> None:

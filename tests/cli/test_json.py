@@ -164,6 +164,7 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     errors.StorageError("/x", "read", OSError("reason")),
     errors.StateFileNotFoundError("/x"),
     S3fsNotFoundError("s3://b"),
+    cli_errors.HadoopNotFoundError("hdfs://b", "reason"),
     errors.CorruptRecordError("/x", "reason"),
     errors.DamagedCheckpointError("/x", 1, "reason", None, "way out"),
     errors.DamagedCheckpointError("/x", 2, "reason", 1, "way out"),

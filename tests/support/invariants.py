@@ -40,7 +40,7 @@ def assert_invariants(location: Path | str | Storage, *, orphans: bool = False) 
         location: a checkpoint location.
         orphans: whether files that nothing refers to are all right, as they are after a crash until the next claim.
     """
-    findings = inspect(location if isinstance(location, Storage) else LocalStorage(location), orphans=orphans)
+    findings = inspect(_storage(location), orphans=orphans)
     assert not findings.violations, "\n".join(findings.violations)
     return findings
 
@@ -96,11 +96,14 @@ def check_no_orphans(storage: Storage, records: Iterable[Record], findings: Find
                 findings.check(name in used, f"nothing refers to ckpt/{name}")
 
 
-def completed_versions(location: Path | str) -> list[int]:
+def completed_versions(location: Path | str | Storage) -> list[int]:
     """Versions of the retained checkpoints, by id."""
-    storage = LocalStorage(location)
-    findings = Findings()
-    return [record.version for record in check_log(storage, findings) if isinstance(record, CheckpointRecord)]
+    records = check_log(_storage(location), Findings())
+    return [record.version for record in records if isinstance(record, CheckpointRecord)]
+
+
+def _storage(location: Path | str | Storage) -> Storage:
+    return location if isinstance(location, Storage) else LocalStorage(location)
 
 
 def describe_log(location: Path | str) -> str:
