@@ -23,6 +23,7 @@ import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.backend.RowFilter
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils._
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.SchemaHelper.SchemaWriter
 import org.apache.spark.sql.types._
 
 /** Rows of column families, told apart by what Spark's files say of them. */
