@@ -5,7 +5,8 @@ from __future__ import annotations
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name, resolve_relative
 from spark_ckpt.storage.local import LocalStorage
 from spark_ckpt.storage.remote import FsspecStorage
-from spark_ckpt.storage.resolve import SUPPORTED_SCHEMES, resolve, s3_options
+from spark_ckpt.storage.resolve import SUPPORTED_SCHEMES, resolve
+from spark_ckpt.storage.s3 import s3_options
 
 __all__ = [
     "SUPPORTED_SCHEMES",
