@@ -16,7 +16,7 @@ accepts requests and says nothing."""
 
 
 def s3_file_system(bucket: str, settings: Mapping[str, str]) -> Any:  # noqa: ANN401
-    """An fsspec file system that asks S3 once: what is asked again, and how often, is decided by `FsspecStorage` alone.
+    """An fsspec file system for `FsspecStorage`.
 
     Args:
         bucket: the one that it is for.
@@ -26,15 +26,13 @@ def s3_file_system(bucket: str, settings: Mapping[str, str]) -> Any:  # noqa: AN
         ImportError: s3fs is not installed.
         SettingError: a setting has an impossible value.
     """
-    import s3fs
+    from spark_ckpt.storage.s3_client import OneTryS3FileSystem
 
     options = s3_options(bucket, settings)
     options["config_kwargs"] = client_config() | options.get("config_kwargs", {})
     # A cached listing would break consistent listing, and a shared instance the caches of others. To read a file in
     # parts at a time s3fs asks for its size first, and for a listing if there is no file: two requests more.
-    fs = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True, max_concurrency=1, **options)
-    fs.retries = 1
-    return fs
+    return OneTryS3FileSystem(use_listings_cache=False, skip_instance_cache=True, max_concurrency=1, **options)
 
 
 def client_config() -> dict[str, Any]:

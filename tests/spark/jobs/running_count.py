@@ -1,7 +1,8 @@
 """Driver program of the restore tests: a running count by key over the files of a folder, after de-duplication.
 
-The rows of each batch go to `out/`, the input comes from `feeds/events`, the checkpoint location is `checkpoint`, all
-in the folder given. It ends when all input is processed; with an error it prints the message and ends with status 3.
+The rows of each batch go to `out/`, the input comes from `feeds/events`, the checkpoint location is `checkpoint` unless
+another is given, all in the folder given. It ends when all input is processed; with an error it prints the message and
+ends with status 3.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--partitions", type=int, default=3)
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--location", help="checkpoint location: a path or URL")
     parser.add_argument("--gate", type=Path, help="hold the task with the key 'gate' until this file exists")
     return parser.parse_args(arguments)
 
@@ -74,11 +76,11 @@ def session(options: argparse.Namespace, **conf: str) -> SparkSession:
     return open_session(PROVIDERS[options.provider], options.folder, master=options.master, conf=conf)
 
 
-def run(spark: SparkSession, folder: Path, plan: Callable[[DataFrame], DataFrame]) -> int:
+def run(spark: SparkSession, folder: Path, plan: Callable[[DataFrame], DataFrame], location: str | None = None) -> int:
     """Runs the query to the end of its input, ends Spark, and returns the status to exit with."""
     frame = plan(Feed(folder / "feeds" / "events", SCHEMA).stream(spark))
     writer = BatchLog(folder / "out", "update").attach(frame.writeStream)
-    writer = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", location or str(folder / "checkpoint")).trigger(availableNow=True)
     try:
         writer.start().awaitTermination()
     except StreamingQueryException as error:
@@ -93,7 +95,7 @@ def run(spark: SparkSession, folder: Path, plan: Callable[[DataFrame], DataFrame
 def main(arguments: list[str]) -> int:
     """Runs the query with its one gate."""
     options = parse(arguments)
-    return run(session(options), options.folder, lambda frame: plan(frame, options.gate))
+    return run(session(options), options.folder, lambda frame: plan(frame, options.gate), options.location)
 
 
 if __name__ == "__main__":
