@@ -14,14 +14,9 @@ from spark_ckpt.errors import SparkCkptError, StorageError
 from spark_ckpt.locations.errors import HadoopNotFoundError, LocationNotFoundError
 from spark_ckpt.storage import FsspecStorage, LocalStorage, Storage
 from spark_ckpt.storage.resolve import S3fsNotFoundError
+from spark_ckpt.storage.s3 import S3_PROTOCOLS, client_config
 
-_S3_PROTOCOLS = ("s3", "s3a")
 _HADOOP_PROTOCOLS = ("hdfs", "viewfs")
-
-S3_CLIENT = {"connect_timeout": 5, "read_timeout": 10, "retries": {"total_max_attempts": 1, "mode": "standard"}}
-"""How long a client of S3 waits, in seconds, and how often it asks; s3fs repeats what gets no answer 5 times itself.
-
-By default a command would wait for minutes for an endpoint that is not there."""
 
 
 def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
@@ -33,7 +28,7 @@ def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
         StorageError: fsspec does not serve such a URL.
     """
     protocol, _ = fsspec.core.split_protocol(place)
-    is_on_s3 = protocol in _S3_PROTOCOLS
+    is_on_s3 = protocol in S3_PROTOCOLS
     with reading(place):
         try:
             file_system, path = fsspec.core.url_to_fs(place, **(_s3_options() if is_on_s3 else {}))
@@ -92,8 +87,5 @@ def _is_local(file_system: fsspec.AbstractFileSystem) -> bool:
 
 
 def _s3_options() -> dict[str, Any]:
-    # Options given here replace those of fsspec's own configuration, of which the client's are therefore taken over.
-    configured = [fsspec.config.conf.get(protocol, {}).get("config_kwargs", {}) for protocol in _S3_PROTOCOLS]
-    client = S3_CLIENT | configured[0] | configured[1]
     # A listing of a moment ago is none of now.
-    return {"use_listings_cache": False, "config_kwargs": client}
+    return {"use_listings_cache": False, "config_kwargs": client_config()}

@@ -8,7 +8,8 @@ from spark_ckpt.storage.creating import create_or_find
 from spark_ckpt.storage.hadoop import FRAME_BYTES, HadoopCalls, HadoopStorage
 from spark_ckpt.storage.local import LocalStorage
 from spark_ckpt.storage.remote import FsspecStorage
-from spark_ckpt.storage.resolve import SUPPORTED_SCHEMES, resolve, s3_options
+from spark_ckpt.storage.resolve import SUPPORTED_SCHEMES, resolve
+from spark_ckpt.storage.s3 import s3_options
 
 __all__ = [
     "FRAME_BYTES",

@@ -20,8 +20,19 @@ from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Stora
 
 _T = TypeVar("_T")
 
-_RETRIES = 3
+_RETRIES = 5
 _FIRST_PAUSE_SECONDS = 0.2
+"""A request that is refused, as S3 does when there are too many, has 6 s to be heard; one that waits for an answer
+until the client gives up (10 s on S3) takes a minute. The JVM waits longer for the coordinator (`bridge.timeout`)."""
+
+_CONDITION_FAILED = ("PreconditionFailed", "412")
+_NOT_IMPLEMENTED = ("NotImplemented", "501")
+"""Error codes of S3. Where an answer has no body, the HTTP status stands for it."""
+
+_WAY_OUT = (
+    "If the storage is slow or refuses so many requests, wait for it, or give it fewer to do; else see that its "
+    "address and the credentials are right. Then try again"
+)
 
 # Exclusive only among the threads of this process, which is where a memory file system lives.
 _MEMORY_LOCK = threading.Lock()
@@ -104,6 +115,11 @@ class FsspecStorage(Storage):
         except (NotImplementedError, TypeError) as e:
             raise ExclusiveCreateUnsupportedError(self.describe(name), str(e)) from e
         except Exception as e:  # whatever the client raises, the request may have left
+            code = _s3_code(e)
+            if code in _CONDITION_FAILED:  # s3fs says that a file exists only if S3 has named the condition
+                return CreateResult(CreateOutcome.LOST)
+            if code in _NOT_IMPLEMENTED:
+                raise ExclusiveCreateUnsupportedError(self.describe(name), str(e)) from e
             return CreateResult(CreateOutcome.UNKNOWN, e)
         return CreateResult(CreateOutcome.WON)
 
@@ -151,23 +167,29 @@ class FsspecStorage(Storage):
         return self._retry(name, "read", ask)
 
     def probe(self, name: str) -> None:
-        """Finds out whether the storage keeps to `create_exclusive`, by creating one file twice.
+        """Finds out whether the storage keeps to `create_exclusive`, by creating a file where there is one.
 
         Args:
             name: of a file that does not exist; deleted again.
 
         Raises:
-            ExclusiveCreateUnsupportedError: the second create did not lose.
-            StorageError: the file cannot be written at all.
+            ExclusiveCreateUnsupportedError: the create did not lose.
+            StorageError: the file cannot be written at all, or the storage does not say how the create ended.
         """
-        first = self.create_exclusive(name, b"1")
-        second = self.create_exclusive(name, b"2")
-        self.delete(name)
-        if second.outcome is CreateOutcome.LOST:
-            return
-        if second.outcome is CreateOutcome.UNKNOWN:
-            raise StorageError(self.describe(name), "create", second.cause or first.cause) from second.cause
-        raise ExclusiveCreateUnsupportedError(self.location, "a second create of one name succeeded")
+
+        def create() -> CreateOutcome:
+            result = self.create_exclusive(name, b"2")
+            if result.cause is not None:
+                raise result.cause
+            return result.outcome
+
+        self.write_atomic(name, b"1")
+        try:
+            outcome = self._retry(name, "create", create)
+        finally:
+            self.delete(name)
+        if outcome is not CreateOutcome.LOST:
+            raise ExclusiveCreateUnsupportedError(self.location, "it replaced a file that was there")
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{checked_name(name, self.location)}"
@@ -190,7 +212,8 @@ class FsspecStorage(Storage):
                 if isinstance(e, SparkCkptError) and not isinstance(e, HadoopError):
                     raise  # of another storage, from which this one is fed
                 if attempt == _RETRIES:
-                    raise StorageError(self.describe(name), operation, f"{e} ({attempt + 1} tries)") from e
+                    reason = f"{e} ({attempt + 1} tries). {_WAY_OUT}"
+                    raise StorageError(self.describe(name), operation, reason) from e
                 self._clock.sleep(pause)
                 pause *= 2
         raise AssertionError("unreachable")
@@ -207,6 +230,12 @@ def _modified_ms(entry: Mapping[str, Any]) -> int | None:
         if isinstance(value, int | float):
             return int(value * 1000)
     return None
+
+
+def _s3_code(error: Exception) -> str | None:
+    """The code of S3's answer that s3fs has made an error of its own from (`botocore.exceptions.ClientError`)."""
+    response = getattr(error.__cause__, "response", None)
+    return str(response["Error"].get("Code")) if response else None
 
 
 def _protocols(fs: Any) -> tuple[str, ...]:  # noqa: ANN401

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
-from spark_ckpt.errors import SettingError, SparkCkptError, UnsupportedSchemeError
+from spark_ckpt.errors import SparkCkptError, UnsupportedSchemeError
 from spark_ckpt.storage.base import Storage
 from spark_ckpt.storage.hadoop import HadoopCalls, HadoopStorage
 from spark_ckpt.storage.local import LocalStorage
 from spark_ckpt.storage.remote import FsspecStorage
+from spark_ckpt.storage.s3 import s3_file_system
 
 _log = logging.getLogger(__name__)
 
@@ -96,57 +96,12 @@ def _memory(location: str, rest: str) -> Storage:
 
 
 def _s3(location: str, scheme: str, rest: str, settings: Mapping[str, str]) -> Storage:
-    try:
-        import s3fs
-    except ImportError as e:
-        raise S3fsNotFoundError(location) from e
     root = rest.strip("/")
     bucket = root.partition("/")[0]
     if not bucket:
         raise UnsupportedSchemeError(location, f"{scheme} without a bucket", SUPPORTED_SCHEMES)
-    # A cached listing would break consistent listing, and a shared instance the caches of others. To read a file in
-    # parts at a time s3fs asks for its size first, and for a listing if there is no file: two requests more.
-    fs = s3fs.S3FileSystem(
-        use_listings_cache=False, skip_instance_cache=True, max_concurrency=1, **s3_options(bucket, settings)
-    )
+    try:
+        fs = s3_file_system(bucket, settings)
+    except ImportError as e:
+        raise S3fsNotFoundError(location) from e
     return FsspecStorage(fs, root, location)
-
-
-def s3_options(bucket: str, settings: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of `s3fs.S3FileSystem` for Hadoop's S3A settings. What is not set is left to the usual AWS chain.
-
-    Args:
-        bucket: settings `fs.s3a.bucket.<bucket>.x` come before `fs.s3a.x`, as in S3A.
-        settings: by their Hadoop names.
-
-    Raises:
-        SettingError: a setting that is true or false has another value.
-    """
-
-    def get(name: str) -> str | None:
-        value = settings.get(f"fs.s3a.bucket.{bucket}.{name}", settings.get(f"fs.s3a.{name}"))
-        return value.strip() if value and value.strip() else None
-
-    def flag(name: str, default: bool) -> bool:
-        value = get(name)
-        if value is None:
-            return default
-        if value.lower() not in ("true", "false"):
-            raise SettingError(f"fs.s3a.{name}", f"'{value}' is neither true nor false")
-        return value.lower() == "true"
-
-    options: dict[str, Any] = {}
-    for option, name in (("key", "access.key"), ("secret", "secret.key"), ("token", "session.token")):
-        if (value := get(name)) is not None:
-            options[option] = value
-    client: dict[str, Any] = {}
-    if (endpoint := get("endpoint")) is not None:
-        secure = flag("connection.ssl.enabled", True)
-        options["endpoint_url"] = endpoint if "://" in endpoint else f"{'https' if secure else 'http'}://{endpoint}"
-    if (region := get("endpoint.region")) is not None:
-        client["region_name"] = region
-    if client:
-        options["client_kwargs"] = client
-    if flag("path.style.access", False):
-        options["config_kwargs"] = {"s3": {"addressing_style": "path"}}
-    return options

@@ -17,6 +17,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from spark_ckpt import metadata as m
 from spark_ckpt.cli.target import Target
 from spark_ckpt.locations import file_system
+from spark_ckpt.storage.s3 import S3_CLIENT
 from tests.cli.locations import make_location
 from tests.cli.running import run
 from tests.metadata.corpus import VECTORS
@@ -181,7 +182,7 @@ def test_nobody_listens_at_the_endpoint(s3: S3, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_an_endpoint_that_never_answers(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(file_system.S3_CLIENT, "read_timeout", 0.1)
+    monkeypatch.setitem(S3_CLIENT, "read_timeout", 0.1)
     with socket.create_server((HOST, 0)) as mute:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{HOST}:{mute.getsockname()[1]}")
         failed = run("inspect", f"{s3.url}/x", "--json")
@@ -191,8 +192,8 @@ def test_an_endpoint_that_never_answers(s3: S3, monkeypatch: pytest.MonkeyPatch)
 
 def test_waiting_for_s3_has_an_end(s3: S3) -> None:
     on_s3, _ = file_system.file_system_of(f"{s3.url}/x")
-    assert on_s3.s3._client_config.connect_timeout == file_system.S3_CLIENT["connect_timeout"]
-    assert on_s3.s3._client_config.read_timeout == file_system.S3_CLIENT["read_timeout"]
+    assert on_s3.s3._client_config.connect_timeout == S3_CLIENT["connect_timeout"]
+    assert on_s3.s3._client_config.read_timeout == S3_CLIENT["read_timeout"]
     assert on_s3.s3._client_config.retries["total_max_attempts"] == 1
 
 
@@ -206,7 +207,7 @@ def test_the_configuration_of_fsspec_is_kept(s3: S3, monkeypatch: pytest.MonkeyP
     assert json.loads(run("inspect", f"{s3.url}/x", "--json").stdout)["version"] == 3
     on_s3, _ = file_system.file_system_of(s3.url)
     assert on_s3.s3._client_config.read_timeout == 7
-    assert on_s3.s3._client_config.connect_timeout == file_system.S3_CLIENT["connect_timeout"]
+    assert on_s3.s3._client_config.connect_timeout == S3_CLIENT["connect_timeout"]
     assert on_s3.s3._client_config.s3 == {"addressing_style": "path"}
 
 

@@ -1,0 +1,176 @@
+"""Storage on an S3 that goes wrong: requests that are repeated and reported, and a condition that has to be kept."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from spark_ckpt.completed import FilesystemCompletedCheckpointStore, Owner
+from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StorageError
+from spark_ckpt.storage import CreateOutcome, FsspecStorage, s3_client
+from spark_ckpt.storage.s3 import s3_file_system
+from tests.storage.test_remote import NoClock
+from tests.support.faulty_s3 import FaultyS3, S3Fault
+
+TRIES = 6
+ALWAYS = 1_000_000
+PASSING = [S3Fault.SLOW_DOWN, S3Fault.DROPPED]
+
+
+BUCKET = f"bucket-{uuid.uuid4().hex}"
+
+OPERATIONS: list[tuple[str, tuple[object, ...], str]] = [
+    ("read", ("d/a",), "GET"),
+    ("read_range", ("d/a", 0, 1), "GET"),
+    ("write_atomic", ("d/a", b"x"), "PUT"),
+    ("list", ("d",), "GET"),
+    ("size", ("d/a",), "HEAD"),
+    ("delete", ("d/a",), "DELETE"),
+    ("delete_all", (["d/a", "d/b"],), "POST"),
+]
+"""With what each asks for the file."""
+
+
+@pytest.fixture(scope="module")
+def running_server() -> Iterator[FaultyS3]:
+    with FaultyS3() as server:
+        yield server
+
+
+@pytest.fixture
+def server(running_server: FaultyS3) -> FaultyS3:
+    running_server.forget()
+    return running_server
+
+
+@pytest.fixture(scope="module")
+def client(running_server: FaultyS3) -> Any:
+    """One for all tests: to make one takes longer than all that they do."""
+    client = s3_file_system(BUCKET, running_server.settings())
+    client.mkdir(BUCKET)
+    return client
+
+
+@pytest.fixture
+def clock() -> NoClock:
+    return NoClock()
+
+
+@pytest.fixture
+def storage(client: Any, clock: NoClock) -> FsspecStorage:
+    root = f"{BUCKET}/{uuid.uuid4().hex}"
+    return FsspecStorage(client, root, f"s3a://{root}", clock)
+
+
+@pytest.mark.parametrize("fault", PASSING)
+def test_what_goes_wrong_is_asked_again_until_there_is_an_end(
+    storage: FsspecStorage, server: FaultyS3, clock: NoClock, fault: S3Fault
+) -> None:
+    """No layer below asks again, but for a connection that was dropped: then aiohttp does it, once."""
+    for operation, arguments, method in OPERATIONS:
+        requests = TRIES * (2 if fault is S3Fault.DROPPED and method != "POST" else 1)
+        storage.write_atomic("d/a", b"x")
+        server.forget()
+        clock.slept.clear()
+        server.fail(method, "", fault, requests - 1)
+        getattr(storage, operation)(*arguments)
+        assert server.asked(method, "") == requests, operation
+        assert clock.slept == [0.2, 0.4, 0.8, 1.6, 3.2]
+
+        server.fail(method, "", fault, ALWAYS)
+        with pytest.raises(StorageError) as failed:
+            getattr(storage, operation)(*arguments)
+        server.forget()
+        assert failed.value.path == storage.describe("d" if operation == "list" else "d/a")
+        assert failed.value.operation == operation.partition("_")[0].replace("size", "read")
+        assert f"({TRIES} tries). If the storage is slow or refuses so many requests, wait" in str(failed.value)
+
+
+def test_the_reason_of_the_refusal_is_reported(storage: FsspecStorage, server: FaultyS3) -> None:
+    server.fail("PUT", "d/a", S3Fault.SLOW_DOWN, ALWAYS)
+    with pytest.raises(StorageError, match="Please reduce your request rate"):
+        storage.write_atomic("d/a", b"x")
+
+
+def test_an_answer_that_does_not_come_is_not_waited_for_without_end(
+    storage: FsspecStorage, server: FaultyS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_client, "REQUEST_SECONDS", 0.2)
+    server.fail("PUT", "late", S3Fault.HELD, ALWAYS)
+    with pytest.raises(StorageError, match=rf"/late: no answer in 0\.2 s \({TRIES} tries\)"):
+        storage.write_atomic("late", b"x")
+    result = storage.create_exclusive("late", b"x")
+    assert result.outcome is CreateOutcome.UNKNOWN
+    assert "no answer" in str(result.cause)
+
+
+def test_a_write_whose_answer_is_lost_is_there(storage: FsspecStorage, server: FaultyS3) -> None:
+    server.fail("PUT", "d/a", S3Fault.ANSWER_DROPPED)
+    storage.write_atomic("d/a", b"x")
+    assert storage.read("d/a") == b"x"
+
+
+@pytest.mark.parametrize(
+    ("fault", "requests", "is_there"),
+    [(S3Fault.SLOW_DOWN, 1, False), (S3Fault.DROPPED, 2, False), (S3Fault.ANSWER_DROPPED, 2, True)],
+)
+def test_an_exclusive_create_is_not_asked_for_again(
+    storage: FsspecStorage, server: FaultyS3, fault: S3Fault, requests: int, is_there: bool
+) -> None:
+    """But by aiohttp; whoever needs the file finds out whose it is."""
+    server.fail("PUT", "d/new", fault, requests)
+    assert storage.create_exclusive("d/new", b"mine").outcome is CreateOutcome.UNKNOWN
+    assert server.asked("PUT", "d/new") == requests
+    assert storage.exists("d/new") is is_there
+    again = storage.create_exclusive("d/new", b"mine").outcome
+    assert again is (CreateOutcome.LOST if is_there else CreateOutcome.WON)
+
+
+def test_a_failed_condition_that_is_not_named_is_one(storage: FsspecStorage, server: FaultyS3) -> None:
+    """AWS names it in the answer; other servers may not."""
+    server.fail("PUT", "d/new", S3Fault.CONDITION_FAILED)
+    assert storage.create_exclusive("d/new", b"mine").outcome is CreateOutcome.LOST
+
+
+# ---- what a driver does with it when it starts -----------------------------------------------------------------------
+
+
+def claim(storage: FsspecStorage) -> int:
+    store = FilesystemCompletedCheckpointStore(storage, Owner("host", 1, "token", "query", "run"), clock=NoClock())
+    store.recover()
+    return store.claim().generation
+
+
+def test_a_server_that_ignores_the_condition_is_refused(storage: FsspecStorage, server: FaultyS3) -> None:
+    server.fail("PUT", "probe-", S3Fault.CONDITION_IGNORED, ALWAYS)
+    with pytest.raises(ExclusiveCreateUnsupportedError, match="two drivers could both complete") as refused:
+        claim(storage)
+    assert refused.value.path == storage.location
+    assert list(storage.list("ckpt/completed")) == []
+
+
+def test_a_server_that_does_not_know_the_condition_is_refused(storage: FsspecStorage, server: FaultyS3) -> None:
+    server.fail("PUT", "probe-", S3Fault.UNKNOWN_CONDITION, ALWAYS)
+    with pytest.raises(ExclusiveCreateUnsupportedError, match="A header implies what is not implemented") as refused:
+        claim(storage)
+    assert refused.value.path.startswith(storage.describe("ckpt/completed/probe-"))
+    assert list(storage.list("ckpt/completed")) == []
+
+
+@pytest.mark.parametrize("fault", [*PASSING, S3Fault.ANSWER_DROPPED])
+def test_a_server_that_is_busy_at_the_start_is_not_refused(
+    storage: FsspecStorage, server: FaultyS3, fault: S3Fault
+) -> None:
+    server.fail("PUT", "probe-", fault, TRIES - 1)
+    server.fail("PUT", ".json", fault, 2)
+    assert claim(storage) == 1
+    assert claim(storage) == 2
+
+
+def test_a_server_that_stays_busy_is_reported(storage: FsspecStorage, server: FaultyS3) -> None:
+    server.fail("PUT", "probe-", S3Fault.SLOW_DOWN, ALWAYS)
+    with pytest.raises(StorageError, match=rf"ckpt/completed/probe-.*reduce your request rate.*\({TRIES} tries\)"):
+        claim(storage)

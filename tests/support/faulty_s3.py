@@ -1,0 +1,138 @@
+"""A server with the API of S3 that goes wrong as told: moto's, behind an application that looks at each request first.
+
+What moto keeps is the process's: the buckets of `tests.support.s3` are here too.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from tests.support.s3 import HOST
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+
+class S3Fault(Enum):
+    """What happens to a request."""
+
+    SLOW_DOWN = "it is refused, because there are too many"
+    UNKNOWN_CONDITION = "it is refused if it has a condition, because the server knows none"
+    CONDITION_FAILED = "it is refused, because its condition does not hold, which is not named"
+    DROPPED = "the connection ends, and nothing is done"
+    ANSWER_DROPPED = "it is done, and the connection ends"
+    HELD = "it is held until the server ends, and then not done"
+    CONDITION_IGNORED = "it is done as if it had no condition"
+
+
+_ANSWERS = {
+    S3Fault.SLOW_DOWN: ("503 Slow Down", "SlowDown", "Please reduce your request rate."),
+    S3Fault.UNKNOWN_CONDITION: ("501 Not Implemented", "NotImplemented", "A header implies what is not implemented."),
+    S3Fault.CONDITION_FAILED: ("412 Precondition Failed", "PreconditionFailed", "A condition did not hold."),
+}
+_OF_CONDITIONS = (S3Fault.UNKNOWN_CONDITION, S3Fault.CONDITION_FAILED, S3Fault.CONDITION_IGNORED)
+
+
+@dataclass
+class _Rule:
+    method: str
+    part: str
+    fault: S3Fault
+    times: int
+
+
+class FaultyS3:
+    """A running server, as a context manager."""
+
+    def __init__(self) -> None:
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+        from werkzeug.serving import make_server
+
+        logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else a line for each request
+        self.requests: list[str] = []
+        """Method and path of each, in the order in which they came."""
+        self._moto: Callable[..., Iterable[bytes]] = DomainDispatcherApplication(create_backend_app)
+        self._rules: list[_Rule] = []
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._server = make_server(HOST, 0, self._answer, threaded=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="faulty S3", daemon=True)
+
+    @property
+    def endpoint(self) -> str:
+        """Its URL."""
+        return f"http://{HOST}:{self._server.port}"
+
+    def settings(self) -> dict[str, str]:
+        """Hadoop's settings with which it is found."""
+        return {
+            "fs.s3a.endpoint": self.endpoint,
+            "fs.s3a.path.style.access": "true",
+            "fs.s3a.access.key": "test",
+            "fs.s3a.secret.key": "test",
+        }
+
+    def fail(self, method: str, part: str, fault: S3Fault, times: int = 1) -> None:
+        """Lets the next requests of a method whose path has a part go wrong, so many of them."""
+        self._rules.append(_Rule(method, part, fault, times))
+
+    def forget(self) -> None:
+        """Nothing goes wrong any more, and no request has been made."""
+        self._rules.clear()
+        self.requests.clear()
+
+    def asked(self, method: str, part: str) -> int:
+        """How many requests of a method there were whose path has a part."""
+        return sum(each.startswith(f"{method} ") and part in each for each in self.requests)
+
+    def __enter__(self) -> FaultyS3:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        fault = self._fault(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+        if fault in _OF_CONDITIONS and "HTTP_IF_NONE_MATCH" not in environ:
+            fault = None
+        if fault in _ANSWERS:
+            status, code, message = _ANSWERS[fault]
+            start_response(status, [("Content-Type", "application/xml")])
+            return [f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()]
+        if fault is S3Fault.HELD:
+            self._ended.wait()
+        if fault is S3Fault.ANSWER_DROPPED:
+            b"".join(self._moto(environ, lambda *_: None))
+        if fault in (S3Fault.DROPPED, S3Fault.ANSWER_DROPPED, S3Fault.HELD):
+            _hang_up(environ)
+        if fault is S3Fault.CONDITION_IGNORED:
+            del environ["HTTP_IF_NONE_MATCH"]
+        return self._moto(environ, start_response)
+
+    def _fault(self, method: str, path: str) -> S3Fault | None:
+        with self._lock:
+            self.requests.append(f"{method} {path}")
+            for rule in self._rules:
+                if rule.times and rule.method == method and rule.part in path:
+                    rule.times -= 1
+                    return rule.fault
+        return None
+
+
+def _hang_up(environ: Any) -> None:
+    connection: socket.socket = environ["werkzeug.socket"]
+    connection.shutdown(socket.SHUT_RDWR)
+    raise ConnectionAbortedError
