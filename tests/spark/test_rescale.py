@@ -19,6 +19,7 @@ from spark_ckpt.operations.rescaling import rescale
 from spark_ckpt.operations.spark_log import BatchLog as SparkBatchLog
 from spark_ckpt.operations.spark_log import SparkLog
 from spark_ckpt.storage import LocalStorage
+from tests.spark.test_transform_with_state import COUNTS, RememberingRows, remembered
 from tests.storage.faulty import FaultyStorage
 from tests.support.checkpoints import committed_batches
 from tests.support.events import SCHEMA, end, events, without_end
@@ -140,10 +141,19 @@ LEFT = "left_ts timestamp, left_id long, a string"
 RIGHT = "right_ts timestamp, right_id long, b string"
 
 
-@pytest.mark.parametrize("how", ["inner", "full_outer"])
+@pytest.mark.parametrize(("how", "version", "stores"), [("inner", 2, 4), ("full_outer", 2, 4), ("inner", 3, 1)])
 def test_join(
-    how: str, spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
+    how: str,
+    version: int,
+    stores: int,
+    spark: SparkSession,
+    runner: QueryRunner,
+    rng: random.Random,
+    tmp_path: Path,
+    checkpoint_format: None,
 ) -> None:
+    """With a store for each table, and with column families of one store."""
+    spark.conf.set("spark.sql.streaming.join.stateFormatVersion", version)
     left, right = runner.feed("left", LEFT), runner.feed("right", RIGHT)
 
     def side(name: str) -> Batches:
@@ -169,7 +179,7 @@ def test_join(
         {left: side("left"), right: side("right")},
     )
     assert_same_rows(rows, [tuple(row) for row in joined(left.table(spark), right.table(spark)).collect()])
-    assert parallelism(runner.location) == [CHAIN[4]] * 4
+    assert parallelism(runner.location) == [CHAIN[4]] * stores
 
 
 def test_deduplication(
@@ -230,6 +240,22 @@ def test_state_of_groups(
         {feed: events(rng, 5, keys=30)},
     )
     assert_same_rows(rows, [tuple(row) for row in by_key(feed.table(spark)).collect()])
+
+
+def test_state_variables(spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path) -> None:
+    """A value, a list and a map of transformWithState."""
+    feed = runner.feed("events", SCHEMA)
+    rows = run_rescaled(
+        runner,
+        lambda: feed.stream(spark).groupBy("key").transformWithState(RememberingRows(), COUNTS, "update", "none"),
+        BatchLog(tmp_path / "out", "update"),
+        {feed: events(rng, 5, keys=30)},
+    )
+    known = remembered([[tuple(row) for row in batch] for batch in feed.batches])
+    expected: Rows = [
+        (key, count, str(sorted(listed)), str(sorted(mapped.items()))) for key, (count, listed, mapped) in known.items()
+    ]
+    assert_same_rows(rows, expected)
 
 
 @pytest.mark.parametrize("first", [1, 3])
