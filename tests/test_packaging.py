@@ -15,7 +15,14 @@ import spark_ckpt
 from spark_ckpt import jars
 from spark_ckpt.config import SETTINGS
 from spark_ckpt.errors import JarNotFoundError, PySparkNotFoundError, SparkCkptError, UnsupportedSparkError
-from spark_ckpt.session import EXTENSIONS_CLASS, EXTENSIONS_KEY, PROVIDER_CLASS, PROVIDER_KEY
+from spark_ckpt.session import (
+    EXTENSIONS_CLASS,
+    EXTENSIONS_KEY,
+    FILE_MANAGER_CLASS,
+    FILE_MANAGER_KEY,
+    PROVIDER_CLASS,
+    PROVIDER_KEY,
+)
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -156,6 +163,7 @@ def test_the_properties_file_knows_every_setting() -> None:
     pairs = {pair[0]: pair[1] for pair in words if len(pair) == 2 and pair[0].startswith("spark.")}
     assert pairs.pop(PROVIDER_KEY) == PROVIDER_CLASS
     assert pairs.pop(EXTENSIONS_KEY) == EXTENSIONS_CLASS
+    assert pairs.pop(FILE_MANAGER_KEY) == FILE_MANAGER_CLASS
     assert Path(pairs.pop("spark.jars")).name == jars.jar_name("4.2", spark_ckpt.__version__)
     assert set(pairs) == {setting.key for setting in SETTINGS}
     for setting in SETTINGS:
