@@ -26,7 +26,7 @@ def storage(hdfs: Hdfs) -> Storage:
 
 
 def test_of_several_clients_one_wins_each_race(hdfs: Hdfs) -> None:
-    location, rounds, contenders = hdfs.new_location(), 20, 4
+    location, rounds, contenders = hdfs.new_location(), 10, 4
     won: list[list[int]] = [[] for _ in range(contenders)]
     barrier = threading.Barrier(contenders)
 
