@@ -90,7 +90,7 @@ def test_a_namenode_in_safe_mode(hdfs: Hdfs) -> None:
     storage = hdfs.storage(hdfs.new_location())
     storage._clock = NoClock()
     with hdfs.safe_mode():
-        with pytest.raises(StorageError, match=r"(?s)SafeModeException.*\(4 tries\)") as caught:
+        with pytest.raises(StorageError, match=r"(?s)SafeModeException.*tries\)") as caught:
             storage.write_atomic("a", b"1")
         assert "\tat " not in str(caught.value)
         result = storage.create_exclusive("a", b"1")

@@ -109,12 +109,30 @@ private[ckpt] final class HadoopFiles(settings: Supplier[Configuration]) {
 
   private def context(path: Path): FileContext = {
     val uri = path.toUri
-    contexts.computeIfAbsent((uri.getScheme, uri.getAuthority), _ => FileContext.getFileContext(uri, settings.get))
+    contexts.computeIfAbsent(
+      (uri.getScheme, uri.getAuthority), _ => FileContext.getFileContext(uri, impatient(settings.get)))
   }
 }
 
 private object HadoopFiles {
   private val NoFields = "{}"
+
+  /** First wait, in milliseconds, of HDFS's client for the NameNode to know the last block of a file; then twice as long. */
+  private val BlockDelay = "dfs.client.block.write.locateFollowingBlock.initial.delay.ms"
+  private val BlockRetries = "dfs.client.block.write.locateFollowingBlock.retries"
+
+  /**
+   * Settings with which a small file does not wait 400 ms to be closed: the NameNode mostly learns of its block some
+   * milliseconds after it is asked first. In all the client waits for as long as before, and what the user has set stays.
+   */
+  private def impatient(settings: Configuration): Configuration = {
+    val conf = new Configuration(settings)
+    if (conf.getInt(BlockDelay, 400) == 400 && conf.getInt(BlockRetries, 5) == 5) {
+      conf.setInt(BlockDelay, 10)
+      conf.setInt(BlockRetries, 10)
+    }
+    conf
+  }
 
   private def done(unit: Unit): Message = Message(Message.Ok, NoFields)
 
