@@ -16,7 +16,7 @@ unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MOD
 
 .DEFAULT_GOAL := help
 .PHONY: help venv jar prepare demo test test-scala test-python spark-suites fuzz faults simulate \
-	soak bench lint format docs wheel clean
+	soak bench lint format docs site wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -82,6 +82,9 @@ format: $(INSTALLED)  ## let ruff format the Python code
 docs: $(INSTALLED)  ## docs/settings.md from the table of settings, docs/json.md from the schema
 	$(RUN) docs/generate_settings.py
 	$(RUN) docs/generate_json.py
+
+site: docs  ## the documentation as a site in build/site; fails if a link leads nowhere
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 
 wheel: $(INSTALLED)  ## dist/spark_ckpt-*.whl with the jar inside
 	$(RUN) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .

@@ -17,7 +17,8 @@ Written by `make docs` from `spark_ckpt/cli/schema/format-1.json`.
 
 With `--json` a command prints one object on standard output. If it fails, it prints one on standard error instead (an
 [error](#errors)) and ends with status 1; `inspect --streams` and `gc` may print a result and end with status 1 all the
-same, for what they could not read or delete. Wrong usage is text on standard error and status 2.
+same, for what they could not read or delete, and `verify` with status 3 for damage. Other statuses stand in a command's
+`--help`. Wrong usage is text on standard error and status 2.
 
 ## What stays as it is
 

@@ -21,6 +21,12 @@ One key is needed; the jar has to be on the class path:
 
     spark.sql.extensions = org.apache.spark.sql.ckpt.CheckpointExtensions
 
+On an object store a third one has Spark write its own logs (`offsets`, `commits`, `sources`) with one conditional put
+for an entry, in place of a file that is renamed, which takes some twenty requests there. On other file systems it
+changes nothing:
+
+    spark.sql.streaming.checkpointFileManagerClass = org.apache.spark.sql.ckpt.CheckpointLogFileManager
+
 All others begin with `{PREFIX}` and are read when a query starts. `spark_ckpt.configure` has a
 typed option for each, and `conf/spark-ckpt.properties` lists them for `spark-submit`. A misspelt key is an error that
 names the nearest one there is.

@@ -24,6 +24,9 @@ MAX_TOLERABLE_FAILURES = 20
 """Most failures in a row that can be tolerated."""
 
 _STORES = ("filesystem", "standalone", "zookeeper")
+ROLL_BACK = "rollBack"
+"""Value of the setting `onDamage` that makes a query go back by itself."""
+
 _CLEANUPS = ("retain", "deleteOnCancellation", "deleteOnEnd")
 
 T = TypeVar("T")
@@ -178,6 +181,16 @@ CLEANUP = Setting[str](
     "ends while the query is active always leaves them, and so does one that another driver has taken over from.",
     _one_of(*_CLEANUPS),
 )
+ON_DAMAGE = Setting[str](
+    "onDamage",
+    "name",
+    "fail",
+    "What a start does if the checkpoint that it begins from is damaged. `fail`: it says which one is whole, and how "
+    "to go back. `rollBack`: it goes back to the newest that is whole, as `spark-ckpt rollback` does, and fails all "
+    "the same: Spark has chosen its batch already, so **the query has to be started once more**. A sink keeps what "
+    "later batches have written.",
+    _one_of("fail", ROLL_BACK),
+)
 TIMEOUT = Setting[float](
     "timeout",
     "seconds",
@@ -240,6 +253,7 @@ SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     ZOOKEEPER_PATH,
     ZOOKEEPER_SESSION_TIMEOUT,
     CLEANUP,
+    ON_DAMAGE,
     TIMEOUT,
     TOLERABLE_FAILURES,
     HISTORY,
@@ -265,6 +279,7 @@ class CheckpointConfig:
     zookeeper_path: str = "/spark-ckpt"
     zookeeper_session_timeout: float = 60.0
     cleanup: str = "retain"
+    on_damage: str = "fail"
     timeout: float | None = None
     tolerable_failures: int = 2
     history: int = 10
@@ -301,6 +316,7 @@ class CheckpointConfig:
             zookeeper_path=_set(ZOOKEEPER_PATH, ours),
             zookeeper_session_timeout=_set(ZOOKEEPER_SESSION_TIMEOUT, ours),
             cleanup=_set(CLEANUP, ours),
+            on_damage=_set(ON_DAMAGE, ours),
             timeout=TIMEOUT.value(ours),
             tolerable_failures=_set(TOLERABLE_FAILURES, ours),
             history=_set(HISTORY, ours),

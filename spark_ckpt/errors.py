@@ -6,6 +6,8 @@ needs in order to act stands in attributes, not only in the text.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class SparkCkptError(Exception):
     """Base class of every error that spark-ckpt raises on purpose."""
@@ -110,6 +112,33 @@ class StateFileNotFoundError(StorageError, FileNotFoundError):
         super().__init__(path, "read", "there is no such file")
 
 
+class HadoopError(SparkCkptError, OSError):
+    """What Hadoop's file system in the driver has thrown.
+
+    Attributes:
+        path: of the file.
+        java_class: the exception's.
+    """
+
+    def __init__(self, path: str, java_class: str, message: str) -> None:
+        reason = message.partition("\n\tat ")[0]  # a NameNode sends its stack trace along
+        super().__init__(f"{java_class}: {reason}")
+        self.path = path
+        self.java_class = java_class
+
+
+class DriverGoneError(SparkCkptError, OSError):
+    """The driver has ended while a file was asked for that only it can reach: whether that was done is not known.
+
+    Attributes:
+        path: of the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path}: the Spark driver has ended, and only through it could the file be reached")
+        self.path = path
+
+
 class ZooKeeperUnavailableError(StorageError):
     """No ZooKeeper server answers.
 
@@ -172,19 +201,22 @@ class ExclusiveCreateUnsupportedError(SparkCkptError):
 # ---- completed checkpoints -------------------------------------------------------------------------------------------
 
 
+LEAVE_OUT_RECORD = (
+    "Move the file aside and start the query again: the checkpoint it names is then left out, and the others remain"
+)
+"""What to do about a damaged record of a checkpoint location."""
+
+
 class CorruptRecordError(SparkCkptError, ValueError):
-    """A record of the completed-checkpoint log that cannot be what was written.
+    """A record of a completed checkpoint that cannot be what was written.
 
     Attributes:
         path: the record's file.
     """
 
-    def __init__(self, path: str, reason: str) -> None:
+    def __init__(self, path: str, reason: str, way_out: str = LEAVE_OUT_RECORD) -> None:
         self.path = path
-        super().__init__(
-            f"{path}: {reason}. The record was damaged after it was written. Move the file aside and start the query "
-            "again: the checkpoint it names is then left out, and the others remain"
-        )
+        super().__init__(f"{path}: {reason}. The record was damaged after it was written. {way_out}")
 
 
 class LogInTheWayError(SparkCkptError):
@@ -345,7 +377,7 @@ class VersionNotFoundError(CheckpointError):
         there = f"there are {', '.join(map(str, available))}" if available else "there are none"
         if available:
             otherwise = (
-                "Go back to a batch whose checkpoint is retained; more are kept with "
+                "Go back to a batch whose checkpoint is retained, with spark-ckpt rollback; more are kept with "
                 "spark.sql.streaming.stateStore.ckpt.retained"
             )
         else:
@@ -355,6 +387,23 @@ class VersionNotFoundError(CheckpointError):
             f"{location}: no completed checkpoint has version {version} (the state before batch {version}); {there}. "
             f"{way_out}"
         )
+
+
+class CheckpointNotFoundError(SparkCkptError):
+    """The place has checkpoints, but not the one that was asked for.
+
+    Attributes:
+        location: the place.
+        checkpoint_id: the checkpoint asked for.
+        available: ids of those there are, ascending.
+    """
+
+    def __init__(self, location: str, checkpoint_id: int, available: Sequence[int]) -> None:
+        there = ", ".join(map(str, available)) or "none"
+        super().__init__(f"{location}: there is no checkpoint {checkpoint_id}; there are {there}")
+        self.location = location
+        self.checkpoint_id = checkpoint_id
+        self.available = tuple(available)
 
 
 class DamagedCheckpointError(CheckpointError):
@@ -374,6 +423,26 @@ class DamagedCheckpointError(CheckpointError):
         self.reason = reason
         self.newest_good = newest_good
         super().__init__(f"checkpoint {checkpoint_id} is damaged: {path}: {reason}. {way_out}")
+
+
+class RolledBackError(CheckpointError):
+    """The checkpoint that a query was to start from is damaged, and the query has gone back to an earlier one.
+
+    Attributes:
+        damaged: what is wrong with it.
+        checkpoint_id: the checkpoint that the query goes on from.
+    """
+
+    fatal = True
+
+    def __init__(self, damaged: DamagedCheckpointError, checkpoint_id: int, batch_id: int, aside: str) -> None:
+        self.damaged = damaged
+        self.checkpoint_id = checkpoint_id
+        super().__init__(
+            f"checkpoint {damaged.checkpoint_id} is damaged: {damaged.path}: {damaged.reason}. The query has gone back "
+            f"to checkpoint {checkpoint_id}, and what came after its batch {batch_id} lies in {aside}. Start the query "
+            f"again: it goes on with batch {batch_id + 1}"
+        )
 
 
 class CollectionRefusedError(CheckpointError):

@@ -150,6 +150,17 @@ def overlapping_ranges(partition: int, parallelism: int, factors: Sequence[int])
     return list(_ranges(partition % common, common, tuple(factors)))
 
 
+def hashes_of(key_groups: NDArray[np.integer], factors: Sequence[int]) -> NDArray[np.int64]:
+    """What the hashes of the rows of key groups are modulo K: the inverse of `key_group_of`.
+
+    Args:
+        key_groups: of 0 to K - 1, in any order.
+        factors: the chain, as `factors()` returns it.
+    """
+    hashes: NDArray[np.int64] = _hashes(tuple(factors))[key_groups]
+    return hashes
+
+
 def _check_parallelism(parallelism: int, max_parallelism: int | None) -> None:
     if not 1 <= parallelism <= MAX_PARALLELISM_LIMIT:
         raise ParallelismError(
@@ -192,6 +203,14 @@ def _numbering(factors: tuple[int, ...]) -> NDArray[np.int64]:
         key_groups += digit * weight
     key_groups.flags.writeable = False
     return key_groups
+
+
+@lru_cache(maxsize=64)
+def _hashes(factors: tuple[int, ...]) -> NDArray[np.int64]:
+    """Hash modulo K of each key group."""
+    hashes = np.argsort(_numbering(factors))
+    hashes.flags.writeable = False
+    return hashes
 
 
 @lru_cache(maxsize=8192)

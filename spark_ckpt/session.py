@@ -19,6 +19,8 @@ PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
 PROVIDER_CLASS = "org.apache.spark.sql.ckpt.CheckpointStateStoreProvider"
 EXTENSIONS_KEY = "spark.sql.extensions"
 EXTENSIONS_CLASS = "org.apache.spark.sql.ckpt.CheckpointExtensions"
+FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
+FILE_MANAGER_CLASS = "org.apache.spark.sql.ckpt.CheckpointLogFileManager"
 JARS_KEY = "spark.jars"
 
 
@@ -30,6 +32,7 @@ def configure(
     zookeeper_path: str | None = None,
     zookeeper_session_timeout: float | None = None,
     cleanup: str | None = None,
+    on_damage: str | None = None,
     timeout: float | None = None,
     tolerable_failures: int | None = None,
     history: int | None = None,
@@ -45,7 +48,8 @@ def configure(
     """Make the session that `builder` will create keep streaming state in Flink-style checkpoints.
 
     Adds the jar to `spark.jars`, sets the state-store provider and the options that are given, and adds the extension
-    without which Spark keeps `transformWithState` to its own provider. What is set on the
+    without which Spark keeps `transformWithState` to its own provider, and on an object store has Spark write its own
+    logs with one conditional put for an entry, in place of a file that is renamed. What is set on the
     builder already stays as it is; an option that is not given keeps its default (docs/settings.md has them).
 
     Parameters
@@ -58,6 +62,8 @@ def configure(
         For the store `zookeeper`: its servers, the node that is ours, and seconds after which a silent driver is dead.
     cleanup
         What becomes of the checkpoints when the query ends, by name.
+    on_damage
+        What a start does if its checkpoint is damaged: `fail` or `rollBack`.
     timeout
         Seconds after which a checkpoint that is not complete is given up.
     tolerable_failures
@@ -98,6 +104,7 @@ def configure(
         config.ZOOKEEPER_PATH: zookeeper_path,
         config.ZOOKEEPER_SESSION_TIMEOUT: zookeeper_session_timeout,
         config.CLEANUP: cleanup,
+        config.ON_DAMAGE: on_damage,
         config.TIMEOUT: timeout,
         config.TOLERABLE_FAILURES: tolerable_failures,
         config.HISTORY: history,
@@ -122,6 +129,8 @@ def configure(
     for key, ours in ((JARS_KEY, jar), (EXTENSIONS_KEY, EXTENSIONS_CLASS)):
         builder.config(key, ",".join(_with(ours, present.get(key) or running.get(key, ""))))
     builder.config(PROVIDER_KEY, PROVIDER_CLASS)
+    if FILE_MANAGER_KEY not in present:
+        builder.config(FILE_MANAGER_KEY, FILE_MANAGER_CLASS)
     for key, text in texts.items():
         if key not in present:
             builder.config(key, text)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.hdfs import Hdfs
 from tests.support.s3 import s3, s3_endpoint, s3_environment
 from tests.support.zookeeper import ZooKeeperServer
 
@@ -35,3 +36,10 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperSer
     """One server for all tests that leave it running; each works below a node of its own."""
     with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """One HDFS for all tests; each works in a directory of its own."""
+    with Hdfs(tmp_path_factory.mktemp("hdfs")) as hdfs:
+        yield hdfs

@@ -15,6 +15,7 @@ from spark_ckpt.keygroups import (
     ParallelismError,
     default_max_parallelism,
     factors,
+    hashes_of,
     key_group_of,
     overlapping_ranges,
     owned_ranges,
@@ -72,6 +73,12 @@ def test_factors_are_the_parallelism_and_ascending_primes() -> None:
     assert factors(4, 4 * 42) == [4, 2, 3, 7]
     assert factors(7, 7) == [7]
     assert factors(1, 32749) == [1, 32749]
+
+
+@given(chains())
+def test_hashes_of_key_groups_are_those_that_have_them(chain: list[int]) -> None:
+    hashes = np.arange(prod(chain), dtype=np.int64)
+    assert hashes_of(key_group_of(hashes, chain), chain).tolist() == hashes.tolist()
 
 
 def test_numbers_worked_out_by_hand() -> None:

@@ -14,7 +14,14 @@ import spark_ckpt.session
 from spark_ckpt import configure
 from spark_ckpt.config import PREFIX, SETTINGS
 from spark_ckpt.errors import SessionConfigError, SettingError
-from spark_ckpt.session import EXTENSIONS_CLASS, EXTENSIONS_KEY, PROVIDER_CLASS, PROVIDER_KEY
+from spark_ckpt.session import (
+    EXTENSIONS_CLASS,
+    EXTENSIONS_KEY,
+    FILE_MANAGER_CLASS,
+    FILE_MANAGER_KEY,
+    PROVIDER_CLASS,
+    PROVIDER_KEY,
+)
 
 REPOSITORY = Path(__file__).parents[1]
 JAR = "/somewhere/spark-ckpt.jar"
@@ -42,6 +49,7 @@ def test_adds_jar_provider_and_this_python(builder: Builder) -> None:
         "spark.jars": JAR,
         EXTENSIONS_KEY: EXTENSIONS_CLASS,
         PROVIDER_KEY: PROVIDER_CLASS,
+        FILE_MANAGER_KEY: FILE_MANAGER_CLASS,
         PREFIX + "python": sys.executable,
     }
 
@@ -54,6 +62,7 @@ def test_every_setting_has_a_typed_option(builder: Builder) -> None:
         zookeeper_path="/streams",
         zookeeper_session_timeout=30.0,
         cleanup="deleteOnEnd",
+        on_damage="rollBack",
         timeout=3600.0,
         tolerable_failures=0,
         history=20,
@@ -94,7 +103,12 @@ def test_keeps_the_extensions_that_are_there(builder: Builder) -> None:
 
 
 def test_keeps_what_the_user_set(builder: Builder) -> None:
-    theirs = {PREFIX + "retained": "9", PREFIX + "python": "/their/python", PROVIDER_KEY: PROVIDER_CLASS}
+    theirs = {
+        PREFIX + "retained": "9",
+        PREFIX + "python": "/their/python",
+        PROVIDER_KEY: PROVIDER_CLASS,
+        FILE_MANAGER_KEY: "org.example.FileManager",
+    }
     configure(builder.config(map=dict(theirs)), retained=3, python="/other/python")
     assert options(builder) == theirs | {"spark.jars": JAR, EXTENSIONS_KEY: EXTENSIONS_CLASS}
 

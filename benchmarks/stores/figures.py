@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+_SPARK_LOG = re.compile(r"/(offsets|commits|sources|metadata)(/|&|$|\?)")
 
 Samples = Mapping[str, Sequence[float]]
 """Figures of a run, by measure."""
@@ -30,8 +33,27 @@ MEASURES: Mapping[str, Measure] = {
     "native_bytes": Measure("memory outside of the heap, per key", "bytes"),
     "memory_bytes": Measure("memory, per key", "bytes"),
     "requests": Measure("requests to the object store, per batch", "number"),
+    "state_requests": Measure("requests to the object store but for Spark's own logs, per batch", "number"),
     "coordinator_ms": Measure("coordinator's CPU, per batch", "ms"),
 }
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request to an object store.
+
+    Args:
+        moment: when it came, in seconds since 1970.
+        target: path and query of its URL.
+    """
+
+    moment: float
+    target: str
+
+    @property
+    def is_of_log(self) -> bool:
+        """Whether it is about what Spark itself writes below a checkpoint location, and not about state."""
+        return _SPARK_LOG.search(self.target) is not None
 
 
 @dataclass(frozen=True)
@@ -102,6 +124,8 @@ def memory_samples(few: Memory, many: Memory, keys: int) -> Samples:
     return {"heap_bytes": [heap], "native_bytes": [native], "memory_bytes": [heap + native]}
 
 
-def request_samples(requests: Sequence[float], began: float, ended: float, batches: int) -> Samples:
-    """Requests per batch, of those at `requests` (seconds since 1970) that fell between the two moments."""
-    return {"requests": [sum(began <= moment <= ended for moment in requests) / batches]}
+def request_samples(requests: Sequence[Request], began: float, ended: float, batches: int) -> Samples:
+    """Requests per batch, of those that fell between two moments in seconds since 1970."""
+    counted = [request for request in requests if began <= request.moment <= ended]
+    of_state = [request for request in counted if not request.is_of_log]
+    return {"requests": [len(counted) / batches], "state_requests": [len(of_state) / batches]}

@@ -9,6 +9,9 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from benchmarks.stores.figures import Request
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -19,21 +22,22 @@ _KEY = "benchmark"  # moto takes any
 
 
 class DelayedRequests:
-    """A WSGI application before another one: notes the moment of each request, waits, and passes it on."""
+    """A WSGI application before another one: notes each request, waits, and passes it on."""
 
     def __init__(self, application: Callable[..., Iterable[bytes]], latency_ms: int) -> None:
         self.latency_ms = latency_ms
         self._application = application
-        self._moments: list[float] = []
+        self._noted: list[Request] = []
 
     @property
-    def moments(self) -> tuple[float, ...]:
-        """When requests came, in seconds since 1970."""
-        return tuple(self._moments)
+    def noted(self) -> tuple[Request, ...]:
+        """All of them, in the order in which they came."""
+        return tuple(self._noted)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answers a request."""
-        self._moments.append(time.time())
+        target = f"{environ.get('PATH_INFO', '')}?{unquote(environ.get('QUERY_STRING', ''))}"
+        self._noted.append(Request(time.time(), target))
         time.sleep(self.latency_ms / 1000)
         return self._application(environ, start_response)
 

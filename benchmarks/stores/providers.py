@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spark_ckpt.session import PROVIDER_CLASS, PROVIDER_KEY
+from spark_ckpt.session import FILE_MANAGER_CLASS, FILE_MANAGER_KEY, PROVIDER_CLASS, PROVIDER_KEY
 
 _BUILT_IN = "org.apache.spark.sql.execution.streaming.state."
 _ROCKSDB = _BUILT_IN + "RocksDBStateStoreProvider"
@@ -34,7 +34,7 @@ class Provider:
         return {PROVIDER_KEY: self.class_name, **self.settings}
 
 
-OURS = Provider("ckpt", "spark-ckpt", PROVIDER_CLASS, built_in=False)
+OURS = Provider("ckpt", "spark-ckpt", PROVIDER_CLASS, {FILE_MANAGER_KEY: FILE_MANAGER_CLASS}, built_in=False)
 FLOOR = Provider(
     "floor", "floor: nothing durable", "org.apache.spark.sql.benchmark.FloorStateStoreProvider", built_in=False
 )

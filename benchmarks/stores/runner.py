@@ -98,7 +98,7 @@ class Runner:
             measured = self._measure(run, self._submit(conf, jars, folder), order, folder / "result.json")
             if store is not None:
                 window = measured["began"], measured["ended"], measured["batches"]
-                measured["samples"] |= request_samples(store.requests.moments, *window)
+                measured["samples"] |= request_samples(store.requests.noted, *window)
         return measured
 
     def _submit(self, conf: Mapping[str, str], jars: Sequence[Path], folder: Path) -> list[str]:

@@ -98,16 +98,17 @@ def _all() -> Iterator[Workload]:
         )
     yield Workload("restart", "restart after 20 batches", kind="restart", warmups=0, restarts=5)
     yield Workload("memory", "memory of 1 M keys", kind="memory", warmups=0, batches=5)
-    for partitions in (8, 64):
-        for latency in (0, 30):
-            yield Workload(
-                f"s3-{partitions}-{latency}ms",
-                f"count, S3 with {latency} ms a request, {partitions} partitions",
-                partitions=partitions,
-                warmups=3,
-                batches=10,
-                latency_ms=latency,
-            )
+    for partitions, latency, batches in ((8, 30, 10), (64, 30, 10), (8, 0, 50), (200, 0, 50)):
+        yield Workload(
+            f"s3-{partitions}-{latency}ms",
+            f"count, S3 with {latency} ms a request, {partitions} partitions",
+            partitions=partitions,
+            warmups=3,
+            batches=batches,
+            latency_ms=latency,
+            # With 200 partitions Spark's own take minutes for a batch.
+            providers=tuple(PROVIDERS) if partitions < 200 else (OURS.name,),
+        )
     yield Workload(
         "coordinator",
         "coordinator, 200 partitions x 4 stores",
@@ -158,6 +159,8 @@ TARGETS = (
     ),
     Target("s3-8-30ms", "batch_ms", 0.35),
     Target("s3-64-30ms", "batch_ms", 0.10),
+    Target("s3-8-0ms", "state_requests", 6, against=None),
+    Target("s3-200-0ms", "state_requests", 6, against=None),
     Target("keys-8m", "state_ms", 1.2, against="count-1"),
     Target("keys-8m", "batch_ms", 1.15, against="count-1"),
     Target("restart", "restart_ms", 0.60),

@@ -33,11 +33,14 @@ from spark_ckpt.coordinator.messages import (
 )
 from spark_ckpt.errors import ProtocolError
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 """Version of the messages."""
 
 UNASKED = -1
 """The `id` of what no request has asked for."""
+
+FILE = "file"
+"""The `kind` of what the side process asks the driver."""
 
 SCHEMA = pa.schema(
     [
@@ -60,7 +63,7 @@ class Message:
     """A request, a reply or a notification.
 
     Args:
-        id: number of the request; `UNASKED` of notifications.
+        id: number of the request, counted by who asks; `UNASKED` of notifications.
         kind: what is asked; of replies `ok` or `error`; of notifications `notify`.
         header: JSON object.
         index: key groups and offsets.
@@ -134,7 +137,7 @@ def _views(column: pa.Array) -> list[memoryview]:
 
 
 def parse_header(message: Message) -> dict[str, Any]:
-    """The header of a request.
+    """The header of a message.
 
     Raises:
         ProtocolError: it is no JSON object.
@@ -336,6 +339,7 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
             "path": segment.path,
             "count": int(segment.offsets.size),
             "bytes": segment.size,
+            "filters": segment.filters,
         }
         for segment in reply.segments
     ]

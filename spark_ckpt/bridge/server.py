@@ -13,12 +13,14 @@ import pyarrow as pa
 
 import spark_ckpt
 from spark_ckpt.bridge import protocol
+from spark_ckpt.bridge.driver_files import DriverFiles
 from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import Notification
+from spark_ckpt.coordinator.messages import Notification, Trigger
 from spark_ckpt.coordinator.opening import Environment
-from spark_ckpt.errors import JobNotOpenError, ProtocolError, SparkCkptError
+from spark_ckpt.errors import JobNotOpenError, ProtocolError, RolledBackError, SparkCkptError
+from spark_ckpt.storage import Storage, resolve
 
 _log = logging.getLogger(__name__)
 
@@ -32,18 +34,20 @@ class Server:
 
     Each job has a thread, so that a query whose storage is slow does not hold up another; messages of one job are
     handled in their order. Another thread writes whatever replies and notifications are waiting as one record batch.
-    A job that is still open when the input ends is suspended.
+    A job that is still open when the input ends is suspended. What a job reads and writes through the driver is
+    answered among the messages, so the thread that reads them never waits for a job.
 
     Args:
         source: where messages come from, one Arrow IPC stream.
         sink: where replies go.
-        environment: what jobs share.
+        environment: what jobs share; unless given, locations may be on all file systems that the driver reaches.
     """
 
     def __init__(self, source: BufferedReader, sink: BinaryIO, environment: Environment | None = None) -> None:
         self._source = source
-        self._environment = environment or Environment()
         self._writer = _Writer(sink)
+        self._files = DriverFiles(self._writer.put)
+        self._environment = environment or Environment(open_storage=self._open_storage)
         self._workers: dict[str, _JobWorker] = {}
 
     def run(self) -> None:
@@ -68,6 +72,9 @@ class Server:
         finally:
             self._stop()
 
+    def _open_storage(self, trigger: Trigger) -> Storage:
+        return resolve(trigger.location, trigger.hadoop, self._files)
+
     def _dispatch(self, message: Message) -> None:
         reply = _guarded(message, lambda: self._route(message))
         if reply is not None:
@@ -75,6 +82,9 @@ class Server:
 
     def _route(self, message: Message) -> Message | None:
         """Hands a message on, or answers it at once."""
+        if message.kind in ("ok", "error"):
+            self._files.answered(message)
+            return None
         header = protocol.parse_header(message)
         if message.kind == "start":
             return self._start(message, header)
@@ -102,6 +112,7 @@ class Server:
         return protocol.start_reply(message.id, spark_ckpt.__version__)
 
     def _stop(self) -> None:
+        self._files.close()
         for worker in self._workers.values():
             worker.stop()
         for worker in self._workers.values():
@@ -117,6 +128,7 @@ class _JobWorker:
         self._environment = environment
         self._writer = writer
         self._job: Job | None = None
+        self._rolled_back: RolledBackError | None = None
         self._name = name
         self._queue: queue.SimpleQueue[tuple[Message, Mapping[str, Any]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"spark-ckpt-job-{name}", daemon=True)
@@ -168,8 +180,14 @@ class _JobWorker:
 
     def _trigger(self, message: Message, header: Mapping[str, Any]) -> Message:
         trigger = protocol.parse_trigger(header)
+        if self._rolled_back is not None:
+            raise self._rolled_back  # other tasks of the batch ask as well, which is not there any more
         if self._job is None:
-            self._job = Job(trigger, self._environment, self._notify)
+            try:
+                self._job = Job(trigger, self._environment, self._notify)
+            except RolledBackError as e:
+                self._rolled_back = e
+                raise
         return protocol.trigger_reply(message.id, self._job.trigger(trigger))
 
     def _locate(self, message: Message, header: Mapping[str, Any]) -> Message:
@@ -215,7 +233,7 @@ _HANDLERS: dict[str, Callable[[_JobWorker, Message, Mapping[str, Any]], Message]
 
 
 class _Writer:
-    """The thread that writes replies and notifications."""
+    """The thread that writes replies, notifications and requests to the driver."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink

@@ -13,10 +13,13 @@ from rich.text import Text
 from rich.tree import Tree
 
 from spark_ckpt.cli.collecting import collection_lines
+from spark_ckpt.cli.copies import restored_lines, savepoint_lines
 from spark_ckpt.cli.describe import decoded_payload
+from spark_ckpt.cli.going_back import rollback_lines
 from spark_ckpt.cli.history_view import history_table, history_tree, subtask_table
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.output import Output
+from spark_ckpt.cli.rescaled import rescaling_lines
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_view import conversion_lines, relocation_lines
 from spark_ckpt.cli.state_rows import Exported, ShownDiff, ShownRows
@@ -34,12 +37,17 @@ from spark_ckpt.cli.summary import (
     shortened,
     summarise,
 )
+from spark_ckpt.cli.verification import verification_lines
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.batch_state import SPARK_BATCH
 from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState, Relocation
+from spark_ckpt.operations.copying import CheckpointCopy
+from spark_ckpt.operations.rescaling import Rescaling
+from spark_ckpt.operations.rollback import Rollback
+from spark_ckpt.operations.verifying import Verification
 from spark_ckpt.state.catalog import StateCatalog
 
 _UNLIMITED_WIDTH = 10_000
@@ -103,6 +111,31 @@ class ConsoleOutput(Output):
             click.echo(line)
         for _, reason in collection.failed:
             click.echo(f"Error: {plain(reason)}", err=True)
+
+    def verification(self, verification: Verification) -> None:
+        """Lines."""
+        for line in verification_lines(verification):
+            click.echo(line)
+
+    def rollback(self, rollback: Rollback) -> None:
+        """Lines."""
+        for line in rollback_lines(rollback):
+            click.echo(line)
+
+    def savepoint(self, copy: CheckpointCopy) -> None:
+        """Lines."""
+        for line in savepoint_lines(copy):
+            click.echo(line)
+
+    def restored(self, copy: CheckpointCopy) -> None:
+        """Lines."""
+        for line in restored_lines(copy):
+            click.echo(line)
+
+    def rescaling(self, rescaling: Rescaling) -> None:
+        """Lines."""
+        for line in rescaling_lines(rescaling):
+            click.echo(line)
 
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
         """A table, a line for each checkpoint."""

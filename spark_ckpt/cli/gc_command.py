@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
-from spark_ckpt.cli.location import storage_of
 from spark_ckpt.cli.options import Session, json_option, pass_session
+from spark_ckpt.cli.progress import progress_bar
 from spark_ckpt.coordinator.collection import DEFAULT_GRACE_SECONDS, collect_garbage
+from spark_ckpt.locations.location import storage_of
 
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 24 * 3600}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
@@ -46,15 +44,8 @@ def collect_orphans(session: Session, location: str, dry_run: bool, grace: float
     a new run of the query deletes most of them by itself.
     """
     storage = storage_of(location)
-    console = Console(file=sys.stderr)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("deleting", total=None)
-        collection = collect_garbage(
-            storage,
-            grace_seconds=grace,
-            dry_run=dry_run,
-            progress=lambda done, of: bar.update(task, completed=done, total=of),
-        )
+    with progress_bar("deleting") as progress:
+        collection = collect_garbage(storage, grace_seconds=grace, dry_run=dry_run, progress=progress)
     session.output.collection(collection)
     if collection.failed:
         click.get_current_context().exit(NOT_ALL_DELETED)

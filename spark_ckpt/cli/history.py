@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from spark_ckpt.cli.describe import JsonObject
-from spark_ckpt.cli.errors import CheckpointNotFoundError, ForeignLocationError
-from spark_ckpt.cli.location import find_checkpoint
 from spark_ckpt.cli.summary import iso_time
 from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.coordinator.stats_state import SPARK_HISTORY, SPARK_SUBTASKS, history_of, subtasks_of
+from spark_ckpt.errors import CheckpointNotFoundError
+from spark_ckpt.locations.errors import ForeignLocationError
+from spark_ckpt.locations.location import find_checkpoint
 
 
 def read_history(location: str) -> tuple[CheckpointStats, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from spark_ckpt.cli.inspection import Inspection
-from spark_ckpt.cli.location import find_checkpoint
 from spark_ckpt.cli.options import Session, id_option, json_option, pass_session
 from spark_ckpt.cli.stream_options import stream_options
 from spark_ckpt.cli.stream_reader import StreamRequest, read_streams
 from spark_ckpt.cli.stream_report import UnreadStreamsError
+from spark_ckpt.locations.location import find_checkpoint
 
 
 @click.command("inspect")

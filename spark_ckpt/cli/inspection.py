@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spark_ckpt.cli.location import FoundCheckpoint
 from spark_ckpt.coordinator.batch_state import SparkBatch, StoreState
 from spark_ckpt.coordinator.compose import operator_id_of, spark_batch_of
 from spark_ckpt.errors import CheckpointError
+from spark_ckpt.locations.location import FoundCheckpoint
 from spark_ckpt.metadata import OperatorState
 from spark_ckpt.metadata.properties import CheckpointProperties, decode
 

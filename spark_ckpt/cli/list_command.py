@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from spark_ckpt.cli.location import completed_checkpoints
 from spark_ckpt.cli.options import Session, json_option, pass_session
+from spark_ckpt.locations.location import completed_checkpoints
 
 
 @click.command("list")

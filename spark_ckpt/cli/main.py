@@ -14,11 +14,27 @@ from spark_ckpt.cli.list_command import list_checkpoints
 from spark_ckpt.cli.options import Session
 from spark_ckpt.cli.read_command import read_rows
 from spark_ckpt.cli.relocate_command import relocate_checkpoint
+from spark_ckpt.cli.rescale_command import rescale_query
+from spark_ckpt.cli.restore_command import restore_checkpoint
+from spark_ckpt.cli.rollback_command import roll_back_query
+from spark_ckpt.cli.savepoint_command import take_savepoint_of_query
 from spark_ckpt.cli.state_command import show_state
+from spark_ckpt.cli.statuses import FAILED, IN_USE, REFUSED
+from spark_ckpt.cli.verify_command import verify_checkpoints
 from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.operations.errors import (
+    LocationInUseError,
+    NotCommittedError,
+    RescaleRefusedError,
+    RollbackRefusedError,
+)
 
-FAILED = 1
-"""Exit status of a command that could not do what it was asked. Wrong usage is 2, as click has it."""
+_STATUSES = {
+    LocationInUseError: IN_USE,
+    NotCommittedError: REFUSED,
+    RescaleRefusedError: REFUSED,
+    RollbackRefusedError: REFUSED,
+}
 
 
 class _Program(click.Group):
@@ -30,7 +46,7 @@ class _Program(click.Group):
             return super().invoke(ctx)
         except SparkCkptError as error:
             ctx.ensure_object(Session).output.error(error)
-            ctx.exit(FAILED)
+            ctx.exit(_STATUSES.get(type(error), FAILED))
 
 
 @click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,3 +66,8 @@ main.add_command(read_rows)
 main.add_command(show_history)
 main.add_command(show_state)
 main.add_command(relocate_checkpoint)
+main.add_command(restore_checkpoint)
+main.add_command(roll_back_query)
+main.add_command(take_savepoint_of_query)
+main.add_command(verify_checkpoints)
+main.add_command(rescale_query)

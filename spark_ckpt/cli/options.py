@@ -47,10 +47,31 @@ def json_option(command: _Command) -> _Command:
     return option(command)
 
 
+def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise click.BadParameter(f"'{pair}' is not KEY=VALUE")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
 id_option = click.option(
     "--id", "checkpoint_id", type=click.IntRange(min=0), help="Which checkpoint; the newest unless given."
 )
 """Adds `--id` as the parameter `checkpoint_id`, None unless given."""
+
+settings_option = click.option(
+    "--conf",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=_settings,
+    help="A setting of the query that begins with spark.sql.streaming.stateStore.ckpt. Needed where its completed "
+    "checkpoints are in ZooKeeper: store and zookeeper.*. May be repeated.",
+)
+"""Adds `--conf` as the parameter `settings`."""
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Check everything, and write nothing.")
 """Adds `--dry-run` as the parameter `dry_run`."""

@@ -12,20 +12,28 @@ from typing import Any
 import click
 
 from spark_ckpt.cli.collecting import describe_collection
+from spark_ckpt.cli.copies import describe_copy
 from spark_ckpt.cli.describe import describe, describe_error, describe_record
+from spark_ckpt.cli.going_back import describe_rollback
 from spark_ckpt.cli.history import describe_stats
 from spark_ckpt.cli.inspection import Inspection
+from spark_ckpt.cli.rescaled import describe_rescaling
 from spark_ckpt.cli.rewriting import Rewriting
 from spark_ckpt.cli.rewriting_json import describe_conversion, describe_relocation
 from spark_ckpt.cli.state_json import describe_diff, describe_export, describe_rows, describe_state
 from spark_ckpt.cli.state_rows import Exported, ShownDiff, ShownRows
 from spark_ckpt.cli.stream_json import describe_stream
 from spark_ckpt.cli.stream_report import StreamReport
+from spark_ckpt.cli.verification import describe_verification
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.coordinator.statistics import CheckpointStats, SubtaskStateStats
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.metadata import Relocation
+from spark_ckpt.operations.copying import CheckpointCopy
+from spark_ckpt.operations.rescaling import Rescaling
+from spark_ckpt.operations.rollback import Rollback
+from spark_ckpt.operations.verifying import Verification
 from spark_ckpt.state.catalog import StateCatalog
 
 FORMAT = 1
@@ -56,6 +64,26 @@ class Output(ABC):
     @abstractmethod
     def collection(self, collection: Collection) -> None:
         """Orphans that were found, and deleted or not."""
+
+    @abstractmethod
+    def verification(self, verification: Verification) -> None:
+        """What is damaged, and what can still be restored."""
+
+    @abstractmethod
+    def rollback(self, rollback: Rollback) -> None:
+        """The checkpoint that a query has gone back to, and what was moved aside."""
+
+    @abstractmethod
+    def savepoint(self, copy: CheckpointCopy) -> None:
+        """A savepoint."""
+
+    @abstractmethod
+    def restored(self, copy: CheckpointCopy) -> None:
+        """A new checkpoint location."""
+
+    @abstractmethod
+    def rescaling(self, rescaling: Rescaling) -> None:
+        """Another number of partitions."""
 
     @abstractmethod
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
@@ -113,6 +141,26 @@ class JsonOutput(Output):
     def collection(self, collection: Collection) -> None:
         """The object that `spark_ckpt.cli.collecting` describes."""
         self._write(describe_collection(collection))
+
+    def verification(self, verification: Verification) -> None:
+        """The object that `spark_ckpt.cli.verification` describes."""
+        self._write(describe_verification(verification))
+
+    def rollback(self, rollback: Rollback) -> None:
+        """The object that `spark_ckpt.cli.going_back` describes."""
+        self._write(describe_rollback(rollback))
+
+    def savepoint(self, copy: CheckpointCopy) -> None:
+        """The object that `spark_ckpt.cli.copies` describes."""
+        self._write(describe_copy(copy))
+
+    def restored(self, copy: CheckpointCopy) -> None:
+        """The object that `spark_ckpt.cli.copies` describes."""
+        self._write(describe_copy(copy))
+
+    def rescaling(self, rescaling: Rescaling) -> None:
+        """The object that `spark_ckpt.cli.rescaled` describes."""
+        self._write(describe_rescaling(rescaling))
 
     def history(self, location: str, entries: Sequence[CheckpointStats]) -> None:
         """`{"location", "history": [what `spark_ckpt.cli.history` describes, for each]}`."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from spark_ckpt.cli.location import find_checkpoint
 from spark_ckpt.cli.options import Session, dry_run_option, id_option, json_option, pass_session
 from spark_ckpt.cli.rewriting import rewrite
+from spark_ckpt.locations.location import find_checkpoint
 from spark_ckpt.metadata import relocate
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spark_ckpt.cli.file_system import are_one_directory
-from spark_ckpt.cli.location import FoundCheckpoint
 from spark_ckpt.cli.summary import count
 from spark_ckpt.cli.target import Target, directory_of
+from spark_ckpt.locations.file_system import are_one_directory
+from spark_ckpt.locations.location import FoundCheckpoint
 from spark_ckpt.metadata import CheckpointMetadata, dumps, relative_paths
 from spark_ckpt.metadata.properties import CheckpointProperties, decode
 

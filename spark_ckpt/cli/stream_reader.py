@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from spark_ckpt.cli.file_system import file_system_of
 from spark_ckpt.cli.inspection import Inspection
 from spark_ckpt.cli.stream_report import StateReport, StreamReport
 from spark_ckpt.cli.stream_segments import read_segment
+from spark_ckpt.locations.file_system import file_system_of
 from spark_ckpt.metadata import (
     ChangelogStateBackendHandle,
     ChangelogStateHandleStreamImpl,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from spark_ckpt.cli.errors import TargetExistsError
-from spark_ckpt.cli.file_system import file_system_of, storage_on
 from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StorageError
+from spark_ckpt.locations.errors import TargetExistsError
+from spark_ckpt.locations.file_system import file_system_of, storage_on
 from spark_ckpt.metadata import METADATA_FILE_NAME
-from spark_ckpt.storage import CreateOutcome
+from spark_ckpt.storage import create_or_find
 
 
 class Target:
@@ -18,6 +18,7 @@ class Target:
 
     Raises:
         S3fsNotFoundError: it is on S3, and s3fs is not installed.
+        HadoopNotFoundError: it is on HDFS, and there is no Hadoop client that works here.
         StorageError: fsspec does not serve such a URL.
     """
 
@@ -49,22 +50,12 @@ class Target:
         """
         self.check_absent()
         try:
-            result = self._storage.create_exclusive(self._name, content)
+            is_written = create_or_find(self._storage, self._name, content)
         except ExclusiveCreateUnsupportedError as e:
             reason = "this storage cannot create a file only where there is none. Write it elsewhere, and copy it"
             raise StorageError(self.path, "create", reason) from e
-        if result.outcome is CreateOutcome.WON or self._holds(content):
-            # A client that repeats a request may be told "exists" of its own file.
-            return
-        if result.outcome is CreateOutcome.LOST:
+        if not is_written:
             raise TargetExistsError(self.path)
-        raise StorageError(self.path, "create", result.cause) from result.cause
-
-    def _holds(self, content: bytes) -> bool:
-        try:
-            return self._storage.read(self._name) == content
-        except StorageError:
-            return False
 
 
 def directory_of(path: str) -> str:

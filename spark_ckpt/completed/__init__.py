@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_ckpt.completed.base import LogIDCounter
 from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore
-from spark_ckpt.completed.record_files import LOG, RecordFiles, read_settled
+from spark_ckpt.completed.record_files import LOG, RecordFiles, read_settled, without_claims_that_came_late
 from spark_ckpt.completed.records import (
     CheckpointRecord,
     ClaimRecord,
@@ -39,4 +39,5 @@ __all__ = [
     "encode_record",
     "read_settled",
     "select_subsumed",
+    "without_claims_that_came_late",
 ]

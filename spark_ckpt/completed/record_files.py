@@ -54,7 +54,7 @@ class RecordFiles:
         return decode_record(data, self.path(record_id), record_id)
 
     def read_all(self, known: Mapping[int, Record] | None = None) -> dict[int, Record]:
-        """All records by id, ascending, without claims that came late (see `_without_claims_that_came_late`).
+        """All records by id, ascending, without claims that came late (see `without_claims_that_came_late`).
 
         Args:
             known: records that were read before. Records never change, so these are not read again.
@@ -69,9 +69,24 @@ class RecordFiles:
             return seen.get(record_id) or self.read(record_id)
 
         records: dict[int, Record] = read_settled(self.ids, read, self._storage.describe(self.directory))
-        records = _without_claims_that_came_late(records)
+        records = without_claims_that_came_late(records)
         check_generations(records, self.path)
         return records
+
+    def read_each(self) -> dict[int, Record | CorruptRecordError]:
+        """All records by id, ascending, and in the place of a damaged one what is wrong with it.
+
+        Raises:
+            StorageError: the log cannot be read, or does not stand still.
+        """
+
+        def read(record_id: int) -> Record | CorruptRecordError | None:
+            try:
+                return self.read(record_id)
+            except CorruptRecordError as e:
+                return e
+
+        return read_settled(self.ids, read, self._storage.describe(self.directory))
 
     def name(self, record_id: int) -> str:
         """Name of the file of a record."""
@@ -117,7 +132,7 @@ def check_generations(records: Mapping[int, Record], path_of: Callable[[int], st
         last = record.generation
 
 
-def _without_claims_that_came_late(records: Mapping[int, Record]) -> dict[int, Record]:
+def without_claims_that_came_late(records: Mapping[int, Record]) -> dict[int, Record]:
     """Leaves out claims of drivers that never owned the log.
 
     A request to create one can be repeated after the owner has taken the id, gone on and dropped its record. Then an

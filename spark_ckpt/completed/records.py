@@ -6,9 +6,10 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from spark_ckpt.errors import CorruptRecordError
+from spark_ckpt.errors import LEAVE_OUT_RECORD, CorruptRecordError
 
 FORMAT = 1
 """Format of the records that this release writes, and the only one it reads."""
@@ -143,34 +144,36 @@ def encode_record(record: Record) -> bytes:
     return json.dumps(fields, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
-def decode_record(data: bytes, path: str, record_id: int) -> Record:
+def decode_record(data: bytes, path: str, record_id: int | None = None, *, way_out: str = LEAVE_OUT_RECORD) -> Record:
     """The record in the bytes of a file.
 
     Args:
         data: the bytes.
         path: name of the file, for the error.
-        record_id: the id that its name says.
+        record_id: the id that its name says, if it says one.
+        way_out: what to do if it is damaged, for the error.
 
     Raises:
         CorruptRecordError: the bytes are not what was written, or of a format that this release does not know.
     """
+    corrupt = partial(CorruptRecordError, path, way_out=way_out)
     try:
         fields = json.loads(data)
     except ValueError as e:
-        raise CorruptRecordError(path, f"no JSON ({e})") from None
+        raise corrupt(f"no JSON ({e})") from None
     if not isinstance(fields, dict):
-        raise CorruptRecordError(path, "no JSON object")
+        raise corrupt("no JSON object")
     if fields.get("format") != FORMAT:
-        raise CorruptRecordError(path, f"format {fields.get('format')!r}; this release reads format {FORMAT}")
+        raise corrupt(f"format {fields.get('format')!r}; this release reads format {FORMAT}")
     digest = fields.pop("digest", None)
     if digest != _digest(fields):
-        raise CorruptRecordError(path, "its digest does not fit its contents")
-    if fields.get("id") != record_id:
-        raise CorruptRecordError(path, f"it is the record of id {fields.get('id')!r}")
+        raise corrupt("its digest does not fit its contents")
+    if record_id is not None and fields.get("id") != record_id:
+        raise corrupt(f"it is the record of id {fields.get('id')!r}")
     try:
         return _record(fields)
     except (KeyError, TypeError, ValueError) as e:
-        raise CorruptRecordError(path, f"a field is missing or of the wrong kind ({e})") from None
+        raise corrupt(f"a field is missing or of the wrong kind ({e})") from None
 
 
 def _digest(fields: Mapping[str, Any]) -> str:

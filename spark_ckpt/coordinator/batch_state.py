@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spark_ckpt.completed import OperatorSummary
 from spark_ckpt.coordinator.chains import Chain, ChainEntry
-from spark_ckpt.coordinator.messages import StoreKey
+from spark_ckpt.coordinator.messages import PartitionFilter, StoreKey
 from spark_ckpt.errors import CheckpointError
 
 SPARK_BATCH = "spark-batch"
@@ -42,12 +42,14 @@ class SegmentTable:
         versions: int64, version of the state per segment.
         is_base: bool per segment.
         sizes: int64, bytes per segment.
+        filters: per subtask that has any, those of each of its segments.
     """
 
     counts: NDArray[np.int64]
     versions: NDArray[np.int64]
     is_base: NDArray[np.bool_]
     sizes: NDArray[np.int64]
+    filters: Mapping[int, Sequence[tuple[PartitionFilter, ...]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, chains: Sequence[Chain]) -> SegmentTable:
@@ -58,29 +60,41 @@ class SegmentTable:
             np.array([entry.version for entry in entries], np.int64),
             np.array([entry.is_base for entry in entries], np.bool_),
             np.array([entry.size for entry in entries], np.int64),
+            {
+                partition: [entry.filters for entry in chain.entries]
+                for partition, chain in enumerate(chains)
+                if any(entry.filters for entry in chain.entries)
+            },
         )
 
     def encode(self, version: int) -> str:
         """Its text: base64 of the zlib-compressed columns, whose versions are counted back from the checkpoint's."""
         ages = (version - self.versions) * 2 + self.is_base
         columns = (self.counts.astype("<i4"), ages.astype("<i4"), self.sizes.astype("<i8"))
-        return base64.b64encode(zlib.compress(b"".join(column.tobytes() for column in columns), 1)).decode()
+        return _packed(b"".join(column.tobytes() for column in columns))
+
+    def encode_filters(self) -> str | None:
+        """The text of its filters, base64 of zlib-compressed JSON; None if there are none."""
+        return _packed(json.dumps(self.filters, separators=(",", ":")).encode()) if self.filters else None
 
     @classmethod
-    def decode(cls, text: str, subtasks: int, version: int) -> SegmentTable:
-        """The table of a text.
+    def decode(cls, text: str, filters: str | None, subtasks: int, version: int) -> SegmentTable:
+        """The table of both texts.
 
         Raises:
             ValueError: it is not one of so many subtasks.
         """
-        data = zlib.decompress(base64.b64decode(text, validate=True))
+        data = _unpacked(text)
         counts = np.frombuffer(data, "<i4", subtasks).astype(np.int64)
         total = int(counts.sum())
         if (counts < 0).any() or len(data) != 4 * subtasks + 12 * total:
             raise ValueError("the table of segments has the wrong length")
         ages = np.frombuffer(data, "<i4", total, 4 * subtasks).astype(np.int64)
         sizes = np.frombuffer(data, "<i8", total, 4 * (subtasks + total)).astype(np.int64)
-        return cls(counts, version - ages // 2, (ages % 2).astype(np.bool_), sizes)
+        table = cls(counts, version - ages // 2, (ages % 2).astype(np.bool_), sizes, _decode_filters(filters))
+        if any(partition >= subtasks or len(per) != counts[partition] for partition, per in table.filters.items()):
+            raise ValueError("the filters are not those of the segments")
+        return table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,8 +218,28 @@ class SparkBatch:
             raise CheckpointError(f"the master state {SPARK_BATCH} is not what spark-ckpt writes: {e!r}") from e
 
 
-def _encode_store(store: StoreState, version: int) -> Mapping[str, Any]:
+def _packed(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data, 1)).decode()
+
+
+def _unpacked(text: str) -> bytes:
+    return zlib.decompress(base64.b64decode(text, validate=True))
+
+
+def _decode_filters(text: str | None) -> dict[int, list[tuple[PartitionFilter, ...]]]:
+    if text is None:
+        return {}
     return {
+        int(partition): [
+            tuple(PartitionFilter(int(modulo), tuple(map(int, partitions))) for modulo, partitions in filters)
+            for filters in segments
+        ]
+        for partition, segments in json.loads(_unpacked(text)).items()
+    }
+
+
+def _encode_store(store: StoreState, version: int) -> Mapping[str, Any]:
+    fields = {
         "operator_id": store.operator_id,
         "store": store.store,
         "name": store.name,
@@ -215,6 +249,9 @@ def _encode_store(store: StoreState, version: int) -> Mapping[str, Any]:
         "ckpt_ids": base64.b64encode(bytes.fromhex("".join(store.ckpt_ids))).decode(),
         "segments": store.segments.encode(version),
     }
+    if (filters := store.segments.encode_filters()) is not None:
+        fields["filters"] = filters
+    return fields
 
 
 def _decode_store(fields: Mapping[str, Any], version: int) -> StoreState:
@@ -229,5 +266,5 @@ def _decode_store(fields: Mapping[str, Any], version: int) -> StoreState:
         state_format_version=fields["state_format_version"],
         rows=rows,
         ckpt_ids=tuple(ids[i : i + _ID_BYTES].hex() for i in range(0, len(ids), _ID_BYTES)),
-        segments=SegmentTable.decode(fields["segments"], len(rows), version),
+        segments=SegmentTable.decode(fields["segments"], fields.get("filters"), len(rows), version),
     )

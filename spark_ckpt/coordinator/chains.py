@@ -21,7 +21,7 @@ class ChainEntry:
         version: version of the state that it is or leads to.
         key_groups: uint32, ascending.
         offsets: int64, start of each key group's block in the file or in `data`.
-        size: bytes of the segment.
+        size: bytes of the segment; its share, by key groups, of one that a rescale has divided.
         path: file relative to the `ckpt` directory; None if `data` holds the bytes.
         file_size: bytes of that file, which may hold other segments too.
         data: the bytes of an inline segment.
@@ -45,7 +45,7 @@ class Chain:
 
     Args:
         ckpt_id: id of the state, 32 hexadecimal digits.
-        rows: rows of the store.
+        rows: rows of the store; after a rescale, until the next batch, its share of the rows there are.
         entries: bases first (after a rescale there can be several), then deltas, oldest first. Empty: no rows.
 
     Attributes:

@@ -18,7 +18,7 @@ from spark_ckpt.coordinator.batch_state import (
     StoreState,
 )
 from spark_ckpt.coordinator.chains import Chain, ChainEntry, ChainTable
-from spark_ckpt.coordinator.messages import Source
+from spark_ckpt.coordinator.messages import PartitionFilter, Source
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.keygroups import overlapping_ranges
 from spark_ckpt.metadata import (
@@ -254,9 +254,10 @@ def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
             raise CheckpointError(
                 f"{store.key}, partition {partition} has {len(handles)} segments, not as many as listed"
             )
+        filters = segments.filters.get(partition) or [()] * len(handles)
         entries = tuple(
-            _entry(handle, bool(segments.is_base[i]), int(segments.versions[i]), int(segments.sizes[i]))
-            for i, handle in enumerate(handles, at)
+            _entry(handle, bool(segments.is_base[i]), int(segments.versions[i]), int(segments.sizes[i]), passed)
+            for i, (handle, passed) in enumerate(zip(handles, filters, strict=True), at)
         )
         at += len(handles)
         chains.append(Chain(store.ckpt_ids[partition], store.rows[partition], entries))
@@ -273,15 +274,21 @@ def _flatten(handle: KeyedStateHandle | None) -> list[KeyGroupsStateHandle]:
     raise CheckpointError(f"a {type(handle).__name__} is no handle that spark-ckpt writes")
 
 
-def _entry(handle: KeyGroupsStateHandle, is_base: bool, version: int, size: int) -> ChainEntry:
+def _entry(
+    handle: KeyGroupsStateHandle, is_base: bool, version: int, size: int, filters: tuple[PartitionFilter, ...]
+) -> ChainEntry:
     offsets = handle.group_range_offsets.offsets
     present = np.flatnonzero(offsets != NO_DATA)
     key_groups = (present + handle.key_group_range.start).astype(np.uint32)
     stream = handle.delegate_state_handle
     if isinstance(stream, ByteStreamStateHandle):
-        return ChainEntry(is_base, version, key_groups, offsets[present], size, None, len(stream.data), stream.data)
+        return ChainEntry(
+            is_base, version, key_groups, offsets[present], size, None, len(stream.data), stream.data, filters
+        )
     if isinstance(stream, RelativeFileStateHandle):
         # `_metadata` lies in ckpt/chk-<id>/, whatever the id is.
         path = resolve_relative("ckpt/chk", stream.relative_path, "ckpt").removeprefix("ckpt/")
-        return ChainEntry(is_base, version, key_groups, offsets[present], size, path, stream.state_size)
+        return ChainEntry(
+            is_base, version, key_groups, offsets[present], size, path, stream.state_size, filters=filters
+        )
     raise CheckpointError(f"a {type(stream).__name__} is no stream that spark-ckpt writes")

@@ -14,8 +14,8 @@ from spark_ckpt.coordinator.layout import SHARED, in_location
 from spark_ckpt.coordinator.messages import StoreKey
 from spark_ckpt.coordinator.statistics import CheckpointStats
 from spark_ckpt.coordinator.stats_state import history_of
-from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError, StateFileNotFoundError, StorageError
-from spark_ckpt.metadata import loads
+from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError, StateFileNotFoundError
+from spark_ckpt.metadata import CheckpointMetadata, loads
 from spark_ckpt.storage import Storage
 
 
@@ -71,7 +71,24 @@ def load_checkpoint(
 
 def read_checkpoint(storage: Storage, record: CheckpointRecord) -> CheckpointState:
     """As `load_checkpoint`, without looking for another one."""
-    name = in_location(record.metadata.path)
+    state = state_of(storage, record, read_metadata(storage, record))
+    check_files(storage, record, state.table)
+    return state
+
+
+def read_metadata(storage: Storage, record: CheckpointRecord, name: str | None = None) -> CheckpointMetadata:
+    """The `_metadata` of a checkpoint, which is what its record says.
+
+    Args:
+        storage: of the checkpoint location, or of a savepoint.
+        record: of the checkpoint.
+        name: name of the file, unless it lies where it lies in a location.
+
+    Raises:
+        DamagedCheckpointError: it is missing, or not what was written.
+        StorageError: the storage does not answer.
+    """
+    name = name or in_location(record.metadata.path)
     path = storage.describe(name)
     try:
         data = storage.read(name)
@@ -82,14 +99,22 @@ def read_checkpoint(storage: Storage, record: CheckpointRecord) -> CheckpointSta
     if hashlib.sha256(data).hexdigest() != record.metadata.sha256:
         raise _damaged(record, path, "its digest is not the one that was recorded")
     try:
-        metadata = loads(data, path)
-        batch, table = decompose(metadata)
-        history = history_of(metadata) or ()
-    except StorageError:
-        raise
+        return loads(data, path)
     except SparkCkptError as e:
         raise _damaged(record, path, str(e)) from e
-    check_files(storage, record, table)
+
+
+def state_of(storage: Storage, record: CheckpointRecord, metadata: CheckpointMetadata) -> CheckpointState:
+    """What a `_metadata` says, whether or not the state files are there.
+
+    Raises:
+        DamagedCheckpointError: it is not what spark-ckpt writes.
+    """
+    try:
+        batch, table = decompose(metadata)
+        history = history_of(metadata) or ()
+    except SparkCkptError as e:
+        raise _damaged(record, storage.describe(in_location(record.metadata.path)), str(e)) from e
     return CheckpointState(batch.version, record, batch, table, history)
 
 
@@ -100,16 +125,27 @@ def check_files(storage: Storage, record: CheckpointRecord, table: ChainTable) -
         DamagedCheckpointError: one is not.
         StorageError: the storage does not answer.
     """
+    for path, reason in damaged_files(storage, table).items():
+        raise _damaged(record, storage.describe(in_location(path)), reason)
+
+
+def damaged_files(storage: Storage, table: ChainTable) -> dict[str, str]:
+    """The state files that are missing or have another length, relative to `ckpt`, and what is wrong with each.
+
+    Raises:
+        StorageError: the storage does not answer.
+    """
     needed = {entry.path: entry.file_size for entry in all_entries(table) if entry.path is not None}
     if not needed:
-        return
+        return {}
     there: Mapping[str, int] = {f"{SHARED}/{file.name}": file.size for file in storage.list(in_location(SHARED))}
+    damaged = {}
     for path, size in needed.items():
         if path not in there:
-            raise _damaged(record, storage.describe(in_location(path)), "the state file is missing")
-        if there[path] != size:
-            reason = f"the state file has {there[path]} bytes instead of {size}"
-            raise _damaged(record, storage.describe(in_location(path)), reason)
+            damaged[path] = "the state file is missing"
+        elif there[path] != size:
+            damaged[path] = f"the state file has {there[path]} bytes instead of {size}"
+    return damaged
 
 
 def _newest_good(
@@ -133,8 +169,7 @@ def _way_out(storage: Storage, good: CheckpointRecord | None) -> str:
         )
     return (
         f"The newest whole checkpoint is {good.id}, of batch {good.batch_id}: restore the file from a backup, or go "
-        f"back to that batch by moving the files with numbers above {good.batch_id} out of offsets/ and commits/ in "
-        f"{storage.location}, and starting the query again"
+        f"back to it and start the query again: spark-ckpt rollback {storage.location} --id {good.id}"
     )
 
 

@@ -33,7 +33,8 @@ def located(request: Locate, state: CheckpointState) -> LocateReply:
         )
     store = next(store for store in state.batch.stores if store.key == key.of_operator)
     segments = tuple(
-        LocatedSegment(entry.is_base, entry.path, entry.offsets, entry.size, entry.data) for entry in chain.entries
+        LocatedSegment(entry.is_base, entry.path, entry.offsets, entry.size, entry.data, entry.filters)
+        for entry in chain.entries
     )
     return LocateReply(
         chain.ckpt_id,

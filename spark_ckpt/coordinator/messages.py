@@ -135,6 +135,7 @@ class LocatedSegment:
         offsets: int64, start of each block in the file or in `data`.
         size: bytes of the segment.
         data: the bytes of an inline segment.
+        filters: what a row must pass to count, all of them.
     """
 
     is_base: bool
@@ -142,6 +143,7 @@ class LocatedSegment:
     offsets: NDArray[np.int64]
     size: int
     data: bytes = b""
+    filters: tuple[PartitionFilter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

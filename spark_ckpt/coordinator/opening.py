@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import CheckpointRecord, ClaimRecord, CompletedCheckpointStore, JobStatus, Owner
-from spark_ckpt.config import MAX_PARALLELISM, STORE, CheckpointConfig
+from spark_ckpt.config import MAX_PARALLELISM, ROLL_BACK, STORE, CheckpointConfig
 from spark_ckpt.coordinator.cleaner import Cleaner, ThreadCleaner
 from spark_ckpt.coordinator.layout import in_location
 from spark_ckpt.coordinator.loading import CheckpointState, load_checkpoint, read_checkpoint
@@ -23,13 +23,17 @@ from spark_ckpt.coordinator.scan import checkpoint_directories
 from spark_ckpt.coordinator.statistics import CheckpointStats
 from spark_ckpt.coordinator.stores import make_store
 from spark_ckpt.errors import (
+    DamagedCheckpointError,
     FencedError,
     ForeignStateError,
     ParallelismChangedError,
+    RolledBackError,
     SparkCkptError,
     VersionNotFoundError,
 )
 from spark_ckpt.keygroups import default_max_parallelism, factors
+from spark_ckpt.operations.rollback import move_aside
+from spark_ckpt.operations.verifying import verify_checkpoint
 from spark_ckpt.storage import FileInfo, Storage, resolve
 
 _log = logging.getLogger(__name__)
@@ -109,6 +113,7 @@ def open_job(trigger: Trigger, environment: Environment) -> OpenJob:
         VersionNotFoundError: no retained checkpoint has the version that the batch starts from.
         LogInTheWayError: the location was used with another store.
         DamagedCheckpointError: the one that has it is damaged.
+        RolledBackError: the same, and the query has gone back to one that is whole, as its settings say.
         ParallelismChangedError: partitions or key groups are not those of that checkpoint.
         FencedError: another run has claimed since this one did, has committed its batch, or claims just now.
         StorageError, CorruptRecordError: as they say.
@@ -134,7 +139,12 @@ def _open_with(
     store.recover()
     claims = store.claims()
     _check_not_overtaken(trigger, storage, store)
-    base = starting_point(trigger, storage, store)
+    try:
+        base = starting_point(trigger, storage, store)
+    except DamagedCheckpointError as damaged:
+        if config.on_damage == ROLL_BACK:
+            _go_back(damaged, storage, store, environment.clock)
+        raise
     check_parallelism(trigger, base, config)
     max_parallelism, chain = _key_groups(trigger, base, config)
     store.claim()
@@ -175,6 +185,23 @@ def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpoin
     raise VersionNotFoundError(storage.location, version, tuple(sorted({record.version for record in retained})), hint)
 
 
+def _go_back(damaged: DamagedCheckpointError, storage: Storage, store: CompletedCheckpointStore, clock: Clock) -> None:
+    """Makes the newest checkpoint that is whole the one that the next start begins from; nothing if there is none.
+
+    Raises:
+        RolledBackError: done.
+        StorageError: something could not be read or moved.
+    """
+    for record in reversed(store.all()):
+        if record.id == damaged.checkpoint_id:
+            continue
+        verdict = verify_checkpoint(storage, record)
+        if verdict.is_whole and verdict.can_go_back:
+            store.claim()
+            done = move_aside(storage, store, record, clock)
+            raise RolledBackError(damaged, record.id, record.batch_id, storage.describe(done.aside)) from damaged
+
+
 def check_parallelism(trigger: Trigger, base: CheckpointState, config: CheckpointConfig) -> None:
     """Makes sure that a batch has the partitions and key groups of the checkpoint it starts from.
 
@@ -191,7 +218,7 @@ def check_parallelism(trigger: Trigger, base: CheckpointState, config: Checkpoin
                 raise ParallelismChangedError(
                     f"operator {operator.operator_id} ({operator.name}) runs with {operator.parallelism} partitions, "
                     f"its state in {trigger.location} has {before}. Set spark.sql.shuffle.partitions to {before}, or "
-                    "rescale the checkpoint while the query is stopped"
+                    f"stop the query and change it with 'spark-ckpt rescale --partitions {operator.parallelism}'"
                 )
     fixed, wanted = base.batch.max_parallelism, config.max_parallelism
     if wanted is not None and wanted != fixed:

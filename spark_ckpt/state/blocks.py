@@ -144,16 +144,16 @@ def _read_blocks(
     first, after = np.searchsorted(entry.key_groups, (key_groups.start, key_groups.end + 1)).tolist()
     if first == after:
         return
-    start = int(entry.offsets[first])
-    last = int(entry.offsets[after - 1])
-    path, data = _read(storage, entry, start, last)
-    for key_group, offset in zip(
-        entry.key_groups[first:after].tolist(), entry.offsets[first:after].tolist(), strict=True
-    ):
-        header, sections = read_block(data, offset - start, path, start)
-        if header.key_group != key_group:
-            raise SegmentError(path, offset + 8, f"key group {header.key_group} where {key_group} should be")
-        yield path, offset, key_group, sections
+    groups, offsets = entry.key_groups[first:after], entry.offsets[first:after]
+    # After a rescale, key groups that follow one another need not do so in the file.
+    for run in np.split(np.arange(groups.size), np.flatnonzero(np.diff(offsets) < 0) + 1):
+        start = int(offsets[run[0]])
+        path, data = _read(storage, entry, start, int(offsets[run[-1]]))
+        for key_group, offset in zip(groups[run].tolist(), offsets[run].tolist(), strict=True):
+            header, sections = read_block(data, offset - start, path, start)
+            if header.key_group != key_group:
+                raise SegmentError(path, offset + 8, f"key group {header.key_group} where {key_group} should be")
+            yield path, offset, key_group, sections
 
 
 def _read(storage: Storage, entry: ChainEntry, start: int, last: int) -> tuple[str, bytes]:

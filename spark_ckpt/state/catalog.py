@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spark_ckpt.cli.location import FoundCheckpoint, find_checkpoint, storage_of
 from spark_ckpt.coordinator.batch_state import SPARK_OFFSETS, SparkBatch, StoreState
 from spark_ckpt.coordinator.chains import Chain, ChainTable
 from spark_ckpt.coordinator.compose import decompose
 from spark_ckpt.coordinator.loading import check_files
-from spark_ckpt.errors import StateFileNotFoundError
-from spark_ckpt.state.errors import StateNotFoundError, StateSchemaError, UnsupportedStateError
+from spark_ckpt.locations.location import FoundCheckpoint, find_checkpoint, storage_of
+from spark_ckpt.state.errors import StateNotFoundError, UnsupportedStateError
 from spark_ckpt.state.operator_metadata import OperatorMetadata, VariableKind, read_operator_metadata
-from spark_ckpt.state.schema_files import FamilySchema, decode_schema
+from spark_ckpt.state.schema_files import FamilySchema, read_schema
 from spark_ckpt.storage import Storage
-
-DEFAULT_STORE = "default"
-"""Spark's name of the store of an operator that has one (`StateStoreId.DEFAULT_STORE_NAME`)."""
 
 _AVRO = '"spark.sql.streaming.stateStore.encodingFormat":"avro"'
 
@@ -138,23 +134,7 @@ def _stores(storage: Storage, batch: SparkBatch, table: ChainTable, is_avro: boo
         if operator not in metadata:
             metadata[operator] = read_operator_metadata(storage, operator, batch.batch_id)
         variables = dict(metadata[operator].variables)
-        families = _read_schema(storage, state, metadata[operator])
+        families = read_schema(storage, state.key, metadata[operator].schema_files.get(state.store))
         # Spark encodes the values of its state variables only.
         stores.append(Store(state, table[state.key], families, variables, is_avro and bool(variables)))
     return tuple(stores)
-
-
-def _read_schema(storage: Storage, state: StoreState, metadata: OperatorMetadata) -> tuple[FamilySchema, ...]:
-    name = metadata.schema_files.get(state.store)
-    if name is None:
-        directory = f"state/{state.operator_id}/0"
-        name = (
-            f"{directory}/_metadata/schema"
-            if state.store == DEFAULT_STORE
-            else f"{directory}/{state.store}/_metadata/schema"
-        )
-    path = storage.describe(name)
-    try:
-        return decode_schema(storage.read(name), path)
-    except StateFileNotFoundError:
-        raise StateSchemaError(path, "the state schema is missing") from None

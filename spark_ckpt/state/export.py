@@ -10,10 +10,10 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_ckpt.cli.errors import TargetExistsError
-from spark_ckpt.cli.file_system import file_system_of, reading, storage_on
 from spark_ckpt.clock import SystemClock
 from spark_ckpt.errors import SparkCkptError, StorageError
+from spark_ckpt.locations.errors import TargetExistsError
+from spark_ckpt.locations.file_system import file_system_of, reading, storage_on
 from spark_ckpt.state.leaves import with_leaves
 from spark_ckpt.storage import CreateOutcome
 

@@ -30,19 +30,21 @@ class PartitionKey:
 
     Args:
         kind: of the keys.
-        columns: how many of their fields, from the first one on.
+        columns: how many of their fields, from the first one on; None if it is not known.
     """
 
     kind: Struct
-    columns: int
+    columns: int | None
 
     def hashes(self, keys: Rows) -> NDArray[np.int32]:
         """The hash of each key.
 
         Raises:
-            UnsupportedStateError: there is an array in it.
+            UnsupportedStateError: it is not known, or there is an array in it.
             StateRowError: a key is too short, or has a value that leads out of it.
         """
+        if self.columns is None:
+            raise UnsupportedStateError(keys.buffer.store, "partitions share key groups of an index of Spark's")
         hashes: Hashes = np.full(len(keys), _SEED, np.uint32)
         return _fields(self.kind, keys, self.columns, hashes).view(np.int32)
 

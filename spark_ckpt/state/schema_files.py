@@ -6,10 +6,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.coordinator.messages import StoreKey
+from spark_ckpt.errors import SparkCkptError, StateFileNotFoundError
 from spark_ckpt.metadata.data_input import DataInput
+from spark_ckpt.operators import DEFAULT_STORE
 from spark_ckpt.state.errors import StateSchemaError
 from spark_ckpt.state.types import Struct, struct_of
+from spark_ckpt.storage import Storage
 
 DEFAULT_FAMILY = "default"
 """Spark's name of the column family that every store has."""
@@ -28,6 +31,29 @@ class FamilySchema:
     name: str
     key: Struct
     value: Struct
+
+
+def read_schema(storage: Storage, store: StoreKey, name: str | None = None) -> tuple[FamilySchema, ...]:
+    """The column families of a store.
+
+    Args:
+        storage: of the checkpoint location.
+        store: the store.
+        name: its schema file, relative to the location; by default the one that holds for all batches.
+
+    Raises:
+        StateSchemaError: the file is missing or damaged.
+        StorageError: it cannot be read.
+    """
+    if name is None:
+        # Spark leaves the name of the default store out of paths (`StateStoreId.storeCheckpointLocation`).
+        folder = "" if store.store == DEFAULT_STORE else f"{store.store}/"
+        name = f"state/{store.operator_id}/0/{folder}_metadata/schema"
+    path = storage.describe(name)
+    try:
+        return decode_schema(storage.read(name), path)
+    except StateFileNotFoundError:
+        raise StateSchemaError(path, "the state schema is missing") from None
 
 
 def decode_schema(content: bytes, path: str) -> tuple[FamilySchema, ...]:

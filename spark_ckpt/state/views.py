@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
+from spark_ckpt.operators import JOIN, SESSION_WINDOW, TRANSFORM_WITH_STATE
 from spark_ckpt.state.catalog import StateCatalog, Store
 from spark_ckpt.state.errors import StateNotFoundError
 from spark_ckpt.state.operator_metadata import VariableKind
@@ -20,12 +21,6 @@ Side: TypeAlias = Literal["left", "right"]
 
 PARTITION = "partition_id"
 """The last column: which partition has the row."""
-
-JOIN = "symmetricHashJoin"
-"""Spark's short name of a join of two streams."""
-
-SESSION_WINDOW = "sessionWindowStateStoreSaveExec"
-"""Spark's short name of an aggregate by session windows."""
 
 _INDEXED = ("-keyWithIndexToValue", "-keyWithTsToValues", "-tsWithKey")
 _LISTS_OF_JOINS = ("-keyWithTsToValues", "-tsWithKey")
@@ -56,10 +51,19 @@ class View:
 
     @property
     def partition_key(self) -> PartitionKey:
-        """What of its keys Spark partitions by: all but what tells the sessions or the rows of a key apart."""
+        """What of its keys Spark partitions by: all but what tells the sessions or the rows of a key apart. Of a map or
+        of timers it is the first field, which has the key of the group."""
         name = self.family.name if self.family.name != DEFAULT_FAMILY else self.store.state.store
+        if self.store.state.name in TRANSFORM_WITH_STATE:
+            return PartitionKey(self.family.key, self._columns_of_group(self.store.variables.get(name)))
         is_part = self.store.state.name == SESSION_WINDOW or name.endswith(_INDEXED)
         return PartitionKey(self.family.key, len(self.family.key.types) - is_part)
+
+    def _columns_of_group(self, kind: VariableKind | None) -> int | None:
+        """How many fields of a key have the key of the group; None for an index that Spark keeps for itself."""
+        if kind is None:
+            return None
+        return 1 if kind in (VariableKind.MAP, VariableKind.TIMER) else len(self.family.key.types)
 
     @property
     def schema(self) -> pa.Schema:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import posixpath
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 from spark_ckpt.errors import PathEscapeError, StorageError
+
+DIRECTORY_MARKER = ".directory"
+"""Name of the empty file that `make_directory` writes where there are no directories."""
 
 
 class CreateOutcome(Enum):
@@ -91,6 +94,18 @@ class Storage(ABC):
             StorageError: it cannot be written, or it is unknown whether it was.
         """
 
+    def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
+        """Writes a file as `write_atomic` does, without holding all of it where the storage can.
+
+        Args:
+            name: of the file.
+            chunks: its parts, from the first one on each time it is called. What they raise shows no file.
+
+        Raises:
+            StorageError: it cannot be written, or it is unknown whether it was.
+        """
+        self.write_atomic(name, b"".join(chunks()))
+
     @abstractmethod
     def create_exclusive(self, name: str, data: bytes) -> CreateResult:
         """Creates a file if there is none of that name; makes directories as needed. If won, durable on return.
@@ -157,6 +172,14 @@ class Storage(ABC):
         except FileNotFoundError:
             return False
         return True
+
+    def make_directory(self, directory: str) -> None:
+        """Makes a directory that is listed. An object store has those that names lie below: there it gets a file.
+
+        Raises:
+            StorageError: it cannot be made.
+        """
+        self.write_atomic(f"{directory}/{DIRECTORY_MARKER}", b"")
 
     def remove_empty(self, directory: str) -> None:  # noqa: B027  (most storages have no directories)
         """Removes a directory that has nothing in it, where there are directories. Never fails."""

@@ -7,11 +7,11 @@ import errno
 import os
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StateFileNotFoundError, StorageError
+from spark_ckpt.errors import ExclusiveCreateUnsupportedError, SparkCkptError, StateFileNotFoundError, StorageError
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -60,8 +60,12 @@ class LocalStorage(Storage):
 
     def write_atomic(self, name: str, data: bytes) -> None:
         """Writes a file, in place of one that may be there."""
+        self.write_chunks(name, lambda: (data,))
+
+    def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
+        """Writes a file in parts, in place of one that may be there."""
         path = self._path(name)
-        temporary = self._write_temporary(path, data)
+        temporary = self._write_temporary(path, chunks())
         try:
             os.replace(temporary, path)
             self._sync_directory(path.parent)
@@ -73,7 +77,7 @@ class LocalStorage(Storage):
     def create_exclusive(self, name: str, data: bytes) -> CreateResult:
         """Creates a file if there is none of that name."""
         path = self._path(name)
-        temporary = self._write_temporary(path, data)
+        temporary = self._write_temporary(path, (data,))
         try:
             return self._link(temporary, path)
         finally:
@@ -114,6 +118,14 @@ class LocalStorage(Storage):
         _remove_quietly(path.with_name(f".{path.name}.crc"))
         return found
 
+    def make_directory(self, directory: str) -> None:
+        """Makes a directory."""
+        path = self._path(directory)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            raise self._error(path, "create", e) from e
+
     def remove_empty(self, directory: str) -> None:
         """Removes a directory that has nothing in it."""
         with contextlib.suppress(OSError):
@@ -130,15 +142,18 @@ class LocalStorage(Storage):
     def _path(self, name: str) -> Path:
         return self._root / checked_name(name, self.location)
 
-    def _write_temporary(self, path: Path, data: bytes) -> Path:
+    def _write_temporary(self, path: Path, chunks: Iterable[bytes]) -> Path:
         temporary = path.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
         try:
             file = self._open(temporary)
             with file:
-                file.write(data)
+                file.writelines(chunks)
                 file.flush()
                 if self._durable:
                     os.fsync(file.fileno())
+        except SparkCkptError:
+            _remove_quietly(temporary)
+            raise
         except OSError as e:
             _remove_quietly(temporary)
             raise self._error(path, "write", e) from e

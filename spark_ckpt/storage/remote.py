@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.errors import ExclusiveCreateUnsupportedError, SparkCkptError, StateFileNotFoundError, StorageError
+from spark_ckpt.errors import (
+    DriverGoneError,
+    ExclusiveCreateUnsupportedError,
+    HadoopError,
+    SparkCkptError,
+    StateFileNotFoundError,
+    StorageError,
+)
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
 
 _T = TypeVar("_T")
@@ -71,6 +78,26 @@ class FsspecStorage(Storage):
         """Writes a file, in place of one that may be there."""
         path = self._path(name)
         self._retry(name, "write", lambda: self._fs.pipe_file(path, data))
+
+    def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
+        """Writes a file in parts, in place of one that may be there; on S3 as a multipart upload."""
+        if self._is_memory:
+            super().write_chunks(name, chunks)
+            return
+        path = self._path(name)
+
+        def write() -> None:
+            # Without this, fsspec would show what there is of it when the file is closed after an error.
+            file = self._fs.open(path, "wb", autocommit=False)
+            try:
+                with file:
+                    file.writelines(chunks())
+            except BaseException:
+                file.discard()
+                raise
+            file.commit()
+
+        self._retry(name, "write", write)
 
     def create_exclusive(self, name: str, data: bytes) -> CreateResult:
         """Creates a file if there is none of that name."""
@@ -177,13 +204,13 @@ class FsspecStorage(Storage):
         for attempt in range(_RETRIES + 1):
             try:
                 return call()
-            except FileNotFoundError as e:  # noqa: PERF203
-                raise StateFileNotFoundError(self.describe(name)) from e
-            except PermissionError as e:
+            except (PermissionError, DriverGoneError) as e:  # noqa: PERF203
                 raise StorageError(self.describe(name), operation, e) from e
-            except SparkCkptError:
-                raise
+            except FileNotFoundError as e:
+                raise StateFileNotFoundError(self.describe(name)) from e
             except Exception as e:  # clients raise their libraries' errors as well as OSError
+                if isinstance(e, SparkCkptError) and not isinstance(e, HadoopError):
+                    raise  # of another storage, from which this one is fed
                 if attempt == _RETRIES:
                     reason = f"{e} ({attempt + 1} tries). {_WAY_OUT}"
                     raise StorageError(self.describe(name), operation, reason) from e
@@ -194,6 +221,8 @@ class FsspecStorage(Storage):
 
 def _modified_ms(entry: Mapping[str, Any]) -> int | None:
     """When a file was written. fsspec leaves the name of that field to each file system, and its type."""
+    if (milliseconds := entry.get("modificationTime")) is not None:  # WebHDFS
+        return int(milliseconds)
     for field in ("LastModified", "last_modified", "mtime", "modified", "created"):
         value = entry.get(field)
         if isinstance(value, datetime):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from spark_ckpt.errors import SparkCkptError, UnsupportedSchemeError
 from spark_ckpt.storage.base import Storage
+from spark_ckpt.storage.hadoop import HadoopCalls, HadoopStorage
 from spark_ckpt.storage.local import LocalStorage
 from spark_ckpt.storage.remote import FsspecStorage
 from spark_ckpt.storage.s3 import s3_file_system
 
+_log = logging.getLogger(__name__)
+
 SUPPORTED_SCHEMES = ("file", "s3a", "s3", "s3n", "memory")
-"""Schemes of a location that have a storage. No scheme means the default file system of the Hadoop settings."""
+"""Schemes of a location that have a storage here. No scheme means the default file system of the Hadoop settings."""
 
 _S3_SCHEMES = ("s3a", "s3", "s3n")
+_NAMENODE_SCHEMES = ("hdfs", "viewfs", "webhdfs", "swebhdfs")
 
 
 class S3fsNotFoundError(SparkCkptError, ImportError):
@@ -23,7 +28,9 @@ class S3fsNotFoundError(SparkCkptError, ImportError):
         super().__init__(f"{location} is on S3, and s3fs is not installed here: pip install 'spark-ckpt[s3]'")
 
 
-def resolve(location: str, hadoop_settings: Mapping[str, str] | None = None) -> Storage:
+def resolve(
+    location: str, hadoop_settings: Mapping[str, str] | None = None, hadoop: HadoopCalls | None = None
+) -> Storage:
     """The storage of a location.
 
     Args:
@@ -31,6 +38,7 @@ def resolve(location: str, hadoop_settings: Mapping[str, str] | None = None) -> 
             percent-encoded. The forms that fsspec takes (`s3://bucket/x`) work as well.
         hadoop_settings: settings of the file system by their Hadoop names (`fs.s3a.endpoint` ...), with or without
             `spark.hadoop.` before them.
+        hadoop: Hadoop's file systems in the driver; they serve the schemes that have no storage here.
 
     Raises:
         UnsupportedSchemeError: there is no storage for this scheme.
@@ -52,6 +60,15 @@ def resolve(location: str, hadoop_settings: Mapping[str, str] | None = None) -> 
         return _memory(location, rest)
     if scheme in _S3_SCHEMES:
         return _s3(f"{scheme}:{rest}", scheme, rest, settings)
+    if hadoop is not None:
+        if scheme not in _NAMENODE_SCHEMES:
+            _log.warning(
+                "%s: two drivers are kept apart only if Hadoop's rename is atomic on '%s'; make sure that there is "
+                "one, or use the store 'zookeeper'",
+                location,
+                scheme,
+            )
+        return HadoopStorage(hadoop, f"{scheme}:{rest}")
     raise UnsupportedSchemeError(location, scheme, SUPPORTED_SCHEMES)
 
 

@@ -8,6 +8,7 @@ from benchmarks.stores.figures import (
     MEASURES,
     Batch,
     Memory,
+    Request,
     batch_of,
     batch_samples,
     memory_samples,
@@ -55,8 +56,28 @@ def test_divides_memory_by_the_keys_that_came() -> None:
     assert samples == {"heap_bytes": [20.0], "native_bytes": [6.0], "memory_bytes": [26.0]}
 
 
+@pytest.mark.parametrize(
+    ("target", "is_of_log"),
+    [
+        ("/bucket/location/offsets/12?", True),
+        ("/bucket/location/commits/.12.tmp?", True),
+        ("/bucket/?list-type=2&prefix=location/commits/&delimiter=/", True),
+        ("/bucket/location/metadata?", True),
+        ("/bucket/location/ckpt/shared/merged-0?", False),
+        ("/bucket/location/ckpt/chk-3/_metadata?", False),
+        ("/bucket/location/ckpt/completed/00000000000000000003.json?", False),
+        ("/bucket/location/state/0/1/2.delta?", False),
+        ("/bucket/?delete", False),
+    ],
+)
+def test_tells_requests_of_spark_from_those_of_the_state(target: str, is_of_log: bool) -> None:
+    assert Request(0, target).is_of_log is is_of_log
+
+
 def test_counts_requests_of_the_measured_batches() -> None:
-    assert request_samples([0.5, 1.0, 1.5, 2.0, 3.0, 3.5], 1.0, 3.0, 2) == {"requests": [2.0]}
+    moments = [0.5, 1.0, 1.5, 2.0, 3.0, 3.5]
+    requests = [Request(moment, "/bucket/location/offsets/1?" if moment == 2 else "/bucket/a") for moment in moments]
+    assert request_samples(requests, 1.0, 3.0, 2) == {"requests": [2.0], "state_requests": [1.5]}
 
 
 @pytest.mark.parametrize(

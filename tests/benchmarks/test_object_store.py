@@ -11,16 +11,17 @@ from benchmarks.stores.object_store import BUCKET, DelayedRequests, ObjectStore
 
 def test_keeps_objects_and_counts_requests() -> None:
     with ObjectStore(0) as store:
-        before = len(store.requests.moments)
+        before = len(store.requests.noted)
         began = time.time()
         client = s3fs.S3FileSystem(
             key="any", secret="any", endpoint_url=store.endpoint, skip_instance_cache=True, use_listings_cache=False
         )
         client.pipe_file(f"{BUCKET}/a", b"content")
         assert client.cat_file(f"{BUCKET}/a") == b"content"
-        moments = store.requests.moments[before:]
-    assert len(moments) >= 2
-    assert all(began <= moment <= time.time() for moment in moments)
+        noted = store.requests.noted[before:]
+    assert len(noted) >= 2
+    assert all(began <= request.moment <= time.time() for request in noted)
+    assert any(request.target.startswith(f"/{BUCKET}/a?") for request in noted)
 
 
 def test_each_request_waits_before_it_is_passed_on() -> None:
@@ -32,7 +33,7 @@ def test_each_request_waits_before_it_is_passed_on() -> None:
 
     requests = DelayedRequests(application, 20)
     assert list(requests({}, lambda *_: None)) == [b"answer"]  # type: ignore[arg-type]
-    assert passed[0] - requests.moments[0] >= 0.02
+    assert passed[0] - requests.noted[0].moment >= 0.02
 
 
 def test_each_store_begins_empty() -> None:

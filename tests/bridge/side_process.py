@@ -13,13 +13,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_ckpt.bridge.protocol import SCHEMA, UNASKED, Message, from_batch, to_batch
+from spark_ckpt.bridge.driver_files import KINDS
+from spark_ckpt.bridge.protocol import FILE, SCHEMA, UNASKED, Message, from_batch, to_batch
+from tests.support.hadoop import MemoryHadoop
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 class SideProcess:
-    def __init__(self, program: Sequence[str] = ("-m", "spark_ckpt.bridge")) -> None:
+    """The process, and the driver's end of its pipes.
+
+    Args:
+        program: what Python runs.
+        hadoop: answers its requests for files as they come; without it they wait.
+    """
+
+    def __init__(
+        self, program: Sequence[str] = ("-m", "spark_ckpt.bridge"), hadoop: MemoryHadoop | None = None
+    ) -> None:
+        self._hadoop = hadoop
+        self._file_requests: list[Message] = []
         self._process = subprocess.Popen(
             [sys.executable, *program],
             stdin=subprocess.PIPE,
@@ -49,10 +62,13 @@ class SideProcess:
         for kind, header, index, payload in requests:
             messages.append(Message(self._next, kind, json.dumps(header), index, payload))
             self._next += 1
+        self._write(messages)
+        return [message.id for message in messages]
+
+    def _write(self, messages: Sequence[Message]) -> None:
         self._writer.write_batch(to_batch(messages))
         assert self._process.stdin is not None
         self._process.stdin.flush()
-        return [message.id for message in messages]
 
     def receive(self) -> Message:
         """The next reply."""
@@ -73,8 +89,27 @@ class SideProcess:
             if message.kind == "notify":
                 assert message.id == UNASKED
                 self.notified.append(json.loads(message.header))
+            elif message.kind == FILE:
+                self._file_requests.append(message)
             else:
                 self._replies.append(message)
+        while self._hadoop is not None and self._file_requests:
+            self._answer(self._hadoop, self._file_requests.pop(0))
+
+    def _answer(self, hadoop: MemoryHadoop, request: Message) -> None:
+        try:
+            header, payload = hadoop.ask(payload=request.payload, **json.loads(request.header))
+            reply = Message(request.id, "ok", json.dumps(header), b"", payload)
+        except OSError as e:
+            kind = next((kind for kind, error in KINDS.items() if isinstance(e, error)), "other")
+            fields = {"error": type(e).__name__, "message": str(e), "kind": kind}
+            reply = Message(request.id, "error", json.dumps(fields))
+        self._write([reply])
+
+    def receive_file_request(self) -> None:
+        """Waits for a request for a file, which stays unanswered."""
+        while not self._file_requests:
+            self._read()
 
     def ask(
         self, kind: str, header: Mapping[str, Any], index: bytes = b"", payload: bytes = b""

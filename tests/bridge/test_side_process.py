@@ -20,6 +20,7 @@ from spark_ckpt.segments import decode_block
 from tests.bridge import wire
 from tests.bridge.side_process import SideProcess
 from tests.coordinator.driving import Driver
+from tests.operations.queries import make_query
 from tests.support.invariants import assert_invariants, completed_versions
 
 
@@ -68,7 +69,7 @@ def run_batch(process: SideProcess, driver: RemoteDriver, version: int) -> dict[
 def test_greets(process: SideProcess) -> None:
     header, reply = process.ask(*wire.START)
     assert reply.kind == "ok"
-    assert header == {"protocol": 2, "version": spark_ckpt.__version__}
+    assert header == {"protocol": 3, "version": spark_ckpt.__version__}
 
 
 def test_refuses_another_version_of_the_protocol(process: SideProcess) -> None:
@@ -326,3 +327,14 @@ def test_a_checkpoint_expires_while_no_message_comes(driver: RemoteDriver) -> No
         assert process.notified[0]["event"] == "aborted"
         assert process.notified[0]["reason"].startswith("expired: 4 of 4 subtasks")
         assert process.ask(*wire.ack(driver.acks(1)[0]))[0]["outcome"] == "discarded"
+
+
+def test_all_tasks_of_a_batch_learn_that_the_query_has_gone_back(tmp_path: Path, process: SideProcess) -> None:
+    """The second one would find no trace of the batch any more."""
+    query = make_query(tmp_path, 4)
+    query.storage.write_atomic("ckpt/chk-5/_metadata", b"damaged")
+    again = Driver(tmp_path, operators=query.operators, settings={"onDamage": "rollBack"})
+    for _ in range(2):
+        header, reply = process.ask(*wire.trigger(again.make_trigger(5)))
+        assert (reply.kind, header["error"]) == ("error", "RolledBackError")
+    assert completed_versions(tmp_path) == [1, 2, 3]

@@ -8,7 +8,7 @@ from spark_ckpt.coordinator.messages import Ack, Decline, Segment, SubtaskKey, T
 
 Request = tuple[str, dict[str, Any], bytes, bytes]
 
-START: Request = ("start", {"protocol": 2, "spark_version": "4.2.0", "pid": 4242}, b"", b"")
+START: Request = ("start", {"protocol": 3, "spark_version": "4.2.0", "pid": 4242}, b"", b"")
 
 
 def trigger(message: Trigger) -> Request:

@@ -12,7 +12,23 @@ from jsonschema import Draft202012Validator
 
 SCHEMA: dict[str, Any] = json.loads((files("spark_ckpt.cli") / "schema" / "format-1.json").read_text())
 DEFINITIONS: dict[str, Any] = SCHEMA["$defs"]
-RESULTS = ("list", "inspect", "convert", "relocate", "gc", "history", "state", "read", "export", "diff")
+RESULTS = (
+    "list",
+    "inspect",
+    "convert",
+    "relocate",
+    "gc",
+    "history",
+    "state",
+    "read",
+    "export",
+    "diff",
+    "verify",
+    "rollback",
+    "savepoint",
+    "restore",
+    "rescale",
+)
 ERRORS = [name for name, definition in DEFINITIONS.items() if "allOf" in definition]
 
 

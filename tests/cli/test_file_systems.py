@@ -15,12 +15,13 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from spark_ckpt import metadata as m
-from spark_ckpt.cli import file_system
 from spark_ckpt.cli.target import Target
+from spark_ckpt.locations import file_system
 from spark_ckpt.storage.s3 import S3_CLIENT
 from tests.cli.locations import make_location
 from tests.cli.running import run
 from tests.metadata.corpus import VECTORS
+from tests.support.hdfs import Hdfs
 from tests.support.s3 import HOST, S3
 
 INCREMENTAL = VECTORS / "flink" / "f120-rocksdb-incr-p2-second"
@@ -217,3 +218,35 @@ def test_s3_without_s3fs(monkeypatch: pytest.MonkeyPatch) -> None:
     for command in (*COMMANDS, WRITING):
         failed = run(*fill(command, "s3://bucket/x"), "--json")
         assert (failed.status, failed.error["error"]) == (1, "S3fsNotFoundError")
+
+
+# ---- HDFS ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["hdfs", "viewfs"])
+def test_hdfs_without_a_client(scheme: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HADOOP_HOME", str(tmp_path))  # a Hadoop without libhdfs
+    monkeypatch.delenv("ARROW_LIBHDFS_DIR", raising=False)
+    for command in (*COMMANDS, WRITING):
+        failed = run(*fill(command, f"{scheme}://namenode/x"), "--json")
+        assert (failed.status, failed.error["error"], failed.stdout) == (1, "HadoopNotFoundError", "")
+        assert failed.error["location"].startswith(f"{scheme}://namenode/x")
+        for way_out in ("webhdfs://", "HADOOP_HOME", "hdfs dfs -get"):
+            assert way_out in failed.error["message"]
+        assert "\n" not in failed.error["message"]
+
+
+def test_hdfs_by_its_web_address(hdfs: Hdfs, tmp_path: Path) -> None:
+    local, name = Path(make_location(tmp_path)), uuid.uuid4().hex
+    storage = hdfs.storage(f"{hdfs.url}/{name}")
+    for path in local.glob("**/*"):
+        if path.is_file():
+            storage.write_atomic(str(path.relative_to(local)), path.read_bytes())
+    place = f"{hdfs.web_url}/{name}"
+    assert run("list", place).stdout == run("list", local).stdout
+    assert run("inspect", place, "--json").json["path"] == f"{place}/ckpt/chk-3/_metadata"
+    assert run("list", f"{place}-absent", "--json").error["error"] == "LocationNotFoundError"
+    web = file_system.storage_on(*file_system.file_system_of(place), place)
+    times = {file.name: file.modified_ms for file in web.list("ckpt/completed")}
+    assert times == {file.name: file.modified_ms for file in storage.list("ckpt/completed")}
+    assert None not in times.values()

@@ -25,12 +25,11 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from spark_ckpt import errors
 from spark_ckpt import metadata as m
-from spark_ckpt.cli import errors as cli_errors
 from spark_ckpt.cli.describe import describe
 from spark_ckpt.cli.inspection import Inspection
-from spark_ckpt.cli.location import FoundCheckpoint, find_checkpoint
 from spark_ckpt.cli.output import FORMAT, JsonOutput
 from spark_ckpt.cli.stream_report import UnreadStreamsError
+from spark_ckpt.completed import CheckpointRecord, MetadataReference
 from spark_ckpt.coordinator.collection import Collection
 from spark_ckpt.coordinator.messages import SubtaskKey
 from spark_ckpt.coordinator.orphans import Leftover
@@ -42,6 +41,8 @@ from spark_ckpt.coordinator.statistics import (
     SubtaskStateStats,
     SubtaskStats,
 )
+from spark_ckpt.locations import errors as cli_errors
+from spark_ckpt.locations.location import FoundCheckpoint, find_checkpoint
 from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType
 from spark_ckpt.metadata.streams import (
     StateFileOutsideError,
@@ -49,6 +50,13 @@ from spark_ckpt.metadata.streams import (
     StateStreamFormatError,
     UnknownSerializerError,
 )
+from spark_ckpt.operations import errors as operation_errors
+from spark_ckpt.operations.copying import CheckpointCopy
+from spark_ckpt.operations.damage import Damage
+from spark_ckpt.operations.errors import RescaleRefusedError, SparkLogEntryExistsError, SparkLogFormatError
+from spark_ckpt.operations.rescaling import RescaledStore, Rescaling
+from spark_ckpt.operations.rollback import Rollback
+from spark_ckpt.operations.verifying import CheckpointVerdict, Verification
 from spark_ckpt.state.errors import (
     FilterError,
     StateNotFoundError,
@@ -58,7 +66,7 @@ from spark_ckpt.state.errors import (
 )
 from spark_ckpt.storage.resolve import S3fsNotFoundError
 from tests.cli.json_schema import DEFINITIONS, ERRORS, RESULTS, SCHEMA, alternatives, used, validator
-from tests.cli.locations import make_location
+from tests.cli.locations import OWNER, make_location
 from tests.cli.running import run
 from tests.cli.states import state_location
 from tests.cli.test_inspect_streams import job, lay_out
@@ -109,6 +117,9 @@ def without(inspection: Inspection) -> list[Any]:
     ]
 
 
+RECORD = CheckpointRecord(
+    *(3, 1, OWNER, "", 1, 2, 0, 0, 0, 0, 0, ()), metadata=MetadataReference("chk-3/_metadata", 1, "00")
+)
 SPREAD = Spread(0, 1, 2)
 SUBTASK = SubtaskStateStats(SubtaskKey(0, "default", 1), "1", 2, 3, 4, 5, 6)
 HISTORY = [
@@ -123,11 +134,26 @@ HISTORY = [
     ),
 ]
 
+VERIFICATION = Verification(
+    "/x",
+    (
+        CheckpointVerdict(RECORD, (Damage("/x/a", "reason", 1, SubtaskKey(0, "default", 1), 2),), 1, 2, 3, True),
+        CheckpointVerdict(RECORD, (), 1, 2, 3, True),
+    ),
+    (Damage("/x/b", "reason"),),
+)
+
 
 ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     cli_errors.LocationNotFoundError("/x"),
     cli_errors.ForeignLocationError("/x", "reason"),
-    cli_errors.CheckpointNotFoundError("/x", 1, [2, 3]),
+    operation_errors.NoCheckpointError("/x"),
+    operation_errors.NotCommittedError("/x", 1, 2),
+    operation_errors.TargetNotEmptyError("/x"),
+    operation_errors.OutrunError("/x", 20),
+    operation_errors.LocationInUseError("/x", "owner", True, 1),
+    operation_errors.RollbackRefusedError("/x", 1, "reason"),
+    errors.CheckpointNotFoundError("/x", 1, [2, 3]),
     cli_errors.TargetExistsError("/x/_metadata"),
     m.MetadataFormatError("/x", 8, "field", "reason"),
     m.UnsupportedMetadataVersionError("/x", 5),
@@ -138,6 +164,7 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     errors.StorageError("/x", "read", OSError("reason")),
     errors.StateFileNotFoundError("/x"),
     S3fsNotFoundError("s3://b"),
+    cli_errors.HadoopNotFoundError("hdfs://b", "reason"),
     errors.CorruptRecordError("/x", "reason"),
     errors.DamagedCheckpointError("/x", 1, "reason", None, "way out"),
     errors.DamagedCheckpointError("/x", 2, "reason", 1, "way out"),
@@ -151,6 +178,14 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     StateFileSizeError("/x", 1, 2),
     StateFileOutsideError("/x", ("/y",)),
     UnreadStreamsError("/x", 1, 2),
+    RescaleRefusedError("/x", 5, "reason"),
+    SparkLogFormatError("/x", "reason"),
+    SparkLogEntryExistsError("/x"),
+    errors.VersionNotFoundError("/x", 5, (3, 4)),
+    errors.StateIdMismatchError("message"),
+    errors.FencedError("/x", 1, 2, "process 1 on a (run b)"),
+    errors.UnknownOutcomeError("/x", None),
+    errors.SettingError("key", "reason"),
     StateNotFoundError("/x", "reason", ["default"]),
     StateSchemaError("/x", "reason"),
     StateRowError("/x", 8, "operator 0, store default", 1, "reason"),
@@ -207,6 +242,16 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     entry = partial(JsonOutput().history_entry, "/x", HISTORY[1])
     outputs["history"] = [printed(partial(JsonOutput().history, "/x"), HISTORY), printed(entry, [SUBTASK])]
     outputs["gc"] = [printed(JsonOutput().collection, Collection("/x", False, orphans, (("a", "reason"),)))]
+    rollback = Rollback("/x", False, RECORD, "rolled-back/1", (4,), (5,), ("offsets/4",), 1)
+    outputs["rollback"] = [printed(JsonOutput().rollback, rollback)]
+    copy = CheckpointCopy("/x", "/y", False, RECORD, "id", 1, 2)
+    outputs["savepoint"] = [printed(JsonOutput().savepoint, copy)]
+    outputs["restore"] = [printed(JsonOutput().restored, copy)]
+    outputs["verify"] = [printed(JsonOutput().verification, VERIFICATION)]
+    store = RescaledStore(0, "dedupe", "default", 3, 4, 9)
+    rescaling = Rescaling("/x", 3, 4, 7, 12, 14, 1000, (store,))
+    dry = replace(rescaling, checkpoint_id=None, new_bytes=0)
+    outputs["rescale"] = [printed(JsonOutput().rescaling, each) for each in (rescaling, dry)]
     return outputs
 
 
@@ -243,7 +288,8 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
         for derived in base.__subclasses__():
             yield from classes(derived)
 
-    own = ("spark_ckpt.cli.", "spark_ckpt.metadata.", "spark_ckpt.state.")
+    packages = ("cli", "locations", "metadata", "operations", "state")
+    own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
     # The commands find out themselves whether there is a file, and do not use `metadata.load`.
     assert named - {"MetadataNotFoundError"} <= set(ERRORS)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from spark_ckpt.cli.describe import describe
 from spark_ckpt.cli.inspection import Inspection
-from spark_ckpt.cli.location import FoundCheckpoint
 from spark_ckpt.cli.summary import count, human_size, plain, summarise
+from spark_ckpt.locations.location import FoundCheckpoint
 from spark_ckpt.metadata import CheckpointMetadata
 from tests.metadata.strategies import KEYED, OPERATOR_STATE, checkpoints
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_ckpt.cli.errors import TargetExistsError
 from spark_ckpt.cli.target import Target
 from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StorageError
+from spark_ckpt.locations.errors import TargetExistsError
 from spark_ckpt.storage import CreateOutcome, CreateResult, LocalStorage
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ class Driver:
     settings: dict[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = (Source("source", '{"topic":{"0":5,"1":7}}'),)
     environment: Environment = field(default_factory=Environment)
+    checkpoint_format: int = 1
     stage: int = 0
     offset_log: str | None = None
 
@@ -73,6 +75,7 @@ class Driver:
             version=version,
             operators=self.operators,
             sources=self.sources,
+            checkpoint_format=self.checkpoint_format,
             settings={self.prefix + key: value for key, value in self.settings.items()},
             spark_version="4.2.0",
             offset_log=self.offset_log,
@@ -118,11 +121,15 @@ class Driver:
         stage: int | None = None,
         stage_attempt: int = 0,
         base: BaseSnapshot | None = None,
+        changes: Changes | None = None,
         delta: Segment | None = None,
         base_ckpt_id: str | None = None,
     ) -> Ack:
+        rows = copy.deepcopy(self.rows.get(key, {}))
+        changes = self.changes_of(key, version) if changes is None else changes
+        apply(rows, changes)
         if delta is None:
-            delta = make_segment(SegmentKind.DELTA, version, self.changes_of(key, version))
+            delta = make_segment(SegmentKind.DELTA, version, changes)
         return Ack(
             job=self.run_id,
             subtask=key,
@@ -131,7 +138,7 @@ class Driver:
             ckpt_id=ckpt_id or uuid.uuid4().hex,
             base_ckpt_id=base_ckpt_id if base_ckpt_id is not None else self.ids.get(key),
             task=Task(self.stage if stage is None else stage, stage_attempt, key.partition, attempt),
-            rows=version,
+            rows=sum(len(entries) for entries in rows.values()),
             delta=delta,
             base=base,
         )
@@ -189,6 +196,13 @@ def restore(storage: Storage, reply: LocateReply) -> Rows:
 def located(driver: Driver, version: int, key: SubtaskKey, ckpt_id: str | None = None) -> LocateReply:
     assert driver.job is not None
     return driver.job.locate(Locate(driver.run_id, key, version, ckpt_id))
+
+
+def load(driver: Driver, storage: Storage, version: int) -> None:
+    """Every store has the state of a version, as `locate` tells where it is."""
+    for key in driver.subtasks():
+        reply = located(driver, version, key)
+        driver.ids[key], driver.rows[key] = str(reply.ckpt_id), restore(storage, reply)
 
 
 def check_rows(driver: Driver, storage: Storage, version: int) -> None:

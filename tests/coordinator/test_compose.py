@@ -18,7 +18,7 @@ from spark_ckpt.coordinator.compose import (
     spark_batch_of,
 )
 from spark_ckpt.coordinator.encode import encode_metadata
-from spark_ckpt.coordinator.messages import Source, StoreKey
+from spark_ckpt.coordinator.messages import PartitionFilter, Source, StoreKey
 from spark_ckpt.errors import CheckpointError, PathEscapeError
 from spark_ckpt.keygroups import factors
 from spark_ckpt.metadata import (
@@ -35,6 +35,7 @@ from spark_ckpt.metadata import (
 
 FACTORS = tuple(factors(4, 64))
 VERSION = 30
+FILTERS = (PartitionFilter(3, (1,)), PartitionFilter(7, (0, 2, 6)))
 
 
 @st.composite
@@ -54,6 +55,7 @@ def entries(draw: st.DrawFn, partition: int, parallelism: int, is_base: bool, ve
         path,
         size + 5 if path else size,
         data,
+        draw(st.sampled_from([(), FILTERS[:1], FILTERS])),
     )
 
 
@@ -135,6 +137,7 @@ def describe(entry: ChainEntry) -> tuple[object, ...]:
         entry.path,
         entry.file_size,
         entry.data,
+        entry.filters,
     )
 
 

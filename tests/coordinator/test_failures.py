@@ -23,7 +23,7 @@ from spark_ckpt.errors import (
 )
 from spark_ckpt.segments import SegmentKind
 from spark_ckpt.storage import LocalStorage
-from tests.coordinator.driving import Driver, check_rows, faulty_environment, located, make_segment, restore
+from tests.coordinator.driving import Driver, check_rows, faulty_environment, load, located, make_segment, restore
 from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.invariants import assert_invariants, completed_versions
 
@@ -368,7 +368,7 @@ def test_a_driver_that_lost_in_doubt_deletes_nothing_the_next_one_goes_on_from(
     job = in_doubt(driver, storage)
     second = Driver(storage.location, environment=faulty_environment(LocalStorage(storage.location)))
     second.trigger(4)
-    second.ids = {key: str(located(second, 3, key).ckpt_id) for key in second.subtasks()}
+    load(second, LocalStorage(storage.location), 3)
     for version in (4, 5, 6):
         second.batch(version)
     for end in (lambda: driver.trigger(4), lambda: job.close(JobStatus.FAILED)):
@@ -396,7 +396,7 @@ def test_files_of_a_dropped_checkpoint_stay_if_a_driver_claims_meanwhile(
     storage.before = before
     job.housekeeping()
     rival = rivals[0]
-    rival.ids = {key: str(located(rival, 2, key).ckpt_id) for key in rival.subtasks()}
+    load(rival, LocalStorage(storage.location), 2)
     rival.batch(3)
     assert_invariants(driver.location, orphans=True)
 

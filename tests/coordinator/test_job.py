@@ -121,9 +121,8 @@ def located_paths(driver: Driver, version: int, key: SubtaskKey, ack: Ack) -> li
 def test_a_batch_without_changes_is_a_checkpoint_too(driver: Driver, storage: LocalStorage) -> None:
     driver.batch(1)
     job = driver.trigger(2)
-    empty = Segment(np.empty(0, np.uint32), np.empty(0, np.int64), 0, 0)
     for key in driver.subtasks():
-        ack = driver.make_ack(key, 2, delta=empty)
+        ack = driver.make_ack(key, 2, changes={})
         reply = job.acknowledge(ack)
         driver.take_over(ack, {})
     assert reply.completed == 3

@@ -85,3 +85,23 @@ def test_state_of_a_join(spark: SparkSession, runner: QueryRunner, rng: random.R
         state = spark.read.format("statestore").option("joinSide", side).load(str(runner.location))
         values = state.select("value.key", "value.value")
         assert_same_rows([tuple(row) for row in values.collect()], [row[1:] for row in feed.rows()])
+
+
+def test_state_is_read_in_a_batch_of_another_query(
+    spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
+) -> None:
+    """The tasks that read say that they are of the other query, whose checkpoint it is not."""
+    rows = run_aggregate(spark, runner, BatchLog(tmp_path / "out", "complete"), events(rng, 3))
+    found: Rows = []
+
+    def read(batch: DataFrame, _: int) -> None:
+        state = batch.sparkSession.read.format("statestore").load(str(runner.location))
+        found.extend(tuple(row) for row in state.select("key.key", "value.count", "value.sum").collect())
+
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "one.txt").write_text("a line\n")
+    texts = spark.readStream.text(str(tmp_path / "texts"))
+    other = texts.writeStream.foreachBatch(read).option("checkpointLocation", str(tmp_path / "other"))
+    query = other.trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert_same_rows(found, rows)

@@ -19,7 +19,7 @@ from spark_ckpt.coordinator.messages import PartitionFilter
 from spark_ckpt.state.catalog import open_state
 from spark_ckpt.state.errors import UnsupportedStateError
 from spark_ckpt.state.partition_hash import PartitionKey
-from spark_ckpt.state.reading import StateScan
+from spark_ckpt.state.reading import StateScan, read_state
 from spark_ckpt.state.types import struct_of
 from spark_ckpt.state.views import choose_view
 from tests.state import strategies, unsafe_writer
@@ -128,6 +128,29 @@ def test_arrays_are_refused() -> None:
         PartitionKey(struct_of(kind), 1).hashes(rows_of([unsafe_writer.row(kind, [[1]])]))
 
 
+def test_rows_of_a_group_are_in_one_partition(tmp_path: Path) -> None:
+    """The values, maps and timers of a group are where its key is; of an index of Spark's it is not known."""
+    composite = schema(key=KEY, userKey=schema(digit="long"))
+    timer = schema(key=KEY, expiryTimestampMs="long")
+    timers, index = "$eventTimers_keyToTimestamp", "$ttl_count"
+    families = {"count": (KEY, VALUE), "mapped": (composite, VALUE), timers: (timer, VALUE), index: (timer, VALUE)}
+    variables = {"count": "ValueState", "mapped": "MapState", timers: "TimerState"}
+    location = StateLocation(tmp_path, families, name="transformWithStateExec", variables=variables)
+    location.commit(section({"a": 1}, "count"))
+    catalog = open_state(location.path)
+    keys = {
+        "count": [key("a"), key("b")],
+        "mapped": [unsafe_writer.row(composite, [{"user": user}, {"digit": 7}]) for user in "ab"],
+        timers: [unsafe_writer.row(timer, [{"user": user}, 1000]) for user in "ab"],
+    }
+    expected = PartitionKey(struct_of(KEY), 1).hashes(rows_of(keys["count"])).tolist()
+    assert len(set(expected)) == 2
+    for name, rows in keys.items():
+        assert choose_view(catalog, variable=name).partition_key.hashes(rows_of(rows)).tolist() == expected
+    with pytest.raises(UnsupportedStateError, match="of an index of Spark's"):
+        choose_view(catalog, variable=index).partition_key.hashes(rows_of(keys[timers]))
+
+
 def test_partitions_that_share_key_groups(tmp_path: Path) -> None:
     """After a rescale to three partitions each reads all blocks, and counts the rows that are its own."""
     location = StateLocation(tmp_path, {"default": (KEY, VALUE)})
@@ -148,6 +171,29 @@ def test_partitions_that_share_key_groups(tmp_path: Path) -> None:
     hashes = PartitionKey(struct_of(KEY), 1).hashes(rows_of([key(row["key"]["user"]) for row in rows]))
     assert [row["partition_id"] for row in rows] == (hashes % 3).tolist()
     assert set(hashes % 3) == {0, 1, 2}
+
+
+def test_key_groups_that_lie_in_a_file_in_another_order(tmp_path: Path) -> None:
+    """After two rescales a subtask can have blocks that several others wrote into one file."""
+    location = StateLocation(tmp_path, {"default": (KEY, VALUE)})
+    everyone = {f"user-{number}": number for number in range(30)}
+    location.commit(section(everyone), inline=False)
+    first, second = (chain.entries[0] for chain in location.chains)
+    files = [location.storage.read(f"ckpt/{part.path}") for part in (second, first)]
+    location.storage.write_atomic("ckpt/shared/merged", b"".join(files))
+    size = len(files[0]) + len(files[1])
+    merged = replace(
+        first,
+        key_groups=np.concatenate([first.key_groups, second.key_groups]),
+        offsets=np.concatenate([first.offsets + len(files[0]), second.offsets]),
+        path="shared/merged",
+        size=size,
+        file_size=size,
+    )
+    location.chains = [Chain("0" * 32, 30, (merged,))]
+    location.complete()
+    rows = read_state(location.path).to_arrow().to_pylist()
+    assert {row["key"]["user"]: row["value"]["n"] for row in rows} == everyone
 
 
 def without(state: dict[str, int], user: str) -> dict[str, int]:

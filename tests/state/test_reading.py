@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import spark_ckpt
-from spark_ckpt.cli.errors import TargetExistsError
 from spark_ckpt.errors import SegmentError, StateFileNotFoundError
+from spark_ckpt.locations.errors import TargetExistsError
 from spark_ckpt.segments import Section
 from spark_ckpt.state import blocks
 from spark_ckpt.state.errors import StateNotFoundError, StateRowError, StateSchemaError, UnsupportedStateError

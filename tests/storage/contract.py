@@ -6,11 +6,12 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
-from spark_ckpt.errors import PathEscapeError, StateFileNotFoundError
-from spark_ckpt.storage import CreateOutcome, FileInfo, Storage
+from spark_ckpt.errors import PathEscapeError, StateFileNotFoundError, StorageError
+from spark_ckpt.storage import CreateOutcome, FileInfo, Storage, copying
 
 
 class StorageContract(ABC):
@@ -42,6 +43,36 @@ class StorageContract(ABC):
         storage.write_atomic("a/empty", b"")
         assert storage.read("a/empty") == b""
         assert storage.size("a/empty") == 0
+
+    def test_writes_in_parts(self, storage: Storage) -> None:
+        storage.write_atomic("a/file", b"before")
+        storage.write_chunks("a/file", lambda: iter((b"one", b"", b"two")))
+        assert storage.read("a/file") == b"onetwo"
+
+    def test_a_file_of_which_a_part_is_missing_is_not_shown(self, storage: Storage) -> None:
+        def chunks() -> Iterator[bytes]:
+            yield b"one"
+            raise StorageError("elsewhere", "read", "gone")
+
+        with pytest.raises(StorageError, match="elsewhere"):
+            storage.write_chunks("a/file", chunks)
+        assert not storage.exists("a/file")
+        assert list(storage.list("a")) == []
+
+    def test_copies_a_file_in_parts(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(copying, "CHUNK_BYTES", 4)
+        monkeypatch.setattr(type(storage), "read", lambda self, name: pytest.fail(f"all of {name} is read"))
+        content = bytes(range(10))
+        storage.write_atomic("a/file", content)
+        assert copying.copy_file(storage, "a/file", storage, "b/copy") == 10
+        assert storage.read_range("b/copy", 0, 100) == content
+        with pytest.raises(StateFileNotFoundError, match="a/none"):
+            copying.copy_file(storage, "a/none", storage, "b/none")
+
+    def test_a_directory_that_was_made_is_listed(self, storage: Storage) -> None:
+        for _ in range(2):
+            storage.make_directory("a/b")
+        assert [(entry.name, entry.is_directory) for entry in storage.list("a")] == [("b", True)]
 
     def test_reads_a_range(self, storage: Storage) -> None:
         storage.write_atomic("a/file", b"0123456789")

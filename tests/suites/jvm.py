@@ -68,6 +68,12 @@ def class_path() -> str:
     return os.pathsep.join(map(str, parts))
 
 
+def spark_tests() -> Path:
+    """The jar with the classes of Spark's tests."""
+    (jar,) = (build(MODULE, JAR).parent / "jars").glob("spark-sql_*-tests.jar")
+    return jar
+
+
 class SuiteJvm:
     """One JVM in a folder of its own, below which the suites keep their files.
 

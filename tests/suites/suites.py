@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.support.provider import CKPT_PREFIX
+from tests.support.provider import CKPT_PREFIX, HDFS
 
 STREAMING = "org.apache.spark.sql.streaming."
 DATA_SOURCE = "org.apache.spark.sql.execution.datasources.v2.state."
@@ -15,6 +15,9 @@ SOURCES = EXECUTION + "sources."
 
 KEEP_100: Mapping[str, str] = {CKPT_PREFIX + "retained": "100"}
 """For suites that go back in time: Spark's providers keep 100 versions."""
+
+OURS_BY_NAME: Mapping[str, str] = HDFS.conf()
+"""For suites that ask for the default provider to see it refused: ours is where RocksDB's is named."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,19 @@ ANY_PROVIDER = (
     Suite(STREAMING + "StreamingFullOuterJoinWithoutVCFSuite"),
     Suite(STREAMING + "StreamingOuterJoinWithoutVCFSuite"),
     Suite(STREAMING + "StreamingLeftSemiJoinWithoutVCFSuite"),
+    Suite(STREAMING + "DeprecatedStreamingAggregationSuite"),
+    Suite(EXECUTION + "EventTimeWatermarkWithWatermarkDefInSelectSuite"),
+    Suite(EXECUTION + "MicroBatchExecutionSuite"),
+    Suite(EXECUTION + "MemorySinkSuite"),
+    Suite(EXECUTION + "ProgressReporterSuite"),
+    Suite(STATE + "OperatorStateMetadataSuite"),
+    Suite(STATE + "SymmetricHashJoinStateManagerSuite"),
+    Suite(STATE + "StateStoreRDDSuite"),
+    Suite(STATE + "StateStoreCoordinatorSuite"),
+    Suite(STATE + "StateStoreCoordinatorStreamingSuite"),
+    Suite(DATA_SOURCE + "StateDataSourceNegativeTestSuite"),
+    Suite(DATA_SOURCE + "StateDataSourceNoEmptyDirCreationSuite"),
+    Suite(DATA_SOURCE + "StateDataSourceSQLConfigSuite"),
 )
 """What every provider can run."""
 
@@ -73,6 +89,7 @@ COLUMN_FAMILIES = (
     Suite(STREAMING + "StreamingInnerJoinWithVCFSuite"),
     Suite(STREAMING + "StreamingInnerJoinV4Suite"),
     Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInKeySuite", fast=True),
+    Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInValueSuite", fast=True),
     Suite(STREAMING + "TransformWithMapStateSuite", fast=True),
     Suite(STREAMING + "TransformWithStateChainingSuite"),
     Suite(STREAMING + "TransformWithListStateSuite"),
@@ -89,19 +106,10 @@ COLUMN_FAMILIES = (
     Suite(STREAMING + "StreamingFullOuterJoinV4Suite"),
     Suite(STREAMING + "TransformWithStateUnsafeRowSuite", settings=KEEP_100),
     Suite(STREAMING + "TransformWithStateAvroSuite", settings=KEEP_100),
+    Suite(STREAMING + "TransformWithStateValidationSuite", settings=OURS_BY_NAME),
+    Suite(DATA_SOURCE + "StatePartitionAllColumnFamiliesReaderSuite"),
     Suite(DATA_SOURCE + "StateDataSourceTransformWithStateSuite", settings=KEEP_100),
 )
 """What asks for column families, lists of values, and scans by prefix and in order."""
 
-WHOLE_STORES = (
-    Suite(STATE + "OfflineStateRepartitionSuite"),
-    Suite(STATE + "OfflineStateRepartitionCkptV1IntegrationSuite"),
-    Suite(STATE + "OfflineStateRepartitionCkptV2IntegrationSuite"),
-    Suite(STATE + "OfflineStateRepartitionJoinCkptV1IntegrationSuite"),
-    Suite(STATE + "OfflineStateRepartitionJoinCkptV2IntegrationSuite"),
-    Suite(STATE + "OfflineStateRepartitionTransformWithStateCkptV1IntegrationSuite"),
-    Suite(STATE + "OfflineStateRepartitionTransformWithStateCkptV2IntegrationSuite"),
-)
-"""What reads all column families of a store, and begins a store empty."""
-
-SUITES = (*ANY_PROVIDER, *COLUMN_FAMILIES, *WHOLE_STORES)
+SUITES = (*ANY_PROVIDER, *COLUMN_FAMILIES)

@@ -6,17 +6,13 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
-from spark_ckpt.completed import CheckpointRecord, ClaimRecord, Record, decode_record
-from spark_ckpt.coordinator.batch_state import SparkBatch
-from spark_ckpt.coordinator.chains import Chain, ChainEntry, all_entries
-from spark_ckpt.coordinator.loading import CheckpointState, read_checkpoint
+from spark_ckpt.completed import CheckpointRecord, Record, RecordFiles
+from spark_ckpt.coordinator.loading import read_checkpoint
 from spark_ckpt.errors import SparkCkptError
-from spark_ckpt.keygroups import overlapping_ranges
-from spark_ckpt.metadata.keyrange import KeyGroupRange
-from spark_ckpt.segments import Block, SegmentKind, decode_block
+from spark_ckpt.operations.log_check import check_log as damages_of_log
+from spark_ckpt.operations.state_check import check_state
 from spark_ckpt.storage import LocalStorage, Storage
 
 _RECORD = re.compile(r"([0-9]{20})\.json")
@@ -44,7 +40,7 @@ def assert_invariants(location: Path | str | Storage, *, orphans: bool = False) 
         location: a checkpoint location.
         orphans: whether files that nothing refers to are all right, as they are after a crash until the next claim.
     """
-    findings = inspect(location if isinstance(location, Storage) else LocalStorage(location), orphans=orphans)
+    findings = inspect(_storage(location), orphans=orphans)
     assert not findings.violations, "\n".join(findings.violations)
     return findings
 
@@ -61,28 +57,14 @@ def inspect(storage: Storage, *, orphans: bool = False) -> Findings:
 
 def check_log(storage: Storage, findings: Findings) -> list[Record]:
     """One winner per id, whole records, generations that never go back, and every checkpoint below its own claim."""
-    records: list[Record] = []
-    for file in storage.list("ckpt/completed"):
-        match = _RECORD.fullmatch(file.name)
-        findings.check(match is not None, f"{file.name} in ckpt/completed is no record")
-        if match is not None:
-            try:
-                name = f"ckpt/completed/{file.name}"
-                records.append(decode_record(storage.read(name), storage.describe(name), int(match[1])))
-            except SparkCkptError as e:
-                findings.violations.append(str(e))
-    records.sort(key=lambda record: record.id)
-    owner: Record | None = None
-    for before, after in pairwise(records):
-        findings.check(before.generation <= after.generation, f"record {after.id} goes back to an earlier generation")
-        if isinstance(after, ClaimRecord):
-            findings.check(before.generation < after.generation, f"claim {after.id} opens no new generation")
-    for record in records:
-        if isinstance(record, ClaimRecord):
-            owner = record
-        elif owner is not None and owner.generation == record.generation:
-            findings.check(record.owner == owner.owner, f"checkpoint {record.id} is of another owner")
-    return records
+    files = RecordFiles(storage)
+    for file in storage.list(files.directory):
+        findings.check(_RECORD.fullmatch(file.name) is not None, f"{file.name} in {files.directory} is no record")
+    each = files.read_each()
+    findings.violations += [str(damaged) for damaged in each.values() if isinstance(damaged, SparkCkptError)]
+    records = {i: record for i, record in each.items() if not isinstance(record, SparkCkptError)}
+    findings.violations += map(str, damages_of_log(records, files.path))
+    return list(records.values())
 
 
 def check_checkpoints(storage: Storage, retained: Iterable[CheckpointRecord], findings: Findings) -> None:
@@ -93,8 +75,11 @@ def check_checkpoints(storage: Storage, retained: Iterable[CheckpointRecord], fi
         except SparkCkptError as e:
             findings.violations.append(str(e))
             continue
+        found = check_state(storage, state, storage.describe(f"ckpt/{record.metadata.path}"))
+        findings.violations += [f"checkpoint {record.id}: {damage}" for damage in found.damages]
         findings.checkpoints += 1
-        _check_state(storage, state, findings)
+        findings.blocks += found.blocks
+        findings.bytes += found.size
 
 
 def check_no_orphans(storage: Storage, records: Iterable[Record], findings: Findings) -> None:
@@ -111,68 +96,14 @@ def check_no_orphans(storage: Storage, records: Iterable[Record], findings: Find
                 findings.check(name in used, f"nothing refers to ckpt/{name}")
 
 
-def completed_versions(location: Path | str) -> list[int]:
+def completed_versions(location: Path | str | Storage) -> list[int]:
     """Versions of the retained checkpoints, by id."""
-    storage = LocalStorage(location)
-    findings = Findings()
-    return [record.version for record in check_log(storage, findings) if isinstance(record, CheckpointRecord)]
+    records = check_log(_storage(location), Findings())
+    return [record.version for record in records if isinstance(record, CheckpointRecord)]
 
 
-def _check_state(storage: Storage, state: CheckpointState, findings: Findings) -> None:
-    record, batch = state.record, state.batch
-    assert record is not None
-    assert batch is not None
-    name = f"checkpoint {record.id}"
-    findings.check(batch.version == record.version, f"{name}: the record says version {record.version}")
-    findings.check(batch.batch_id == record.batch_id == record.version - 1, f"{name}: batch {batch.batch_id}")
-    size = sum(entry.size for entry in all_entries(state.table))
-    findings.check(size == record.state_bytes, f"{name}: {size} bytes of state, {record.state_bytes} are recorded")
-    contents: dict[str, bytes] = {}
-    for store in batch.stores:
-        for partition, chain in enumerate(state.table[store.key]):
-            where = f"{name}, {store.key}, partition {partition}"
-            ranges = overlapping_ranges(partition, store.parallelism, batch.key_group_factors)
-            _check_chain(storage, chain, ranges, batch, where, contents, findings)
-
-
-def _check_chain(
-    storage: Storage,
-    chain: Chain,
-    ranges: list[KeyGroupRange],
-    batch: SparkBatch,
-    where: str,
-    contents: dict[str, bytes],
-    findings: Findings,
-) -> None:
-    versions = [entry.version for entry in chain.entries]
-    kinds = [entry.is_base for entry in chain.entries]
-    findings.check(kinds == sorted(kinds, reverse=True), f"{where}: a base after a delta")
-    deltas = [entry.version for entry in chain.entries if not entry.is_base]
-    findings.check(deltas == sorted(deltas), f"{where}: deltas out of order: {deltas}")
-    findings.check(all(0 < version <= batch.version for version in versions), f"{where}: versions {versions}")
-    for entry in chain.entries:
-        if entry.path is not None and entry.path not in contents:
-            contents[entry.path] = storage.read(f"ckpt/{entry.path}")
-        data = entry.data if entry.path is None else contents[entry.path]
-        for key_group, offset in zip(entry.key_groups.tolist(), entry.offsets.tolist(), strict=True):
-            try:
-                block = decode_block(data, offset, entry.path or "inline")
-            except SparkCkptError as e:
-                findings.violations.append(f"{where}: {e}")
-                continue
-            findings.blocks += 1
-            _check_block(entry, block, key_group, ranges, where, findings)
-        findings.bytes += entry.size
-
-
-def _check_block(
-    entry: ChainEntry, block: Block, key_group: int, ranges: list[KeyGroupRange], where: str, findings: Findings
-) -> None:
-    kind = SegmentKind.BASE if entry.is_base else SegmentKind.DELTA
-    findings.check(block.key_group == key_group, f"{where}: block of key group {block.key_group}, not {key_group}")
-    findings.check(any(key_group in r for r in ranges), f"{where}: key group {key_group} is not its own")
-    findings.check(block.kind is kind, f"{where}: a {block.kind.name} where a {kind.name} should be")
-    findings.check(block.version == entry.version, f"{where}: block of version {block.version}, not {entry.version}")
+def _storage(location: Path | str | Storage) -> Storage:
+    return location if isinstance(location, Storage) else LocalStorage(location)
 
 
 def describe_log(location: Path | str) -> str:

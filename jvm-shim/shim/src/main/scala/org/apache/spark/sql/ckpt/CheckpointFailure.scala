@@ -28,6 +28,10 @@ class BridgeFailure(reason: String, cause: Throwable = null) extends CheckpointF
 class StoreUsageFailure(reason: String) extends CheckpointFailure("StateStoreUsageError", reason)
 
 private[ckpt] object CheckpointFailure {
+
+  /** The run that a task says it belongs to is none that this driver has active. */
+  val NoSuchQuery = "QueryNotActiveError"
+
   def of(header: JsonNode): CheckpointFailure =
     new CheckpointFailure(header.path("error").asText("Error"), header.path("message").asText("no reason was given"))
 }

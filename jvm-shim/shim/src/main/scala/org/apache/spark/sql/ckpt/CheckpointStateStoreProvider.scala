@@ -50,6 +50,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   private var deltas: StateDeltas = _
   private var bases: BaseSnapshots = _
   private var state: HeldState = _
+  private var snapshotReports: Option[SnapshotReports] = None
   private var ackThreshold = 0L
   private var timeoutSeconds = 0L
   private var closed = false
@@ -75,20 +76,25 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     val settings = storeConfs.sqlConfs.filter(_._1.startsWith(Settings.Prefix))
     ackThreshold = Settings.long(settings, Settings.AckThreshold, Settings.DefaultAckThreshold)
     timeoutSeconds = Settings.long(settings, Settings.BridgeTimeout, Settings.DefaultBridgeTimeoutSeconds)
+    val default = FamilyDefinition(StateStore.DEFAULT_COL_FAMILY_NAME,
+      keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal = false)
     families = new FamilySchemas(
-      useColumnFamilies,
-      ValueEncoding.of(storeConfs.stateStoreEncodingFormat, stateSchemaProvider),
-      FamilyDefinition(StateStore.DEFAULT_COL_FAMILY_NAME,
-        keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal = false))
+      useColumnFamilies, ValueEncoding.of(storeConfs.stateStoreEncodingFormat, stateSchemaProvider), default)
     job = StoreJob.of(stateStoreId, hadoopConf.get(StreamExecution.RUN_ID_KEY), settings, hadoopConf)
     messages = new CommitMessages(job)
     files = new StateFiles(job.ckptDirectory, hadoopConf)
     locator = new StateLocator(job, files, timeoutSeconds)
-    deltas = new StateDeltas(stateStoreId.toString, locate(_, None), files)
+    val partitions = new RowPartitions(stateStoreId, default, hadoopConf)
+    deltas = new StateDeltas(stateStoreId.toString, locate(_, None), files, partitions)
     bases = new BaseSnapshots(files, ackThreshold)
-    state = new HeldState(stateStoreId, families, files)
+    state = new HeldState(stateStoreId, families, files, partitions)
     job match {
-      case query: QueryJob => LoadedStores.here.add(query.runId, this)
+      case query: QueryJob =>
+        LoadedStores.here.add(query.runId, this)
+        if (storeConfs.reportSnapshotUploadLag) {
+          val id = StateStoreProviderId(stateStoreId, UUID.fromString(query.runId))
+          snapshotReports = Some(new SnapshotReports(id, storeConfs.minDeltasForSnapshot))
+        }
       case _: StandaloneJob => CheckpointDriver.ensureStartedForStore(settings)
       case _: ReaderJob =>
     }
@@ -160,7 +166,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     if (until < from) throw QueryExecutionErrors.unexpectedStateStoreVersion(until)
     val end = locate(until, untilId)
     val chain = deltas.between(from, until, end)
-    load(from, locate(from, fromId))
+    load(from, deltas.ofSameRows(from, locate(from, fromId), end))
     restored = state.advance(until, end.copy(segments = chain.map(_.segment)))
   }
 
@@ -247,6 +253,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
         throw e
     }
     restored = RestoreCost.Nothing
+    snapshotReports.foreach(_.committed(version))
     if (storeConf.commitValidationEnabled) StateStore.reportCommitToCoordinator(version, storeId, hadoopConf)
     batch
   }

@@ -16,7 +16,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 /**
  * A request or a reply between executors, the driver's endpoint and the Python side process (docs/protocol.md, section 1).
  *
- * @param kind    what is asked; in replies `ok` or `error`; `notify` where nothing was asked
+ * @param kind    what is asked; in replies `ok` or `error`; `notify` where nothing was asked; `file` where the side
+ *                process asks
  * @param header  the small fields, a JSON object
  * @param index   key groups and offsets, fixed-width little-endian integers
  * @param payload state bytes
@@ -43,6 +44,7 @@ private[ckpt] object Message {
   val Ok = "ok"
   val Error = "error"
   val Notify = "notify"
+  val File = "file"
 
   val mapper = new ObjectMapper()
 

@@ -40,6 +40,9 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
   /** Fields of the answer to acks. */
   @volatile var answer: Map[String, String] = Map("outcome" -> "success")
   @volatile var baseDue = false
+
+  /** JSON: what rows of the segments in the answers to `locate` must pass. */
+  @volatile var filters = "[]"
   val heard = new ConcurrentLinkedQueue[Message]()
   val executors = new RegisteredExecutors
 
@@ -81,6 +84,7 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
     val segments = header.putArray("segments")
     chain.foreach { state =>
       segments.addObject().put("kind", "delta").putNull("path").put("count", state.groups).put("bytes", state.bytes.length)
+        .set[JsonNode]("filters", Message.mapper.readTree(filters))
     }
     Message(Message.Ok, header.toString, Array.concat(chain.map(_.offsets): _*), Array.concat(chain.map(_.bytes): _*))
   }

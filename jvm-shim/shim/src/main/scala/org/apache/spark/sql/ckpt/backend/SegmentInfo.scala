@@ -20,4 +20,8 @@ final case class SegmentBytes(info: SegmentInfo, bytes: Array[Byte])
  * @param source where its bytes are
  * @param offsets start of each block to load, ascending, as positions in the source
  */
-final case class StateSegment(isBase: Boolean, source: ByteSource, offsets: Array[Long])
+final case class StateSegment(
+    isBase: Boolean,
+    source: ByteSource,
+    offsets: Array[Long],
+    rows: RowFilter = RowFilter.All)

@@ -59,7 +59,7 @@ private[backend] final class FamilySink(familyOf: (String, Boolean) => KeyedFami
  * Reads ahead in windows, because a request may take tens of milliseconds and blocks of one subtask lie
  * one after another and are small. Not thread-safe.
  *
- * @param filter which key groups are expected, which keys are taken
+ * @param filter which key groups are expected
  * @param window bytes to read at once
  */
 private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFilter, window: Int = 1 << 24) {
@@ -70,7 +70,8 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
   private var bufferStart = 0L
   private var bufferCount = 0
 
-  // The block that is being read.
+  // The segment and the block that are being read.
+  private var rowFilter: RowFilter = _
   private var source: ByteSource = _
   private var blockOffset = 0L
   private var position = 0
@@ -87,6 +88,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
    */
   def load(segment: StateSegment, newest: Long): Unit = {
     source = segment.source
+    rowFilter = segment.rows
     bufferStart = 0
     bufferCount = 0
     val n = segment.offsets.length
@@ -198,7 +200,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
         fail(s"a value has length $valueLength")
       }
       if (valueLength > 0) need(valueLength)
-      if (!filter.filtersKeys || filter.acceptsKey(familyName(name), buffer, keyAt, keyLength)) {
+      if ((rowFilter eq RowFilter.All) || rowFilter.accepts(familyName(name), buffer, keyAt, keyLength)) {
         val valueAt = Platform.BYTE_ARRAY_OFFSET.toLong + position
         if (valueLength < 0) {
           target.remove(buffer, keyAt, keyLength)

@@ -34,12 +34,12 @@ private[bridge] final case class Numbered(id: Long, message: Message)
  * messages mean and does not come back after it ended; [[PythonBridge]] starts another.
  *
  * @param command   the command line
- * @param onMessage called on the reader thread, for every reply and notification
+ * @param onMessage called on the reader thread, for every reply, notification and request; must not block
  * @param onEnd     called once, on the reader thread, when the process has closed its output
  */
 private[bridge] final class BridgeProcess(
     command: Seq[String],
-    onMessage: Numbered => Unit,
+    onMessage: (BridgeProcess, Numbered) => Unit,
     onEnd: BridgeProcess => Unit)
     extends Logging {
 
@@ -146,7 +146,7 @@ private[bridge] final class BridgeProcess(
       try {
         val root = stream.getVectorSchemaRoot
         while (stream.loadNextBatch()) {
-          rows(root).foreach(onMessage)
+          rows(root).foreach(onMessage(this, _))
         }
       } finally {
         stream.close(false)

@@ -13,21 +13,32 @@ package org.apache.spark.sql.ckpt.bridge
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.collection.mutable
-import scala.concurrent.{Future, Promise}
+import scala.concurrent.{Await, Future, Promise, TimeoutException}
+import scala.concurrent.duration._
+import scala.jdk.CollectionConverters._
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.{BridgeFailure, Message}
+import org.apache.spark.util.ThreadUtils
 
 /**
  * Requests to the Python side process and their replies. A process that dies is started again and told what it must
  * know to go on ([[ReplayLog]]); the requests that wait are answered by the new one. After
  * [[PythonBridge.MaxCrashes]] deaths with no reply in between, the requests that wait fail; the next request tries anew.
  *
+ * The side process asks for files on its part, most often while a request of ours waits for it. Those requests have
+ * threads of their own, so that neither the reader nor whoever waits for a reply is in their way.
+ *
  * @param python       the Python executable
  * @param sparkVersion told to the side process at its start
+ * @param files        what the side process reads and writes through this JVM
  * @param onNotify     called on the reader thread, for every notification; must not block
  */
-private[ckpt] final class PythonBridge(python: String, sparkVersion: String, onNotify: Message => Unit)
+private[ckpt] final class PythonBridge(
+    python: String,
+    sparkVersion: String,
+    files: HadoopFiles,
+    onNotify: Message => Unit)
     extends Logging {
   import PythonBridge._
 
@@ -35,6 +46,7 @@ private[ckpt] final class PythonBridge(python: String, sparkVersion: String, onN
   private val lock = new Object
   private val unanswered = mutable.LinkedHashMap.empty[Long, Numbered]
   private val replayLog = new ReplayLog
+  private val fileThreads = ThreadUtils.newDaemonCachedThreadPool("spark-ckpt-files")
   private var nextId = 0L
   private var process: BridgeProcess = _
   private var crashes = 0
@@ -51,7 +63,7 @@ private[ckpt] final class PythonBridge(python: String, sparkVersion: String, onN
     val promise = Promise[Message]()
     lock.synchronized {
       if (closed) {
-        promise.failure(new BridgeFailure("the Spark application is ending"))
+        promise.failure(ending)
       } else {
         val request = Numbered(nextId, message)
         nextId += 1
@@ -69,13 +81,19 @@ private[ckpt] final class PythonBridge(python: String, sparkVersion: String, onN
     promise.future
   }
 
+  /** What was asked is answered before the input of the process ends: it may need files on the way. */
   def close(): Unit = {
-    val last = lock.synchronized {
+    val (last, asked) = lock.synchronized {
       closed = true
-      process
+      (process, waiting.values.asScala.map(_.future).toSeq)
+    }
+    val deadline = PatienceAtTheEnd.fromNow
+    asked.foreach { reply =>
+      try Await.ready(reply, deadline.timeLeft max Duration.Zero) catch { case _: TimeoutException => () }
     }
     if (last != null) last.close()
-    failAll(new BridgeFailure("the Spark application is ending"))
+    failAll(ending)
+    fileThreads.shutdown()
   }
 
   private def ensureProcess(): Unit = if (process == null) {
@@ -86,8 +104,11 @@ private[ckpt] final class PythonBridge(python: String, sparkVersion: String, onN
     process.send(Numbered(StartId, Message("start", start.toString)))
   }
 
-  private def onMessage(received: Numbered): Unit =
-    if (received.message.kind == Message.Notify) onNotify(received.message) else onReply(received)
+  private def onMessage(from: BridgeProcess, received: Numbered): Unit = received.message.kind match {
+    case Message.Notify => onNotify(received.message)
+    case Message.File => fileThreads.execute(() => from.send(Numbered(received.id, files.handle(received.message))))
+    case _ => onReply(received)
+  }
 
   private def onReply(reply: Numbered): Unit = {
     val promise = lock.synchronized {
@@ -107,8 +128,10 @@ private[ckpt] final class PythonBridge(python: String, sparkVersion: String, onN
   }
 
   private def onEnd(ended: BridgeProcess): Unit = {
+    files.abandon()
     val failure = lock.synchronized {
-      if (closed || process != ended) None
+      if (process != ended) None
+      else if (closed) Some(ending)
       else {
         process = null
         crashes += 1
@@ -149,13 +172,16 @@ private[ckpt] final class PythonBridge(python: String, sparkVersion: String, onN
     promises.foreach(_.tryFailure(failure))
   }
 
+  private def ending = new BridgeFailure("the Spark application is ending")
+
   private def noPackage(words: String) = new BridgeFailure(
     s"the Python at '$python' has no package spark_ckpt: install it there (pip install spark-ckpt) or set " +
       s"spark.sql.streaming.stateStore.ckpt.python to a Python that has it. It said: ${words.linesIterator.toSeq.last}")
 }
 
 private[ckpt] object PythonBridge {
-  val ProtocolVersion = 2
+  val ProtocolVersion = 3
   val MaxCrashes = 5
+  private val PatienceAtTheEnd = 4.seconds
   private val StartId = -1L
 }

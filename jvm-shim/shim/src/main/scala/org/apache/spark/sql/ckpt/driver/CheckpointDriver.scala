@@ -16,10 +16,11 @@ import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
 import org.apache.spark.{SparkContext, SparkEnv, SPARK_VERSION, TaskContext}
+import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.{TransformWithState, TransformWithStateInPySpark}
 import org.apache.spark.sql.ckpt.{CheckpointExtensions, CheckpointFailure, CheckpointStateStoreProvider, Settings}
-import org.apache.spark.sql.ckpt.bridge.PythonBridge
+import org.apache.spark.sql.ckpt.bridge.{HadoopFiles, PythonBridge}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.internal.SQLConf
@@ -76,7 +77,8 @@ private[ckpt] object CheckpointDriver extends Logging {
   /** For stores in a JVM where no Spark application runs: they ask a side process of their own. */
   lazy val withoutApplication: CheckpointRequests = {
     val executors = new RegisteredExecutors
-    val bridge = new PythonBridge(pythonExecutable(None, Map.empty), SPARK_VERSION, executors.tell)
+    val files = new HadoopFiles(() => SparkHadoopUtil.get.conf)
+    val bridge = new PythonBridge(pythonExecutable(None, Map.empty), SPARK_VERSION, files, executors.tell)
     new CheckpointRequests(bridge, executors, () => None)
   }
 
@@ -85,7 +87,8 @@ private[ckpt] object CheckpointDriver extends Logging {
   private def ensureStarted(context: SparkContext, settings: Map[String, String]): Unit = synchronized {
     if (!running.exists(_.context eq context)) {
       val executors = new RegisteredExecutors
-      val bridge = new PythonBridge(pythonExecutable(Some(context), settings), context.version, executors.tell)
+      val files = new HadoopFiles(() => session.fold(context.hadoopConfiguration)(_.sessionState.newHadoopConf()))
+      val bridge = new PythonBridge(pythonExecutable(Some(context), settings), context.version, files, executors.tell)
       val requests = new CheckpointRequests(bridge, executors, () => session)
       context.env.rpcEnv.setupEndpoint(CheckpointEndpoint.Name, new CheckpointEndpoint(context.env.rpcEnv, requests))
       context.addSparkListener(new TaskEndListener(requests))

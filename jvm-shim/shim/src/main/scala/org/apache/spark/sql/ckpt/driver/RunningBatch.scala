@@ -132,6 +132,7 @@ private[driver] object RunningBatch {
     }
   }
 
-  def noSuchQuery(queryId: String, job: String): CheckpointFailure = new CheckpointFailure("QueryNotActiveError",
+  def noSuchQuery(queryId: String, job: String): CheckpointFailure = new CheckpointFailure(
+    CheckpointFailure.NoSuchQuery,
     s"query $queryId (run $job) is not active in this driver: the task belongs to a run that has ended")
 }

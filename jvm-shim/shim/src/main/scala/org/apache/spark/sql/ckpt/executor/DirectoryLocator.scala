@@ -47,7 +47,9 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
       store.path("name").asText(),
       Option(store.get("state_format_version")).filter(_.isInt).map(_.asInt()),
       store.path("rows").path(id.partitionId).asLong(0),
-      segments.filter(_.offsets.nonEmpty).map(s => s.copy(isBase = startsWithBase(s))))
+      segments.zipAll(PartitionFilter.ofSubtask(store, id.partitionId), null, Nil)
+        .collect { case (s, filters) if s.offsets.nonEmpty => s.copy(isBase = startsWithBase(s), filters = filters) },
+      Some(store.path("parallelism").asInt()))
   }
 
   /** The checkpoints of the log, newest first by number; None if no store has kept a log here. */

@@ -24,7 +24,11 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreId
  *
  * Threads: the provider's lock orders all calls; only `epoch` may be asked for without it.
  */
-private[ckpt] final class HeldState(storeId: StateStoreId, families: FamilySchemas, files: StateFiles)
+private[ckpt] final class HeldState(
+    storeId: StateStoreId,
+    families: FamilySchemas,
+    files: StateFiles,
+    partitions: RowPartitions)
     extends Logging {
 
   private var held: HashMapStateBackend = _
@@ -93,7 +97,7 @@ private[ckpt] final class HeldState(storeId: StateStoreId, families: FamilySchem
     val start = System.nanoTime()
     moved += 1
     location = found
-    val segments = new OpenSegments(found, files)
+    val segments = new OpenSegments(found, files, partitions)
     try restore(segments.open(), RestoreFilter.range(0, held.maxParallelism - 1)) catch {
       case e: OutOfMemoryError =>
         throw QueryExecutionErrors.notEnoughMemoryToLoadStore(

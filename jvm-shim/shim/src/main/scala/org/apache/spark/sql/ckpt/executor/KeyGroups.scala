@@ -55,7 +55,7 @@ private[ckpt] object KeyGroupOfRow {
   /**
    * @param operator           Spark's short name of the operator
    * @param stateFormatVersion of a join, else None
-   * @param partition          the subtask; its own key group serves operators whose partition key is not known to Spark
+   * @param subtask            its partition; its own key group serves operators whose partition key is not known to Spark
    * @param isMap              whether the family of this name is the map of a `transformWithState`
    */
   def of(
@@ -65,15 +65,31 @@ private[ckpt] object KeyGroupOfRow {
       columnFamily: String,
       keySchema: StructType,
       stateFormatVersion: Option[Int],
-      partition: Int,
+      subtask: Int,
       isMap: String => Boolean): KeyGroupOfRow =
-    extractor(operator, store, columnFamily, keySchema, stateFormatVersion, isMap)
-      .filter(_.partitionKeySchema.nonEmpty)
-      .map(new HashedKeyGroup(numbering, _))
+    partition(numbering.maxParallelism, operator, store, columnFamily, keySchema, stateFormatVersion, isMap)
+      .map[KeyGroupOfRow](hash => (key: UnsafeRow) => numbering.number(hash(key)))
       .getOrElse {
-        val own = numbering.number(partition % numbering.maxParallelism)
+        val own = numbering.number(subtask % numbering.maxParallelism)
         (_: UnsafeRow) => own
       }
+
+  /**
+   * The partition that Spark's shuffle sends a row to; None if its partition key is not known to Spark.
+   *
+   * @param parallelism number of partitions; for the other parameters see `of`
+   */
+  def partition(
+      parallelism: Int,
+      operator: String,
+      store: String,
+      columnFamily: String,
+      keySchema: StructType,
+      stateFormatVersion: Option[Int],
+      isMap: String => Boolean): Option[UnsafeRow => Int] =
+    extractor(operator, store, columnFamily, keySchema, stateFormatVersion, isMap)
+      .filter(_.partitionKeySchema.nonEmpty)
+      .map(new HashedPartition(parallelism, _))
 
   /** None for operators that no repartition exists for either, such as a limit: they keep their rows where they are. */
   private def extractor(
@@ -104,16 +120,16 @@ private[ckpt] object KeyGroupOfRow {
     TransformWithStateVariableInfo(name, kind, isExpiryIndex)
   }
 
-  private final class HashedKeyGroup(numbering: KeyGroupNumbering, extractor: StatePartitionKeyExtractor)
-      extends KeyGroupOfRow {
+  private final class HashedPartition(parallelism: Int, extractor: StatePartitionKeyExtractor)
+      extends (UnsafeRow => Int) {
     // Spark's own expression for the partition of a row, so that collations and every type are hashed as the shuffle does.
     private val hash: UnsafeProjection = {
       val columns = extractor.partitionKeySchema.fields.toSeq.zipWithIndex.map { case (field, i) =>
         BoundReference(i, field.dataType, field.nullable)
       }
-      UnsafeProjection.create(Seq(HashPartitioning(columns, numbering.maxParallelism).partitionIdExpression))
+      UnsafeProjection.create(Seq(HashPartitioning(columns, parallelism).partitionIdExpression))
     }
 
-    override def keyGroup(key: UnsafeRow): Int = numbering.number(hash(extractor.partitionKey(key)).getInt(0))
+    override def apply(key: UnsafeRow): Int = hash(extractor.partitionKey(key)).getInt(0)
   }
 }

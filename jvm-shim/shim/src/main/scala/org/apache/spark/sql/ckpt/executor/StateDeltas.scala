@@ -11,10 +11,10 @@
 package org.apache.spark.sql.ckpt.executor
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend.{DeltaEntries, DeltaEntry, StateSegment}
+import org.apache.spark.sql.ckpt.backend.{DeltaEntries, DeltaEntry, RowFilter, StateSegment}
 
-/** A delta and the version that it leads to. */
-private[ckpt] final case class VersionedDelta(version: Long, segment: StateLocation.Segment)
+/** A delta and the version that it leads to; `rows` are those of it that count. */
+private[ckpt] final case class VersionedDelta(version: Long, segment: StateLocation.Segment, rows: RowFilter)
 
 /**
  * The deltas of one store. Those since the newest base of a checkpoint are in its `_metadata`; older ones are in that
@@ -22,7 +22,11 @@ private[ckpt] final case class VersionedDelta(version: Long, segment: StateLocat
  *
  * @param locate where the state of a version is
  */
-private[ckpt] final class StateDeltas(store: String, locate: Long => StateLocation, files: StateFiles) {
+private[ckpt] final class StateDeltas(
+    store: String,
+    locate: Long => StateLocation,
+    files: StateFiles,
+    partitions: RowPartitions) {
 
   /**
    * The deltas that lead from one version to another, oldest first. A batch that changed nothing has none.
@@ -33,9 +37,11 @@ private[ckpt] final class StateDeltas(store: String, locate: Long => StateLocati
   def between(from: Long, until: Long, end: StateLocation): List[VersionedDelta] = {
     val (bases, deltas) = end.segments.filter(_.offsets.nonEmpty).partition(_.isBase)
     val reach = bases.map(versionOf).maxOption.getOrElse(0L)
-    val newer = deltas.toList.map(delta => VersionedDelta(versionOf(delta), delta)).filter(_.version > from)
+    val newer = deltas.toList
+      .map(delta => VersionedDelta(versionOf(delta), delta, partitions.filter(end, delta)))
+      .filter(_.version > from)
     if (reach <= from) newer
-    else if (reach < until) between(from, reach, locate(reach)) ++ newer
+    else if (reach < until) between(from, reach, ofSameRows(reach, locate(reach), end)) ++ newer
     else {
       throw new CheckpointFailure("CheckpointNotFoundError",
         s"the changes of batch ${until - 1} to $store went into a base and are not kept apart: " +
@@ -43,9 +49,23 @@ private[ckpt] final class StateDeltas(store: String, locate: Long => StateLocati
     }
   }
 
+  /**
+   * Where the state of an earlier version is, if the subtask had the same rows then.
+   *
+   * @throws CheckpointFailure if it had not, because the query was rescaled in between
+   */
+  def ofSameRows(version: Long, found: StateLocation, end: StateLocation): StateLocation = {
+    if (found.parallelism != end.parallelism) {
+      throw new CheckpointFailure("CheckpointNotFoundError",
+        s"version $version of $store has ${found.parallelism.mkString} partitions, and ${end.parallelism.mkString} after " +
+          "it: the query was rescaled in between. Ask for batches after that only, or before")
+    }
+    found
+  }
+
   /** What a delta says of a column family. */
   def read(delta: VersionedDelta, family: String): Seq[DeltaEntry] =
-    opened(delta.segment)(DeltaEntries.read(_, delta.version, family))
+    opened(delta.segment)(segment => DeltaEntries.read(segment.copy(rows = delta.rows), delta.version, family))
 
   private def versionOf(segment: StateLocation.Segment): Long = opened(segment)(DeltaEntries.versionOf)
 

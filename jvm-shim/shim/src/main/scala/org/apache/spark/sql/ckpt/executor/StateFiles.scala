@@ -34,8 +34,7 @@ private[ckpt] final class StateFiles(val directory: Path, hadoopConf: Configurat
   lazy val isRemote: Boolean = directory.getFileSystem(hadoopConf).getScheme != "file"
 
   /** On an object store a file appears when it is closed; elsewhere it appears by a rename. */
-  private lazy val appearsWhenClosed: Boolean =
-    fs.hasPathCapability(directory, "fs.capability.outputstream.abortable")
+  private lazy val appearsWhenClosed: Boolean = NewFiles.appearWhenClosed(fs, directory)
 
   /**
    * Writes a file.
@@ -48,7 +47,7 @@ private[ckpt] final class StateFiles(val directory: Path, hadoopConf: Configurat
     val target = new Path(directory, name)
     val written = if (appearsWhenClosed) target else new Path(target.getParent, s".${target.getName}.tmp")
     try {
-      val out = fs.create(written, false)
+      val out = if (appearsWhenClosed) NewFiles.create(fs, written) else fs.create(written, false)
       try body(out) finally out.close()
       if (!appearsWhenClosed && !fs.rename(written, target)) {
         throw new java.io.IOException(s"cannot rename $written to $target")

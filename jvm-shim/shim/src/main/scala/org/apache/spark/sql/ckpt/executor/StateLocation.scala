@@ -24,7 +24,8 @@ import org.apache.spark.sql.ckpt.backend.{ArrayByteSource, ByteSource, StateSegm
 /**
  * Where the state of a version is: the answer to `locate` (docs/protocol.md, section 1.3).
  *
- * @param stateId the id of that state, empty at version 0
+ * @param stateId     the id of that state, empty at version 0
+ * @param parallelism number of subtasks of the store at that version, if it was found in the directory
  */
 private[ckpt] final case class StateLocation(
     stateId: String,
@@ -32,14 +33,24 @@ private[ckpt] final case class StateLocation(
     operator: String,
     stateFormatVersion: Option[Int],
     rows: Long,
-    segments: Seq[StateLocation.Segment])
+    segments: Seq[StateLocation.Segment],
+    parallelism: Option[Int] = None)
 
 private[ckpt] object StateLocation {
 
-  /** One base or delta: in a file, or in bytes that came with the answer. Offsets are starts of blocks. */
-  final case class Segment(isBase: Boolean, path: Option[String], offsets: Array[Long], inline: Array[Byte]) {
+  /**
+   * One base or delta: in a file, or in bytes that came with the answer. Offsets are starts of blocks.
+   *
+   * @param filters what a row must pass to count, all of them
+   */
+  final case class Segment(
+      isBase: Boolean,
+      path: Option[String],
+      offsets: Array[Long],
+      inline: Array[Byte],
+      filters: Seq[PartitionFilter] = Nil) {
 
-    /** Opens the segment; the caller closes its source. */
+    /** Opens the segment, with all of its rows; the caller closes its source. */
     def open(files: StateFiles): StateSegment = {
       val source = path match {
         case Some(name) => new HadoopByteSource(files.path(name).toString, files.open(name), files.length(name))
@@ -63,7 +74,7 @@ private[ckpt] object StateLocation {
         payloadFrom += length
         bytes
       }
-      Segment(segment.path("kind").asText() == "base", path, offsets, inline)
+      Segment(segment.path("kind").asText() == "base", path, offsets, inline, PartitionFilter.of(segment.path("filters")))
     }
     StateLocation(
       header.path("ckpt_id").asText(""),
@@ -76,7 +87,8 @@ private[ckpt] object StateLocation {
 }
 
 /** The segments of a location while they are read, and how much has been read of them. */
-private[ckpt] final class OpenSegments(location: StateLocation, files: StateFiles) extends Closeable {
+private[ckpt] final class OpenSegments(location: StateLocation, files: StateFiles, partitions: RowPartitions)
+    extends Closeable {
   private val sources = ArrayBuffer.empty[ByteSource]
   private var bytes = 0L
 
@@ -86,7 +98,7 @@ private[ckpt] final class OpenSegments(location: StateLocation, files: StateFile
   def open(): Seq[StateSegment] = location.segments.map { segment =>
     val opened = segment.open(files)
     sources += opened.source
-    opened.copy(source = new Counted(opened.source))
+    opened.copy(source = new Counted(opened.source), rows = partitions.filter(location, segment))
   }
 
   override def close(): Unit = sources.foreach(_.close())

@@ -23,12 +23,19 @@ private[ckpt] final class StateLocator(job: StoreJob, files: StateFiles, timeout
   def locate(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] =
     try {
       job match {
-        case _: ReaderJob => Some(new DirectoryLocator(files).locate(job.id, version))
+        case _: ReaderJob => fromDirectory(version)
         case _ => ask(version, stateId, held)
       }
     } catch {
+      // A batch of one query reads the state of another: the task says nothing of whose the store is. If it was a
+      // task of a run that has ended, its ack will be refused.
+      case e: CheckpointFailure if e.error == CheckpointFailure.NoSuchQuery && DirectoryLocator.hasCheckpoints(files) =>
+        fromDirectory(version)
       case e: CheckpointFailure => throw job.refusal(version, e)
     }
+
+  private def fromDirectory(version: Long): Option[StateLocation] =
+    Some(new DirectoryLocator(files).locate(job.id, version))
 
   private def ask(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] = {
     val header = job.header(version, job.batchOf(version))

@@ -203,13 +203,9 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     val one = StateSegment(isBase = true, source(all.bytes), Array(all.info.offsets(at)))
     other.restore(1, 0, Seq(one), RestoreFilter.range(5, 5))
     assert(other.rowCount == 2)
-    val filter = new RestoreFilter {
-      override def acceptsKeyGroup(keyGroup: Int): Boolean = true
-      override def filtersKeys: Boolean = true
-      override def acceptsKey(family: String, base: AnyRef, offset: Long, length: Int): Boolean =
-        family == "default" && bytes(base, offset, length)(7) == 3
-    }
-    other.restore(1, 0, Seq(segment(isBase = true, all)), filter)
+    val third: RowFilter = (family: String, base: AnyRef, offset: Long, length: Int) =>
+      family == "default" && bytes(base, offset, length)(7) == 3
+    other.restore(1, 0, Seq(segment(isBase = true, all).copy(rows = third)), groups(b))
     assert(contents(other.reader("default", 1)).containsKey(ByteBuffer.wrap(k(5, 3))))
     assert(other.rowCount == 1)
   }

@@ -20,6 +20,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.backend.{FamilySpec, HashMapStateBackend, SegmentBytes}
+import org.apache.spark.sql.execution.streaming.state.{NoPrefixKeyStateEncoderSpec, StateStoreId}
+import org.apache.spark.sql.types.{LongType, StructField, StructType}
 import org.apache.spark.unsafe.Platform
 
 class StateDeltasSuite extends AnyFunSuite {
@@ -27,6 +29,12 @@ class StateDeltasSuite extends AnyFunSuite {
   private val backend = new HashMapStateBackend(4)
   private val bases = mutable.Map.empty[Long, StateLocation.Segment]
   private val deltas = mutable.Map.empty[Long, StateLocation.Segment]
+
+  private val number = StructType(Seq(StructField("n", LongType)))
+  private val partitions = new RowPartitions(
+    StateStoreId("state", 0, 0),
+    FamilyDefinition("default", number, number, NoPrefixKeyStateEncoderSpec(number), multiValue = false, isInternal = false),
+    new Configuration())
 
   private def inline(isBase: Boolean, segment: SegmentBytes) =
     StateLocation.Segment(isBase, None, segment.info.offsets, segment.bytes)
@@ -52,7 +60,7 @@ class StateDeltasSuite extends AnyFunSuite {
     val places = retained.toMap
     def locate(version: Long): StateLocation =
       places.getOrElse(version, throw new CheckpointFailure("CheckpointNotFoundError", s"$version is not retained"))
-    val found = new StateDeltas("store", locate, files)
+    val found = new StateDeltas("store", locate, files, partitions)
     found.between(from, until, locate(until)).map { delta =>
       assert(found.read(delta, "default").map(_.key(0).toLong) == Seq(delta.version))
       delta.version
@@ -73,6 +81,13 @@ class StateDeltasSuite extends AnyFunSuite {
     assert(versions(2, 6)(newest, ofBase) == Seq(4, 5, 6))
     assert(versions(0, 6)(newest, ofBase, oldest) == Seq(1, 2, 4, 5, 6))
     assert(intercept[CheckpointFailure](versions(0, 6)(newest, ofBase)).reason.contains("2 is not retained"))
+  }
+
+  test("changes from before a rescale are an error: another subtask may have made them") {
+    val newest = 6L -> located(bases(4), deltas(5), deltas(6)).copy(parallelism = Some(3))
+    val before = 4L -> located(bases(2), deltas(4)).copy(parallelism = Some(2))
+    assert(versions(4, 6)(newest, before) == Seq(5, 6))
+    assert(intercept[CheckpointFailure](versions(2, 6)(newest, before)).reason.contains("rescaled"))
   }
 
   test("changes that went into a base are an error, not nothing") {

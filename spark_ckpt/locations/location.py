@@ -10,13 +10,14 @@ from typing import NoReturn
 
 import fsspec
 
-from spark_ckpt.cli.errors import CheckpointNotFoundError, ForeignLocationError, LocationNotFoundError
-from spark_ckpt.cli.file_system import file_system_of, reading, storage_on
 from spark_ckpt.completed import LOG, CheckpointRecord
 from spark_ckpt.coordinator.directory import list_completed
 from spark_ckpt.coordinator.layout import CKPT, checkpoint_of_directory
-from spark_ckpt.errors import DamagedCheckpointError
+from spark_ckpt.errors import CheckpointNotFoundError, DamagedCheckpointError
+from spark_ckpt.locations.errors import ForeignLocationError, LocationNotFoundError
+from spark_ckpt.locations.file_system import file_system_of, reading, storage_on
 from spark_ckpt.metadata import METADATA_FILE_NAME, CheckpointMetadata, loads
+from spark_ckpt.operations.snapshot import RECORD as SAVEPOINT_RECORD
 from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
@@ -63,6 +64,30 @@ def storage_of(location: str) -> Storage:
     if not _is_ours(file_system, root, location):
         _explain_foreign(file_system, root, location)
     return storage_on(file_system, root, location)
+
+
+def storage_of_copy(place: str, checkpoint_id: int | None) -> tuple[Storage, int | None]:
+    """The storage of a savepoint or checkpoint location, and the checkpoint of it that is meant.
+
+    Args:
+        place: either of both, or the directory `ckpt/chk-<id>` of a checkpoint in a location.
+        checkpoint_id: the checkpoint, if the place does not say; None for any.
+
+    Raises:
+        CheckpointNotFoundError: the place is that of another checkpoint.
+        LocationNotFoundError, ForeignLocationError, StorageError: as in `completed_checkpoints`.
+    """
+    file_system, root = file_system_of(place)
+    with reading(place):
+        if file_system.isfile(f"{root}/{SAVEPOINT_RECORD}"):
+            return storage_on(file_system, root, place), checkpoint_id
+    parent, _, name = place.rstrip("/").rpartition("/")
+    named = checkpoint_of_directory(name)
+    if named is None or parent.rpartition("/")[2] != CKPT:
+        return storage_of(place), checkpoint_id
+    if checkpoint_id is not None and checkpoint_id != named:
+        raise CheckpointNotFoundError(place, checkpoint_id, [named])
+    return storage_of(parent.rpartition("/")[0] or "."), named
 
 
 def find_checkpoint(place: str, checkpoint_id: int | None = None) -> FoundCheckpoint:

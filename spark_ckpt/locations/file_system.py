@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
-from spark_ckpt.cli.errors import LocationNotFoundError
 from spark_ckpt.errors import SparkCkptError, StorageError
+from spark_ckpt.locations.errors import HadoopNotFoundError, LocationNotFoundError
 from spark_ckpt.storage import FsspecStorage, LocalStorage, Storage
 from spark_ckpt.storage.resolve import S3fsNotFoundError
 from spark_ckpt.storage.s3 import S3_PROTOCOLS, client_config
+
+_HADOOP_PROTOCOLS = ("hdfs", "viewfs")
 
 
 def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
@@ -21,6 +24,7 @@ def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
 
     Raises:
         S3fsNotFoundError: the place is on S3, and s3fs is not installed.
+        HadoopNotFoundError: the place is on HDFS, and there is no Hadoop client that works here.
         StorageError: fsspec does not serve such a URL.
     """
     protocol, _ = fsspec.core.split_protocol(place)
@@ -31,6 +35,10 @@ def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
         except ImportError:
             if is_on_s3:
                 raise S3fsNotFoundError(place) from None
+            raise
+        except (OSError, ValueError) as e:
+            if protocol in _HADOOP_PROTOCOLS:
+                raise HadoopNotFoundError(place, str(e).partition("\n")[0]) from e
             raise
     return file_system, path
 
@@ -75,7 +83,7 @@ def reading(place: str) -> Iterator[None]:
 
 
 def _is_local(file_system: fsspec.AbstractFileSystem) -> bool:
-    return isinstance(file_system, fsspec.implementations.local.LocalFileSystem)
+    return isinstance(file_system, LocalFileSystem)
 
 
 def _s3_options() -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from spark_ckpt.errors import SparkCkptError
 
 
@@ -19,6 +17,23 @@ class LocationNotFoundError(SparkCkptError, FileNotFoundError):
         self.location = location
 
 
+class HadoopNotFoundError(SparkCkptError):
+    """The place is on HDFS, which a command reaches through a Hadoop client, and none works here.
+
+    Attributes:
+        location: the place.
+    """
+
+    def __init__(self, location: str, reason: str) -> None:
+        super().__init__(
+            f"{location} is on HDFS, and there is no Hadoop client here that works ({reason}). A command has no Spark "
+            "driver to ask. Name the location by the NameNode's web address, webhdfs://<host>:9870/<path>; or set "
+            "JAVA_HOME, HADOOP_HOME and CLASSPATH=$(hadoop classpath --glob), with libhdfs.so in "
+            "$HADOOP_HOME/lib/native, and write hdfs://; or copy it with 'hdfs dfs -get' and name the copy"
+        )
+        self.location = location
+
+
 class ForeignLocationError(SparkCkptError):
     """Something is at the place named, but not what the command works on.
 
@@ -29,23 +44,6 @@ class ForeignLocationError(SparkCkptError):
     def __init__(self, location: str, reason: str) -> None:
         super().__init__(f"{location}: {reason}")
         self.location = location
-
-
-class CheckpointNotFoundError(SparkCkptError):
-    """The place has checkpoints, but not the one that was asked for.
-
-    Attributes:
-        location: the place.
-        checkpoint_id: the checkpoint asked for.
-        available: ids of those there are, ascending.
-    """
-
-    def __init__(self, location: str, checkpoint_id: int, available: Sequence[int]) -> None:
-        there = ", ".join(map(str, available)) or "none"
-        super().__init__(f"{location}: there is no checkpoint {checkpoint_id}; there are {there}")
-        self.location = location
-        self.checkpoint_id = checkpoint_id
-        self.available = tuple(available)
 
 
 class TargetExistsError(SparkCkptError, FileExistsError):

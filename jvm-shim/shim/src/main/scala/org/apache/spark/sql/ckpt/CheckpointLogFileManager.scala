@@ -1,0 +1,101 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import java.io.{ByteArrayOutputStream, IOException}
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FileSystem, FSDataInputStream, Path, PathFilter}
+
+import org.apache.spark.sql.ckpt.executor.NewFiles
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * Spark's own logs (`offsets`, `commits`, `sources`) with one conditional put for each entry where a file appears when it
+ * is closed. Spark's way, a temporary file and a rename, takes some twenty requests on an object store, and the rename is a
+ * look and a copy: of two drivers both may write. Elsewhere Spark's way stays.
+ *
+ * Set with `spark.sql.streaming.checkpointFileManagerClass`, for which Spark wants this constructor.
+ */
+class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends CheckpointFileManager {
+
+  private val sparks: CheckpointFileManager = {
+    val conf = new Configuration(hadoopConf)
+    conf.unset(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key)
+    CheckpointFileManager.create(path, conf)
+  }
+
+  private lazy val fs = path.getFileSystem(hadoopConf)
+
+  private lazy val appearsWhenClosed = !isLocal && NewFiles.appearWhenClosed(fs, path)
+
+  override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
+    if (appearsWhenClosed && !overwriteIfPossible) new ExclusiveOutputStream(fs, path)
+    else sparks.createAtomic(path, overwriteIfPossible)
+
+  override def open(path: Path): FSDataInputStream = sparks.open(path)
+
+  override def list(path: Path, filter: PathFilter): Array[FileStatus] = sparks.list(path, filter)
+
+  override def mkdirs(path: Path): Unit = sparks.mkdirs(path)
+
+  override def exists(path: Path): Boolean = sparks.exists(path)
+
+  override def delete(path: Path): Unit = sparks.delete(path)
+
+  override def isLocal: Boolean = sparks.isLocal
+
+  override def createCheckpointDirectory(): Path = sparks.createCheckpointDirectory()
+
+  override def close(): Unit = sparks.close()
+}
+
+/** A small file that is put whole when it is closed, if there is none. */
+private[ckpt] final class ExclusiveOutputStream(fs: FileSystem, path: Path)
+    extends CancellableFSDataOutputStream(new ByteArrayOutputStream) {
+
+  private var ended = false
+
+  override def cancel(): Unit = ended = true
+
+  /** @throws FileAlreadyExistsException if another driver was first */
+  override def close(): Unit = if (!ended) {
+    ended = true
+    val content = underlyingStream.asInstanceOf[ByteArrayOutputStream].toByteArray
+    try {
+      val out = NewFiles.createExclusively(fs, path)
+      try out.write(content) finally out.close()
+    } catch {
+      case e: IOException =>
+        read() match {
+          case Some(there) if java.util.Arrays.equals(there, content) =>
+          // The put was repeated because its answer was lost, and has found itself.
+          case Some(_) =>
+            val taken = new FileAlreadyExistsException(path.toString)
+            taken.initCause(e)
+            throw taken
+          case None => throw e
+        }
+    }
+  }
+
+  private def read(): Option[Array[Byte]] =
+    try {
+      val in = fs.open(path)
+      try Some(in.readAllBytes()) finally in.close()
+    } catch {
+      case NonFatal(_) => None
+    }
+}

@@ -1,0 +1,145 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.bridge
+
+import java.io.{EOFException, FileNotFoundException, IOException}
+import java.util
+import java.util.concurrent.ConcurrentHashMap
+import java.util.function.Supplier
+
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{CreateFlag, FileAlreadyExistsException, FileContext, FileStatus, FSDataOutputStream, Path}
+import org.apache.hadoop.fs.Options.{CreateOpts, Rename}
+import org.apache.hadoop.fs.StreamCapabilities.HSYNC
+import org.apache.hadoop.security.AccessControlException
+
+import org.apache.spark.sql.ckpt.Message
+
+/**
+ * Hadoop's file systems for the side process (docs/protocol.md, section 1.6): each request is one call of `FileContext`.
+ * That, and not `FileSystem`, has a rename that fails where there is a file. Calls come from any thread and block.
+ *
+ * @param settings of the file systems, asked for when one is first used
+ */
+private[ckpt] final class HadoopFiles(settings: Supplier[Configuration]) {
+  import HadoopFiles._
+
+  private val contexts = new ConcurrentHashMap[(String, String), FileContext]()
+  private val unfinished = new ConcurrentHashMap[Path, FSDataOutputStream]()
+
+  /** The reply to a request, `ok` or `error`: it does not fail. */
+  def handle(request: Message): Message =
+    try {
+      val header = request.json
+      val path = new Path(header.path("path").asText())
+      header.path("operation").asText() match {
+        case "read" => Message(Message.Ok, NoFields, payload = read(path, header))
+        case "write" => done(write(path, header, request.payload))
+        case "rename" => done(rename(path, header))
+        case "delete" => ok(_.put("deleted", context(path).delete(path, false)))
+        case "list" => ok(list(path, _))
+        case "status" => ok(describe(context(path).getFileStatus(path), _))
+        case other => throw new IllegalArgumentException(s"there is no file operation '$other'")
+      }
+    } catch {
+      case e: Throwable => failure(e) // a class that is missing, too: without an answer the side process waits for ever
+    }
+
+  /** Closes what the side process has begun to write: it has ended. */
+  def abandon(): Unit = unfinished.keySet().forEach(closeQuietly(_))
+
+  /** At most `length` bytes from `offset`, fewer at the end of the file. */
+  private def read(path: Path, header: JsonNode): Array[Byte] = {
+    val in = context(path).open(path)
+    try {
+      in.seek(header.path("offset").asLong())
+      in.readNBytes(header.path("length").asInt())
+    } catch {
+      case _: EOFException => Message.NoBytes // it ends before the offset
+    } finally in.close()
+  }
+
+  /** The next bytes of a new file. With the last ones it is on the disks of its replicas, where there is such a promise. */
+  private def write(path: Path, header: JsonNode, bytes: Array[Byte]): Unit =
+    try {
+      val out =
+        if (header.path("first").asBoolean()) {
+          context(path).create(path, util.EnumSet.of(CreateFlag.CREATE), CreateOpts.createParent())
+        } else {
+          Option(unfinished.get(path)).getOrElse(throw new IOException(s"nothing of $path has been written before"))
+        }
+      unfinished.put(path, out)
+      out.write(bytes)
+      if (header.path("last").asBoolean()) {
+        if (out.hasCapability(HSYNC)) out.hsync()
+        out.close()
+        unfinished.remove(path)
+      }
+    } catch {
+      case e: Throwable =>
+        closeQuietly(path)
+        throw e
+    }
+
+  private def closeQuietly(path: Path): Unit =
+    Option(unfinished.remove(path)).foreach { out =>
+      try out.close() catch { case _: IOException => () }
+    }
+
+  private def rename(path: Path, header: JsonNode): Unit = {
+    val overwrite = if (header.path("overwrite").asBoolean()) Rename.OVERWRITE else Rename.NONE
+    context(path).rename(path, new Path(header.path("target").asText()), overwrite)
+  }
+
+  private def list(path: Path, reply: ObjectNode): Unit = {
+    val files = reply.putArray("files")
+    val found = context(path).listStatus(path)
+    while (found.hasNext) describe(found.next(), files.addObject())
+  }
+
+  private def context(path: Path): FileContext = {
+    val uri = path.toUri
+    contexts.computeIfAbsent((uri.getScheme, uri.getAuthority), _ => FileContext.getFileContext(uri, settings.get))
+  }
+}
+
+private object HadoopFiles {
+  private val NoFields = "{}"
+
+  private def done(unit: Unit): Message = Message(Message.Ok, NoFields)
+
+  private def ok(fill: ObjectNode => Any): Message = {
+    val reply = Message.newHeader()
+    fill(reply)
+    Message(Message.Ok, reply.toString)
+  }
+
+  private def describe(status: FileStatus, target: ObjectNode): Unit =
+    target
+      .put("name", status.getPath.getName)
+      .put("size", status.getLen)
+      .put("directory", status.isDirectory)
+      .put("modified_ms", status.getModificationTime)
+
+  private def failure(e: Throwable): Message = {
+    val kind = e match {
+      case _: FileNotFoundException => "missing"
+      case _: FileAlreadyExistsException => "exists"
+      case _: AccessControlException | _: java.nio.file.AccessDeniedException => "denied"
+      case _ => "other"
+    }
+    val header = Message.newHeader()
+    header.put("error", e.getClass.getName).put("message", String.valueOf(e.getMessage)).put("kind", kind)
+    Message(Message.Error, header.toString)
+  }
+}

@@ -1,0 +1,95 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import java.io.ByteArrayInputStream
+import java.util.Base64
+import java.util.zip.InflaterInputStream
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.ckpt.Message
+import org.apache.spark.sql.ckpt.backend.RowFilter
+
+/**
+ * Which rows of a segment count: those that Spark's hash sends to one of these partitions. A rescale to a number of
+ * partitions that does not divide the number of key groups leaves such segments.
+ *
+ * @param parallelism number of partitions that the hash is taken modulo of
+ */
+private[ckpt] final case class PartitionFilter(parallelism: Int, partitions: Set[Int])
+
+private[ckpt] object PartitionFilter {
+
+  /** From `[[parallelism, [partition, ...]], ...]`; none from nothing. */
+  def of(json: JsonNode): Seq[PartitionFilter] = json.elements().asScala.toSeq.map { filter =>
+    PartitionFilter(filter.path(0).asInt(), filter.path(1).elements().asScala.map(_.asInt()).toSet)
+  }
+
+  /**
+   * The filters of the segments of a subtask, from the master state `spark-batch` (docs/protocol.md, section 4).
+   *
+   * @param store the object that describes the store
+   */
+  def ofSubtask(store: JsonNode, partition: Int): Seq[Seq[PartitionFilter]] = {
+    val packed = store.path("filters").asText("")
+    if (packed.isEmpty) Nil
+    else {
+      val text = new InflaterInputStream(new ByteArrayInputStream(Base64.getDecoder.decode(packed))).readAllBytes()
+      Message.mapper.readTree(text).path(partition.toString).elements().asScala.toSeq.map(of)
+    }
+  }
+}
+
+/** The partition that a key belongs to. Not thread-safe. */
+private[ckpt] trait PartitionOfKey {
+  def partition(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int
+}
+
+private[ckpt] object PartitionOfKey {
+
+  /**
+   * @param fields    of a key as it is stored
+   * @param partition of a key
+   */
+  def of(fields: Int, partition: UnsafeRow => Int): PartitionOfKey = {
+    val row = new UnsafeRow(fields)
+    (keyBase: AnyRef, keyOffset: Long, keyLength: Int) => {
+      row.pointTo(keyBase, keyOffset, keyLength)
+      partition(row)
+    }
+  }
+}
+
+/**
+ * The rows that pass all filters. Not thread-safe.
+ *
+ * @param partitionOf the partition of a row of a column family, for a number of partitions
+ */
+private[executor] final class PartitionedRows(filters: Seq[PartitionFilter], partitionOf: (String, Int) => PartitionOfKey)
+    extends RowFilter {
+  private val accepted: Array[Set[Int]] = filters.map(_.partitions).toArray
+  private var family: String = _
+  private var functions: Array[PartitionOfKey] = _
+
+  override def accepts(name: String, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
+    if (name != family) {
+      functions = filters.map(filter => partitionOf(name, filter.parallelism)).toArray
+      family = name
+    }
+    var i = 0
+    while (i < accepted.length && accepted(i).contains(functions(i).partition(keyBase, keyOffset, keyLength))) i += 1
+    i == accepted.length
+  }
+}

@@ -1,0 +1,87 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.backend.RowFilter
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.types.StructType
+
+/**
+ * The partitions of rows, to tell those of subtasks that share key groups apart. Asked only after a rescale to a number of
+ * partitions that does not divide the number of key groups.
+ *
+ * Rows are told apart while they are loaded, and then an operator has not described its column families yet: what they
+ * are is read from Spark's own schema files.
+ *
+ * @param default the family that every store has
+ */
+private[ckpt] final class RowPartitions(storeId: StateStoreId, default: FamilyDefinition, hadoopConf: Configuration) {
+
+  /** The rows of a segment that count. */
+  def filter(found: StateLocation, segment: StateLocation.Segment): RowFilter =
+    if (segment.filters.isEmpty) RowFilter.All else new PartitionedRows(segment.filters, partitionOf(found))
+
+  private def partitionOf(found: StateLocation)(family: String, parallelism: Int): PartitionOfKey = {
+    val definition = definitionOf(family)
+    KeyGroupOfRow
+      .partition(parallelism, found.operator, storeId.storeName, family, definition.keySchema, found.stateFormatVersion, isMap)
+      .map(PartitionOfKey.of(definition.encoder.keySchema.length, _))
+      .getOrElse(throw new CheckpointFailure("StateFileError",
+        s"rows of column family '$family' of ${found.operator} cannot be told by their partition, and $storeId shares " +
+          "its key groups with other partitions"))
+  }
+
+  private def definitionOf(family: String): FamilyDefinition =
+    if (family == default.name) default
+    else recorded.getOrElse(family, throw new CheckpointFailure("StateFileError",
+      s"Spark's state schemas in ${operator.directory} have no column family '$family', and $storeId has rows of it"))
+
+  private def isMap(name: String): Boolean =
+    recorded.get(name).exists(_.encoder.isInstanceOf[PrefixKeyScanStateEncoderSpec])
+
+  private lazy val operator =
+    new StateFiles(new Path(storeId.checkpointRootLocation, storeId.operatorId.toString), hadoopConf)
+
+  /** The column families by name: of all schemas that the operator has had, since segments are of any age. */
+  private lazy val recorded: Map[String, FamilyDefinition] = {
+    val metadata = "_metadata/v2"
+    val newest = if (operator.exists(metadata)) operator.list(metadata).flatMap(_.toLongOption).maxOption else None
+    newest
+      .flatMap(batch => OperatorStateMetadataUtils.readMetadata(operator.open(s"$metadata/$batch"), 2))
+      .collect { case operator: OperatorStateMetadataV2 => operator.stateStoreInfo.toSeq }
+      .getOrElse(Nil)
+      .filter(_.storeName == storeId.storeName)
+      .flatMap(_.stateSchemaFilePaths)
+      // The paths are absolute, and the location may have been moved since.
+      .map(path => s"_stateSchema/${storeId.storeName}/${new Path(path).getName}")
+      .filter(operator.exists)
+      .flatMap(name => StateSchemaCompatibilityChecker.readSchemaFile(operator.open(name)))
+      .map(schema => schema.colFamilyName -> RowPartitions.definitionOf(schema))
+      .toMap
+  }
+}
+
+private object RowPartitions {
+  private def definitionOf(schema: StateStoreColFamilySchema): FamilyDefinition = {
+    val encoder = schema.keyStateEncoderSpec.getOrElse(NoPrefixKeyStateEncoderSpec(schema.keySchema))
+    // Here the files of a join have the timestamp, which is not of the key that its operator thinks of.
+    val keySchema = encoder match {
+      case TimestampAsPrefixKeyStateEncoderSpec(stored) => StructType(stored.init)
+      case TimestampAsPostfixKeyStateEncoderSpec(stored) => StructType(stored.init)
+      case _ => schema.keySchema
+    }
+    FamilyDefinition(schema.colFamilyName, keySchema, schema.valueSchema, encoder, multiValue = false, isInternal = false)
+  }
+}

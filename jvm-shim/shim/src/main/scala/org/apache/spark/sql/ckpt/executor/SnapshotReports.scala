@@ -1,0 +1,39 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.state.{StateStoreCoordinatorRef, StateStoreProviderId}
+
+/**
+ * Tells Spark's `StateStoreCoordinator` that a store does not lag behind with its snapshots. It warns of a store that has
+ * not reported one for long, and has it write all its state with each commit (`forceSnapshotUploadOnLag`, on by default).
+ *
+ * Our coordinator says when a base is due and bounds the deltas since, so that each version that counts is as quick to
+ * restore as a snapshot with a few deltas.
+ *
+ * @param every versions between two reports; the first commit reports too, because a new run begins without any
+ */
+private[ckpt] final class SnapshotReports(id: StateStoreProviderId, every: Int) extends Logging {
+  private var due = 0L
+
+  /** A version has been committed, and counts. */
+  def committed(version: Long): Unit = if (version >= due) {
+    due = version + every
+    try StateStoreCoordinatorRef.forExecutor(SparkEnv.get).snapshotUploaded(id, version, System.currentTimeMillis())
+    catch {
+      case NonFatal(e) => logWarning(s"Spark's coordinator cannot be told of version $version of $id", e)
+    }
+  }
+}

@@ -1,0 +1,122 @@
+"""What a rescale starts from, and whether it may: from what Spark's logs and the checkpoint say, without any I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from spark_ckpt.coordinator.batch_state import SparkBatch, StoreState
+from spark_ckpt.coordinator.messages import StoreKey
+from spark_ckpt.operations.errors import RescaleRefusedError
+from spark_ckpt.operations.spark_entries import CommitEntry, OffsetEntry
+from spark_ckpt.operators import GLOBAL_LIMIT, HASHED, JOIN, SESSION_WINDOW, TRANSFORM_WITH_STATE
+
+STRICT_DISTRIBUTION = "spark.sql.streaming.statefulOperator.useStrictDistribution"
+"""At false in queries that a Spark before 3.3 has begun: then a row can be elsewhere than the hash of its key says."""
+
+_KEY_COLUMNS_NOT_HASHED = {SESSION_WINDOW: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkLogs:
+    """What Spark's logs say of the end of a query.
+
+    Args:
+        committed: the last committed batch.
+        offsets: its entry of the offset log.
+        commit: its entry of the commit log.
+        begun: the entry of the offset log for the batch after it, if there is one.
+    """
+
+    committed: int
+    offsets: OffsetEntry
+    commit: CommitEntry
+    begun: OffsetEntry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RescalePlan:
+    """What is to be done.
+
+    Args:
+        batch_id: the batch that stands for the rescale.
+        before: number of partitions until now.
+        after: number of partitions from then on.
+        offsets: the batch's entry of the offset log.
+    """
+
+    batch_id: int
+    before: int
+    after: int
+    offsets: OffsetEntry
+
+
+def plan_rescale(location: str, partitions: int, logs: SparkLogs, batch: SparkBatch) -> RescalePlan:
+    """Checks that the location can be rescaled.
+
+    The rules are those of Spark's own repartition (`OfflineStateRepartitionRunner`): the last batch must be committed,
+    unless it is the same rescale that was interrupted.
+
+    Args:
+        location: the checkpoint location, for errors.
+        partitions: the number asked for.
+        logs: Spark's logs.
+        batch: of the checkpoint of the last committed batch.
+
+    Raises:
+        RescaleRefusedError: it cannot.
+    """
+
+    def refused(reason: str) -> RescaleRefusedError:
+        return RescaleRefusedError(location, partitions, reason)
+
+    if not 1 <= partitions <= batch.max_parallelism:
+        raise refused(
+            f"the query was started with {batch.max_parallelism} key groups, which stay as they are, and a partition "
+            f"needs one at least: choose 1 to {batch.max_parallelism}"
+        )
+    before = logs.offsets.shuffle_partitions or max((store.parallelism for store in batch.stores), default=0)
+    if logs.offsets.metadata is None:
+        raise refused(f"offsets/{logs.committed} is of an old version of Spark, and has no settings of the query")
+    if logs.begun is not None:
+        begun = logs.begun.shuffle_partitions
+        if begun in (None, before) or logs.begun != logs.offsets.with_shuffle_partitions(begun or 0):
+            raise refused(
+                f"batch {logs.committed + 1} has begun and is not committed. Start the query, let it finish that "
+                "batch, and stop it between two batches"
+            )
+        if begun != partitions:
+            raise refused(f"a rescale to {begun} was interrupted: finish that one first")
+    if before == partitions:
+        raise refused("it has that many already")
+    if logs.offsets.conf.get(STRICT_DISTRIBUTION) == "false":
+        raise refused(f"{STRICT_DISTRIBUTION} is false, so that rows need not be where the hash of their key says")
+    for store in batch.stores:
+        if store.name not in (*HASHED, GLOBAL_LIMIT):
+            raise refused(f"Spark does not say by which key {store.name} (operator {store.operator_id}) is partitioned")
+        if store.parallelism not in (1, before):
+            raise refused(f"{store.key} has {store.parallelism} partitions and the query {before}")
+    return RescalePlan(logs.committed + 1, before, partitions, logs.offsets.with_shuffle_partitions(partitions))
+
+
+def runs_alone(store: StoreState, before: int, key_columns: Callable[[StoreKey], int]) -> bool:
+    """Whether an operator runs as one task, whatever the number of partitions: a limit, or one without a key.
+
+    Args:
+        store: one of its stores.
+        before: number of partitions of the query; if there is one only, nothing but the schema tells.
+        key_columns: number of columns of the keys of a store.
+    """
+    if store.name == GLOBAL_LIMIT or store.parallelism != before:
+        return True
+    if before > 1 or store.name in (JOIN, *TRANSFORM_WITH_STATE):
+        return False
+    return key_columns(store.key) <= _KEY_COLUMNS_NOT_HASHED.get(store.name, 0)
+
+
+def state_ids(batch: SparkBatch) -> Mapping[int, list[list[str]]]:
+    """The ids of a checkpoint's states as Spark's commit log has them."""
+    by_operator: dict[int, list[tuple[str, ...]]] = {}
+    for store in batch.stores:
+        by_operator.setdefault(store.operator_id, []).append(store.ckpt_ids)
+    return {operator: [list(ids) for ids in zip(*stores, strict=True)] for operator, stores in by_operator.items()}

@@ -1,0 +1,93 @@
+"""A new checkpoint location made from a savepoint or a checkpoint: a second query goes on from there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from dataclasses import replace
+
+from spark_ckpt.completed import CheckpointRecord, MetadataReference, RecordFiles, encode_record
+from spark_ckpt.coordinator.batch_state import SPARK_BATCH
+from spark_ckpt.coordinator.compose import operator_id_of, spark_batch_of
+from spark_ckpt.coordinator.layout import in_location, metadata_path
+from spark_ckpt.metadata import CheckpointMetadata, dumps
+from spark_ckpt.operations.copying import CheckpointCopy, Copier
+from spark_ckpt.operations.snapshot import find_record, read_snapshot
+from spark_ckpt.operations.spark_log import QUERY, SparkLog
+from spark_ckpt.operations.verifying import Progress
+from spark_ckpt.storage import Storage
+
+
+def restore(
+    source: Storage,
+    target: Storage,
+    checkpoint_id: int | None = None,
+    *,
+    keep_query_id: bool = False,
+    dry_run: bool = False,
+    progress: Progress = lambda done, of: None,
+) -> CheckpointCopy:
+    """Makes a checkpoint location from a savepoint or from a checkpoint of another location. Everything is read back.
+
+    The new location shares nothing with the source. Unless told otherwise it is of a query of its own: sinks that know
+    queries by their ids, and the store `zookeeper`, then tell both apart. The log of completed checkpoints begins with
+    the one checkpoint.
+
+    Args:
+        source: a savepoint, or a checkpoint location whose query may be running.
+        target: a new directory.
+        checkpoint_id: the checkpoint of a location; by default the newest whose batch Spark has committed.
+        keep_query_id: whether it is the same query in another place.
+        dry_run: whether to check everything that can be without copying, and write nothing.
+        progress: called after each state file.
+
+    Raises:
+        SparkCkptError: as in `take_savepoint`.
+    """
+    copier = Copier(source, target, progress)
+    copier.check_target()
+    query_id = SparkLog(source).query_id() if keep_query_id else str(uuid.uuid4())
+    if dry_run:
+        return copier.planned(read_snapshot(source, find_record(source, checkpoint_id)), query_id)
+    snapshot = copier.copy_checkpoint(checkpoint_id)
+    copier.copy_spark_files(snapshot)
+    copier.write(QUERY, json.dumps({"id": query_id}, separators=(",", ":")).encode())
+    metadata = of_query(snapshot.metadata, query_id)
+    data = dumps(metadata, metadata.version)
+    record = _record(snapshot.record, query_id, data)
+    copier.write(in_location(record.metadata.path), data)
+    if record.attempt:  # the store `standalone` has no log, and would refuse one
+        copier.write(RecordFiles(target).name(record.id), encode_record(record))
+    copier.check_state(snapshot, metadata)
+    copier.copy_logs(record.batch_id)
+    return copier.result(snapshot, query_id)
+
+
+def of_query(metadata: CheckpointMetadata, query_id: str) -> CheckpointMetadata:
+    """The same checkpoint of another query: operators have ids that are derived from the query's.
+
+    Raises:
+        CheckpointError: spark-ckpt did not write it.
+    """
+    batch = spark_batch_of(metadata)
+    names = [f"{store.operator_id}/{store.store}" for store in batch.stores]
+    names += [f"source/{index}" for index in range(len(batch.sources))]
+    ids = {operator_id_of(batch.query_id, name): operator_id_of(query_id, name) for name in names}
+    payload = replace(batch, query_id=query_id).encode()
+    return replace(
+        metadata,
+        master_states=tuple(
+            replace(state, payload=payload) if state.name == SPARK_BATCH else state for state in metadata.master_states
+        ),
+        operator_states=tuple(
+            replace(operator, operator_id=ids.get(operator.operator_id, operator.operator_id))
+            for operator in metadata.operator_states
+        ),
+    )
+
+
+def _record(record: CheckpointRecord, query_id: str, data: bytes) -> CheckpointRecord:
+    """The record of the checkpoint in its new place."""
+    reference = MetadataReference(metadata_path(record.id), len(data), hashlib.sha256(data).hexdigest())
+    return replace(record, owner=replace(record.owner, query_id=query_id), metadata=reference)

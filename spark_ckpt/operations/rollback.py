@@ -1,0 +1,233 @@
+"""A query goes back to an earlier checkpoint: what came after it is moved aside, and nothing is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from spark_ckpt.clock import Clock, SystemClock
+from spark_ckpt.completed import (
+    CheckpointRecord,
+    CompletedCheckpointStore,
+    JobStatus,
+    RecordFiles,
+    encode_record,
+)
+from spark_ckpt.coordinator.layout import in_location
+from spark_ckpt.coordinator.loading import read_checkpoint
+from spark_ckpt.coordinator.orphans import list_state, select_orphans
+from spark_ckpt.errors import CheckpointNotFoundError, DamagedCheckpointError, StateFileNotFoundError
+from spark_ckpt.operations.agreement import SparkBatches
+from spark_ckpt.operations.errors import LocationInUseError, RollbackRefusedError
+from spark_ckpt.operations.holding import Holder, hold_of
+from spark_ckpt.operations.opening import open_store
+from spark_ckpt.operations.spark_log import BatchLog, SparkLog, entry_name
+from spark_ckpt.operations.verifying import Progress, verify_checkpoint
+from spark_ckpt.storage import Storage, copy_file
+
+ASIDE = "rolled-back"
+"""Directory in a checkpoint location with one directory for each time that its query went back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """What going back to a checkpoint did, or would do.
+
+    Args:
+        location: the checkpoint location.
+        dry_run: whether nothing was to be changed.
+        checkpoint: the one that the query goes on from.
+        aside: directory that holds what was moved, relative to the location.
+        batches: the batches that Spark had begun after it, ascending.
+        checkpoints: ids of the later checkpoints, ascending.
+        moved: names of the files that were moved, relative to the location; of a dry run those that would be, without
+            state files.
+        size: bytes of these files; 0 for a dry run.
+    """
+
+    location: str
+    dry_run: bool
+    checkpoint: CheckpointRecord
+    aside: str
+    batches: tuple[int, ...]
+    checkpoints: tuple[int, ...]
+    moved: tuple[str, ...]
+    size: int = 0
+
+
+def roll_back(
+    storage: Storage,
+    checkpoint_id: int,
+    *,
+    settings: Mapping[str, str] | None = None,
+    force: bool = False,
+    dry_run: bool = False,
+    clock: Clock | None = None,
+    progress: Progress = lambda done, of: None,
+) -> Rollback:
+    """Makes a checkpoint the newest one, so that the query goes on after its batch when it is started again.
+
+    The checkpoint is read in full first. Then the location is claimed: a driver that runs all the same is shut out from
+    here on. After a failure on the way it can be repeated; a query that is started in between goes on from a batch that
+    has its checkpoint.
+
+    Args:
+        storage: of the checkpoint location.
+        checkpoint_id: the checkpoint.
+        settings: those of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; needed where its completed
+            checkpoints are in ZooKeeper.
+        force: whether to go on where a driver may be running.
+        dry_run: whether to check everything and change nothing.
+        clock: where time comes from.
+        progress: called while the checkpoint is read.
+
+    Raises:
+        CheckpointNotFoundError: there is no such checkpoint.
+        LocationInUseError: a driver may be running.
+        DamagedCheckpointError: the checkpoint is damaged.
+        RollbackRefusedError: Spark's logs have not what going on after its batch needs.
+        SettingError: a setting has an impossible value.
+        CorruptRecordError, StorageError: the location cannot be read or changed.
+    """
+    clock = clock or SystemClock()
+    store, _ = open_store(storage, settings or {}, "rollback", clock)
+    try:
+        store.recover()
+        record = _find(storage, store, checkpoint_id)
+        hold = hold_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
+        if hold.holder is not Holder.NONE and not force:
+            raise LocationInUseError(storage.location, str(hold.owner), hold.holder is Holder.ALIVE, hold.last_ms)
+        _check_whole(storage, record, progress)
+        _check_logs(storage, record)
+        if dry_run:
+            return _planned(storage, store, record, clock)
+        store.claim()
+        return move_aside(storage, store, _find(storage, store, checkpoint_id), clock)
+    finally:
+        store.shutdown(JobStatus.SUSPENDED)
+
+
+def move_aside(storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord, clock: Clock) -> Rollback:
+    """Moves what came after a checkpoint, newest first, Spark's logs before the checkpoints.
+
+    Wherever this is interrupted, the last batch of Spark's logs has its checkpoint.
+
+    Args:
+        storage: of the checkpoint location.
+        store: of its completed checkpoints, claimed.
+        record: of the checkpoint.
+        clock: where time comes from.
+
+    Raises:
+        FencedError: another driver has claimed meanwhile.
+        StorageError: something cannot be moved.
+    """
+    plan = _planned(storage, store, record, clock)
+    moving = _Moving(storage, plan.aside)
+    for name in plan.moved:
+        moving.move(name)
+    later = [other for other in store.all() if other.id > record.id]
+    for other in reversed(later):
+        if other.attempt:
+            moving.add(RecordFiles(storage).name(other.id), encode_record(other))
+        moving.copy(in_location(other.metadata.path))
+        store.check_owner()
+        store.subsume(other)  # the record first: a checkpoint that is found must be whole
+        moving.move(in_location(other.metadata.path))
+    for path in _unneeded(storage, store.all()):
+        store.check_owner()
+        moving.move(in_location(path))
+    return replace(plan, dry_run=False, moved=tuple(moving.sizes), size=sum(moving.sizes.values()))
+
+
+class _Moving:
+    """Moves files into a directory, below their own names."""
+
+    def __init__(self, storage: Storage, directory: str) -> None:
+        self._storage = storage
+        self._directory = directory
+        self.sizes: dict[str, int] = {}
+
+    def add(self, name: str, data: bytes) -> None:
+        self._storage.write_atomic(f"{self._directory}/{name}", data)
+        self.sizes[name] = len(data)
+
+    def copy(self, name: str) -> None:
+        """Copies a file, if it is there and was not copied before."""
+        if name in self.sizes:
+            return
+        with suppress(StateFileNotFoundError):
+            self.sizes[name] = copy_file(self._storage, name, self._storage, f"{self._directory}/{name}")
+
+    def move(self, name: str) -> None:
+        """Moves a file, if it is there."""
+        self.copy(name)
+        self._storage.delete(name)
+        self._storage.remove_empty(name.rpartition("/")[0])
+
+
+def _planned(storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord, clock: Clock) -> Rollback:
+    log = SparkLog(storage)
+    batches = SparkBatches.of(log)
+    moment = datetime.fromtimestamp(clock.now_ms() / 1000, timezone.utc)
+    return Rollback(
+        storage.location,
+        True,
+        record,
+        f"{ASIDE}/{moment:%Y%m%dT%H%M%S}.{moment.microsecond // 1000:03}Z",
+        tuple(batch for batch in batches.started if batch > record.batch_id),
+        tuple(other.id for other in store.all() if other.id > record.id),
+        tuple(_entries_after(log, batches, record.batch_id)),
+    )
+
+
+def _entries_after(log: SparkLog, batches: SparkBatches, batch_id: int) -> Iterator[str]:
+    """Spark's files of later batches. Of each batch the commit goes first: then Spark would repeat that batch."""
+    for batch in sorted({*batches.started, *batches.committed}, reverse=True):
+        if batch > batch_id:
+            yield from (entry_name(BatchLog.COMMITS, batch), entry_name(BatchLog.OFFSETS, batch))
+    for operator_id in log.operators():
+        yield from log.later_metadata(operator_id, batch_id)
+
+
+def _unneeded(storage: Storage, retained: Sequence[CheckpointRecord]) -> list[str]:
+    """The files below `ckpt` that no retained checkpoint refers to; none as long as one of these cannot be read."""
+    used: set[str] = set()
+    for record in retained:
+        try:
+            used |= {record.metadata.path, *read_checkpoint(storage, record).files()}
+        except DamagedCheckpointError:  # noqa: PERF203
+            return []
+    return [orphan.path for orphan in select_orphans(list_state(storage), used) if not orphan.is_directory]
+
+
+def _find(storage: Storage, store: CompletedCheckpointStore, checkpoint_id: int) -> CheckpointRecord:
+    by_id = {record.id: record for record in store.all()}
+    if checkpoint_id not in by_id:
+        raise CheckpointNotFoundError(storage.location, checkpoint_id, sorted(by_id))
+    return by_id[checkpoint_id]
+
+
+def _check_whole(storage: Storage, record: CheckpointRecord, progress: Progress) -> None:
+    verdict = verify_checkpoint(storage, record, progress=progress)
+    if not verdict.is_whole:
+        damage = verdict.damages[0]
+        way_out = f"Find one that is whole: spark-ckpt verify {storage.location} --all"
+        raise DamagedCheckpointError(damage.path, record.id, damage.reason, None, way_out)
+
+
+def _check_logs(storage: Storage, record: CheckpointRecord) -> None:
+    batches, batch = SparkBatches.of(SparkLog(storage)), record.batch_id
+    if batches.can_follow(batch):
+        return
+    if batch > batches.last_committed:
+        reason = f"Spark has not committed batch {batch}, and repeats it at the next start"
+    else:
+        first = batches.started[0] + 1 if batches.started else 0
+        reason = (
+            f"Spark has purged its logs of batch {batch}. It can go back to batch {first} and later ones; "
+            "spark.sql.streaming.minBatchesToRetain keeps more"
+        )
+    raise RollbackRefusedError(storage.location, record.id, reason)

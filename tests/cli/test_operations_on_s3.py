@@ -1,0 +1,79 @@
+"""What is done to a whole query, with its checkpoint location on S3: the same as on a local disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import spark_ckpt
+from tests.cli.running import run
+from tests.cli.test_file_systems import copy
+from tests.operations.locations import Query
+from tests.operations.queries import make_query
+from tests.state.locations import StateLocation
+from tests.state.test_reading import KEY, VALUE, section
+from tests.support.s3 import S3
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Path:
+    """Checkpoints 4 to 7, of batches 2 to 5."""
+    make_query(tmp_path / "q")
+    return tmp_path / "q"
+
+
+@pytest.fixture
+def remote(local: Path, s3: S3) -> str:
+    """The same on S3."""
+    place = f"{s3.url}/deep/q"
+    copy(local, place)
+    return place
+
+
+def test_verify(local: Path, remote: str) -> None:
+    assert run("verify", remote, "--all").stdout == run("verify", local, "--all").stdout
+    assert run("verify", remote).status == 0
+
+
+def test_a_savepoint_and_a_query_from_it(local: Path, remote: str, s3: S3) -> None:
+    savepoint, restored = f"{s3.url}/saved/s", f"{s3.url}/new"
+    done = run("savepoint", remote, savepoint, "--json").json
+    planned = run("savepoint", local, local.parent / "s", "--json").json
+    assert (done["id"], done["files"], done["bytes"]) == (7, planned["files"], planned["bytes"])
+    assert run("restore", savepoint, restored).status == 0
+    assert [each["id"] for each in run("list", restored, "--json").json["checkpoints"]] == [7]
+    assert run("verify", restored).status == 0
+    again = run("savepoint", remote, savepoint, "--json")
+    assert again.error["error"] == "TargetNotEmptyError"
+
+
+def test_rollback(local: Path, remote: str) -> None:
+    moved = [run("rollback", place, "--id", 5, "--json").json for place in (remote, local)]
+    assert moved[0]["checkpoints"] == moved[1]["checkpoints"] == [6, 7]
+    assert sorted(moved[0]["moved"]) == sorted(moved[1]["moved"])
+    assert [each["id"] for each in run("list", remote, "--json").json["checkpoints"]] == [4, 5]
+    assert run("verify", remote, "--all").status == 0
+
+
+@pytest.mark.parametrize("partitions", [8, 7])
+def test_rescale(partitions: int, tmp_path: Path, s3: S3) -> None:
+    Query(tmp_path)
+    copy(tmp_path, s3.url)
+    done = [run("rescale", place, "--partitions", partitions, "--json").json for place in (s3.url, tmp_path)]
+    assert done[0]["stores"] == done[1]["stores"]
+    assert (done[0]["before"], done[0]["after"]) == (4, partitions)
+    assert run("verify", s3.url).status == 0
+    back = run("rescale", s3.url, "--partitions", 4, "--json").json
+    assert (back["before"], back["after"]) == (partitions, 4)
+
+
+def test_read(tmp_path: Path, s3: S3) -> None:
+    location = StateLocation(tmp_path / "q", {"default": (KEY, VALUE)})
+    location.commit(section({"a": 1, "b": 2}))
+    location.commit(section({"a": None, "c": 3}), inline=False)
+    copy(tmp_path / "q", s3.url)
+    rows = spark_ckpt.read_state(s3.url).to_arrow()
+    assert {row["key"]["user"]: row["value"]["n"] for row in rows.to_pylist()} == {"b": 2, "c": 3}
+    assert rows.equals(spark_ckpt.read_state(location.path).to_arrow())
+    assert run("read", s3.url).stdout == run("read", location.path).stdout

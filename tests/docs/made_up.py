@@ -1,0 +1,76 @@
+"""Made-up checkpoint locations like that of the demo's totals per aircraft, of which the pages show the real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spark_ckpt.completed import RecordFiles
+from spark_ckpt.coordinator.layout import in_location
+from spark_ckpt.operations.spark_entries import CommitEntry, OffsetEntry, OperatorMetadata
+from spark_ckpt.operations.spark_log import QUERY, SparkLog
+from spark_ckpt.segments import Section
+from spark_ckpt.storage import LocalStorage
+from tests.state.locations import Schema, StateLocation, row, schema
+
+KEYS = 12
+COMMITS = 23
+"""Checkpoints 2 to 24; the newest one of a run of the demo has id 24."""
+
+PARTITIONS = 2
+_BASE_AT = COMMITS - 1
+_OFFSETS = OffsetEntry(
+    1,
+    {"batchWatermarkMs": 0, "batchTimestampMs": 7, "conf": {"spark.sql.shuffle.partitions": str(PARTITIONS)}},
+    {},
+)
+
+
+def _value() -> Schema:
+    value = schema(count="long", flown="long", sum="long", minutes="long", max="long", seen="timestamp")
+    for field, name in zip(value["fields"], ("count", "count", "sum", "sum", "max", "max"), strict=True):
+        field["name"] = name  # Spark names the buffers of an aggregate so
+    return value
+
+
+VALUE = _value()
+
+
+def make_totals(directory: Path, key_name: str) -> None:
+    """A stopped query, of which each checkpoint changes all keys; some add two more."""
+    key = schema(**{key_name: "string"})
+    location = StateLocation(directory, {"default": (key, VALUE)}, offsets=_OFFSETS.encode())
+    location.storage.write_atomic(QUERY, b'{"id":"query"}')
+    log = SparkLog(location.storage)
+    store = {"storeName": "default", "numColsPrefixKey": 0, "numPartitions": PARTITIONS}
+    operator = {"operatorInfo": {"operatorId": 0, "operatorName": location.name}, "stateStoreInfo": [store]}
+    location.storage.write_atomic("state/0/_metadata/metadata", OperatorMetadata(1, operator).encode())
+    entries: tuple[tuple[bytes, bytes], ...] = ()
+    for commit in range(1, COMMITS + 1):
+        before, entries = entries, _totals(key, commit)
+        base = (Section(before),) if commit == _BASE_AT else ()
+        location.commit(Section(entries), base=base, rows=len(entries) // PARTITIONS, inline=False)
+        log.add_offsets(commit - 1, _OFFSETS)
+        log.add_commit(commit - 1, CommitEntry(1, {"nextBatchWatermarkMs": 0}))
+
+
+def drop_older(directory: Path, retained: int) -> None:
+    """Drops the records of all but the newest checkpoints, as retention does."""
+    records = RecordFiles(LocalStorage(directory))
+    for checkpoint_id in range(2, COMMITS + 2 - retained):
+        (directory / records.name(checkpoint_id)).unlink()
+
+
+def damage_newest(directory: Path) -> None:
+    """Changes a byte of the last delta, which the newest checkpoint alone refers to."""
+    newest = max(directory.joinpath(in_location("shared")).iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    data = bytearray(newest.read_bytes())
+    data[-1] ^= 1
+    newest.write_bytes(data)
+
+
+def _totals(key: Schema, commit: int) -> tuple[tuple[bytes, bytes], ...]:
+    known = min(KEYS, 2 * (commit // 2 + 1))
+    return tuple(
+        (row(key, f"N{100 + 41 * number}"), row(VALUE, 400 + commit, 300 + commit, 9 * commit, 7 * commit, 30, 10**15))
+        for number in range(known)
+    )

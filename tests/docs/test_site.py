@@ -1,0 +1,19 @@
+"""The site: every page is in it, and every link and anchor resolves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.docs.pages import DOCS, REPOSITORY
+
+
+def test_it_builds_without_a_warning(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    result = subprocess.run(build, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    built = {path.parent.name for path in (tmp_path / "site").glob("*/index.html")}
+    assert built == {page.stem for page in DOCS.glob("*.md")} - {"index"}

@@ -1,0 +1,84 @@
+"""The Python of the pages runs. That of `metadata.md` and `first-steps.md` has tests of its own; see there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import ValidationError
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+
+import spark_ckpt
+from spark_ckpt.config import RETAINED, STORE
+from spark_ckpt.session import PROVIDER_CLASS, PROVIDER_KEY
+from tests.cli.running import run
+from tests.docs.made_up import KEYS, make_totals
+from tests.docs.pages import DOCS, PAGES, REPOSITORY, blocks
+
+ELSEWHERE = {"metadata.md": 5, "first-steps.md": 2}
+HERE = {"README.md": 1, "reading-state.md": 2, "high-availability.md": 1, "json.md": 1, "operations.md": 2}
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    location = tmp_path / "checkpoints" / "orders"
+    make_totals(location, "user")
+    return location
+
+
+def test_every_block_is_run_somewhere() -> None:
+    numbers = {page.name: len(blocks(page, "python")) for page in PAGES}
+    assert {name: number for name, number in numbers.items() if number} == ELSEWHERE | HERE
+
+
+def run_blocks(page: Path, places: dict[str, object], **names: object) -> dict[str, Any]:
+    """Runs the blocks of a page in their order, with other places in them; returns the names that they leave."""
+    for block in blocks(page, "python"):
+        for place, ours in places.items():
+            block = block.replace(place, str(ours))
+        exec(block, names)
+    return names
+
+
+def test_the_readme_configures_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without starting one: the first steps do."""
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda builder: builder._options)
+    settings = run_blocks(REPOSITORY / "README.md", {})["spark"]
+    assert settings[PROVIDER_KEY] == PROVIDER_CLASS
+    assert settings[RETAINED.key] == "5"
+
+
+def test_a_session_can_have_zookeeper() -> None:
+    builder = SparkSession.builder
+    run_blocks(DOCS / "high-availability.md", {}, spark_ckpt=spark_ckpt, builder=builder)
+    assert builder._options[STORE.key] == "zookeeper"
+
+
+def test_state_can_be_read(orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    places: dict[str, object] = {"s3://bucket/checkpointLocation": orders, "s3://bucket/rows": tmp_path / "rows"}
+    scan = run_blocks(DOCS / "reading-state.md", places, location=str(orders))["scan"]
+    assert scan.to_arrow().num_rows == KEYS
+    assert parquet.read_table("rows.parquet").num_rows == KEYS
+    assert len(list((tmp_path / "rows" / "_delta_log").iterdir())) == 1
+
+
+def test_the_schema_is_that_of_the_output(orders: Path) -> None:
+    output = json.loads(run("inspect", orders, "--json").stdout)
+    names = run_blocks(DOCS / "json.md", {}, output=output)
+    with pytest.raises(ValidationError):
+        names["Draft202012Validator"]({**names["schema"], "$ref": "#/$defs/list"}).validate(output)
+
+
+def test_a_query_can_be_operated(orders: Path, tmp_path: Path) -> None:
+    # Its last claim is a command's now, so nobody holds it.
+    assert run("rollback", orders, "--id", 24, "--force").status == 0
+    run_blocks(
+        DOCS / "operations.md", {"/checkpoints": tmp_path / "checkpoints", "/backup": tmp_path / "backup", "400": 8}
+    )
+    assert (tmp_path / "backup" / "orders-2026-03-01" / "savepoint.json").is_file()
+    assert run("list", tmp_path / "checkpoints" / "orders-2").status == 0
+    assert "8 partitions" in run("state", orders).stdout

@@ -1,0 +1,253 @@
+"""A query goes back: it goes on from there, nothing of what came later is lost, and no earlier driver can interfere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spark_ckpt.clock import SystemClock
+from spark_ckpt.coordinator.messages import Operator
+from spark_ckpt.errors import CheckpointNotFoundError, DamagedCheckpointError, FencedError
+from spark_ckpt.operations.errors import LocationInUseError, RollbackRefusedError
+from spark_ckpt.operations.rollback import Rollback, roll_back
+from spark_ckpt.operations.verifying import verify
+from spark_ckpt.storage import LocalStorage, Storage
+from tests.coordinator.driving import check_rows, located, restore
+from tests.operations.queries import Query, make_query
+from tests.storage.faulty import FaultyStorage
+from tests.support.invariants import assert_invariants, completed_versions
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> Query:
+    """Checkpoints 4 to 7, of batches 2 to 5. Its driver is gone: nobody has the process number."""
+    return make_query(tmp_path / "q")
+
+
+def files(storage: Storage, directory: str = "") -> dict[str, bytes]:
+    """All files below a directory but the claims, which come and go."""
+    assert isinstance(storage, LocalStorage)
+    root = Path(storage.location) / directory
+    return {
+        str(file.relative_to(root)): file.read_bytes()
+        for file in root.rglob("*")
+        if file.is_file() and b'"kind": "claim"' not in file.read_bytes()
+    }
+
+
+def back(query: Query, checkpoint_id: int, *, force: bool = True, dry_run: bool = False) -> Rollback:
+    return roll_back(query.storage, checkpoint_id, force=force, dry_run=dry_run)
+
+
+def test_the_query_goes_on_after_the_batch(query: Query) -> None:
+    expected = {key: restore(query.storage, located(query.driver, 4, key)) for key in query.driver.subtasks()}
+    done = back(query, 5)
+    assert (done.checkpoint.batch_id, done.batches, done.checkpoints) == (3, (4, 5), (6, 7))
+    assert verify(query.storage, everything=True).restorable == (5, 4)
+    assert query.restart() == 4
+    assert query.driver.rows == expected
+    query.driver.batch(5)
+    check_rows(query.driver, query.storage, 5)
+    query.commit(4)
+    query.run(range(5, 9))
+    assert verify(query.storage, everything=True).is_whole
+    assert_invariants(query.storage)
+
+
+def test_nothing_is_lost(query: Query) -> None:
+    before = files(query.storage)
+    done = back(query, 5)
+    aside = files(query.storage, done.aside)
+    left = {name: data for name, data in files(query.storage).items() if not name.startswith(done.aside)}
+    assert left.keys() & aside.keys() == set()
+    assert left | aside == before
+    assert set(done.moved) == set(aside)
+    assert done.size == sum(map(len, aside.values()))
+    assert {"offsets/4", "offsets/5", "commits/4", "commits/5", "ckpt/chk-6/_metadata"} < set(aside)
+    assert any(name.startswith("ckpt/shared/") for name in aside)
+
+
+def test_what_was_moved_can_be_moved_back(query: Query) -> None:
+    done = back(query, 4)
+    for name, data in files(query.storage, done.aside).items():
+        query.storage.write_atomic(name, data)
+    assert verify(query.storage, everything=True).restorable == (7, 6, 5, 4)
+
+
+def test_a_dry_run_changes_nothing(query: Query) -> None:
+    before, claims = files(query.storage), len(query.storage.list("ckpt/completed"))
+    done = back(query, 5, dry_run=True)
+    assert done.dry_run
+    assert (done.batches, done.checkpoints) == ((4, 5), (6, 7))
+    assert set(done.moved) == {"commits/5", "offsets/5", "commits/4", "offsets/4"}
+    assert files(query.storage) == before
+    assert len(query.storage.list("ckpt/completed")) == claims
+
+
+def test_a_batch_that_was_not_committed(query: Query) -> None:
+    query.start(6)
+    done = back(query, 7)
+    assert (done.batches, done.checkpoints, set(done.moved)) == ((6,), (), {"offsets/6"})
+    assert query.restart() == 6
+
+
+def test_what_spark_knows_of_operators_from_later_batches_on(query: Query) -> None:
+    for batch in (3, 4):
+        query.storage.write_atomic(f"state/0/_metadata/v2/{batch}", b"v2\n{}")
+    done = back(query, 5)
+    assert "state/0/_metadata/v2/4" in done.moved
+    assert query.storage.exists("state/0/_metadata/v2/3")
+
+
+def test_the_newest_checkpoint_is_damaged(query: Query) -> None:
+    for checkpoint_id in (6, 7):
+        query.storage.write_atomic(f"ckpt/chk-{checkpoint_id}/_metadata", b"damaged")
+    done = back(query, 5)
+    assert query.storage.read(f"{done.aside}/ckpt/chk-7/_metadata") == b"damaged"
+    assert query.restart() == 4
+    assert_invariants(query.storage)
+
+
+def test_state_stays_where_an_earlier_checkpoint_cannot_be_read(query: Query) -> None:
+    shared = {file.name for file in query.storage.list("ckpt/shared")}
+    query.storage.delete("ckpt/chk-4/_metadata")
+    back(query, 5)
+    assert {file.name for file in query.storage.list("ckpt/shared")} == shared
+    assert not query.storage.exists("ckpt/chk-7/_metadata")
+
+
+def test_a_checkpoint_that_is_damaged_itself(query: Query) -> None:
+    before = files(query.storage)
+    query.storage.write_atomic("ckpt/chk-5/_metadata", b"damaged")
+    with pytest.raises(DamagedCheckpointError, match=r"spark-ckpt verify .* --all") as caught:
+        back(query, 5)
+    assert caught.value.checkpoint_id == 5
+    assert files(query.storage) == before | {"ckpt/chk-5/_metadata": b"damaged"}
+
+
+def test_a_checkpoint_that_is_not_there(query: Query) -> None:
+    with pytest.raises(CheckpointNotFoundError) as caught:
+        back(query, 3)
+    assert caught.value.available == (4, 5, 6, 7)
+
+
+def test_a_batch_that_spark_repeats_anyway(query: Query) -> None:
+    query.storage.delete("commits/5")
+    with pytest.raises(RollbackRefusedError, match="has not committed batch 5"):
+        back(query, 7)
+
+
+def test_a_batch_that_spark_has_forgotten(query: Query) -> None:
+    for batch in range(3):
+        query.storage.delete(f"offsets/{batch}")
+        query.storage.delete(f"commits/{batch}")
+    with pytest.raises(RollbackRefusedError, match="go back to batch 4 and later"):
+        back(query, 5)
+
+
+def test_states_that_spark_does_not_count(tmp_path: Path) -> None:
+    query = make_query(tmp_path, checkpoint_format=2)
+    query.storage.write_atomic("commits/3", query.storage.read("commits/4"))
+    with pytest.raises(DamagedCheckpointError, match="does not name state"):
+        back(query, 5)
+
+
+class TestDrivers:
+    def with_owner(self, tmp_path: Path, host: str, pid: int) -> Query:
+        query = Query(LocalStorage(tmp_path / host))
+        query.driver.environment = replace(query.driver.environment, host=host, pid=pid, clock=SystemClock())
+        query.run(range(6))
+        return query
+
+    def test_one_that_runs_here(self, tmp_path: Path) -> None:
+        query = self.with_owner(tmp_path, socket.gethostname(), os.getpid())
+        before = files(query.storage)
+        with pytest.raises(LocationInUseError, match="is running") as caught:
+            back(query, 5, force=False)
+        assert caught.value.is_known
+        assert query.driver.run_id in str(caught.value)
+        assert files(query.storage) == before
+
+    def test_one_on_another_host(self, tmp_path: Path) -> None:
+        query = self.with_owner(tmp_path, "elsewhere", 1)
+        with pytest.raises(LocationInUseError, match="nobody can tell") as caught:
+            back(query, 5, force=False)
+        assert not caught.value.is_known
+        assert back(query, 5).checkpoints == (6, 7)
+        # The claim of this command is the last one now, and holds nothing.
+        assert back(query, 4, force=False).checkpoints == (5,)
+
+    def test_one_that_is_gone(self, tmp_path: Path) -> None:
+        query = self.with_owner(tmp_path, socket.gethostname(), 2**22 + 1)
+        assert back(query, 5, force=False).checkpoints == (6, 7)
+
+    def test_one_that_runs_all_the_same_is_shut_out(self, query: Query) -> None:
+        job = query.driver.trigger(7)
+        acks = [query.driver.make_ack(key, 7) for key in query.driver.subtasks()]
+        for ack in acks[:-1]:
+            job.acknowledge(ack)
+        back(query, 5)
+        with pytest.raises(FencedError, match="spark-ckpt rollback"):
+            job.acknowledge(acks[-1])
+        assert completed_versions(query.storage.location) == [3, 4]
+        assert query.restart() == 4
+
+
+def test_a_location_without_a_log(tmp_path: Path) -> None:
+    query = Query(LocalStorage(tmp_path), settings={"store": "standalone", "retained": "4", "inlineThreshold": "0"})
+    query.run(range(6))
+    done = back(query, 5)
+    assert (done.checkpoint.batch_id, done.checkpoints) == (3, (6, 7))
+    assert query.storage.exists(f"{done.aside}/ckpt/chk-7/_metadata")
+    assert query.restart() == 4
+
+
+class KilledError(Exception):
+    """The command's process is killed."""
+
+
+def test_it_can_be_interrupted_anywhere_and_repeated(tmp_path: Path) -> None:
+    """Before whichever write it is killed: a restart finds a batch with its checkpoint, and so does the next try."""
+    operators = (Operator(0, "stateStoreSave", ("default",), 2),)
+    make_query(tmp_path / "q", operators=operators)
+    changes = 0
+    while True:
+        for name in ("restarted", "repeated"):
+            shutil.copytree(tmp_path / "q", tmp_path / name)
+        if roll_back_until(LocalStorage(tmp_path / "repeated"), changes):
+            break
+        roll_back_until(LocalStorage(tmp_path / "restarted"), changes)
+        assert Query(LocalStorage(tmp_path / "restarted"), operators=operators).restart() in (4, 5, 6)
+        repeated = LocalStorage(tmp_path / "repeated")
+        roll_back(repeated, 5)
+        assert verify(repeated, everything=True).restorable == (5, 4)
+        assert Query(repeated, operators=operators).restart() == 4
+        for name in ("restarted", "repeated"):
+            shutil.rmtree(tmp_path / name)
+        changes += 1
+    assert changes > 12
+
+
+def roll_back_until(storage: Storage, changes: int) -> bool:
+    """Goes back, and is killed after so many changes. Returns whether it came to its end."""
+    left = changes
+
+    def count(operation: str, name: str) -> None:
+        nonlocal left
+        if operation in ("write", "create", "delete"):
+            if not left:
+                raise KilledError
+            left -= 1
+
+    faulty = FaultyStorage(storage)
+    faulty.before = count
+    try:
+        roll_back(faulty, 5, force=True)
+    except KilledError:
+        return False
+    return True

@@ -1,0 +1,68 @@
+"""Queries after a rollback, and on locations restored from savepoints: the result is the batch answer."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_ckpt.operations.restoring import restore
+from spark_ckpt.operations.rollback import roll_back
+from spark_ckpt.operations.savepoint import take_savepoint
+from spark_ckpt.operations.verifying import verify
+from spark_ckpt.storage import LocalStorage
+from tests.support.checkpoints import CheckpointJudge, committed_batches, log_records
+from tests.support.counts import RunningCount
+from tests.support.provider import ProviderUnderTest
+from tests.support.runner import QueryRunner
+from tests.support.sinks import BatchLog
+
+pytestmark = pytest.mark.usefixtures("checkpoint_format")
+
+
+@pytest.fixture(autouse=True)
+def ours(provider: ProviderUnderTest) -> None:
+    if not provider.is_ours:
+        pytest.skip("only our provider has checkpoints")
+
+
+def checkpoint_of(location: Path, batch: int) -> int:
+    return next(int(r["id"]) for r in log_records(location) if r.get("batch_id") == batch)
+
+
+def test_a_query_goes_back_and_on(count: RunningCount) -> None:
+    count.drop(2)
+    count.drain()
+    storage = LocalStorage(count.location)
+    assert verify(storage, everything=True).is_whole
+    last = committed_batches(count.location)[-1]
+    # The session that ran the query is this very process, and lives.
+    roll_back(storage, checkpoint_of(count.location, 1), force=True)
+    assert committed_batches(count.location) == [0, 1]
+    count.drop(last)
+    count.drain()
+    assert committed_batches(count.location)[-1] >= last
+    count.is_right()
+    assert verify(storage, everything=True).is_whole
+
+
+def test_a_fork_and_the_query_both_go_on(
+    count: RunningCount, spark: SparkSession, tmp_path: Path, judge: CheckpointJudge
+) -> None:
+    count.drop(2)
+    count.drain()
+    savepoint = LocalStorage(tmp_path / "savepoint")
+    take_savepoint(LocalStorage(count.location), savepoint)
+    assert verify(savepoint).is_whole
+    fork = QueryRunner(spark, tmp_path / "fork", judge)
+    restore(savepoint, LocalStorage(fork.location))
+    shutil.copytree(tmp_path / "out", tmp_path / "fork" / "out")
+    count.drop(2)
+    count.drain()
+    count.is_right()
+    query, count.runner, count.sink = count.runner, fork, BatchLog(tmp_path / "fork" / "out", "update")
+    count.drain()
+    count.is_right()
+    assert committed_batches(query.location)[-1] == committed_batches(fork.location)[-1]

@@ -1,0 +1,32 @@
+"""A query whose checkpoint location is on HDFS, which its coordinator reaches through the driver."""
+
+from __future__ import annotations
+
+import random
+
+from tests.support.checkpoints import log_records
+from tests.support.hdfs import Hdfs
+from tests.support.jobs import Jobs, with_duplicates
+from tests.support.provider import CKPT_PREFIX
+
+FILES_OF_EXECUTORS = f"{CKPT_PREFIX}ackThreshold=0"
+"""Executors write all of their state to files, also to HDFS."""
+
+
+def test_a_driver_killed_on_hdfs(jobs: Jobs, rng: random.Random, hdfs: Hdfs) -> None:
+    """SIGKILL to driver, JVM and side process at once; the next driver goes on, with nothing lost or counted twice."""
+    location = hdfs.new_location()
+    storage = hdfs.storage(location)
+    for batch in with_duplicates(rng, 6):
+        jobs.feed.drop(batch)
+    first = jobs.start(location=location, conf=FILES_OF_EXECUTORS)
+    assert first.await_((jobs.sink.folder / f"{2:010}").exists), first.output()[-6000:]
+    first.kill()
+    second = jobs.start(location=location)
+    assert second.wait() == 0, second.output()[-6000:]
+    hdfs.copy(location, jobs.location)
+    jobs.finish(second)
+    if jobs.provider.is_ours:
+        claims = [record for record in log_records(jobs.location) if record["kind"] == "claim"]
+        assert [claim["generation"] for claim in claims] == [1, 2]
+        assert any(file.name.startswith("delta-") for file in storage.list("ckpt/shared"))

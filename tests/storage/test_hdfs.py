@@ -1,0 +1,113 @@
+"""Storage on a real HDFS, through the class that serves it in the driver."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+
+from spark_ckpt.errors import HadoopError, StorageError
+from spark_ckpt.storage import CreateOutcome, Storage, hadoop
+from tests.storage.contract import StorageContract
+from tests.storage.test_remote import NoClock
+from tests.support.hdfs import Hdfs
+
+
+class TestHdfsStorage(StorageContract):
+    @pytest.fixture
+    def storage(self, hdfs: Hdfs) -> Storage:
+        return hdfs.storage(hdfs.new_location())
+
+
+@pytest.fixture
+def storage(hdfs: Hdfs) -> Storage:
+    return hdfs.storage(hdfs.new_location())
+
+
+def test_of_several_clients_one_wins_each_race(hdfs: Hdfs) -> None:
+    location, rounds, contenders = hdfs.new_location(), 20, 4
+    won: list[list[int]] = [[] for _ in range(contenders)]
+    barrier = threading.Barrier(contenders)
+
+    def race(contender: int) -> None:
+        storage = hdfs.storage(location)
+        for round_ in range(rounds):
+            barrier.wait()
+            result = storage.create_exclusive(f"race/{round_}", b"%d" % contender * 500)
+            if result.outcome is CreateOutcome.WON:
+                won[contender].append(round_)
+
+    threads = [threading.Thread(target=race, args=(contender,)) for contender in range(contenders)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(round_ for rounds_won in won for round_ in rounds_won) == list(range(rounds))
+    storage = hdfs.storage(location)
+    for contender, rounds_won in enumerate(won):
+        for round_ in rounds_won:
+            assert storage.read(f"race/{round_}") == b"%d" % contender * 500
+    assert len(storage.list("race")) == rounds  # nothing else is left
+
+
+def test_what_is_long_goes_in_parts(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hadoop, "FRAME_BYTES", 1000)
+    for size in (999, 1000, 1001, 3000, 3500):
+        content = random.Random(size).randbytes(size)
+        storage.write_atomic(f"{size}", content)
+        assert storage.read(f"{size}") == content
+        assert storage.read_range(f"{size}", 990, 1500) == content[990:2490]
+        assert storage.read_range(f"{size}", size, 10) == b""
+        assert storage.read_range(f"{size}", size + 1, 10) == b""
+
+
+def test_what_is_written_is_on_the_disk_of_the_datanode(hdfs: Hdfs, storage: Storage) -> None:
+    before = hdfs.synced()
+    storage.write_atomic("a", b"1")
+    storage.create_exclusive("b", b"1")
+    assert hdfs.synced() >= before + 2
+
+
+def test_an_empty_directory_is_removed(storage: Storage) -> None:
+    storage.write_atomic("chk-1/_metadata", b"1")
+    storage.delete("chk-1/_metadata")
+    storage.remove_empty("chk-1")
+    assert list(storage.list("")) == []
+
+
+def test_no_permission(hdfs: Hdfs, storage: Storage) -> None:
+    storage.write_atomic("mine/a", b"1")
+    with hdfs.user("nobody"):
+        others = hdfs.storage(storage.location)
+        for write in (others.write_atomic, others.create_exclusive):
+            with pytest.raises(StorageError, match="AccessControlException: Permission denied: user=nobody") as caught:
+                write("mine/b", b"1")
+            assert caught.value.path == f"{storage.location}/mine/b"
+
+
+def test_a_namenode_in_safe_mode(hdfs: Hdfs) -> None:
+    storage = hdfs.storage(hdfs.new_location())
+    storage._clock = NoClock()
+    with hdfs.safe_mode():
+        with pytest.raises(StorageError, match=r"(?s)SafeModeException.*\(4 tries\)") as caught:
+            storage.write_atomic("a", b"1")
+        assert "\tat " not in str(caught.value)
+        result = storage.create_exclusive("a", b"1")
+    assert result.outcome is CreateOutcome.UNKNOWN
+    assert isinstance(result.cause, HadoopError)
+    assert result.cause.java_class == "org.apache.hadoop.hdfs.server.namenode.SafeModeException"
+    assert storage.create_exclusive("a", b"1").outcome is CreateOutcome.WON
+
+
+def test_a_location_below_a_file_is_a_typed_error(hdfs: Hdfs, storage: Storage) -> None:
+    storage.write_atomic("file", b"1")
+    below = hdfs.storage(f"{storage.location}/file")
+    below._clock = NoClock()
+    with pytest.raises(StorageError, match="file"):
+        below.write_atomic("a", b"1")
+    try:
+        outcome = below.create_exclusive("a", b"1").outcome
+    except StorageError:
+        return
+    assert outcome is CreateOutcome.UNKNOWN

@@ -1,0 +1,143 @@
+"""A real HDFS, NameNode and DataNode in one JVM: Hadoop's MiniDFSCluster on the jars that come with PySpark.
+
+That JVM has the shim's `HadoopFiles` as well, so that a storage can be tried without Spark: `Hdfs.calls` asks it by
+Py4J where the driver would be asked through the bridge.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyspark
+from py4j.java_gateway import GatewayParameters, JavaGateway
+
+from spark_ckpt.bridge.driver_files import DriverFiles
+from spark_ckpt.bridge.protocol import Message
+from spark_ckpt.jars import jar_path
+from spark_ckpt.storage import HadoopStorage
+from tests.support.maven import build
+from tests.support.provider import REPOSITORY
+from tests.support.session import use_this_python
+
+MODULE = REPOSITORY / "jvm-shim" / "hdfs-jars"
+CLUSTER_JARS = "jars"
+JVM_OPTIONS = (
+    "-Xmx512m",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",  # for Arrow
+)
+
+
+def from_jvm(number: int, message: Any) -> Message:
+    """A message of the shim."""
+    return Message(number, message.kind(), message.header(), message.index(), message.payload())
+
+
+class Hdfs:
+    """The cluster; what is written goes below the directory. Without a JDK or Maven the test is skipped."""
+
+    def __init__(self, directory: Path) -> None:
+        use_this_python()
+        jars = [build(MODULE, CLUSTER_JARS) / "*", Path(pyspark.__file__).parent / "jars" / "*", jar_path()]
+        class_path = ":".join(map(str, jars))
+        self._log = (directory / "hdfs.log").open("wb")
+        # It ends with its standard input, so also if this process is killed.
+        command = ["java", *JVM_OPTIONS, "-cp", class_path, "py4j.GatewayServer", "--die-on-broken-pipe", "0"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, cwd=directory
+        )
+        assert self._process.stdout is not None
+        parameters = GatewayParameters(port=int(self._process.stdout.readline()), auto_convert=True)
+        self._gateway = JavaGateway(gateway_parameters=parameters)
+        self.jvm: Any = self._gateway.jvm
+        conf = self.jvm.org.apache.hadoop.conf.Configuration()
+        conf.set("hdfs.minidfs.basedir", str(directory / "data"))
+        self.cluster: Any = self.jvm.org.apache.hadoop.hdfs.MiniDFSCluster.Builder(conf).numDataNodes(1).build()
+        self.cluster.waitActive()
+        self.url = str(self.cluster.getURI().toString())
+
+    @property
+    def web_url(self) -> str:
+        """The same file system by the NameNode's web address."""
+        return str(self.cluster.getHttpUri(0)).replace("http:", "webhdfs:")
+
+    def new_location(self) -> str:
+        """URL of a directory that is not there yet."""
+        return f"{self.url}/{uuid.uuid4().hex}"
+
+    def calls(self) -> DriverFiles:
+        """What a driver would do, with a client of its own."""
+        hadoop_files = self.hadoop_files()
+
+        def handle(request: Message) -> None:
+            reply = hadoop_files.handle(self.to_jvm(request))
+            files.answered(from_jvm(request.id, reply))
+
+        files = DriverFiles(handle)
+        return files
+
+    def hadoop_files(self) -> Any:
+        """The class that serves files in the driver."""
+        settings = self.jvm.com.google.common.base.Suppliers.ofInstance(self.jvm.org.apache.hadoop.conf.Configuration())
+        return self.jvm.org.apache.spark.sql.ckpt.bridge.HadoopFiles(settings)
+
+    def to_jvm(self, message: Message) -> Any:
+        """The shim's class of messages."""
+        return self.jvm.org.apache.spark.sql.ckpt.Message(
+            message.kind, message.header, message.index, bytes(message.payload)
+        )
+
+    def storage(self, location: str) -> HadoopStorage:
+        """A storage with a client of its own."""
+        return HadoopStorage(self.calls(), location)
+
+    def copy(self, location: str, target: Path) -> None:
+        """Copies a directory to this machine."""
+        path = self.jvm.org.apache.hadoop.fs.Path
+        self.cluster.getFileSystem().copyToLocalFile(False, path(location), path(f"file://{target}"), True)
+
+    @contextmanager
+    def user(self, name: str) -> Iterator[None]:
+        """Clients that are made meanwhile are another user's."""
+        users = self.jvm.org.apache.hadoop.security.UserGroupInformation
+        before = users.getLoginUser()
+        users.setLoginUser(users.createRemoteUser(name))
+        try:
+            yield
+        finally:
+            users.setLoginUser(before)
+
+    @contextmanager
+    def safe_mode(self) -> Iterator[None]:
+        """The NameNode takes no writes."""
+        actions = self.jvm.org.apache.hadoop.fs.SafeModeAction
+        self.cluster.getFileSystem().setSafeMode(actions.ENTER)
+        try:
+            yield
+        finally:
+            self.cluster.getFileSystem().setSafeMode(actions.LEAVE)
+
+    def synced(self) -> int:
+        """How often the DataNode has synced a file to its disk."""
+        metrics = self.cluster.getDataNodes().get(0).getMetrics()
+        field = metrics.getClass().getDeclaredField("fsyncCount")
+        field.setAccessible(True)
+        return int(field.get(metrics).value())
+
+    def __enter__(self) -> Hdfs:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._gateway.close()
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
