@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import uuid
 from dataclasses import replace
 
@@ -51,6 +52,10 @@ def restore(
     if dry_run:
         return copier.planned(read_snapshot(source, find_record(source, checkpoint_id)), query_id)
     snapshot = copier.copy_checkpoint(checkpoint_id)
+    log = SparkLog(source)
+    for operator_id in log.operators():
+        for name, operator in log.metadata_until(operator_id, snapshot.record.batch_id).items():
+            copier.write(name, operator.moved_to(_as_hadoop_writes(target.location)).encode())
     copier.copy_spark_files(snapshot)
     copier.write(QUERY, json.dumps({"id": query_id}, separators=(",", ":")).encode())
     metadata = of_query(snapshot.metadata, query_id)
@@ -62,6 +67,14 @@ def restore(
     copier.check_state(snapshot, metadata)
     copier.copy_logs(record.batch_id)
     return copier.result(snapshot, query_id)
+
+
+def _as_hadoop_writes(location: str) -> str:
+    """A location as Spark will be given it: fsspec's `s3` is Hadoop's `s3a`, and a path without a scheme a `file:`."""
+    scheme, separator, rest = location.rstrip("/").partition("://")
+    if not separator:
+        return f"file:{os.path.abspath(scheme)}"
+    return f"s3a://{rest}" if scheme == "s3" else f"{scheme}://{rest}"
 
 
 def of_query(metadata: CheckpointMetadata, query_id: str) -> CheckpointMetadata:

@@ -186,6 +186,27 @@ class OperatorMetadata:
         stores = [{**store, "numPartitions": number} for store in self.metadata["stateStoreInfo"]]
         return replace(self, metadata={**self.metadata, "stateStoreInfo": stores})
 
+    def moved_to(self, location: str) -> OperatorMetadata:
+        """The same in another place. Version 2 names schema files by their absolute paths, and where they are not Spark
+        does not see that a schema has changed (`StateSchemaCompatibilityChecker.readSchemaFiles`).
+
+        Args:
+            location: the checkpoint location, as Hadoop writes it.
+        """
+        below = f"/state/{self.operator_id}/"
+
+        def moved(path: str) -> str:
+            _, found, name = path.rpartition(below)
+            return f"{location}{below}{name}" if found else path
+
+        stores = [
+            {**store, "stateSchemaFilePaths": [moved(path) for path in store["stateSchemaFilePaths"]]}
+            if "stateSchemaFilePaths" in store
+            else store
+            for store in self.metadata["stateStoreInfo"]
+        ]
+        return replace(self, metadata={**self.metadata, "stateStoreInfo": stores})
+
 
 def query_id_of(data: bytes, path: str) -> str:
     """The query's id, from the file `metadata` (Spark: `StreamMetadata`).

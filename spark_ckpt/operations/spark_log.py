@@ -130,6 +130,16 @@ class SparkLog:
         assert metadata.version == 2
         self._add(f"{versioned_metadata_directory(metadata.operator_id)}/{batch_id}", metadata.encode())
 
+    def metadata_until(self, operator_id: int, batch_id: int) -> dict[str, OperatorMetadata]:
+        """The files, relative to the location, with what holds of an operator up to a batch; only those of version 2.
+
+        Raises:
+            StateFileNotFoundError, StorageError, SparkLogFormatError: as in `offsets`.
+        """
+        directory = versioned_metadata_directory(operator_id)
+        names = [f"{directory}/{number}" for number in self._versioned(operator_id) if number <= batch_id]
+        return {name: OperatorMetadata.decode(self._storage.read(name), self._storage.describe(name)) for name in names}
+
     def later_metadata(self, operator_id: int, batch_id: int) -> list[str]:
         """The files, relative to the location, with what holds of an operator only after a batch; ascending.
 

@@ -158,6 +158,19 @@ class TestRestored:
         names = ["source/0", "0/default", "1/left", "1/right"]
         assert {o.operator_id for o in metadata.operator_states} == {operator_id_of(copied.query_id, n) for n in names}
 
+    def test_spark_finds_the_schema_files_in_the_new_place(self, query: Query, target: LocalStorage) -> None:
+        there = f"file:{query.storage.location}/state/0/_stateSchema/default/0_x"
+        stores = [{"storeName": "default", "numPartitions": 4, "stateSchemaFilePaths": [there, "elsewhere"]}]
+        text = json.dumps({"operatorInfo": {"operatorId": 0, "operatorName": "x"}, "stateStoreInfo": stores})
+        for batch in (0, 9):
+            query.storage.write_atomic(f"state/0/_metadata/v2/{batch}", f"v2\n{text}".encode())
+        restore(query.storage, target)
+        (version, line) = target.read("state/0/_metadata/v2/0").decode().split("\n")
+        (store,) = json.loads(line)["stateStoreInfo"]
+        here = f"file:{target.location}/state/0/_stateSchema/default/0_x"
+        assert (version, store["stateSchemaFilePaths"]) == ("v2", [here, "elsewhere"])
+        assert not target.exists("state/0/_metadata/v2/9")  # of a batch after the checkpoint
+
     def test_partitions_have_their_folders(self, target: LocalStorage, copied: CheckpointCopy) -> None:
         for operator in OPERATORS:
             root = Path(target.location) / "state" / str(operator.operator_id)
