@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from spark_ckpt.operators import JOIN, SESSION_WINDOW, TRANSFORM_WITH_STATE
+from spark_ckpt.operators import GLOBAL_LIMIT, JOIN, SESSION_WINDOW, TRANSFORM_WITH_STATE
 from spark_ckpt.state.catalog import StateCatalog, Store
 from spark_ckpt.state.errors import StateNotFoundError
 from spark_ckpt.state.operator_metadata import VariableKind
@@ -52,7 +52,9 @@ class View:
     @property
     def partition_key(self) -> PartitionKey:
         """What of its keys Spark partitions by: all but what tells the sessions or the rows of a key apart. Of a map or
-        of timers it is the first field, which has the key of the group."""
+        of timers it is the first field, which has the key of the group. A limit is one task, and has nothing."""
+        if self.store.state.name == GLOBAL_LIMIT:
+            return PartitionKey(self.family.key, 0)
         name = self.family.name if self.family.name != DEFAULT_FAMILY else self.store.state.store
         if self.store.state.name in TRANSFORM_WITH_STATE:
             return PartitionKey(self.family.key, self._columns_of_group(self.store.variables.get(name)))

@@ -49,7 +49,7 @@ def test_json_has_every_field(location: Path) -> None:
     assert first["subtasks"]["snapshot_us"].keys() == {"least", "mean", "most"}
     assert first["subtasks"]["slowest"][0]["subtask"] == {"operator_id": 0, "store": "default", "partition": 3}
     assert second["failures"] == {"declined": 1, "storage": 1}
-    assert second["size"]["rows"] == 8
+    assert second["size"]["rows"] == 16  # two of each batch in each of four subtasks
     assert second["size"]["new_bytes"] <= second["size"]["state_bytes"]
 
 
