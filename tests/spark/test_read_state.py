@@ -137,7 +137,7 @@ def test_deduplication(kind: str, spark: SparkSession, runner: QueryRunner, rng:
         feed.drop(batch)
 
     def plan() -> DataFrame:
-        frame = feed.stream(spark).withWatermark("ts", "30 seconds")
+        frame = feed.stream(spark).withWatermark("ts", "10 minutes")
         return (
             frame.dropDuplicates(["key", "ts"])
             if kind == "dropDuplicates"

@@ -106,7 +106,7 @@ def test_value_list_and_map(
             return grouped.transformWithState(RememberingRows(), COUNTS, "update", "none")
         return grouped.transformWithStateInPandas(RememberingFrames(), COUNTS, "update", "none")
 
-    rows = runner.run(plan, BatchLog(tmp_path / "out", "update"), {feed: events(rng, batches=5)})
+    rows = runner.run(plan, BatchLog(tmp_path / "out", "update"), {feed: events(rng, batches=7)})
     known = remembered([[tuple(row) for row in batch] for batch in feed.batches])
     assert any(count > 20 for count, _, _ in known.values()), "nothing was forgotten"
     expected: Rows = [
