@@ -12,7 +12,7 @@ from spark_ckpt.state import blocks
 from spark_ckpt.state.diffing import StateDiff, diff_state
 from spark_ckpt.storage import LocalStorage
 from tests.state.locations import StateLocation
-from tests.state.test_reading import KEY, KINDS, LISTED, VALUE, Changes, batches, key, lists, section
+from tests.state.test_reading import KEY, KINDS, LISTED, VALUE, Changes, batches, commit_all, key, lists, section
 
 Difference = dict[str, tuple[str, Any, Any]]
 
@@ -46,13 +46,7 @@ def test_any_two_checkpoints(
 ) -> None:
     monkeypatch.setattr(blocks, "BATCH_BYTES", batch_bytes)
     location = StateLocation(tmp_path_factory.mktemp("location"), {"default": (KEY, VALUE)})
-    state: dict[str, int] = {}
-    states = {}
-    for changes, has_base in history:
-        base = [section(dict(state))] if has_base and state else []
-        for user, n in changes.items():
-            state.pop(user, None) if n is None else state.update({user: n})
-        states[location.commit(section(changes), base=base)] = dict(state)
+    states = commit_all(location, history)
     before, after = data.draw(st.tuples(st.sampled_from(list(states)), st.sampled_from(list(states))))
     assert differences(diff_state(location.path, before, after)) == expected(states[before], states[after])
 

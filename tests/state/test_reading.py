@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,18 @@ def section(changes: Changes, family: str = "") -> Section:
     return Section(tuple((key(user), None if n is None else value(n)) for user, n in changes.items()), family)
 
 
+def commit_all(location: StateLocation, history: Iterable[tuple[Changes, bool]]) -> dict[int, dict[str, int]]:
+    """A checkpoint for each batch of changes, some after a base; tells the rows that each has, by its id."""
+    state: dict[str, int] = {}
+    states = {}
+    for changes, has_base in history:
+        base = [section(dict(state))] if has_base and state else []
+        for user, n in changes.items():
+            state.pop(user, None) if n is None else state.update({user: n})
+        states[location.commit(section(changes), base=base, rows=len(state))] = dict(state)
+    return states
+
+
 def read(location: StateLocation, **arguments: Any) -> dict[str, int]:
     rows = spark_ckpt.read_state(location.path, **arguments).to_arrow().to_pylist()
     assert len({found["key"]["user"] for found in rows}) == len(rows), "a key came twice"
@@ -67,14 +79,7 @@ def test_every_checkpoint_has_what_its_batches_have_made(
     """Newest wins, and removed keys are gone, over bases and deltas, however many key groups are read at a time."""
     monkeypatch.setattr(blocks, "BATCH_BYTES", batch_bytes)
     location = StateLocation(tmp_path_factory.mktemp("location"), {"default": (KEY, VALUE)})
-    state: dict[str, int] = {}
-    expected = {}
-    for changes, has_base in history:
-        base = [section(dict(state))] if has_base and state else []
-        for user, n in changes.items():
-            state.pop(user, None) if n is None else state.update({user: n})
-        expected[location.commit(section(changes), base=base, rows=len(state))] = dict(state)
-    for checkpoint_id, rows in expected.items():
+    for checkpoint_id, rows in commit_all(location, history).items():
         assert read(location, id=checkpoint_id) == rows
 
 
