@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks.stores.job import Order
 from spark_ckpt.bridge import protocol
+from spark_ckpt.bridge.__main__ import collect_seldom
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import SubtaskKey, TriggerReply
 from spark_ckpt.coordinator.opening import Environment
@@ -95,6 +96,7 @@ class Executors:
 def measure(order: Order) -> dict[str, Any]:
     """Plays the batches; of each it takes the CPU time of what the side process does with its messages."""
     workload = order.workload
+    collect_seldom()
     executors = Executors(order.location, workload.partitions)
     job: Job | None = None
     times = []

@@ -153,7 +153,7 @@ def full_offsets(entry: ChainEntry) -> tuple[int, np.ndarray[tuple[int], np.dtyp
     if count == entry.key_groups.size:
         return first, entry.offsets
     offsets = np.full(count, NO_DATA, np.int64)
-    offsets[entry.key_groups.astype(np.int64) - first] = entry.offsets
+    offsets[entry.key_groups - np.uint32(first)] = entry.offsets
     return first, offsets
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import uuid
 from dataclasses import replace
 
@@ -48,6 +50,17 @@ def test_messages_pass_the_wire_unchanged(originals: list[Message], start: int) 
         assert [(m.id, m.kind, m.header, m.index, bytes(m.payload)) for m in found] == [
             (m.id, m.kind, m.header, m.index, m.payload) for m in expected
         ]
+
+
+def test_the_side_process_starts_without_pandas() -> None:
+    script = """
+import sys
+from spark_ckpt.bridge import protocol, server
+protocol.to_batch([protocol.start_reply(1, "0")])
+print([name for name in ("pandas", "pyspark", "click") if name in sys.modules])
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
 
 
 def test_the_columns_are_the_documented_ones() -> None:
