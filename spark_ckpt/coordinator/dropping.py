@@ -26,6 +26,7 @@ class Dropping:
         self._job = job
         self._dropped = dropped
         self._is_due = False
+        self._is_shown = False
         self._unused: list[str] = []
 
     def completed(self) -> None:
@@ -35,15 +36,18 @@ class Dropping:
         that were gone by then. Their files can go.
         """
         self._delete_unused()
-        self._is_due = True
+        self._is_due = self._is_shown = True
 
     def drop_subsumed(self) -> None:
         """Drops what the newest checkpoints subsume; later, if that is not possible now."""
         if self._is_due:
+            is_remote = self._job.storage.is_remote
             subsumed = select_subsumed(self._droppable(), retained_checkpoints(self._job.config))
-            self._is_due = not self._drop(subsumed)
-            # Where a request takes long, the next checkpoint shows it.
-            if not self._job.storage.is_remote and not self._settle_unused():
+            # Where a request takes long, the checkpoint has shown a moment ago who the owner is, and the next one shows
+            # who it was when the records went.
+            self._is_due = not self._drop(subsumed, is_owner=is_remote and self._is_shown)
+            self._is_shown = False
+            if not is_remote and not self._settle_unused():
                 self._is_due = True
 
     def close(self, discard: bool) -> None:
@@ -59,8 +63,8 @@ class Dropping:
         store = self._job.store
         return [record for record in store.all() if store.may_subsume(record)]
 
-    def _drop(self, records: list[CheckpointRecord]) -> bool:
-        if records and not self._asks_for_owner():
+    def _drop(self, records: list[CheckpointRecord], is_owner: bool = False) -> bool:
+        if records and not is_owner and not self._asks_for_owner():
             return False
         try:
             for record in records:

@@ -77,6 +77,11 @@ class Storage(ABC):
         """Whether a request takes so long that it is better done without where it can be."""
         return False
 
+    @property
+    def writes_whole(self) -> bool:
+        """Whether a file that was written without an error is certain to be there with all its bytes."""
+        return False
+
     @abstractmethod
     def read(self, name: str) -> bytes:
         """All bytes of a file.

@@ -64,6 +64,11 @@ class FsspecStorage(Storage):
         """It is, unless it is the memory of this process."""
         return not self._is_memory
 
+    @property
+    def writes_whole(self) -> bool:
+        """S3 does: an object appears with all of the bytes that its request said it has, or not at all."""
+        return self._is_s3
+
     def read(self, name: str) -> bytes:
         """All bytes of a file."""
         path = self._path(name)

@@ -53,5 +53,6 @@ def test_to_find_that_a_file_is_not_there_is_one_request(storage: Storage, reque
     assert requests == ["get_object"]
 
 
-def test_is_remote(storage: Storage) -> None:
+def test_what_may_be_spared(storage: Storage) -> None:
     assert storage.is_remote
+    assert storage.writes_whole
