@@ -51,7 +51,7 @@ test-scala: $(INSTALLED)  ## unit tests of the shim
 	$(MAVEN) verify
 
 test-python: prepare $(FLOOR_JAR)  ## unit tests of the library, queries through PySpark, restores, conformance
-	$(RUN) -m pytest $(PYTEST_ARGS)
+	$(RUN) -m pytest $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
 spark-suites: jar  ## the streaming and state suites that Spark publishes, with our provider; SUITES="A B"
 	$(RUN) -m tests.suites $(SUITES)

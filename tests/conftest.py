@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,19 @@ from tests.support.zookeeper import ZooKeeperServer
 __all__ = ["s3", "s3_endpoint", "s3_environment"]
 
 SEED_VARIABLE = "SPARK_CKPT_TEST_SEED"
+
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Processes that share the tests (`pytest -n 2 --dist loadgroup`) take a file at a time.
+
+    The folder of the tests that share a Spark session, and have Flink judge what they left, is one process's work.
+    """
+    for item in items:
+        path = item.path.relative_to(HERE)
+        item.add_marker(pytest.mark.xdist_group("spark" if path.parts[0] == "spark" else path.as_posix()))
 
 
 @pytest.fixture
