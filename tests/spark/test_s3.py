@@ -81,7 +81,8 @@ def test_a_driver_killed_on_s3(
         assert assert_invariants(storage).checkpoints == BATCHES
         claims = [record for record in log_records(jobs.location) if record["kind"] == "claim"]
         assert [claim["generation"] for claim in claims] == [1, 2]
-        assert any(file.name.startswith("delta-") for file in storage.list("ckpt/shared"))
+        files = {file.name.partition("-")[0] for file in storage.list("ckpt/shared")}
+        assert files == {"delta", "deltas"}  # of one task, and of tasks that ran side by side
         assert [each["batch_id"] for each in run("list", url, "--json").json["checkpoints"]] == list(range(BATCHES))
         assert run("inspect", url, "--json").json["path"].startswith(f"{url}/ckpt/chk-")
     for path in jobs.folder.rglob("*"):  # logs of the drivers and, copied, all objects
