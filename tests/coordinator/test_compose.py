@@ -64,7 +64,7 @@ def entries(draw: st.DrawFn, partition: int, parallelism: int, is_base: bool, ve
 def tables(draw: st.DrawFn) -> ChainTable:
     table: ChainTable = {}
     for store, parallelism in ((StoreKey(0, "left"), 4), (StoreKey(0, "right"), 4), (StoreKey(3, "default"), 1)):
-        chains = []
+        chains: list[Chain] = []
         for partition in range(parallelism):
             versions = sorted(draw(st.sets(st.integers(1, VERSION), max_size=4)))
             has_base = draw(st.booleans())
