@@ -16,7 +16,7 @@ unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MOD
 
 .DEFAULT_GOAL := help
 .PHONY: help venv jar prepare demo test test-scala test-python spark-suites fuzz faults simulate \
-	soak bench lint format docs site wheel clean
+	soak bench bench-rescale lint format docs site wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -70,6 +70,9 @@ soak: prepare  ## the main job under random kills, on a cluster; KILLS= SEED=
 
 bench: jar $(FLOOR_JAR)  ## our state store beside Spark's own: hours for all; BENCH_ARGS="--only count-1 --scale 0.01"
 	$(RUN) -m benchmarks.stores $(BENCH_ARGS)
+
+bench-rescale: jar  ## our rescale beside Spark's own repartition; BENCH_ARGS="--keys 10000"
+	$(RUN) -m benchmarks.rescale $(BENCH_ARGS)
 
 lint: $(INSTALLED)  ## style and types
 	$(RUN) -m ruff check .

@@ -35,6 +35,8 @@ MEASURES: Mapping[str, Measure] = {
     "requests": Measure("requests to the object store, per batch", "number"),
     "state_requests": Measure("requests to the object store but for Spark's own logs, per batch", "number"),
     "coordinator_ms": Measure("coordinator's CPU, per batch", "ms"),
+    "rescale_ms": Measure("another number of partitions", "ms"),
+    "written_bytes": Measure("written for another number of partitions", "bytes"),
 }
 
 

@@ -47,10 +47,32 @@ def draw(summary: Summary, folder: Path) -> list[Path]:
         figure = make()
         if figure is not None:
             path = folder / f"{name}.png"
-            figure.savefig(path, dpi=130, bbox_inches="tight")
-            plt.close(figure)
+            save(figure, path)
             drawn.append(path)
     return drawn
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes a picture, and frees its memory."""
+    figure.savefig(path, dpi=130, bbox_inches="tight")
+    plt.close(figure)
+
+
+def rescaling(summary: Summary, points: Mapping[str, float], title: str) -> Figure:
+    """Time and bytes of each provider over the keys of the workloads, all of them in powers of ten."""
+    figure, panels = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
+    for axes, measure in zip(panels, ("rescale_ms", "written_bytes"), strict=True):
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        for x, y, label, colour in _draw_lines(axes, summary, points, measure):
+            axes.text(x, y, label, color=colour, va="center", fontsize=8)
+        axes.set_xlim(right=max(points.values()) * 4)
+        axes.set_xlabel("keys in the state")
+        axes.set_ylabel(MEASURES[measure].unit)
+        axes.set_title(_title(measure), fontsize=9, loc="left")
+        _bare(axes)
+    figure.suptitle(f"{title} (band: middle half of the figures)", fontsize=11)
+    return figure
 
 
 def _targets(found: Sequence[Verdict]) -> Figure | None:
@@ -128,16 +150,7 @@ def _lines(summary: Summary, points: Mapping[str, float], axis: str, title: str)
         return None
     figure, panels = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
     for axes, measure in zip(panels, ("batch_ms", "state_ms"), strict=True):
-        ends = []
-        for provider in PROVIDERS:
-            found = [(points[name], f) for name in there if (f := summary.figure(name, provider, measure)) is not None]
-            if not found:
-                continue
-            xs, spreads = [x for x, _ in found], [spread for _, spread in found]
-            colour = COLOURS[provider]
-            axes.plot(xs, [s.median for s in spreads], marker="o", color=colour)
-            axes.fill_between(xs, [s.low for s in spreads], [s.high for s in spreads], color=colour, alpha=0.15)
-            ends.append((spreads[-1].median, xs[-1], f"  {PROVIDERS[provider].title}", colour))
+        ends = _draw_lines(axes, summary, {name: points[name] for name in there}, measure)
         axes.set_ylim(bottom=0)
         axes.set_xlim(0, max(points[name] for name in there) * 1.4)
         axes.set_xticks([points[name] for name in there])
@@ -149,10 +162,27 @@ def _lines(summary: Summary, points: Mapping[str, float], axis: str, title: str)
     return figure
 
 
+def _draw_lines(
+    axes: Axes, summary: Summary, points: Mapping[str, float], measure: str
+) -> list[tuple[float, float, str, str]]:
+    """A line for each provider that has the measure; returns where each ends, its label and its colour."""
+    ends = []
+    for provider in PROVIDERS:
+        found = [(x, f) for name, x in points.items() if (f := summary.figure(name, provider, measure)) is not None]
+        if not found:
+            continue
+        xs, spreads = [x for x, _ in found], [spread for _, spread in found]
+        colour = COLOURS[provider]
+        axes.plot(xs, [s.median for s in spreads], marker="o", color=colour)
+        axes.fill_between(xs, [s.low for s in spreads], [s.high for s in spreads], color=colour, alpha=0.15)
+        ends.append((xs[-1], spreads[-1].median, f"  {PROVIDERS[provider].title}", colour))
+    return ends
+
+
 def _label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
     """Names of lines at their ends, moved apart where they would overlap."""
     least, last = axes.get_ylim()[1] * 0.05, float("-inf")
-    for y, x, label, colour in sorted(ends):
+    for x, y, label, colour in sorted(ends, key=lambda end: end[1]):
         last = max(y, last + least)
         axes.text(x, last, label, color=colour, va="center", fontsize=8)
 

@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,8 @@ class SegmentTable:
         is_base: bool per segment.
         sizes: int64, bytes per segment.
         filters: per subtask that has any, those of each of its segments.
+        shared: int64 per segment: how many segments before it the one is whose handle it shares; 0: it has its own. An
+            empty array if all have their own.
     """
 
     counts: NDArray[np.int64]
@@ -50,22 +52,35 @@ class SegmentTable:
     is_base: NDArray[np.bool_]
     sizes: NDArray[np.int64]
     filters: Mapping[int, Sequence[tuple[PartitionFilter, ...]]] = field(default_factory=dict)
+    shared: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     @classmethod
     def of(cls, chains: Sequence[Chain]) -> SegmentTable:
         """The table of a store's chains."""
         entries: list[ChainEntry] = [entry for chain in chains for entry in chain.entries]
+        filters = {
+            partition: [entry.filters for entry in chain.entries]
+            for partition, chain in enumerate(chains)
+            if any(entry.filters for entry in chain.entries)
+        }
         return cls(
             np.array([len(chain.entries) for chain in chains], np.int64),
             np.array([entry.version for entry in entries], np.int64),
             np.array([entry.is_base for entry in entries], np.bool_),
             np.array([entry.size for entry in entries], np.int64),
-            {
-                partition: [entry.filters for entry in chain.entries]
-                for partition, chain in enumerate(chains)
-                if any(entry.filters for entry in chain.entries)
-            },
+            filters,
+            _sharing(entries) if filters else np.empty(0, np.int64),
         )
+
+    def with_handles(self, chains: Sequence[Chain]) -> Iterator[tuple[ChainEntry, ...]]:
+        """Of each of the chains that this is the table of, the segments that have handles of their own."""
+        if not self.shared.size:
+            yield from (chain.entries for chain in chains)
+            return
+        ends = np.cumsum(self.counts).tolist()
+        for chain, end in zip(chains, ends, strict=True):
+            shared = self.shared[end - len(chain.entries) : end].tolist()
+            yield tuple(entry for entry, back in zip(chain.entries, shared, strict=True) if not back)
 
     def encode(self, version: int) -> str:
         """Its text: base64 of the zlib-compressed columns, whose versions are counted back from the checkpoint's."""
@@ -77,9 +92,13 @@ class SegmentTable:
         """The text of its filters, base64 of zlib-compressed JSON; None if there are none."""
         return _packed(json.dumps(self.filters, separators=(",", ":")).encode()) if self.filters else None
 
+    def encode_shared(self) -> str | None:
+        """The text of who shares whose handle, base64 of a zlib-compressed column; None if nobody does."""
+        return _packed(self.shared.astype("<i4").tobytes()) if self.shared.any() else None
+
     @classmethod
-    def decode(cls, text: str, filters: str | None, subtasks: int, version: int) -> SegmentTable:
-        """The table of both texts.
+    def decode(cls, text: str, filters: str | None, shared: str | None, subtasks: int, version: int) -> SegmentTable:
+        """The table of these texts.
 
         Raises:
             ValueError: it is not one of so many subtasks.
@@ -91,10 +110,12 @@ class SegmentTable:
             raise ValueError("the table of segments has the wrong length")
         ages = np.frombuffer(data, "<i4", total, 4 * subtasks).astype(np.int64)
         sizes = np.frombuffer(data, "<i8", total, 4 * (subtasks + total)).astype(np.int64)
-        table = cls(counts, version - ages // 2, (ages % 2).astype(np.bool_), sizes, _decode_filters(filters))
-        if any(partition >= subtasks or len(per) != counts[partition] for partition, per in table.filters.items()):
+        passed, back = _decode_filters(filters), _decode_shared(shared)
+        if any(partition >= subtasks or len(per) != counts[partition] for partition, per in passed.items()):
             raise ValueError("the filters are not those of the segments")
-        return table
+        if back.size and (back.size != total or (back < 0).any() or (back > np.arange(total)).any()):
+            raise ValueError("the shared handles are not those of the segments")
+        return cls(counts, version - ages // 2, (ages % 2).astype(np.bool_), sizes, passed, back)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,6 +247,20 @@ def _unpacked(text: str) -> bytes:
     return zlib.decompress(base64.b64decode(text, validate=True))
 
 
+def _sharing(entries: Sequence[ChainEntry]) -> NDArray[np.int64]:
+    """For each segment, how far before it another one with the same blocks is, of which the first has the handle.
+
+    Segments of the same blocks are told by the array of their offsets, which they have in common: subtasks that a
+    rescale gives the same blocks get one array, and so do those that are read from a handle that is shared.
+    """
+    first: dict[int, int] = {}
+    return np.array([i - first.setdefault(id(entry.offsets), i) for i, entry in enumerate(entries)], np.int64)
+
+
+def _decode_shared(text: str | None) -> NDArray[np.int64]:
+    return np.frombuffer(b"" if text is None else _unpacked(text), "<i4").astype(np.int64)
+
+
 def _decode_filters(text: str | None) -> dict[int, list[tuple[PartitionFilter, ...]]]:
     if text is None:
         return {}
@@ -251,6 +286,8 @@ def _encode_store(store: StoreState, version: int) -> Mapping[str, Any]:
     }
     if (filters := store.segments.encode_filters()) is not None:
         fields["filters"] = filters
+    if (shared := store.segments.encode_shared()) is not None:
+        fields["shared"] = shared
     return fields
 
 
@@ -266,5 +303,7 @@ def _decode_store(fields: Mapping[str, Any], version: int) -> StoreState:
         state_format_version=fields["state_format_version"],
         rows=rows,
         ckpt_ids=tuple(ids[i : i + _ID_BYTES].hex() for i in range(0, len(ids), _ID_BYTES)),
-        segments=SegmentTable.decode(fields["segments"], fields.get("filters"), len(rows), version),
+        segments=SegmentTable.decode(
+            fields["segments"], fields.get("filters"), fields.get("shared"), len(rows), version
+        ),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -72,7 +73,8 @@ def compose(
 
     The keyed state of a subtask is one handle of code 3 where it is one segment, else a changelog handle (code 8) whose
     materialised list has the base and then the deltas: Flink's loader takes key-group handles there only. Only codes
-    that every release since 1.11 knows are used. `spark_ckpt.coordinator.encode` writes the same bytes, faster.
+    that every release since 1.11 knows are used. Of subtasks that read the same blocks, after a rescale, the first has
+    the handle, and `spark-batch` says who shares it. `spark_ckpt.coordinator.encode` writes the same bytes, faster.
 
     Args:
         checkpoint_id: its number.
@@ -167,9 +169,9 @@ def relative_path(path: str) -> str:
     return f"../{path}"
 
 
-def changelog_size(chain: Chain, version: int) -> int:
-    """Bytes that the checkpoint of `version` added to a chain."""
-    return sum([entry.size for entry in chain.entries if entry.version == version])
+def changelog_size(entries: Sequence[ChainEntry], version: int) -> int:
+    """Bytes of those segments that the checkpoint of `version` has added."""
+    return sum([entry.size for entry in entries if entry.version == version])
 
 
 def changelog_id(chain: Chain) -> str:
@@ -180,21 +182,23 @@ def changelog_id(chain: Chain) -> str:
 
 def _store_operator(batch: SparkBatch, store: StoreState, chains: Sequence[Chain]) -> OperatorState:
     subtasks = {}
-    for partition, chain in enumerate(chains):
+    for partition, (chain, entries) in enumerate(zip(chains, store.segments.with_handles(chains), strict=True)):
         span = key_group_span(partition, store.parallelism, batch.key_group_factors)
-        handle = _keyed_handle(chain, batch.version, span)
+        handle = _keyed_handle(chain, entries, batch.version, span)
         if handle is not None:
             subtasks[partition] = OperatorSubtaskState(managed_keyed_state=handle)
     name = f"{store.operator_id}/{store.store}"
     return OperatorState(operator_id_of(batch.query_id, name), store.parallelism, batch.max_parallelism, subtasks)
 
 
-def _keyed_handle(chain: Chain, version: int, span: KeyGroupRange) -> KeyedStateHandle | None:
-    handles = tuple(_segment_handle(entry) for entry in chain.entries)
+def _keyed_handle(
+    chain: Chain, entries: Sequence[ChainEntry], version: int, span: KeyGroupRange
+) -> KeyedStateHandle | None:
+    handles = tuple(_segment_handle(entry) for entry in entries)
     if len(handles) <= 1:
         return handles[0] if handles else None
     return ChangelogStateBackendHandle(
-        handles, (), span, changelog_size(chain, version), chain.base_version, changelog_id(chain)
+        handles, (), span, changelog_size(entries, version), chain.base_version, changelog_id(chain)
     )
 
 
@@ -246,21 +250,26 @@ def decompose(metadata: CheckpointMetadata) -> tuple[SparkBatch, ChainTable]:
 
 
 def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
-    segments, chains, at = store.segments, [], 0
-    for partition in range(store.parallelism):
+    segments, chains = store.segments, []
+    shared = segments.shared if segments.shared.size else np.zeros(segments.sizes.size, np.int64)
+    entries: list[ChainEntry] = []
+    for partition, count in enumerate(segments.counts.tolist()):
+        start, end = len(entries), len(entries) + count
         subtask = operator.subtask_states.get(partition)
         handles = _flatten(subtask.managed_keyed_state) if subtask else []
-        if len(handles) != segments.counts[partition]:
+        if len(handles) != np.count_nonzero(shared[start:end] == 0):
             raise CheckpointError(
                 f"{store.key}, partition {partition} has {len(handles)} segments, not as many as listed"
             )
-        filters = segments.filters.get(partition) or [()] * len(handles)
-        entries = tuple(
-            _entry(handle, bool(segments.is_base[i]), int(segments.versions[i]), int(segments.sizes[i]), passed)
-            for i, (handle, passed) in enumerate(zip(handles, filters, strict=True), at)
-        )
-        at += len(handles)
-        chains.append(Chain(store.ckpt_ids[partition], store.rows[partition], entries))
+        own = iter(handles)
+        filters = segments.filters.get(partition) or [()] * count
+        for i, (back, passed) in enumerate(zip(shared[start:end].tolist(), filters, strict=True), start):
+            is_base, version, size = bool(segments.is_base[i]), int(segments.versions[i]), int(segments.sizes[i])
+            if back:
+                entries.append(replace(entries[i - back], is_base=is_base, version=version, size=size, filters=passed))
+            else:
+                entries.append(_entry(next(own), is_base, version, size, passed))
+        chains.append(Chain(store.ckpt_ids[partition], store.rows[partition], tuple(entries[start:])))
     return chains
 
 

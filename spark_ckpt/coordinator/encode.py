@@ -73,23 +73,26 @@ def encode_metadata(
 def _append_operator(parts: list[bytes], batch: SparkBatch, store: StoreState, chains: Sequence[Chain]) -> None:
     parts.append(operator_id_of(batch.query_id, f"{store.operator_id}/{store.store}"))
     parts.append(_I32.pack(store.parallelism) + _I32.pack(batch.max_parallelism) + _NO_COORDINATOR_STATE)
-    parts.append(_I32.pack(sum(1 for chain in chains if chain.entries)))
-    for partition, chain in enumerate(chains):
-        if not chain.entries:
+    with_handles = list(store.segments.with_handles(chains))
+    parts.append(_I32.pack(sum(1 for entries in with_handles if entries)))
+    for partition, (chain, entries) in enumerate(zip(chains, with_handles, strict=True)):
+        if not entries:
             continue
         parts.append(_I32.pack(partition) + _BEFORE_KEYED_STATE)
-        if len(chain.entries) == 1:
-            parts.append(chain.entries[0].encoded or encode_entry(chain.entries[0]))
+        if len(entries) == 1:
+            parts.append(entries[0].encoded or encode_entry(entries[0]))
         else:
             span = key_group_span(partition, store.parallelism, batch.key_group_factors)
-            _append_changelog(parts, chain, batch.version, span)
+            _append_changelog(parts, chain, entries, batch.version, span)
         parts.append(_AFTER_KEYED_STATE)
 
 
-def _append_changelog(parts: list[bytes], chain: Chain, version: int, span: KeyGroupRange) -> None:
-    count, size = len(chain.entries), changelog_size(chain, version)
-    parts.append(_CHANGELOG_HANDLE + _CHANGELOG_START.pack(span.start, len(span), size, count))
-    parts += [entry.encoded or encode_entry(entry) for entry in chain.entries]
+def _append_changelog(
+    parts: list[bytes], chain: Chain, entries: Sequence[ChainEntry], version: int, span: KeyGroupRange
+) -> None:
+    size = changelog_size(entries, version)
+    parts.append(_CHANGELOG_HANDLE + _CHANGELOG_START.pack(span.start, len(span), size, len(entries)))
+    parts += [entry.encoded or encode_entry(entry) for entry in entries]
     parts.append(_CHANGELOG_END.pack(0, chain.base_version) + _utf(changelog_id(chain)))
 
 

@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from spark_ckpt.completed import ClaimRecord, Owner, Record
+from spark_ckpt.completed import ClaimRecord, CompletedCheckpointStore, Owner, Record
+from spark_ckpt.operations.errors import LocationInUseError
 
 OPERATION = "spark-ckpt "
 """How the run id begins of a claim that a command has made; it holds nothing once the command has ended."""
@@ -66,6 +67,21 @@ def hold_of(records: Iterable[Record], host: str | None = None) -> Hold:
     if owner.host != (host or socket.gethostname()):
         return Hold(Holder.UNKNOWN, owner, last_ms)
     return Hold(Holder.ALIVE if _is_running(owner.pid, claimed_ms) else Holder.NONE, owner, last_ms)
+
+
+def check_not_held(location: str, store: CompletedCheckpointStore) -> None:
+    """Makes sure that no driver may be running.
+
+    Args:
+        location: the checkpoint location, for the error.
+        store: of its completed checkpoints, recovered.
+
+    Raises:
+        LocationInUseError: one may.
+    """
+    hold = hold_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
+    if hold.holder is not Holder.NONE:
+        raise LocationInUseError(location, str(hold.owner), hold.holder is Holder.ALIVE, hold.last_ms)
 
 
 def _is_running(pid: int, since_ms: int) -> bool:

@@ -16,7 +16,6 @@ from itertools import pairwise
 from math import gcd, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spark_ckpt.coordinator.chains import Chain, ChainEntry
 from spark_ckpt.coordinator.messages import PartitionFilter
@@ -119,19 +118,21 @@ def _divided(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> Ite
     max_parallelism = prod(factors)
     common = gcd(parallelism, max_parallelism)
     residues = hashes_of(entry.key_groups, factors) % common
-    found: list[tuple[int, NDArray[np.intp], tuple[PartitionFilter, ...]]] = []
+    found: list[tuple[int, ChainEntry, tuple[PartitionFilter, ...]]] = []
     for residue in np.unique(residues).tolist():
         blocks = np.flatnonzero(residues == residue)
         gaps = np.diff(entry.key_groups[blocks].astype(np.int64))
-        runs = np.split(blocks, np.flatnonzero(gaps > _WIDEST_GAP) + 1)
+        runs = [
+            replace(entry, key_groups=entry.key_groups[run], offsets=entry.offsets[run])
+            for run in np.split(blocks, np.flatnonzero(gaps > _WIDEST_GAP) + 1)
+        ]
         for partition in range(residue, parallelism, common):
             filters = entry.filters if common == parallelism else _filtered(entry.filters, parallelism, partition)
             if filters is not None:
                 found += [(partition, run, filters) for run in runs]
-    shares = _shares(entry.size, [blocks.size for _, blocks, _ in found])
-    for (partition, blocks, filters), size in zip(found, shares, strict=True):
-        groups, offsets = entry.key_groups[blocks], entry.offsets[blocks]
-        yield partition, replace(entry, key_groups=groups, offsets=offsets, size=size, filters=filters)
+    shares = _shares(entry.size, [run.offsets.size for _, run, _ in found])
+    for (partition, run, filters), size in zip(found, shares, strict=True):
+        yield partition, replace(run, size=size, filters=filters)  # that several have the same run, its arrays tell
 
 
 def _filtered(

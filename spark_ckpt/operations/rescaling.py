@@ -13,11 +13,13 @@ from spark_ckpt.coordinator.loading import CheckpointState, load_checkpoint
 from spark_ckpt.coordinator.messages import StoreKey
 from spark_ckpt.errors import StateIdMismatchError, VersionNotFoundError
 from spark_ckpt.operations.errors import RescaleRefusedError, SparkLogEntryExistsError
+from spark_ckpt.operations.holding import check_not_held
 from spark_ckpt.operations.new_checkpoint import StateFile, complete, inline_state_in_file, with_chains
 from spark_ckpt.operations.opening import open_store
 from spark_ckpt.operations.reassigning import reassign
 from spark_ckpt.operations.rescale_plan import RescalePlan, SparkLogs, plan_rescale, runs_alone, state_ids
 from spark_ckpt.operations.spark_log import BatchLog, SparkLog, operator_directory
+from spark_ckpt.operations.verifying import Progress
 from spark_ckpt.state.schema_files import read_schema
 from spark_ckpt.storage import Storage
 
@@ -73,8 +75,10 @@ def rescale(
     partitions: int,
     *,
     settings: Mapping[str, str] | None = None,
+    force: bool = False,
     dry_run: bool = False,
     clock: Clock | None = None,
+    progress: Progress = lambda done, of: None,
 ) -> Rescaling:
     """Changes the number of partitions of a stopped query. Takes as long for much state as for little.
 
@@ -88,11 +92,14 @@ def rescale(
         partitions: number of partitions from now on, 1 to the number of key groups.
         settings: those of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; needed where its completed
             checkpoints are not in the store `filesystem`.
+        force: whether to go on where a driver may be running.
         dry_run: whether to check everything and write nothing.
         clock: where time comes from.
+        progress: called after each store with how many have new chains, and of how many.
 
     Raises:
         RescaleRefusedError: it cannot be done, and nothing was changed.
+        LocationInUseError: a driver may be running, and nothing was changed.
         VersionNotFoundError, DamagedCheckpointError: there is no whole checkpoint of the last committed batch.
         StateIdMismatchError: Spark's commit log and that checkpoint are of different runs.
         SparkLogFormatError, StateSchemaError: one of Spark's files is damaged.
@@ -106,7 +113,9 @@ def rescale(
     store, owner = open_store(storage, settings or {}, "rescale", clock)
     try:
         store.recover()
-        work = _prepare(storage, store, log, logs, partitions)
+        work = _prepare(storage, store, logs, partitions, progress)
+        if not force:
+            check_not_held(storage.location, store)
         if dry_run:
             return _result(storage, work, None)
         # Whoever runs the query finds this batch begun, and fails; if it has begun the batch first, we do.
@@ -114,7 +123,7 @@ def rescale(
         store.claim()
         # The owner before may have completed the last batch once more between our reading and our claim.
         if store.latest_of_version(work.batch.version) != work.base.record:
-            work = _prepare(storage, store, log, logs, partitions)
+            work = _prepare(storage, store, logs, partitions, progress)
         _prepare_operators(storage, log, work)
         rescaled = work.rescaled(owner.run_id)
         record = complete(
@@ -168,7 +177,7 @@ class _Work:
 
 
 def _prepare(
-    storage: Storage, store: CompletedCheckpointStore, log: SparkLog, logs: SparkLogs, partitions: int
+    storage: Storage, store: CompletedCheckpointStore, logs: SparkLogs, partitions: int, progress: Progress
 ) -> _Work:
     base, batch = _starting_point(storage, store, logs)
     plan = plan_rescale(storage.location, partitions, logs, batch)
@@ -178,10 +187,10 @@ def _prepare(
         if runs_alone(state, plan.before, lambda key: len(read_schema(storage, key)[0].key.types))
     )
     inline = inline_state_in_file(base.table)
-    table = {
-        key: reassign(chains, len(chains) if key in alone else plan.after, batch.key_group_factors)
-        for key, chains in base.table.items()
-    }
+    table: ChainTable = {}
+    for key, chains in base.table.items():
+        table[key] = reassign(chains, len(chains) if key in alone else plan.after, batch.key_group_factors)
+        progress(len(table), len(base.table))
     return _Work(base, batch, plan, alone, table, inline)
 
 

@@ -20,8 +20,8 @@ from spark_ckpt.coordinator.loading import read_checkpoint
 from spark_ckpt.coordinator.orphans import list_state, select_orphans
 from spark_ckpt.errors import CheckpointNotFoundError, DamagedCheckpointError, StateFileNotFoundError
 from spark_ckpt.operations.agreement import SparkBatches
-from spark_ckpt.operations.errors import LocationInUseError, RollbackRefusedError
-from spark_ckpt.operations.holding import Holder, hold_of
+from spark_ckpt.operations.errors import RollbackRefusedError
+from spark_ckpt.operations.holding import check_not_held
 from spark_ckpt.operations.opening import open_store
 from spark_ckpt.operations.spark_log import BatchLog, SparkLog, entry_name
 from spark_ckpt.operations.verifying import Progress, verify_checkpoint
@@ -96,9 +96,8 @@ def roll_back(
     try:
         store.recover()
         record = _find(storage, store, checkpoint_id)
-        hold = hold_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
-        if hold.holder is not Holder.NONE and not force:
-            raise LocationInUseError(storage.location, str(hold.owner), hold.holder is Holder.ALIVE, hold.last_ms)
+        if not force:
+            check_not_held(storage.location, store)
         _check_whole(storage, record, progress)
         _check_logs(storage, record)
         if dry_run:

@@ -48,6 +48,25 @@ def test_a_line_needs_two_points(tmp_path: Path) -> None:
     assert "growth" in [path.stem for path in plots.draw(Summary(two), tmp_path)]
 
 
+def test_a_rescale_is_a_line_for_each_provider_over_the_keys() -> None:
+    points = {"count-1": 10_000.0, "keys-4m": 100_000.0}
+    records = [
+        record(name, provider, rescale_ms=[took], written_bytes=[took * 1000])
+        for name in points
+        for provider, took in (("ckpt", 80.0), ("rocksdb", 9000.0))
+    ]
+    figure = plots.rescaling(Summary(records), points, "more partitions")
+    for axes, factor in zip(figure.axes, (1, 1000), strict=True):
+        assert [np.asarray(line.get_ydata()).tolist() for line in axes.lines] == [
+            [80 * factor] * 2,
+            [9000 * factor] * 2,
+        ]
+        assert [np.asarray(line.get_xdata()).tolist() for line in axes.lines] == [[10_000, 100_000]] * 2
+        assert [text.get_text().strip() for text in axes.texts] == ["spark-ckpt", "RocksDB"]
+        assert axes.get_yscale() == "log"
+    plt.close(figure)
+
+
 def test_every_provider_has_a_colour() -> None:
     assert plots.COLOURS.keys() == PROVIDERS.keys()
     assert len(set(plots.COLOURS.values())) == len(PROVIDERS)

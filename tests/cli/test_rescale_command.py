@@ -7,6 +7,7 @@ from pathlib import Path
 
 import fsspec
 
+from spark_ckpt.completed import Owner
 from spark_ckpt.operations.spark_log import BatchLog
 from tests.cli.running import run
 from tests.operations.locations import Query
@@ -61,6 +62,14 @@ def test_what_cannot_be_done_has_a_status_of_its_own(tmp_path: Path) -> None:
     assert run("rescale", tmp_path / "nowhere", "--partitions", 2).status == 1
     assert run("rescale", tmp_path, "--partitions", 0).status == 2
     assert run("rescale", tmp_path).status == 2
+
+
+def test_a_driver_that_may_run_has_a_status_of_its_own(tmp_path: Path) -> None:
+    Query(tmp_path, owner=Owner("elsewhere", 1, "token", "query", "run"))
+    refused = run("rescale", tmp_path, "--partitions", 8)
+    assert (refused.status, refused.stdout) == (4, "")
+    assert "--force" in refused.stderr
+    assert run("rescale", tmp_path, "--partitions", 8, "--force").status == 0
 
 
 def test_settings_of_the_query(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def entries(draw: st.DrawFn, partition: int, parallelism: int, is_base: bool, ve
 def tables(draw: st.DrawFn) -> ChainTable:
     table: ChainTable = {}
     for store, parallelism in ((StoreKey(0, "left"), 4), (StoreKey(0, "right"), 4), (StoreKey(3, "default"), 1)):
-        chains = []
+        chains: list[Chain] = []
         for partition in range(parallelism):
             versions = sorted(draw(st.sets(st.integers(1, VERSION), max_size=4)))
             has_base = draw(st.booleans())
@@ -71,6 +72,9 @@ def tables(draw: st.DrawFn) -> ChainTable:
                 draw(entries(partition, parallelism, has_base and i == 0, version))
                 for i, version in enumerate(versions)
             )
+            if chains and chains[-1].entries and draw(st.booleans()):
+                share = replace(draw(st.sampled_from(chains[-1].entries)), filters=FILTERS[:1])
+                chain = (replace(share, size=draw(st.integers(0, 2**40))) if share.path else share, *chain)
             chains.append(Chain(draw(st.uuids()).hex, draw(st.integers(0, 2**40)), chain))
         table[store] = chains
     return table
@@ -251,6 +255,43 @@ def test_a_path_out_of_the_checkpoint_is_refused() -> None:
     )
     with pytest.raises(PathEscapeError):
         decompose(loads(data))
+
+
+def shared_by_three() -> ChainTable:
+    """Two segments that subtasks 1 to 3 have in common; subtask 2 has a base of its own in place of the first."""
+    first, second, own = entry(20, is_base=True), entry(29, path="shared/y"), entry(28, is_base=True, path="shared/z")
+    parts = [
+        tuple(replace(part, size=30 + n, filters=(PartitionFilter(3, (n,)),)) for part in (first, second))
+        for n in range(3)
+    ]
+    chains = ((), parts[0], (own, parts[1][1]), parts[2])
+    return {StoreKey(0, "default"): [Chain(uuid.UUID(int=n).hex, 5, chain) for n, chain in enumerate(chains)]}
+
+
+def test_of_subtasks_with_the_same_blocks_the_first_has_the_handle() -> None:
+    table = shared_by_three()
+    metadata = metadata_of(table)
+    subtasks = metadata.operator_states[0].subtask_states
+    assert list(subtasks) == [1, 2]
+    carrier, own = subtasks[1].managed_keyed_state, subtasks[2].managed_keyed_state
+    assert isinstance(carrier, ChangelogStateBackendHandle)
+    assert len(carrier.materialized_state_handles) == 2
+    assert isinstance(own, KeyGroupsStateHandle)
+    assert own.delegate_state_handle == RelativeFileStateHandle("../shared/z", 400)
+    batch, again = decompose(metadata)
+    assert batch.encode() == batch_of(table).encode()
+    for expected, found in zip(*(one[StoreKey(0, "default")] for one in (table, again)), strict=True):
+        assert [describe(entry) for entry in found.entries] == [describe(entry) for entry in expected.entries]
+    assert encode_metadata(17, batch, again, SOURCES, b"v1\n{}") == dumps(metadata, version=3), "once read, twice there"
+
+
+@pytest.mark.parametrize("shared", [[0, 0, 0, 2, 4], [1, 0, 0, 2, 4, 4], [0, 0, 0, -2, 4, 4], [0, 0, 0, 2, 4, 6]])
+def test_shared_handles_that_cannot_be_are_a_typed_error(shared: list[int]) -> None:
+    batch = batch_of(shared_by_three())
+    segments = replace(batch.stores[0].segments, shared=np.array(shared, np.int64))
+    damaged = replace(batch, stores=(replace(batch.stores[0], segments=segments),))
+    with pytest.raises(CheckpointError, match="shared handles"):
+        SparkBatch.decode(damaged.encode())
 
 
 def test_fewer_handles_than_listed_are_noticed() -> None:

@@ -59,7 +59,7 @@ def test_prints_what_the_page_shows(
         if arguments[0] == "verify":
             damage_newest(location)
         monkeypatch.chdir(here)
-        result = run(*arguments)
+        result = run(*arguments, *_FURTHER.get(arguments[0], ()))
         assert result.status == (DAMAGED if arguments[0] == "verify" else 0), result.stderr
         printed = result.stdout.replace(f"{here}/", "")  # the pages show paths from where they are
         missing = missing_line(command.shown, printed.splitlines())
@@ -85,7 +85,7 @@ def test_does_what_the_page_says_to_type(line: str, orders: Path, tmp_path: Path
     assert result.stdout
 
 
-_FURTHER = {"rollback": ["--force"]}
+_FURTHER = {"rollback": ["--force"], "rescale": ["--force"]}
 """The driver of a made-up location ran on another host, of which nothing is known."""
 
 

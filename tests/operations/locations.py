@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from tests.state.locations import schema_v2
 QUERY_ID = "4b2c1a0e-0d1f-4a52-9a3e-0a1b2c3d4e5f"
 FACTORS = tuple(factors(4, 64))
 ROWS = 40
+ENDED = Owner(socket.gethostname(), 2**31 - 1, "t", QUERY_ID, "run")
+"""A driver whose process is not there."""
 OFFSETS = OffsetEntry(
     1,
     {"batchWatermarkMs": 5, "batchTimestampMs": 7, "conf": {"spark.sql.shuffle.partitions": "4"}},
@@ -48,6 +51,7 @@ class Query:
         metadata_version: of what Spark keeps of operators.
         inline: whether the state is inside `_metadata`.
         state_format_version: of its operators' state.
+        owner: the driver that has run it.
     """
 
     directory: Path
@@ -58,6 +62,7 @@ class Query:
     inline: bool = False
     state_format_version: int | None = None
     batch_id: int = 6
+    owner: Owner = ENDED
     record: CheckpointRecord = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,13 +79,13 @@ class Query:
             StoreKey(operator_id, "default"): self._chains(1 if name == "globalLimit" else partitions)
             for operator_id, name in enumerate(self.names)
         }
-        store = FilesystemCompletedCheckpointStore(self.storage, Owner("h", 1, "t", QUERY_ID, "run"))
+        store = FilesystemCompletedCheckpointStore(self.storage, self.owner)
         store.recover()
         store.claim()
         batch = with_chains(self._batch(), table)
-        owner = Owner("h", 1, "t", QUERY_ID, "run")
         clock = SystemClock()
-        self.record = complete(self.storage, store, owner, batch, table, self.offsets, (), None, clock.now_ms(), clock)
+        now_ms = clock.now_ms()
+        self.record = complete(self.storage, store, self.owner, batch, table, self.offsets, (), None, now_ms, clock)
         self.commit = CommitEntry(1, {"nextBatchWatermarkMs": 9})
         if self.checkpoint_format == 2:
             self.commit = CommitEntry(2, self.commit.metadata).with_state_ids(state_ids(batch))

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+import socket
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import gcd
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from spark_ckpt.completed import Owner
+from spark_ckpt.coordinator.compose import NO_DATA
 from spark_ckpt.coordinator.directory import list_completed
 from spark_ckpt.coordinator.loading import CheckpointState, read_checkpoint
+from spark_ckpt.coordinator.messages import StoreKey
 from spark_ckpt.errors import SparkCkptError, StateIdMismatchError, StorageError, VersionNotFoundError
-from spark_ckpt.metadata import loads
-from spark_ckpt.operations.errors import RescaleRefusedError, SparkLogEntryExistsError
+from spark_ckpt.metadata import ChangelogStateBackendHandle, KeyGroupsStateHandle, loads
+from spark_ckpt.operations.errors import LocationInUseError, RescaleRefusedError, SparkLogEntryExistsError
 from spark_ckpt.operations.rescale_plan import state_ids
 from spark_ckpt.operations.rescaling import rescale
 from spark_ckpt.operations.spark_entries import CommitEntry, OffsetEntry
 from spark_ckpt.operations.spark_log import BatchLog
 from spark_ckpt.storage import Storage
-from tests.operations.locations import OFFSETS, ROWS, Query, schema
+from tests.operations.locations import OFFSETS, QUERY_ID, ROWS, Query, schema
 from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.invariants import assert_invariants
+
+RUNNING = Owner(socket.gethostname(), os.getpid(), "t", QUERY_ID, "run")
+ELSEWHERE = Owner("elsewhere", 1, "t", QUERY_ID, "run")
 
 
 def newest(storage: Storage) -> CheckpointState:
@@ -56,6 +67,37 @@ def test_a_checkpoint_and_a_batch_are_added(tmp_path: Path, partitions: int, inl
     shared = {name for name in after if name.startswith("ckpt/shared/")} - set(before)
     assert len(shared) == inline
     assert_invariants(query.storage)
+
+
+def blocks_of_handles(storage: Storage) -> dict[int, int]:
+    """How many blocks the handles of each subtask of the newest checkpoint have."""
+    record = list_completed(storage).records[-1]
+    blocks: Counter[int] = Counter()
+    for operator in loads(storage.read(f"ckpt/{record.metadata.path}")).operator_states:
+        for index, subtask in operator.subtask_states.items():
+            state = subtask.managed_keyed_state
+            for handle in (
+                state.materialized_state_handles if isinstance(state, ChangelogStateBackendHandle) else [state]
+            ):
+                if isinstance(handle, KeyGroupsStateHandle):
+                    blocks[index] += int(np.count_nonzero(handle.group_range_offsets.offsets != NO_DATA))
+    return blocks
+
+
+@pytest.mark.parametrize("chain", [(7,), (6,), (48,), (7, 6), (6, 48, 7, 63), (7, 4, 6)])
+def test_blocks_that_several_partitions_read_are_listed_once(tmp_path: Path, chain: Sequence[int]) -> None:
+    """Real Flink would find each key group where it is owned, and once; however many partitions share it."""
+    query = Query(tmp_path)
+    before = sum(blocks_of_handles(query.storage).values())
+    for partitions in chain:
+        rescale(query.storage, partitions)
+        after = blocks_of_handles(query.storage)
+        assert sum(after.values()) == before
+        assert set(after) <= set(range(gcd(partitions, 64))), (
+            "the first partition of each residue class has the handles"
+        )
+        chains = newest(query.storage).table[StoreKey(0, "default")]
+        assert all(chains[p].entries for p in range(partitions) if p % gcd(partitions, 64) in after)
 
 
 def test_the_metadata_says_where_the_sources_are(tmp_path: Path) -> None:
@@ -144,6 +186,27 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert planned.checkpoint_id is None
     done = rescale(query.storage, 7)
     assert replace(done, checkpoint_id=None, new_bytes=0) == planned
+
+
+@pytest.mark.parametrize(("owner", "is_known"), [(RUNNING, True), (ELSEWHERE, False)])
+def test_a_driver_that_may_run_is_not_disturbed(tmp_path: Path, owner: Owner, is_known: bool) -> None:
+    query = Query(tmp_path, owner=owner)
+    before = query.files()
+    for dry_run in (True, False):
+        with pytest.raises(LocationInUseError) as refused:
+            rescale(query.storage, 8, dry_run=dry_run)
+        assert (refused.value.location, refused.value.is_known) == (query.storage.location, is_known)
+    assert query.files() == before
+    rescale(query.storage, 8, force=True)
+    rescale(query.storage, 4)  # the command that was last has ended
+    assert parallelism(query.storage) == [4]
+
+
+def test_progress_counts_stores(tmp_path: Path) -> None:
+    query = Query(tmp_path, names=("dedupe", "stateStoreSave", "globalLimit"))
+    seen: list[tuple[int, int]] = []
+    rescale(query.storage, 8, progress=lambda done, of: seen.append((done, of)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
 # ---- refused ---------------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def run_rescaled(
                 feed.drop(batch)
         drain(runner, plan, sink)
         if number + 1 < total:
-            rescale(LocalStorage(runner.location), chain[number % len(chain)])
+            rescale(LocalStorage(runner.location), chain[number % len(chain)], force=True)
     return runner.finish(sink)
 
 
@@ -113,7 +113,7 @@ def test_random_chains(spark: SparkSession, runner: QueryRunner, rng: random.Ran
         drain(runner, lambda: by_key(feed.stream(spark)), sink)
         for _ in range(rng.randrange(4)):
             before = rng.choice([p for p in range(1, 13) if p != before])
-            rescale(LocalStorage(runner.location), before)
+            rescale(LocalStorage(runner.location), before, force=True)
     rows = runner.finish(sink)
     assert_same_rows(rows, [tuple(row) for row in by_key(feed.table(spark)).collect()])
 
@@ -130,7 +130,7 @@ def test_state_reader_after_a_rescale(
         {feed: events(rng, 3, keys=60)},
     )
     for partitions in (8, 2, 5):
-        rescale(LocalStorage(runner.location), partitions)
+        rescale(LocalStorage(runner.location), partitions, force=True)
         state = spark.read.format("statestore").load(str(runner.location))
         assert_same_rows([tuple(row) for row in state.select("key.key", "value.count", "value.sum").collect()], rows)
         expected = set(range(partitions))
@@ -141,7 +141,9 @@ LEFT = "left_ts timestamp, left_id long, a string"
 RIGHT = "right_ts timestamp, right_id long, b string"
 
 
-@pytest.mark.parametrize(("how", "version", "stores"), [("inner", 2, 4), ("full_outer", 2, 4), ("inner", 3, 1)])
+@pytest.mark.parametrize(
+    ("how", "version", "stores"), [("inner", 2, 4), ("full_outer", 2, 4), ("inner", 3, 1), ("inner", 4, 1)]
+)
 def test_join(
     how: str,
     version: int,
@@ -154,6 +156,7 @@ def test_join(
 ) -> None:
     """With a store for each table, and with column families of one store."""
     spark.conf.set("spark.sql.streaming.join.stateFormatVersion", version)
+    spark.conf.set("spark.sql.streaming.join.stateFormatV4.enabled", "true")  # Spark 4.2 keeps it to its own tests
     left, right = runner.feed("left", LEFT), runner.feed("right", RIGHT)
 
     def side(name: str) -> Batches:
@@ -324,11 +327,11 @@ def test_spark_waits_for_an_interrupted_rescale(
     interrupted = FaultyStorage(LocalStorage(runner.location))
     interrupted.fail("create", "ckpt/completed/")
     with pytest.raises(StorageError):
-        rescale(interrupted, 5)
+        rescale(interrupted, 5, force=True)
     feed.drop(second)
     with pytest.raises(StreamingQueryException, match="UNFINISHED_REPARTITION"):
         runner.drain(by_key(feed.stream(spark)), sink)
-    rescale(LocalStorage(runner.location), 5)
+    rescale(LocalStorage(runner.location), 5, force=True)
     drain(runner, lambda: by_key(feed.stream(spark)), sink)
     assert_same_rows(runner.finish(sink), [tuple(row) for row in by_key(feed.table(spark)).collect()])
 
@@ -348,8 +351,8 @@ def test_what_is_refused(spark: SparkSession, runner: QueryRunner, rng: random.R
     for log in ("commits/1", "commits/.1.crc"):
         (runner.location / log).unlink()
     with pytest.raises(RescaleRefusedError, match="batch 1 has begun and is not committed"):
-        rescale(storage, 6)
+        rescale(storage, 6, force=True)
     drain(runner, lambda: by_key(feed.stream(spark)), sink)
-    rescale(storage, 6)
+    rescale(storage, 6, force=True)
     drain(runner, lambda: by_key(feed.stream(spark)), sink)
     assert_same_rows(runner.finish(sink), [tuple(row) for row in by_key(feed.table(spark)).collect()])

@@ -35,12 +35,16 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
   def locate(id: StateStoreId, version: Long): StateLocation = {
     val checkpoints = logged().getOrElse(scanned())
     val checkpoint = checkpoints.find(_.version == version).getOrElse(throw notRetained(version, checkpoints))
-    val (batch, segments) = read(checkpoint.path, (batch, operatorId) =>
-      java.util.Arrays.equals(operatorId, operatorIdOf(batch, id)), id.partitionId)
-    val store = batch.path("stores").elements().asScala
-      .find(s => s.path("operator_id").asLong() == id.operatorId && s.path("store").asText() == id.storeName)
-      .getOrElse(throw new CheckpointFailure("StoreNotFoundError",
-        s"checkpoint ${checkpoint.number} has no store '${id.storeName}' of operator ${id.operatorId}"))
+    val (batch, found) = read(checkpoint.path, (batch, operatorId) =>
+      if (!java.util.Arrays.equals(operatorId, operatorIdOf(batch, id))) Set.empty
+      else storeOf(batch, id).toSet.flatMap(StoreSegments.handles(_: JsonNode, id.partitionId)).map(_.subtask))
+    val store = storeOf(batch, id).getOrElse(throw new CheckpointFailure("StoreNotFoundError",
+      s"checkpoint ${checkpoint.number} has no store '${id.storeName}' of operator ${id.operatorId}"))
+    val segments = StoreSegments.handles(store, id.partitionId).map { handle =>
+      found.get(handle.subtask).flatMap(_.lift(handle.place)).getOrElse(throw new CheckpointFailure("MetadataFormatError",
+        s"${files.path(checkpoint.path)} has no handle ${handle.place} of subtask ${handle.subtask} of operator " +
+          s"${id.operatorId}, which its master state $SparkBatch names: it is damaged"))
+    }
     StateLocation(
       store.path("ckpt_ids").path(id.partitionId).asText(s"checkpoint-${checkpoint.number}"),
       batch.path("key_group_factors").elements().asScala.map(_.asInt()).toArray,
@@ -69,19 +73,18 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
     directories(files)
       .flatMap { case (number, name) =>
         val path = s"$name/_metadata"
-        try Some(Checkpoint(number, read(path, (_, _) => false, -1)._1.path("version").asLong(), path)) catch {
+        try Some(Checkpoint(number, read(path, (_, _) => Set.empty)._1.path("version").asLong(), path)) catch {
           case _: CheckpointFailure | _: FileNotFoundException => None
         }
       }
 
-  /** The master state of a `_metadata`, and the segments of a subtask of the operator that is `wanted`. */
-  private def read(path: String, wanted: (JsonNode, Array[Byte]) => Boolean, subtask: Int)
-      : (JsonNode, Seq[StateLocation.Segment]) = {
+  /** The master state of a `_metadata`, and the segments of the subtasks that are `wanted` of an operator. */
+  private def read(path: String, wanted: (JsonNode, Array[Byte]) => Set[Int])
+      : (JsonNode, Map[Int, Seq[StateLocation.Segment]]) = {
     var batch: JsonNode = null
     val segments = MetadataReader.using(files.path(path).toString, new DataInputStream(files.open(path))) { reader =>
       reader.read(
-        operatorId => batch != null && wanted(batch, operatorId),
-        subtask,
+        operatorId => if (batch == null) Set.empty else wanted(batch, operatorId),
         (name, payload) => if (name == SparkBatch) batch = Message.mapper.readTree(payload))
     }
     if (batch == null) throw new CheckpointFailure("MetadataFormatError", s"$path has no master state $SparkBatch")
@@ -125,6 +128,9 @@ private[ckpt] object DirectoryLocator {
 
   /** @param path of its `_metadata`, relative to the `ckpt` directory */
   private final case class Checkpoint(number: Long, version: Long, path: String)
+
+  private def storeOf(batch: JsonNode, id: StateStoreId): Option[JsonNode] = batch.path("stores").elements().asScala
+    .find(s => s.path("operator_id").asLong() == id.operatorId && s.path("store").asText() == id.storeName)
 
   /** As `spark_ckpt.coordinator.compose.operator_id_of`. */
   private def operatorIdOf(batch: JsonNode, id: StateStoreId): Array[Byte] =

@@ -29,18 +29,24 @@ import org.apache.spark.sql.ckpt.CheckpointFailure
 private[executor] final class MetadataReader(name: String, in: DataInputStream) {
   import MetadataReader._
 
-  /** The payloads of the master states by identifier, and the keyed segments of the subtask that is asked for. */
-  def read(operatorId: Array[Byte] => Boolean, subtask: Int, onMaster: (String, Array[Byte]) => Unit)
-      : Seq[StateLocation.Segment] = {
+  /**
+   * Reads the whole file.
+   *
+   * @param subtasks of an operator, those whose keyed segments are asked for
+   * @param onMaster takes the identifier and the payload of each master state, before the operators are read
+   * @return the segments in the order of their handles, by subtask
+   */
+  def read(subtasks: Array[Byte] => Set[Int], onMaster: (String, Array[Byte]) => Unit)
+      : Map[Int, Seq[StateLocation.Segment]] = {
     expect("magic number", in.readInt(), Magic)
     expect("version", in.readInt(), 3)
     in.readLong() // checkpoint id
     repeat(in.readInt(), "master states")(master(onMaster))
-    val found = mutable.ArrayBuffer.empty[StateLocation.Segment]
+    val found = mutable.Map.empty[Int, Seq[StateLocation.Segment]]
     repeat(in.readInt(), "operators") {
       val id = new Array[Byte](16)
       in.readFully(id)
-      val wanted = operatorId(id)
+      val wanted = subtasks(id)
       in.readInt() // parallelism
       in.readInt() // max parallelism
       stream() // coordinator state
@@ -52,10 +58,10 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
         keyed()
         expect("input channel states", in.readInt(), 0)
         expect("result subpartition states", in.readInt(), 0)
-        if (wanted && index == subtask) found ++= managed
+        if (wanted(index)) found(index) = managed
       }
     }
-    found.toSeq
+    found.toMap
   }
 
   private def master(onMaster: (String, Array[Byte]) => Unit): Unit = {

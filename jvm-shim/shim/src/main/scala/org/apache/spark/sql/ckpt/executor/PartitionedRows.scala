@@ -10,10 +10,6 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import java.io.ByteArrayInputStream
-import java.util.Base64
-import java.util.zip.InflaterInputStream
-
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
@@ -43,12 +39,9 @@ private[ckpt] object PartitionFilter {
    * @param store the object that describes the store
    */
   def ofSubtask(store: JsonNode, partition: Int): Seq[Seq[PartitionFilter]] = {
-    val packed = store.path("filters").asText("")
-    if (packed.isEmpty) Nil
-    else {
-      val text = new InflaterInputStream(new ByteArrayInputStream(Base64.getDecoder.decode(packed))).readAllBytes()
-      Message.mapper.readTree(text).path(partition.toString).elements().asScala.toSeq.map(of)
-    }
+    val text = StoreSegments.unpacked(store, "filters")
+    if (text.isEmpty) Nil
+    else Message.mapper.readTree(text).path(partition.toString).elements().asScala.toSeq.map(of)
   }
 }
 

@@ -1,0 +1,1 @@
+"""Another number of partitions: ours by metadata beside Spark's own offline repartition of RocksDB state."""

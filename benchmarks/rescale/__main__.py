@@ -1,0 +1,96 @@
+"""`python -m benchmarks.rescale`, or `make bench-rescale`: runs what is asked for, keeps it, shows what came of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks.rescale.running import Rescaler, session, workloads
+from benchmarks.stores import machine, plots, tables
+from benchmarks.stores.plan import Run, plan
+from benchmarks.stores.results import Record, ResultFolder
+from benchmarks.stores.summary import Summary
+
+
+def main() -> int:
+    """Measures our rescale and Spark's own repartition of RocksDB state in turns; writes JSON, a table and a plot."""
+    options = _arguments()
+    console = Console(highlight=False, stderr=options.json, width=None if sys.stdout.isatty() else 160)
+    folder = ResultFolder(options.results.resolve())
+    chosen = {workload.name: workload for workload in workloads(options.keys, options.partitions)}
+    runs = [run for workload in chosen.values() for run in plan([workload], workload.providers, options.rounds)]
+    _run_all(console, folder, runs, options)
+    records = [record for record in folder.records() if record.run in runs]
+    summary = Summary(records)
+    text = json.dumps(tables.to_json(summary, records), indent=1)
+    (folder.path / "summary.json").write_text(text + "\n", encoding="utf-8")
+    with (folder.path / "tables.txt").open("w", encoding="utf-8") as file:
+        _show(Console(file=file, highlight=False, width=160), summary, records)
+    for partitions in options.partitions:
+        points = {run.workload.name: run.workload.keys for run in runs if run.workload.partitions == partitions}
+        title = f"a running count gets {partitions} partitions"
+        plots.save(plots.rescaling(summary, points, title), folder.path / f"to-{partitions}.png")
+    if options.json:
+        print(text)
+    else:
+        _show(console, summary, records)
+    console.print(f"runs.jsonl, summary.json, tables.txt and plots are in {folder.path}", soft_wrap=True)
+    return 0
+
+
+def _run_all(console: Console, folder: ResultFolder, runs: Sequence[Run], options: argparse.Namespace) -> None:
+    """Does the runs that the folder has no results of."""
+    kept = {record.run for record in folder.records()}
+    missing = [run for run in runs if run not in kept]
+    if not missing:
+        return
+    work = options.work.resolve()
+    rescaler = Rescaler(session(options.heap, work), work, options.seed)
+    with Progress(
+        TextColumn("{task.description:<44}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console
+    ) as progress:
+        task = progress.add_task("", total=len(missing))
+        for run in missing:
+            progress.update(task, description=f"{run.workload.name}, {run.provider}, round {run.round}")
+            folder.append(rescaler.run(run))
+            progress.advance(task)
+
+
+def _show(console: Console, summary: Summary, records: Sequence[Record]) -> None:
+    if records:
+        console.print(", ".join(f"{name} {value}" for name, value in records[-1].machine.items()))
+    titles = {record.run.workload.name: record.run.workload.title for record in records}
+    for workload in summary.workloads():
+        console.print(f"\n[bold]{titles[workload]}[/]")
+        console.print(tables.figures_table(summary, workload))
+    console.print("Medians, and between what the middle half is.")
+    for warning in tables.warnings(summary, records):
+        console.print(f"[bold red]{warning}[/]")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.rescale", description=main.__doc__)
+    parser.add_argument("--keys", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--partitions", nargs="+", type=int, default=[16, 12], help="of 8, a multiple and none")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each provider has its turn (default: 3)")
+    parser.add_argument("--heap", default="3g", help="of the driver (default: 3g)")
+    parser.add_argument("--seed", type=int, default=2013)
+    results = machine.REPOSITORY / "benchmarks" / "results" / f"rescale-{datetime.now(timezone.utc):%Y-%m-%dT%H%M%S}"
+    parser.add_argument(
+        "--results", type=Path, default=results, help="a folder; runs that it has results of are not repeated"
+    )
+    work = machine.REPOSITORY / "build" / "benchmarks" / "rescale"
+    parser.add_argument("--work", type=Path, default=work, help="scratch folder; what it has of input is used again")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON instead of tables")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

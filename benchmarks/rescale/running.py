@@ -1,0 +1,131 @@
+"""Locations of queries with some state, and what changing their number of partitions takes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from benchmarks.stores import data, machine
+from benchmarks.stores.plan import Run
+from benchmarks.stores.providers import OURS, PROVIDERS
+from benchmarks.stores.queries import OUTPUT_MODES, build
+from benchmarks.stores.results import Record
+from benchmarks.stores.runner import CONF
+from benchmarks.stores.workloads import Workload
+from spark_ckpt import jar_path
+from spark_ckpt.operations.rescaling import rescale
+from spark_ckpt.storage import LocalStorage
+
+BEFORE = 8
+"""Partitions of each query until it is rescaled: with them it has 1024 key groups."""
+
+RIVAL = PROVIDERS["rocksdb"]
+"""The provider whose state Spark can repartition."""
+
+_CHANGES = 8  # batches after the load, each with a hundredth of the keys
+
+
+def workloads(keys: Iterable[int], partitions: Iterable[int]) -> Iterator[Workload]:
+    """A running count over so many keys, for each number of partitions that it is rescaled to."""
+    for number in partitions:
+        for count in keys:
+            yield Workload(
+                f"rescale-{count}-to-{number}",
+                f"running count over {count:,} keys, from {BEFORE} to {number} partitions",
+                keys=count,
+                changed=max(1, count // 100),
+                partitions=number,
+                warmups=0,
+                batches=_CHANGES,
+                providers=(OURS.name, RIVAL.name),
+            )
+
+
+def session(heap: str, work: Path) -> SparkSession:
+    """The JVM in which all queries run, and Spark's own repartition; it serves all providers."""
+    builder = SparkSession.builder.master(f"local[{os.cpu_count()}]")
+    places = {"spark.sql.warehouse.dir": str(work / "warehouse"), "spark.local.dir": str(work / "spark")}
+    settings = {**CONF, **places, "spark.driver.memory": heap, "spark.jars": str(jar_path())}
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+class Rescaler:
+    """Changes the number of partitions of copies of locations.
+
+    Args:
+        spark: as `session` makes it.
+        work: folder for input, locations and their copies.
+        seed: of the input.
+    """
+
+    def __init__(self, spark: SparkSession, work: Path, seed: int) -> None:
+        self._spark = spark
+        self._work = work
+        self._seed = seed
+
+    def run(self, run: Run) -> Record:
+        """Rescales a fresh copy, and makes sure that all rows are there afterwards."""
+        original = self._location(run)
+        copy = self._work / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(original, copy)
+        load, before = machine.load(), _files(copy)
+        change = {OURS.name: self._by_metadata, RIVAL.name: self._by_spark}[run.provider]
+        began = time.monotonic()
+        change(copy, run.workload.partitions)
+        took_ms = (time.monotonic() - began) * 1000
+        written = sum(size for name, (size, changed) in _files(copy).items() if before.get(name) != (size, changed))
+        rows = self._spark.read.format("statestore").load(copy.as_uri()).count()
+        shutil.rmtree(copy)
+        samples = {"rescale_ms": [took_ms], "written_bytes": [float(written)]}
+        return Record(run, samples, rows, load, {**machine.facts(), "seed": self._seed})
+
+    def _by_metadata(self, location: Path, partitions: int) -> None:
+        rescale(LocalStorage(location), partitions, force=True)  # this JVM has run the query, and lives
+
+    def _by_spark(self, location: Path, partitions: int) -> None:
+        jvm: Any = self._spark._jsparkSession
+        jvm.streamingCheckpointManager().repartition(location.as_uri(), partitions, True)
+
+    def _location(self, run: Run) -> Path:
+        """The location of a query that has taken all of its input and was stopped."""
+        location = self._work / f"{run.provider}-{run.workload.keys}"
+        if location.exists():
+            return location
+        feed = data.prepare(self._work / "input", run.workload, self._seed)
+        partial = location.with_suffix(".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        with _settings(self._spark, {**PROVIDERS[run.provider].conf(), "spark.sql.shuffle.partitions": str(BEFORE)}):
+            writer = build(self._spark, run.workload.query, feed).writeStream.format("noop")
+            writer = writer.outputMode(OUTPUT_MODES[run.workload.query]).option("checkpointLocation", partial.as_uri())
+            writer.trigger(availableNow=True).start().awaitTermination()
+        partial.rename(location)
+        return location
+
+
+@contextmanager
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
+
+
+def _files(location: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of the last change of every file."""
+    found = ((path, path.stat()) for path in location.rglob("*") if path.is_file())
+    return {str(path): (stat.st_size, stat.st_mtime_ns) for path, stat in found}

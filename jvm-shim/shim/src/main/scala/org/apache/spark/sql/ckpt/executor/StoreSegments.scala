@@ -1,0 +1,56 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import java.io.ByteArrayInputStream
+import java.nio.{ByteBuffer, ByteOrder}
+import java.util.Base64
+import java.util.zip.InflaterInputStream
+
+import com.fasterxml.jackson.databind.JsonNode
+
+/** Where in a `_metadata` the handle of a segment is: the subtask that has it, and its place among those of that one. */
+private[executor] final case class HandlePlace(subtask: Int, place: Int)
+
+/** What the master state `spark-batch` says of the segments of a store (docs/protocol.md, section 4). */
+private[executor] object StoreSegments {
+
+  /**
+   * The handles of the segments of a subtask, in their order. After a rescale subtasks can have the same blocks; then the
+   * first of them has the handle.
+   *
+   * @param store the object that describes the store
+   */
+  def handles(store: JsonNode, partition: Int): Seq[HandlePlace] = {
+    val subtasks = store.path("parallelism").asInt()
+    if (partition >= subtasks) Nil
+    else {
+      val starts = ints(store, "segments").take(subtasks).scanLeft(0)(_ + _)
+      val shared = ints(store, "shared").padTo(starts.last, 0)
+      (starts(partition) until starts(partition + 1)).map { segment =>
+        val owned = segment - shared(segment)
+        val subtask = starts.lastIndexWhere(_ <= owned)
+        HandlePlace(subtask, (starts(subtask) until owned).count(shared(_) == 0))
+      }
+    }
+  }
+
+  /** The bytes of a field that is base64 of zlib; none where there is no such field. */
+  def unpacked(store: JsonNode, field: String): Array[Byte] = {
+    val packed = Base64.getDecoder.decode(store.path(field).asText(""))
+    if (packed.isEmpty) packed else new InflaterInputStream(new ByteArrayInputStream(packed)).readAllBytes()
+  }
+
+  private def ints(store: JsonNode, field: String): Array[Int] = {
+    val buffer = ByteBuffer.wrap(unpacked(store, field)).order(ByteOrder.LITTLE_ENDIAN)
+    Array.fill(buffer.remaining / Integer.BYTES)(buffer.getInt())
+  }
+}
