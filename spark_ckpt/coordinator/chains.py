@@ -39,6 +39,13 @@ class ChainEntry:
     filters: tuple[PartitionFilter, ...] = ()
     encoded: bytes | None = field(default=None, repr=False)
 
+    def shared_as(self, is_base: bool, version: int, size: int, filters: tuple[PartitionFilter, ...]) -> ChainEntry:
+        """The same blocks as a segment of another chain, whose rows pass these filters."""
+        # Not `replace`, which takes several times as long: a rescale can make hundreds of thousands of these.
+        return ChainEntry(
+            is_base, version, self.key_groups, self.offsets, size, self.path, self.file_size, self.data, filters
+        )
+
 
 class Chain:
     """State of one store of one subtask at one version. Not changed once made.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -266,7 +265,7 @@ def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
         for i, (back, passed) in enumerate(zip(shared[start:end].tolist(), filters, strict=True), start):
             is_base, version, size = bool(segments.is_base[i]), int(segments.versions[i]), int(segments.sizes[i])
             if back:
-                entries.append(replace(entries[i - back], is_base=is_base, version=version, size=size, filters=passed))
+                entries.append(entries[i - back].shared_as(is_base, version, size, passed))
             else:
                 entries.append(_entry(next(own), is_base, version, size, passed))
         chains.append(Chain(store.ckpt_ids[partition], store.rows[partition], tuple(entries[start:])))

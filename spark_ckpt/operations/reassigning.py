@@ -132,7 +132,8 @@ def _divided(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> Ite
                 found += [(partition, run, filters) for run in runs]
     shares = _shares(entry.size, [run.offsets.size for _, run, _ in found])
     for (partition, run, filters), size in zip(found, shares, strict=True):
-        yield partition, replace(run, size=size, filters=filters)  # that several have the same run, its arrays tell
+        # That several have the same run, its arrays tell.
+        yield partition, run.shared_as(run.is_base, run.version, size, filters)
 
 
 def _filtered(
