@@ -42,7 +42,7 @@ $(FLOOR_JAR): jvm-shim/pom.xml jvm-shim/benchmark/pom.xml $(shell find jvm-shim/
 
 prepare: jar $(DELTA_JARS)  ## all that the demo and the tests need
 
-demo: prepare  ## the main job: three queries, a driver killed on the way, every result checked
+demo: prepare $(if $(filter --s3,$(DEMO_ARGS)),$(FLOOR_JAR))  ## the main job: three queries, a driver killed on the way, every result checked; DEMO_ARGS=--s3
 	$(RUN) -m benchmarks.demo $(DEMO_ARGS)
 
 test: test-scala test-python  ## all tests

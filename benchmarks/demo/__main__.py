@@ -8,6 +8,8 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -19,6 +21,7 @@ from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.session import PROVIDERS, REPOSITORY
 from benchmarks.demo.supervisor import DriverFailedError, Supervisor
 from benchmarks.demo.verdicts import judge, show_verdicts
+from benchmarks.object_store import ObjectStore, s3a_class_path
 from spark_ckpt.cli.main import main as spark_ckpt
 
 INSPECTED = "aircraft"
@@ -29,12 +32,27 @@ def main() -> int:
     arguments = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no driver behind
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    work = arguments.work.resolve()
+    if not arguments.s3:
+        return _run(arguments, console, Layout(work), {})
+    with ObjectStore(0) as store:
+        conf = {**store.conf(), "spark.driver.extraClassPath": s3a_class_path()}
+        layout = Layout(work, store.location("demo"), conf)
+        code = _run(arguments, console, layout, store.environment())
+        if arguments.serve:
+            _serve(console, layout, store)
+    return code
+
+
+def _run(arguments: argparse.Namespace, console: Console, layout: Layout, environment: Mapping[str, str]) -> int:
+    """The exit status. `environment` is what the command line needs to find the checkpoint locations."""
     began = time.monotonic()
-    layout = Layout(arguments.work.resolve())
     shutil.rmtree(layout.work, ignore_errors=True)
     rows = data.prepare(layout.feed, arguments.days_per_file)
     feed = f"{sum(rows) - 1:,} flights and the weather in {len(rows)} files each"
-    console.print(f"{feed}, into Delta tables below {_shown(layout.work)}")
+    console.print(f"{feed}, into Delta tables below {_shown(str(layout.work))}")
+    if layout.elsewhere is not None:
+        console.print(f"checkpoint locations below {layout.elsewhere}")
     try:
         with Display(console, rows) as display:
             supervisor = Supervisor(layout, arguments.provider, len(rows), arguments.kills, display)
@@ -45,6 +63,7 @@ def main() -> int:
     verdicts = judge(console, layout)
     show_verdicts(console, verdicts)
     if arguments.provider == "ckpt":
+        os.environ.update(environment)  # not before: the drivers have to do with what Spark is told
         _show_checkpoints(console, layout)
     good = all(verdict.equal for verdict in verdicts) and len(kills) >= arguments.kills
     result = "[bold green]equal[/], to the row" if good else "[bold red]NOT as it has to be[/]"
@@ -58,7 +77,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--provider", choices=PROVIDERS, default="ckpt", help="state-store provider (default: ours)")
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--days-per-file", type=int, default=21)
-    return parser.parse_args()
+    parser.add_argument(
+        "--s3", action="store_true", help="checkpoint locations on S3, from a server that is started here"
+    )
+    parser.add_argument("--serve", action="store_true", help="with --s3: leave that server up at the end, until Ctrl-C")
+    arguments = parser.parse_args()
+    if arguments.serve and not arguments.s3:
+        parser.error("--serve is for --s3: without it there is no server")
+    return arguments
 
 
 def _show_checkpoints(console: Console, layout: Layout) -> None:
@@ -70,9 +96,19 @@ def _show_checkpoints(console: Console, layout: Layout) -> None:
         spark_ckpt(command, prog_name="spark-ckpt", standalone_mode=False)
 
 
-def _shown(path: Path) -> str:
-    """The path as one would type it here."""
-    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+def _serve(console: Console, layout: Layout, store: ObjectStore) -> None:
+    """Keep the object store up until Ctrl-C, and say how another shell finds it."""
+    variables = " ".join(f"{name}={value}" for name, value in store.environment().items())
+    console.print("\nThe object store stays up until Ctrl-C. In another shell:", markup=False)
+    for line in (f"export {variables}", f"spark-ckpt list {layout.checkpoint(INSPECTED)}"):
+        console.print(f"    {line}", markup=False, soft_wrap=True)
+    with suppress(KeyboardInterrupt):
+        signal.pause()
+
+
+def _shown(place: str) -> str:
+    """A path as one would type it here; a URI as it is."""
+    return os.path.relpath(place) if Path(place).is_relative_to(Path.cwd()) else place
 
 
 if __name__ == "__main__":

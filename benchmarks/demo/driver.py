@@ -24,9 +24,11 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--provider", choices=PROVIDERS, required=True)
     parser.add_argument("--master", default=LOCAL)
+    parser.add_argument("--checkpoints", help="URI of a folder for the checkpoint locations")
+    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
-    layout = Layout(arguments.work)
-    spark = open_session(layout.work, arguments.provider, arguments.master)
+    layout = Layout(arguments.work, arguments.checkpoints, dict(pair.split("=", 1) for pair in arguments.conf))
+    spark = open_session(layout.work, arguments.provider, arguments.master, layout.conf)
     spark.sparkContext.setCheckpointDir(str(layout.changes))
     running = [start(spark, layout, query) for query in QUERIES]
     try:
@@ -43,7 +45,7 @@ def start(spark: SparkSession, layout: Layout, query: DemoQuery) -> StreamingQue
     result = query.build(*feeds)
     writer = (
         result.writeStream.queryName(query.name)
-        .option("checkpointLocation", str(layout.checkpoint(query.name)))
+        .option("checkpointLocation", layout.checkpoint(query.name))
         .trigger(availableNow=True)
     )
     if query.merge_key is None:

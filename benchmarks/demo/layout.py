@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from spark_ckpt.operations.spark_log import BatchLog, SparkLog
+from spark_ckpt.storage import Storage, resolve
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The folders below the demo's work folder."""
+    """The folders below the demo's work folder, and the checkpoint locations, which may be elsewhere.
+
+    Args:
+        work: the folder.
+        elsewhere: URI of a folder for the checkpoint locations, as Spark is given it.
+        conf: Spark's settings with which the checkpoint locations are reached.
+    """
 
     work: Path
+    elsewhere: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def feed(self) -> Path:
@@ -28,9 +40,13 @@ class Layout:
         """The weather's files."""
         return self.feed / "weather"
 
-    def checkpoint(self, query: str) -> Path:
-        """Checkpoint location of a query."""
-        return self.work / "checkpoints" / query
+    def checkpoint(self, query: str) -> str:
+        """Checkpoint location of a query, as Spark is given it."""
+        return f"{self.elsewhere or self.work / 'checkpoints'}/{query}"
+
+    def storage(self, query: str) -> Storage:
+        """The checkpoint location of a query; S3 is found, as by the coordinator, by what Spark is told."""
+        return resolve(self.checkpoint(query), self.conf)
 
     def table(self, query: str) -> Path:
         """Delta table of a query."""
@@ -69,22 +85,15 @@ class Batches:
         return self.planned > self.committed
 
 
-def read_batches(checkpoint: Path) -> Batches:
+def read_batches(log: SparkLog) -> Batches:
     """The state of a query's logs; -1 where there is none yet. The commits first: they follow the plans."""
-    committed = _last(checkpoint / "commits")
-    return Batches(_last(checkpoint / "offsets"), committed)
+    committed = max(log.batches(BatchLog.COMMITS), default=-1)
+    return Batches(max(log.batches(BatchLog.OFFSETS), default=-1), committed)
 
 
-def files_done(checkpoint: Path, batch: int) -> int:
+def files_done(log: SparkLog, batch: int) -> int:
     """How many files of each feed are behind a batch, as Spark's offset log has it."""
     if batch < 0:
         return 0
-    offsets = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
-    return max((json.loads(line)["logOffset"] + 1 for line in offsets if line.startswith("{")), default=0)
-
-
-def _last(log: Path) -> int:
-    try:
-        return max((int(entry.name) for entry in log.iterdir() if entry.name.isdecimal()), default=-1)
-    except FileNotFoundError:
-        return -1
+    offsets = log.offsets(batch).offsets.values()
+    return max((json.loads(offset)["logOffset"] + 1 for offset in offsets if offset is not None), default=0)

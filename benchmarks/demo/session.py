@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -52,11 +53,13 @@ def delta_jars() -> list[Path]:
     return jars
 
 
-def open_session(work: Path, provider: str | None, master: str = LOCAL) -> SparkSession:
-    """Start Spark; `provider` None is for batch work, which keeps no state."""
+def open_session(
+    work: Path, provider: str | None, master: str = LOCAL, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Start Spark with settings of its own; `provider` None is for batch work, which keeps no state."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName("spark-ckpt demo")
-    builder = builder.config(map={**SETTINGS, "spark.sql.warehouse.dir": str(work / "warehouse")})
+    builder = builder.config(map={**SETTINGS, **(conf or {}), "spark.sql.warehouse.dir": str(work / "warehouse")})
     builder = builder.config("spark.jars", ",".join(map(str, delta_jars())))
     if provider == "ckpt":
         builder = configure(builder, retained=5)

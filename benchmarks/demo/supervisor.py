@@ -10,14 +10,19 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Protocol
 
 from benchmarks.demo.layout import Batches, Layout, files_done, read_batches
 from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.session import REPOSITORY
+from spark_ckpt.operations.spark_log import SparkLog
 
 POLL_SECONDS = 0.05
+REMOTE_POLL_SECONDS = 0.5
+"""Each look at logs in an object store is three requests for a query."""
+
 DEADLINE_SECONDS = 1200.0
 
 # How long a batch has been running when the blow falls, so that different kills meet a batch at different work.
@@ -77,6 +82,11 @@ class Supervisor:
     audience: Audience
     done: list[Kill] = field(default_factory=list)
 
+    @cached_property
+    def _logs(self) -> dict[str, SparkLog]:
+        """Spark's logs by query, opened once: a client of S3 takes longer to make than to use."""
+        return {query.name: SparkLog(self.layout.storage(query.name)) for query in QUERIES}
+
     def run(self) -> list[Kill]:
         """Run to the end of the feed; return the kills that met a batch."""
         start = 0
@@ -130,7 +140,10 @@ class Supervisor:
     def command(self) -> list[str]:
         """What starts the driver."""
         command = [sys.executable, "-m", "benchmarks.demo.driver", "--work", str(self.layout.work)]
-        return [*command, "--provider", self.provider]
+        command += ["--provider", self.provider]
+        if self.layout.elsewhere is not None:
+            command += ["--checkpoints", self.layout.elsewhere]
+        return [*command, *(part for key, value in self.layout.conf.items() for part in ("--conf", f"{key}={value}"))]
 
     def _driver(self, output: IO[bytes]) -> subprocess.Popen[bytes]:
         # A process group of its own: the signal takes Python, JVM and side process at once, as a lost machine would.
@@ -144,18 +157,18 @@ class Supervisor:
         )
 
     def _watch(self, driver: subprocess.Popen[bytes], began: float) -> Iterator[list[QueryState]]:
+        pause = POLL_SECONDS if self.layout.elsewhere is None else REMOTE_POLL_SECONDS
         while driver.poll() is None:
             if time.monotonic() - began > DEADLINE_SECONDS:
                 raise SystemExit(f"the driver has not ended after {DEADLINE_SECONDS:.0f} s")
             yield self._states()
-            time.sleep(POLL_SECONDS)
+            time.sleep(pause)
 
     def _states(self) -> list[QueryState]:
         states = []
-        for query in QUERIES:
-            checkpoint = self.layout.checkpoint(query.name)
-            batches = read_batches(checkpoint)
-            states.append(QueryState(query.name, batches, files_done(checkpoint, batches.committed)))
+        for name, log in self._logs.items():
+            batches = read_batches(log)
+            states.append(QueryState(name, batches, files_done(log, batches.committed)))
         return states
 
     def _committed(self) -> int:
@@ -170,7 +183,7 @@ class Supervisor:
         if target.files < due or not target.batches.running:
             return False
         time.sleep(KILL_DELAYS[len(self.done) % len(KILL_DELAYS)])
-        return read_batches(self.layout.checkpoint(target.name)) == target.batches
+        return read_batches(self._logs[target.name]) == target.batches
 
 
 def kill_group(driver: subprocess.Popen[bytes]) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-_SPARK_LOG = re.compile(r"/(offsets|commits|sources|metadata)(/|&|$|\?)")
+from benchmarks.object_store import Request
 
 Samples = Mapping[str, Sequence[float]]
 """Figures of a run, by measure."""
@@ -38,24 +37,6 @@ MEASURES: Mapping[str, Measure] = {
     "rescale_ms": Measure("another number of partitions", "ms"),
     "written_bytes": Measure("written for another number of partitions", "bytes"),
 }
-
-
-@dataclass(frozen=True)
-class Request:
-    """A request to an object store.
-
-    Args:
-        moment: when it came, in seconds since 1970.
-        target: path and query of its URL.
-    """
-
-    moment: float
-    target: str
-
-    @property
-    def is_of_log(self) -> bool:
-        """Whether it is about what Spark itself writes below a checkpoint location, and not about state."""
-        return _SPARK_LOG.search(self.target) is not None
 
 
 @dataclass(frozen=True)

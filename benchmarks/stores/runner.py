@@ -15,17 +15,16 @@ from typing import Any
 
 import pyspark
 
+from benchmarks.object_store import S3A_JARS, ObjectStore
 from benchmarks.stores import coordinator, data, job, machine
 from benchmarks.stores.figures import request_samples
 from benchmarks.stores.job import Order
-from benchmarks.stores.object_store import ObjectStore
 from benchmarks.stores.plan import Run
 from benchmarks.stores.providers import PROVIDERS
 from benchmarks.stores.results import Record, ResultFolder
 from spark_ckpt import jar_path
 
 FLOOR_JAR = machine.REPOSITORY / "jvm-shim" / "benchmark" / "target" / "spark-ckpt-benchmark.jar"
-S3A_JARS = FLOOR_JAR.parent / "s3a"
 
 CONF = {
     "spark.ui.enabled": "false",

@@ -6,7 +6,7 @@ import click
 
 from spark_ckpt.cli.options import Session, dry_run_option, json_option, pass_session
 from spark_ckpt.cli.progress import progress_bar
-from spark_ckpt.locations.file_system import file_system_of, storage_on
+from spark_ckpt.locations.file_system import storage_at
 from spark_ckpt.locations.location import storage_of_copy
 from spark_ckpt.operations.restoring import restore
 
@@ -47,7 +47,7 @@ def restore_checkpoint(
       spark-ckpt restore /backup/query-2026-03-01 /data/query --keep-query-id
     """
     storage, checkpoint_id = storage_of_copy(source, checkpoint_id)
-    new = storage_on(*file_system_of(new_location), new_location)
+    new = storage_at(new_location)
     with progress_bar("copying") as progress:
         copy = restore(storage, new, checkpoint_id, keep_query_id=keep_query_id, dry_run=dry_run, progress=progress)
     session.output.restored(copy)

@@ -6,7 +6,7 @@ import click
 
 from spark_ckpt.cli.options import Session, dry_run_option, json_option, pass_session
 from spark_ckpt.cli.progress import progress_bar
-from spark_ckpt.locations.file_system import file_system_of, storage_on
+from spark_ckpt.locations.file_system import storage_at
 from spark_ckpt.locations.location import storage_of
 from spark_ckpt.operations.savepoint import take_savepoint
 
@@ -44,7 +44,7 @@ def take_savepoint_of_query(
       spark-ckpt savepoint s3://bucket/query s3://backup/query-17 --id 17
     """
     storage = storage_of(location)
-    new = storage_on(*file_system_of(target), target)
+    new = storage_at(target)
     with progress_bar("copying") as progress:
         copy = take_savepoint(storage, new, checkpoint_id, dry_run=dry_run, progress=progress)
     session.output.savepoint(copy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StorageError
 from spark_ckpt.locations.errors import TargetExistsError
-from spark_ckpt.locations.file_system import file_system_of, storage_on
+from spark_ckpt.locations.file_system import storage_at
 from spark_ckpt.metadata import METADATA_FILE_NAME
 from spark_ckpt.storage import create_or_find
 
@@ -29,7 +29,7 @@ class Target:
         self.directory = directory_of(self.path)
         """The directory of the file, as a path or URL."""
         self._name = self.path.rpartition("/")[2]
-        self._storage = storage_on(*file_system_of(self.directory), self.directory)
+        self._storage = storage_at(self.directory)
 
     def check_absent(self) -> None:
         """Finds out whether the file can be new.

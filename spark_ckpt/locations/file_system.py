@@ -12,7 +12,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from spark_ckpt.errors import SparkCkptError, StorageError
 from spark_ckpt.locations.errors import HadoopNotFoundError, LocationNotFoundError
-from spark_ckpt.storage import FsspecStorage, LocalStorage, Storage
+from spark_ckpt.storage import FsspecStorage, LocalStorage, Storage, resolve
 from spark_ckpt.storage.resolve import S3fsNotFoundError
 from spark_ckpt.storage.s3 import S3_PROTOCOLS, client_config
 
@@ -20,7 +20,9 @@ _HADOOP_PROTOCOLS = ("hdfs", "viewfs")
 
 
 def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
-    """The file system of a path or URL, and the path on it.
+    """The file system of a path or URL, and the path on it, for what `storage_at` does not do.
+
+    S3 is asked again by s3fs, 5 times in all: what waits for an answer that never comes takes a minute.
 
     Raises:
         S3fsNotFoundError: the place is on S3, and s3fs is not installed.
@@ -43,15 +45,24 @@ def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
     return file_system, path
 
 
-def storage_on(file_system: fsspec.AbstractFileSystem, path: str, location: str) -> Storage:
+def storage_at(directory: str) -> Storage:
     """The storage in a directory, which need not be there yet.
 
+    It has a client of S3 of its own, which asks once, as that of the coordinator does: the tries of `FsspecStorage` and
+    those of s3fs below them would be five minutes for an answer that never comes.
+
     Args:
-        file_system: what `file_system_of` gave.
-        path: the directory on it.
-        location: the directory as the user named it.
+        directory: a path or URL.
+
+    Raises:
+        S3fsNotFoundError, HadoopNotFoundError, StorageError: as in `file_system_of`.
     """
-    return LocalStorage(path) if _is_local(file_system) else FsspecStorage(file_system, path, location)
+    protocol, _ = fsspec.core.split_protocol(directory)
+    if protocol in S3_PROTOCOLS:
+        with reading(directory):
+            return resolve(directory)
+    file_system, path = file_system_of(directory)
+    return LocalStorage(path) if _is_local(file_system) else FsspecStorage(file_system, path, directory)
 
 
 def are_one_directory(first: str, second: str) -> bool:

@@ -15,7 +15,7 @@ from spark_ckpt.coordinator.directory import list_completed
 from spark_ckpt.coordinator.layout import CKPT, checkpoint_of_directory
 from spark_ckpt.errors import CheckpointNotFoundError, DamagedCheckpointError
 from spark_ckpt.locations.errors import ForeignLocationError, LocationNotFoundError
-from spark_ckpt.locations.file_system import file_system_of, reading, storage_on
+from spark_ckpt.locations.file_system import file_system_of, reading, storage_at
 from spark_ckpt.metadata import METADATA_FILE_NAME, CheckpointMetadata, loads
 from spark_ckpt.operations.snapshot import RECORD as SAVEPOINT_RECORD
 from spark_ckpt.storage import Storage
@@ -63,7 +63,7 @@ def storage_of(location: str) -> Storage:
     file_system, root = file_system_of(location)
     if not _is_ours(file_system, root, location):
         _explain_foreign(file_system, root, location)
-    return storage_on(file_system, root, location)
+    return storage_at(location)
 
 
 def storage_of_copy(place: str, checkpoint_id: int | None) -> tuple[Storage, int | None]:
@@ -80,7 +80,7 @@ def storage_of_copy(place: str, checkpoint_id: int | None) -> tuple[Storage, int
     file_system, root = file_system_of(place)
     with reading(place):
         if file_system.isfile(f"{root}/{SAVEPOINT_RECORD}"):
-            return storage_on(file_system, root, place), checkpoint_id
+            return storage_at(place), checkpoint_id
     parent, _, name = place.rstrip("/").rpartition("/")
     named = checkpoint_of_directory(name)
     if named is None or parent.rpartition("/")[2] != CKPT:
@@ -110,7 +110,7 @@ def find_checkpoint(place: str, checkpoint_id: int | None = None) -> FoundCheckp
     place = place.rstrip("/") or "/"
     file_system, root = file_system_of(place)
     if _is_ours(file_system, root, place):
-        return _ours(storage_on(file_system, root, place), place, checkpoint_id)
+        return _ours(storage_at(place), place, checkpoint_id)
     with reading(place):
         name = _metadata_name(file_system, place, root, checkpoint_id)
         content = file_system.cat_file(f"{root}/{name}" if name else root)

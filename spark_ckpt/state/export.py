@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from spark_ckpt.clock import SystemClock
 from spark_ckpt.errors import SparkCkptError, StorageError
 from spark_ckpt.locations.errors import TargetExistsError
-from spark_ckpt.locations.file_system import file_system_of, reading, storage_on
+from spark_ckpt.locations.file_system import file_system_of, reading, storage_at
 from spark_ckpt.state.leaves import with_leaves
 from spark_ckpt.storage import CreateOutcome
 
@@ -76,7 +76,7 @@ def write_delta(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: str)
         StorageError: it cannot be written.
     """
     file_system, directory = file_system_of(path)
-    storage = storage_on(file_system, directory, path)
+    storage = storage_at(path)
     if storage.exists(_FIRST_COMMIT):
         raise TargetExistsError(path)
     target = pa.schema([pa.field(field.name, with_leaves(field.type, _delta_type)) for field in schema])

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.object_store import Request
 from benchmarks.stores.figures import (
     MEASURES,
     Batch,
     Memory,
-    Request,
     batch_of,
     batch_samples,
     memory_samples,

@@ -6,7 +6,7 @@ from typing import Any
 
 import s3fs
 
-from benchmarks.stores.object_store import BUCKET, DelayedRequests, ObjectStore
+from benchmarks.object_store import BUCKET, DelayedRequests, ObjectStore
 
 
 def test_keeps_objects_and_counts_requests() -> None:

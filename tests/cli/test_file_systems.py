@@ -17,10 +17,12 @@ from fsspec.implementations.memory import MemoryFileSystem
 from spark_ckpt import metadata as m
 from spark_ckpt.cli.target import Target
 from spark_ckpt.locations import file_system
+from spark_ckpt.storage import remote
 from spark_ckpt.storage.s3 import S3_CLIENT
 from tests.cli.locations import make_location
 from tests.cli.running import run
 from tests.metadata.corpus import VECTORS
+from tests.support.faulty_s3 import FaultyS3, S3Fault
 from tests.support.hdfs import Hdfs
 from tests.support.s3 import HOST, S3
 
@@ -190,6 +192,23 @@ def test_an_endpoint_that_never_answers(s3: S3, monkeypatch: pytest.MonkeyPatch)
     assert "Read timeout" in failed.error["message"]
 
 
+@pytest.mark.parametrize(("command", "tries"), [(COMMANDS[1], 5), (WRITING, 6)], ids=["a look", "a storage"])
+def test_only_one_layer_asks_again(
+    s3: S3, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], tries: int
+) -> None:
+    """Each try of an endpoint that never answers is 10 s."""
+    monkeypatch.setitem(S3_CLIENT, "read_timeout", 0.2)
+    monkeypatch.setattr(remote, "_FIRST_PAUSE_SECONDS", 0.0)
+    with FaultyS3() as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+        for method in ("GET", "HEAD", "PUT"):
+            server.fail(method, "", S3Fault.HELD, 1_000)
+        failed = run(*fill(command, f"{s3.url}/x"), "--json")
+        requests = list(server.requests)
+    assert (failed.status, failed.error["error"]) == (1, "StorageError")
+    assert len(requests) == tries, requests
+
+
 def test_waiting_for_s3_has_an_end(s3: S3) -> None:
     on_s3, _ = file_system.file_system_of(f"{s3.url}/x")
     assert on_s3.s3._client_config.connect_timeout == S3_CLIENT["connect_timeout"]
@@ -214,6 +233,7 @@ def test_the_configuration_of_fsspec_is_kept(s3: S3, monkeypatch: pytest.MonkeyP
 def test_s3_without_s3fs(monkeypatch: pytest.MonkeyPatch) -> None:
     # fsspec keeps what it has imported in a module that a mapping of the same name hides.
     monkeypatch.delitem(importlib.import_module("fsspec.registry")._registry, "s3", raising=False)
+    monkeypatch.delitem(sys.modules, "spark_ckpt.storage.s3_client", raising=False)
     monkeypatch.setitem(sys.modules, "s3fs", None)
     for command in (*COMMANDS, WRITING):
         failed = run(*fill(command, "s3://bucket/x"), "--json")
@@ -246,7 +266,7 @@ def test_hdfs_by_its_web_address(hdfs: Hdfs, tmp_path: Path) -> None:
     assert run("list", place).stdout == run("list", local).stdout
     assert run("inspect", place, "--json").json["path"] == f"{place}/ckpt/chk-3/_metadata"
     assert run("list", f"{place}-absent", "--json").error["error"] == "LocationNotFoundError"
-    web = file_system.storage_on(*file_system.file_system_of(place), place)
+    web = file_system.storage_at(place)
     times = {file.name: file.modified_ms for file in web.list("ckpt/completed")}
     assert times == {file.name: file.modified_ms for file in storage.list("ckpt/completed")}
     assert None not in times.values()

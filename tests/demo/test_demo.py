@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,16 +11,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.demo.layout import Layout
+from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.session import REPOSITORY
+from spark_ckpt.locations.location import storage_of
+from tests.cli.running import run as run_command
+from tests.support.invariants import assert_invariants
 from tests.support.provider import provider_under_test
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+
+
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(
-        [sys.executable, "-m", *arguments], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=500
+        [sys.executable, "-m", *arguments], cwd=REPOSITORY, env=ENVIRONMENT, capture_output=True, text=True, timeout=500
     )
 
 
@@ -40,3 +47,37 @@ def test_a_short_run_is_equal_and_the_judge_is_not_blind(tmp_path: Path) -> None
     verdicts = {verdict["query"]: verdict for verdict in json.loads(layout.verdicts.read_text())}
     found = {query: (verdict["missing"], verdict["surplus"]) for query, verdict in verdicts.items()}
     assert found == {"aircraft": (1, 1), "weather": (1, 0), "routes": (0, 0)}
+
+
+def test_a_short_run_on_s3_is_equal_and_leaves_its_server_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it prints at the end is all that another shell needs."""
+    command = [sys.executable, "-m", "benchmarks.demo", "--s3", "--serve", "--work", str(tmp_path)]
+    command += ["--kills", "1", "--days-per-file", "122"]
+    lines: list[str] = []
+    with subprocess.Popen(
+        command, cwd=REPOSITORY, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as demo:
+        try:
+            assert demo.stdout is not None
+            for line in demo.stdout:
+                lines.append(line.strip())
+                if lines[-1].startswith("spark-ckpt "):
+                    break
+            output = "\n".join(lines)[-4000:]
+            (result,) = [line for line in lines if line.startswith("1 kills in the middle of a batch")] or [output]
+            assert result.endswith(": equal, to the row"), result
+            variables = [
+                word.split("=", 1) for line in lines if line.startswith("export ") for word in line.split()[1:]
+            ]
+            for name, value in variables:
+                monkeypatch.setenv(name, value)
+            root, _, inspected = lines[-1].split()[-1].rpartition("/")
+            assert inspected in [query.name for query in QUERIES]
+            for query in QUERIES:
+                location = f"{root}/{query.name}"
+                checkpoints = run_command("list", location, "--json").json["checkpoints"]
+                assert assert_invariants(storage_of(location)).checkpoints == len(checkpoints) >= 3
+                assert not Path(Layout(tmp_path).checkpoint(query.name)).exists()
+        finally:
+            demo.send_signal(signal.SIGTERM)
+    assert demo.returncode == 128 + signal.SIGTERM

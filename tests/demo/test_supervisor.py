@@ -99,3 +99,11 @@ def test_a_driver_that_fails_by_itself_is_an_error_with_its_last_words(tmp_path:
     with pytest.raises(DriverFailedError, match="no such luck") as caught:
         supervisor.run()
     assert caught.value.log == Layout(tmp_path).driver_log(1)
+
+
+def test_a_driver_is_told_where_its_checkpoints_are() -> None:
+    here = Supervisor(Layout(Path("/w")), "ckpt", files=1, kills=0, audience=Notes()).command()
+    assert here[-4:] == ["--work", "/w", "--provider", "ckpt"]
+    layout = Layout(Path("/w"), "s3a://bucket/demo", {"a": "1", "b": "x=y"})
+    there = Supervisor(layout, "ckpt", files=1, kills=0, audience=Notes()).command()
+    assert there == [*here, "--checkpoints", "s3a://bucket/demo", "--conf", "a=1", "--conf", "b=x=y"]

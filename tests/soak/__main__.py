@@ -21,6 +21,7 @@ from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.session import REPOSITORY
 from benchmarks.demo.supervisor import DriverFailedError
 from benchmarks.demo.verdicts import judge, show_verdicts
+from spark_ckpt.operations.spark_log import SparkLog
 from tests.soak.killer import VICTIMS, Killer
 from tests.support.session import use_this_python
 from tests.support.standalone_cluster import StandaloneCluster
@@ -87,7 +88,7 @@ def _show_summary(console: Console, layout: Layout, killer: Killer) -> None:
     for victim in VICTIMS:
         table.add_row(victim, str(by_victim[victim]), str(met[victim]))
     console.print(table)
-    batches = sum(read_batches(layout.checkpoint(query.name)).committed + 1 for query in QUERIES)
+    batches = sum(read_batches(SparkLog(layout.storage(query.name))).committed + 1 for query in QUERIES)
     console.print(f"{killer.starts - 1} restarts of the driver, {batches} batches")
 
 

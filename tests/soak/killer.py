@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.supervisor import Kill, QueryState, Supervisor, kill_group
-from spark_ckpt.storage import LocalStorage
 from tests.support.invariants import inspect
 from tests.support.processes import BRIDGE, find_below, kill
 
@@ -89,7 +88,7 @@ class Killer(Supervisor):
     def inspect(self) -> None:
         """Note what does not hold of the checkpoint locations; files that crashes left stay till the next claim."""
         for query in QUERIES:
-            findings = inspect(LocalStorage(self.layout.checkpoint(query.name)), orphans=True)
+            findings = inspect(self.layout.storage(query.name), orphans=True)
             self.violations += (f"start {self.starts}, {query.name}: {violation}" for violation in findings.violations)
 
     def _kill(self, victim: str, driver: subprocess.Popen[bytes]) -> bool:

@@ -96,7 +96,7 @@ def test_notes_what_does_not_hold_after_a_kill(tmp_path: Path) -> None:
     job = FakeJob(layout, "none", 1, 0, Silence(), starts=3)
     job.inspect()
     assert job.violations == []
-    log = layout.checkpoint("routes") / "ckpt" / "completed"
+    log = Path(layout.checkpoint("routes")) / "ckpt" / "completed"
     log.mkdir(parents=True)
     (log / f"{1:020}.json").write_text("{")
     job.inspect()

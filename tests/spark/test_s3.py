@@ -8,7 +8,7 @@ import uuid
 import fsspec
 import pytest
 
-from benchmarks.stores.runner import S3A_JARS
+from benchmarks.object_store import s3a_class_path
 from spark_ckpt.storage import resolve
 from tests.cli.running import run
 from tests.spark.jobs.running_count import GATE, waiting
@@ -34,9 +34,8 @@ def secret() -> str:
 @pytest.fixture
 def settings(s3: S3, secret: str) -> dict[str, str]:
     """Spark's settings, which alone say to a driver where S3 is and with which credentials."""
-    assert any(S3A_JARS.glob("hadoop-aws-*.jar")), f"there are no jars of S3A in {S3A_JARS}: run 'make test-python'"
     return {
-        "spark.driver.extraClassPath": f"{S3A_JARS}/*",
+        "spark.driver.extraClassPath": s3a_class_path(),
         "spark.hadoop.fs.s3a.endpoint": s3.endpoint,
         "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
         "spark.hadoop.fs.s3a.path.style.access": "true",

@@ -14,8 +14,6 @@ import java.io.{ByteArrayOutputStream, OutputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
-import scala.jdk.CollectionConverters._
-
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
@@ -121,14 +119,10 @@ private[driver] object RunningBatch {
     out.toString(UTF_8)
   }
 
-  /** The side process opens the file system itself: it needs the settings of that scheme, and of no other. */
   private def putFileSystem(header: ObjectNode, plan: IncrementalExecution, location: String): Unit = {
     val target = header.putObject("hadoop")
-    val scheme = location.takeWhile(_ != ':')
-    if (location.contains(":") && scheme != "file") {
-      plan.sparkSession.sessionState.newHadoopConf().asScala
-        .filter(entry => entry.getKey.startsWith(s"fs.$scheme.") || entry.getKey == "fs.defaultFS")
-        .foreach(entry => target.put(entry.getKey, entry.getValue))
+    FileSystemSettings.of(location, plan.sparkSession.sessionState.newHadoopConf()).foreach { case (key, value) =>
+      target.put(key, value)
     }
   }
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
-
-from benchmarks.stores.figures import Request
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -19,6 +20,29 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 BUCKET = "benchmark"
 _KEY = "benchmark"  # moto takes any
+_REGION = "us-east-1"
+
+S3A_JARS = Path(__file__).resolve().parents[1] / "jvm-shim" / "benchmark" / "target" / "s3a"
+
+_SPARK_LOG = re.compile(r"/(offsets|commits|sources|metadata)(/|&|$|\?)")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request to an object store.
+
+    Args:
+        moment: when it came, in seconds since 1970.
+        target: path and query of its URL.
+    """
+
+    moment: float
+    target: str
+
+    @property
+    def is_of_log(self) -> bool:
+        """Whether it is about what Spark itself writes below a checkpoint location, and not about state."""
+        return _SPARK_LOG.search(self.target) is not None
 
 
 class DelayedRequests:
@@ -71,7 +95,7 @@ class ObjectStore:
         """Settings with which Spark finds it."""
         options = {
             "endpoint": self.endpoint,
-            "endpoint.region": "us-east-1",
+            "endpoint.region": _REGION,
             "path.style.access": "true",
             "connection.ssl.enabled": "false",
             "access.key": _KEY,
@@ -80,6 +104,15 @@ class ObjectStore:
             "input.stream.type": "classic",
         }
         return {f"spark.hadoop.fs.s3a.{name}": value for name, value in options.items()}
+
+    def environment(self) -> Mapping[str, str]:
+        """Variables with which the tools of AWS find it."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_DEFAULT_REGION": _REGION,
+            "AWS_ACCESS_KEY_ID": _KEY,
+            "AWS_SECRET_ACCESS_KEY": _KEY,
+        }
 
     def location(self, name: str) -> str:
         """URI of a folder in the bucket."""
@@ -103,3 +136,16 @@ class ObjectStore:
             self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def s3a_class_path() -> str:
+    """What a driver's class path needs to reach a location on S3; Maven put it into the source tree.
+
+    Raises:
+        SystemExit: it is not there.
+    """
+    if not any(S3A_JARS.glob("hadoop-aws-*.jar")):
+        raise SystemExit(
+            f"there are no jars of S3A in {S3A_JARS}: 'make test-python' and 'make demo DEMO_ARGS=--s3' build them"
+        )
+    return f"{S3A_JARS}/*"

@@ -1,0 +1,40 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.driver
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+
+/** Hadoop's settings that the side process needs to open a location itself: those of its scheme, and of no other. */
+private[driver] object FileSystemSettings {
+  private val S3A = "s3a"
+  private val S3AClass = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+  private val OtherSchemesOfS3 = Set("s3", "s3n")
+
+  def of(location: String, conf: => Configuration): Map[String, String] = {
+    val scheme = location.takeWhile(_ != ':')
+    if (!location.contains(":") || scheme == "file") {
+      Map.empty
+    } else {
+      val all = conf
+      val schemes = if (isServedByS3A(scheme, all)) Set(scheme, S3A) else Set(scheme)
+      all.asScala
+        .map(entry => entry.getKey -> entry.getValue)
+        .filter { case (key, _) => key == "fs.defaultFS" || schemes.exists(each => key.startsWith(s"fs.$each.")) }
+        .toMap
+    }
+  }
+
+  /** S3A reads the settings `fs.s3a.*` whatever scheme it serves; others that may serve these have their own. */
+  private def isServedByS3A(scheme: String, conf: Configuration): Boolean =
+    OtherSchemesOfS3(scheme) && conf.get(s"fs.$scheme.impl") == S3AClass
+}

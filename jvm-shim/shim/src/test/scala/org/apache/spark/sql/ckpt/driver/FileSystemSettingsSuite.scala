@@ -1,0 +1,52 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.driver
+
+import org.apache.hadoop.conf.Configuration
+import org.scalatest.funsuite.AnyFunSuite
+
+class FileSystemSettingsSuite extends AnyFunSuite {
+  private val ofS3A = Map("fs.s3a.endpoint" -> "http://store:9000", "fs.s3a.bucket.logs.access.key" -> "key")
+  private val s3a = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+
+  private def of(location: String, settings: (String, String)*): Map[String, String] = {
+    val conf = new Configuration(false)
+    (ofS3A ++ settings).foreach { case (key, value) => conf.set(key, value) }
+    FileSystemSettings.of(location, conf)
+  }
+
+  test("a location gets the settings of its scheme and the default file system, and no other") {
+    val default = "fs.defaultFS" -> "hdfs://namenode"
+    assert(of("s3a://logs/query", default, "fs.gs.project.id" -> "p", "fs.s3.x" -> "y") == ofS3A + default)
+    assert(of("gs://logs/query", default, "fs.gs.project.id" -> "p") == Map(default, "fs.gs.project.id" -> "p"))
+  }
+
+  test("s3 and s3n get the settings of S3A where S3A serves them") {
+    Seq("s3", "s3n").foreach { scheme =>
+      val served = s"fs.$scheme.impl" -> s3a
+      assert(of(s"$scheme://logs/query", served) == ofS3A + served)
+    }
+    assert(of("s3n://logs/query", "fs.s3.impl" -> s3a) == Map.empty)
+  }
+
+  test("another file system below s3 keeps its own settings alone") {
+    val other = "fs.s3.impl" -> "com.amazon.ws.emr.hadoop.fs.EmrFileSystem"
+    assert(of("s3://logs/query", other, "fs.s3.endpoint" -> "e") == Map(other, "fs.s3.endpoint" -> "e"))
+    assert(of("s3://logs/query") == Map.empty)
+    assert(of("gs://logs/query", "fs.gs.impl" -> s3a) == Map("fs.gs.impl" -> s3a))
+  }
+
+  test("a local location asks for no settings") {
+    Seq("file:/tmp/query", "/tmp/query").foreach { location =>
+      assert(FileSystemSettings.of(location, fail("the settings were made")) == Map.empty)
+    }
+  }
+}
