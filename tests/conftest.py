@@ -21,14 +21,13 @@ SEED_VARIABLE = "SPARK_CKPT_TEST_SEED"
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Processes that share the tests (`pytest -n 2 --dist loadgroup`) take a file at a time.
-
-    The folder of the tests that share a Spark session, and have Flink judge what they left, is one process's work.
-    """
+    """Processes that share the tests (`pytest -n 2 --dist loadgroup`) take a file at a time, but for those of Spark."""
     for item in items:
         path = item.path.relative_to(HERE)
-        item.add_marker(pytest.mark.xdist_group("spark" if path.parts[0] == "spark" else path.as_posix()))
+        if path.parts[0] != "spark":
+            item.add_marker(pytest.mark.xdist_group(path.as_posix()))
 
 
 @pytest.fixture

@@ -18,14 +18,26 @@ from tests.support.session import open_session
 
 HERE = Path(__file__).parent
 LAST = "test_flink_reads_all.py"
+SESSION, DRIVERS = "spark session", "drivers"
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The judgement of real Flink comes last: it reads what all other tests have written."""
+    """The judgement of real Flink comes last: it reads what all other tests have written.
+
+    Processes that share the tests take two groups of these: with the one Spark session, and with drivers of their own.
+    """
     items.sort(key=lambda item: item.path.name == LAST)
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("spark")
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    if isinstance(item, pytest.Function) and item.path.name == LAST:
+        return str(item.callspec.params["group"])
+    return SESSION if "shared_spark" in getattr(item, "fixturenames", ()) else DRIVERS
 
 
 @pytest.fixture(scope="session")

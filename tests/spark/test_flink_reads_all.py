@@ -7,8 +7,12 @@ import pytest
 from tests.support.checkpoints import CheckpointJudge
 
 
-def test_flink_agrees_on_every_metadata(judge: CheckpointJudge) -> None:
-    """Flink's own loader reads every retained `_metadata`, and finds in it what our Python finds."""
+@pytest.mark.parametrize("group", ["spark session", "drivers"])
+def test_flink_agrees_on_every_metadata(judge: CheckpointJudge, group: str) -> None:
+    """Flink's own loader reads every retained `_metadata`, and finds in it what our Python finds.
+
+    After each group of tests: processes that share them know what they have run themselves.
+    """
     if not judge.provider.is_ours:
         pytest.skip("only our provider leaves metadata files")
     if not judge.seen:
