@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import s3fs
 
 from benchmarks.demo.layout import Layout
 from benchmarks.demo.queries import QUERIES
@@ -71,6 +72,7 @@ def test_a_short_run_on_s3_is_equal_and_leaves_its_server_up(tmp_path: Path, mon
             ]
             for name, value in variables:
                 monkeypatch.setenv(name, value)
+            s3fs.S3FileSystem.clear_instance_cache()  # shared instances know the environment of another test
             root, _, inspected = lines[-1].split()[-1].rpartition("/")
             assert inspected in [query.name for query in QUERIES]
             for query in QUERIES:
