@@ -10,13 +10,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.rescale.running import Rescaler, session, workloads
 from benchmarks.stores import machine, plots, tables
 from benchmarks.stores.plan import Run, plan
 from benchmarks.stores.results import Record, ResultFolder
 from benchmarks.stores.summary import Summary
+from benchmarks.stores.turns import shown
 
 
 def main() -> int:
@@ -53,14 +53,9 @@ def _run_all(console: Console, folder: ResultFolder, runs: Sequence[Run], option
         return
     work = options.work.resolve()
     rescaler = Rescaler(session(options.heap, work), work, options.seed)
-    with Progress(
-        TextColumn("{task.description:<44}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console
-    ) as progress:
-        task = progress.add_task("", total=len(missing))
-        for run in missing:
-            progress.update(task, description=f"{run.workload.name}, {run.provider}, round {run.round}")
+    with shown(console, missing) as turns:
+        for run in turns:
             folder.append(rescaler.run(run))
-            progress.advance(task)
 
 
 def _show(console: Console, summary: Summary, records: Sequence[Record]) -> None:

@@ -11,7 +11,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.stores import machine, plots, tables
 from benchmarks.stores.plan import Run, plan
@@ -19,6 +18,7 @@ from benchmarks.stores.providers import PROVIDERS
 from benchmarks.stores.results import Record, ResultFolder
 from benchmarks.stores.runner import FLOOR_JAR, RunFailedError, Runner
 from benchmarks.stores.summary import Summary
+from benchmarks.stores.turns import shown
 from benchmarks.stores.workloads import WORKLOADS
 
 RESULTS = machine.REPOSITORY / "benchmarks" / "results"
@@ -44,19 +44,14 @@ def _run_all(console: Console, folder: ResultFolder, runs: Sequence[Run], runner
     """Does the runs that the folder has no results of; whether all went well."""
     kept = {record.run for record in folder.records()}
     good = True
-    with Progress(
-        TextColumn("{task.description:<44}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console
-    ) as progress:
-        task = progress.add_task("", total=len(runs))
-        for run in runs:
-            progress.update(task, description=f"{run.workload.name}, {run.provider}, round {run.round}")
+    with shown(console, runs) as turns:
+        for run in turns:
             if run not in kept:
                 try:
                     folder.append(runner.run(run))
                 except RunFailedError as error:
                     console.print(str(error), markup=False)
                     good = False
-            progress.advance(task)
     return good
 
 

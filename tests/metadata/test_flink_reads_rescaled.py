@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from spark_ckpt import metadata as m
-from spark_ckpt.coordinator.compose import NO_DATA
 from spark_ckpt.coordinator.directory import list_completed
 from spark_ckpt.keygroups import overlapping_ranges
 from spark_ckpt.operations.rescaling import rescale
-from tests.operations.locations import FACTORS, Query
+from tests.operations.locations import FACTORS, Query, blocks
 from tests.support.flink_check import assert_flink_agrees, check
 
 CHAINS = ((8,), (2,), (3,), (48,), (64,), (7, 6), (6, 63, 4))
 """With 64 key groups: partitions that own whole ones, such that share them, and several rescales."""
-
-
-def blocks(operator: m.OperatorState) -> Iterator[tuple[int, int, tuple[str, int]]]:
-    """Subtask, key group and place of each block that the handles of an operator have."""
-    for index, subtask in operator.subtask_states.items():
-        state = subtask.managed_keyed_state
-        for handle in (
-            state.materialized_state_handles if isinstance(state, m.ChangelogStateBackendHandle) else (state,)
-        ):
-            assert isinstance(handle, m.KeyGroupsStateHandle)
-            assert isinstance(handle.delegate_state_handle, m.RelativeFileStateHandle)
-            for group, offset in enumerate(handle.group_range_offsets.offsets.tolist(), handle.key_group_range.start):
-                if offset != NO_DATA:
-                    yield index, group, (handle.delegate_state_handle.relative_path, offset)
 
 
 def newest(query: Query) -> Path:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import socket
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from spark_ckpt import metadata as m
 from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed import CheckpointRecord, FilesystemCompletedCheckpointStore, Owner
 from spark_ckpt.coordinator.batch_state import SegmentTable, SparkBatch, StoreState
 from spark_ckpt.coordinator.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.coordinator.compose import NO_DATA
 from spark_ckpt.coordinator.messages import StoreKey
 from spark_ckpt.keygroups import factors, key_group_of
 from spark_ckpt.operations.new_checkpoint import complete, with_chains
@@ -146,3 +148,19 @@ def schema(columns: Sequence[str]) -> bytes:
     """A state schema file whose keys have these columns."""
     fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in columns]
     return schema_v2({"type": "struct", "fields": fields}, {"type": "struct", "fields": []})
+
+
+def blocks(operator: m.OperatorState) -> Iterator[tuple[int, int, tuple[str, int]]]:
+    """Subtask, key group and place of each block that the handles of an operator have."""
+    for index, subtask in operator.subtask_states.items():
+        state = subtask.managed_keyed_state
+        if state is None:
+            continue
+        for handle in (
+            state.materialized_state_handles if isinstance(state, m.ChangelogStateBackendHandle) else (state,)
+        ):
+            assert isinstance(handle, m.KeyGroupsStateHandle)
+            assert isinstance(handle.delegate_state_handle, m.RelativeFileStateHandle)
+            for group, offset in enumerate(handle.group_range_offsets.offsets.tolist(), handle.key_group_range.start):
+                if offset != NO_DATA:
+                    yield index, group, (handle.delegate_state_handle.relative_path, offset)

@@ -11,23 +11,21 @@ from dataclasses import replace
 from math import gcd
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from spark_ckpt.completed import Owner
-from spark_ckpt.coordinator.compose import NO_DATA
 from spark_ckpt.coordinator.directory import list_completed
 from spark_ckpt.coordinator.loading import CheckpointState, read_checkpoint
 from spark_ckpt.coordinator.messages import StoreKey
 from spark_ckpt.errors import SparkCkptError, StateIdMismatchError, StorageError, VersionNotFoundError
-from spark_ckpt.metadata import ChangelogStateBackendHandle, KeyGroupsStateHandle, loads
+from spark_ckpt.metadata import loads
 from spark_ckpt.operations.errors import LocationInUseError, RescaleRefusedError, SparkLogEntryExistsError
 from spark_ckpt.operations.rescale_plan import state_ids
 from spark_ckpt.operations.rescaling import rescale
 from spark_ckpt.operations.spark_entries import CommitEntry, OffsetEntry
 from spark_ckpt.operations.spark_log import BatchLog
 from spark_ckpt.storage import Storage
-from tests.operations.locations import OFFSETS, QUERY_ID, ROWS, Query, schema
+from tests.operations.locations import OFFSETS, QUERY_ID, ROWS, Query, blocks, schema
 from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.invariants import assert_invariants
 
@@ -72,16 +70,8 @@ def test_a_checkpoint_and_a_batch_are_added(tmp_path: Path, partitions: int, inl
 def blocks_of_handles(storage: Storage) -> dict[int, int]:
     """How many blocks the handles of each subtask of the newest checkpoint have."""
     record = list_completed(storage).records[-1]
-    blocks: Counter[int] = Counter()
-    for operator in loads(storage.read(f"ckpt/{record.metadata.path}")).operator_states:
-        for index, subtask in operator.subtask_states.items():
-            state = subtask.managed_keyed_state
-            for handle in (
-                state.materialized_state_handles if isinstance(state, ChangelogStateBackendHandle) else [state]
-            ):
-                if isinstance(handle, KeyGroupsStateHandle):
-                    blocks[index] += int(np.count_nonzero(handle.group_range_offsets.offsets != NO_DATA))
-    return blocks
+    metadata = loads(storage.read(f"ckpt/{record.metadata.path}"))
+    return Counter(subtask for operator in metadata.operator_states for subtask, *_ in blocks(operator))
 
 
 @pytest.mark.parametrize("chain", [(7,), (6,), (48,), (7, 6), (6, 48, 7, 63), (7, 4, 6)])
