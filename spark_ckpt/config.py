@@ -28,6 +28,7 @@ ROLL_BACK = "rollBack"
 """Value of the setting `onDamage` that makes a query go back by itself."""
 
 _CLEANUPS = ("retain", "deleteOnCancellation", "deleteOnEnd")
+_CHANGE_FEEDS = ("outcome", "writes")
 
 T = TypeVar("T")
 
@@ -233,6 +234,16 @@ MAX_DELTA_RATIO = Setting[float](
     "A new base is due when the deltas since the last one have more than this share of its bytes.",
     _positive,
 )
+CHANGE_FEED = Setting[str](
+    "changeFeed",
+    "name",
+    "outcome",
+    "What the change feed of the `statestore` source (`readChangeFeed`) can tell of a batch. `outcome`: of each key that "
+    "was changed what the batch has made of it. `writes`: every write in its order, as with Spark's own providers. Each "
+    "one is then part of the batch's delta, also of a key that is written many times, as the counts of a stream-stream "
+    "join are. Counts for the batches that are run with it.",
+    _one_of(*_CHANGE_FEEDS),
+)
 PYTHON = Setting[str](
     "python",
     "path",
@@ -260,6 +271,7 @@ SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     ACK_THRESHOLD,
     MAX_DELTAS,
     MAX_DELTA_RATIO,
+    CHANGE_FEED,
     PYTHON,
     BRIDGE_TIMEOUT,
 )
@@ -286,6 +298,7 @@ class CheckpointConfig:
     ack_threshold: int = 1 << 20
     max_deltas: int = 16
     max_delta_ratio: float = 1.0
+    change_feed: str = "outcome"
     python: str | None = None
     bridge_timeout: float = 300.0
 
@@ -323,6 +336,7 @@ class CheckpointConfig:
             ack_threshold=_set(ACK_THRESHOLD, ours),
             max_deltas=_set(MAX_DELTAS, ours),
             max_delta_ratio=_set(MAX_DELTA_RATIO, ours),
+            change_feed=_set(CHANGE_FEED, ours),
             python=PYTHON.value(ours),
             bridge_timeout=_set(BRIDGE_TIMEOUT, ours),
         )

@@ -42,6 +42,7 @@ def configure(
     ack_threshold: int | None = None,
     max_chain_deltas: int | None = None,
     max_chain_delta_ratio: float | None = None,
+    change_feed: str | None = None,
     bridge_timeout: int | None = None,
     python: str | os.PathLike[str] | None = None,
 ) -> SparkSession.Builder:
@@ -80,6 +81,8 @@ def configure(
         State up to this many bytes travels to the driver with the task's acknowledgement; more goes to a file.
     max_chain_deltas, max_chain_delta_ratio
         When a new base is due: after so many deltas, or when they outweigh this share of the last base.
+    change_feed
+        What the change feed can tell of a batch: `outcome` or `writes`.
     bridge_timeout
         Seconds that a task waits for the coordinator's answer.
     python
@@ -114,6 +117,7 @@ def configure(
         config.ACK_THRESHOLD: ack_threshold,
         config.MAX_DELTAS: max_chain_deltas,
         config.MAX_DELTA_RATIO: max_chain_delta_ratio,
+        config.CHANGE_FEED: change_feed,
         config.BRIDGE_TIMEOUT: bridge_timeout,
         config.PYTHON: sys.executable if python is None else os.fspath(python),
     }

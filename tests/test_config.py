@@ -33,6 +33,7 @@ def test_the_table_has_the_defaults_of_the_class() -> None:
         config.ack_threshold,
         config.max_deltas,
         config.max_delta_ratio,
+        config.change_feed,
         config.python,
         config.bridge_timeout,
     ]
@@ -62,6 +63,7 @@ def test_values_are_typed() -> None:
         ackThreshold="1048576",
         chain__maxDeltas="8",
         chain__maxDeltaRatio="0.5",
+        changeFeed="Writes",
         python="/usr/bin/python3",
         bridge__timeout="12.5",
     )
@@ -81,6 +83,7 @@ def test_values_are_typed() -> None:
         ack_threshold=1 << 20,
         max_deltas=8,
         max_delta_ratio=0.5,
+        change_feed="writes",
         python="/usr/bin/python3",
         bridge_timeout=12.5,
     )
@@ -124,6 +127,7 @@ def test_settings_of_others_are_left_alone() -> None:
         ("chain.maxDeltaRatio", "0", "not a number above 0"),
         ("chain.maxDeltaRatio", "nan", "not a number above 0"),
         ("chain.maxDeltaRatio", "inf", "not a number above 0"),
+        ("changeFeed", "all", "'all' is not one of: outcome, writes"),
         ("bridge.timeout", "-3", "not a number above 0"),
         ("python", "", "empty value"),
     ],

@@ -72,6 +72,7 @@ def test_every_setting_has_a_typed_option(builder: Builder) -> None:
         ack_threshold=1000,
         max_chain_deltas=3,
         max_chain_delta_ratio=0.5,
+        change_feed="writes",
         bridge_timeout=20,
         python=Path("/opt/python"),
     )

@@ -35,7 +35,7 @@ class Entries:
         removed: bool per entry, whether the key was removed.
         lists: whether values are lists.
         appends: bool per entry, whether its rows are appended to the list that is there.
-        segments: how many segments have entries here: if it is one, no key comes twice.
+        distinct: whether no key comes twice, since all entries are of one base.
     """
 
     keys: Rows
@@ -43,7 +43,7 @@ class Entries:
     removed: NDArray[np.bool_]
     lists: bool
     appends: NDArray[np.bool_]
-    segments: int
+    distinct: bool
 
 
 def split_ranges(chain: Chain, ranges: list[KeyGroupRange]) -> Iterator[KeyGroupRange]:
@@ -84,7 +84,7 @@ def read_entries(
         SegmentError: a block is damaged, or another one than its offset says.
         StorageError: a file cannot be read.
     """
-    keys, values, sections, filters, segments = [], [], [], [], 0
+    keys, values, sections, filters, kinds = [], [], [], [], []
     for entry in chain.entries:
         found = [
             (path, offset, key_group, section)
@@ -92,7 +92,7 @@ def read_entries(
             for section in raw
             if section.column_family == family
         ]
-        segments += bool(found)
+        kinds += [entry.is_base] * bool(found)
         for path, offset, key_group, section in found:
             keys.append(Piece(path, offset + section.keys_at, key_group, section.keys))
             values.append(Piece(path, offset + section.values_at, key_group, section.values))
@@ -110,7 +110,7 @@ def read_entries(
         removed,
         any(section.lists for section in sections),
         appends,
-        segments,
+        kinds == [True],
     )
     return _filtered(entries, filters, counts, partition_key) if any(filters) else entries
 

@@ -40,7 +40,7 @@ def merge(entries: Entries) -> Merged:
     if entries.lists:
         return _merge_lists(entries)
     kept = np.flatnonzero(~entries.removed)
-    if entries.segments > 1:
+    if not entries.distinct:
         codes = codes_of(binary_array(entries.keys))
         newest = np.empty(codes.size, np.int64)
         newest[codes] = np.arange(codes.size)

@@ -161,6 +161,23 @@ def test_lists(tmp_path: Path) -> None:
     assert read(location, variable="count") == {"a": 1}
 
 
+def test_deltas_that_tell_every_write(tmp_path: Path) -> None:
+    """The last write of a key counts, also where there is no segment before; lists are put, appended to and removed."""
+    location = StateLocation(tmp_path, LISTED, name="transformWithStateExec", variables=KINDS)
+    writes = [*section({"a": 1, "b": 2}).entries, *section({"a": 3, "b": None}).entries, *section({"a": 4}).entries]
+    emptied = Section(((key("a"), None), *lists({"a": [], "b": []}).entries), "listed", True)
+    location.commit(
+        Section(tuple(writes), "count"),
+        lists({"a": [1]}),
+        lists({"a": [2]}, appends=True),
+        emptied,
+        lists({"a": [3], "b": [4, 5]}, appends=True),
+    )
+    assert read(location, variable="count") == {"a": 4}
+    rows = spark_ckpt.read_state(location.path, variable="listed").to_arrow().to_pylist()
+    assert [(each["key"]["user"], each["list_element"]["n"]) for each in rows] == [("a", 3), ("b", 4), ("b", 5)]
+
+
 def test_a_list_that_is_none(tmp_path: Path) -> None:
     location = StateLocation(tmp_path, LISTED, name="transformWithStateExec", variables=KINDS)
     location.commit(Section(((key("a"), b"\0\0\0\2\0\0\0\0"),), "listed"), inline=False)

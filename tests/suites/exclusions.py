@@ -28,7 +28,6 @@ class Exclusion:
 _METRICS = (
     "reads custom metrics of RocksDB's provider: rocksdbNumInternalColumnFamilies, rocksdbNumInternalColFamiliesKeys"
 )
-_EACH_WRITE = "expects each write of a batch; our deltas name a key once, with what the batch has made of it"
 _RACE = "a race between the test and the query that it has started again; RocksDB's provider loses it too"
 
 EXCLUSIONS = (
@@ -48,11 +47,6 @@ EXCLUSIONS = (
         "expects an error for a version without a snapshot; ours starts from any version that is retained",
     ),
     Exclusion(
-        "ProviderStateDataSourceChangeDataReaderSuite",
-        "read stream-stream join state change feed",
-        _EACH_WRITE,
-    ),
-    Exclusion(
         "StreamSuite",
         r"recover from a Spark v2\.1 checkpoint",
         "reads a checkpoint that HDFS's provider has written",
@@ -61,16 +55,6 @@ EXCLUSIONS = (
         "StateStoreRDDSuite",
         "distributed test",
         "starts a `local-cluster`, which needs a built Spark home",
-    ),
-    Exclusion(
-        "StateDataSourceTransformWithStateSuite",
-        r"state data source cdf integration - list state \(",
-        "expects an append for the first row of a new list; our deltas have a new list whole, which reads as an update",
-    ),
-    Exclusion(
-        "StateDataSourceTransformWithStateSuite",
-        "state data source cdf integration - list state and TTL",
-        _EACH_WRITE,
     ),
     Exclusion(
         "StateDataSourceTransformWithStateSuite",

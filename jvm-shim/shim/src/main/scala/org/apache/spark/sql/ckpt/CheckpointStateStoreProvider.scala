@@ -87,7 +87,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     val partitions = new RowPartitions(stateStoreId, default, hadoopConf)
     deltas = new StateDeltas(stateStoreId.toString, locate(_, None), files, partitions)
     bases = new BaseSnapshots(files, ackThreshold)
-    state = new HeldState(stateStoreId, families, files, partitions)
+    state = new HeldState(stateStoreId, families, files, partitions, Settings.tellsWrites(settings))
     job match {
       case query: QueryJob =>
         LoadedStores.here.add(query.runId, this)

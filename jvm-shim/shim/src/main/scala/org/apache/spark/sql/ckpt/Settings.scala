@@ -18,9 +18,14 @@ private[ckpt] object Settings {
   val Python: String = Prefix + "python"
   val AckThreshold: String = Prefix + "ackThreshold"
   val BridgeTimeout: String = Prefix + "bridge.timeout"
+  val ChangeFeed: String = Prefix + "changeFeed"
 
   val DefaultAckThreshold: Long = 1L << 20
   val DefaultBridgeTimeoutSeconds: Long = 300
+
+  /** Whether deltas are to have every write of a batch: a value of `changeFeed`. Another one is refused on the driver. */
+  def tellsWrites(settings: Map[String, String]): Boolean =
+    settings.get(ChangeFeed).exists(_.trim.equalsIgnoreCase("writes"))
 
   def long(settings: Map[String, String], key: String, default: Long): Long =
     settings.get(key).fold(default) { text =>

@@ -37,7 +37,7 @@ class StoreFamiliesSuite extends AnyFunSuite {
   private def numbers(rows: Iterator[UnsafeRow]): Seq[Long] = rows.map(_.getLong(0)).toSeq
 
   test("families are apart, survive a load, and their rows are counted as Spark counts them") {
-    StoreHarness.withFamilies { (h, provider) =>
+    StoreHarness.withFamilies() { (h, provider) =>
       val store = provider.getStore(0)
       points(store, "left")
       points(store, "$index", internal = true)
@@ -59,7 +59,7 @@ class StoreFamiliesSuite extends AnyFunSuite {
   }
 
   test("a family that is removed is gone with the commit, and back if the batch is given up") {
-    StoreHarness.withFamilies { (_, provider) =>
+    StoreHarness.withFamilies() { (_, provider) =>
       val first = provider.getStore(0)
       points(first, "left")
       first.put(one(1), one(10), "left")
@@ -80,7 +80,7 @@ class StoreFamiliesSuite extends AnyFunSuite {
   }
 
   test("what Spark's RocksDB provider refuses is refused with the same errors") {
-    StoreHarness.withFamilies { (h, provider) =>
+    StoreHarness.withFamilies() { (h, provider) =>
       val store = provider.getStore(0)
       Seq("", " left", "left ", "default").foreach { name =>
         intercept[StateStoreCannotUseColumnFamilyWithInvalidName](points(store, name))
@@ -102,7 +102,7 @@ class StoreFamiliesSuite extends AnyFunSuite {
       (for (name <- Seq("one", "many"); (schema, id) <- schemas.zipWithIndex) yield
         StateSchemaMetadataKey(name, id.toShort, isKey = false) ->
           StateSchemaMetadataValue(schema, SchemaConverters.toAvroTypeWithDefaults(schema))).toMap))
-    StoreHarness.withFamilies { (h, _) =>
+    StoreHarness.withFamilies() { (h, _) =>
       def open(version: Long, schemas: StructType*): (CheckpointStateStoreProvider, StateStore) = {
         val conf = h.storeConf(SQLConf.STREAMING_STATE_STORE_ENCODING_FORMAT.key -> "avro")
         val provider = h.newProvider(useColumnFamilies = true, conf = conf, schemas = Some(known(schemas: _*)))
@@ -143,7 +143,7 @@ class StoreFamiliesSuite extends AnyFunSuite {
       BooleanType -> Seq(false, true),
       DoubleType -> doubles,
       FloatType -> doubles.map(_.toFloat).distinct)
-    StoreHarness.withFamilies { (_, provider) =>
+    StoreHarness.withFamilies() { (_, provider) =>
       val store = provider.getStore(0)
       types.foreach { case (dataType, values) =>
         val schema = StructType(Seq(StructField("id", LongType), StructField("at", dataType)))
@@ -164,7 +164,7 @@ class StoreFamiliesSuite extends AnyFunSuite {
   }
 
   test("keys with a timestamp are scanned by time, or by key and then time, with all their values") {
-    StoreHarness.withFamilies { (h, provider) =>
+    StoreHarness.withFamilies() { (h, provider) =>
       val schema = TimestampKeyStateEncoder.keySchemaWithTimestamp(number)
       def declare(store: StateStore): Unit = {
         store.createColFamilyIfAbsent("byTime", number, number, TimestampAsPrefixKeyStateEncoderSpec(schema), true)
@@ -190,7 +190,7 @@ class StoreFamiliesSuite extends AnyFunSuite {
   }
 
   test("evicting during a scan, of what it gives and of what is to come, disturbs neither") {
-    StoreHarness.withFamilies { (_, provider) =>
+    StoreHarness.withFamilies() { (_, provider) =>
       val store = provider.getStore(0)
       store.createColFamilyIfAbsent("timers", pair, number, RangeKeyScanStateEncoderSpec(pair, Seq(0)))
       store.createColFamilyIfAbsent("byFirst", pair, number, PrefixKeyScanStateEncoderSpec(pair, 1))
@@ -215,7 +215,7 @@ class StoreFamiliesSuite extends AnyFunSuite {
   }
 
   test("a list is read whole or by its first row, and put by one row or many") {
-    StoreHarness.withFamilies { (_, provider) =>
+    StoreHarness.withFamilies() { (_, provider) =>
       val store = provider.getStore(0)
       points(store, "lists", multiple = true)
       assert(store.valuesIterator(one(1), "lists").isEmpty && store.get(one(1), "lists") == null)

@@ -189,8 +189,8 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
 private[ckpt] object StoreHarness {
 
   /** Runs something with a harness and a provider that has column families. */
-  def withFamilies(body: (StoreHarness, CheckpointStateStoreProvider) => Unit): Unit = {
-    val harness = new StoreHarness()
+  def withFamilies(settings: (String, String)*)(body: (StoreHarness, CheckpointStateStoreProvider) => Unit): Unit = {
+    val harness = new StoreHarness(settings: _*)
     try {
       val provider = harness.newProvider(useColumnFamilies = true)
       try body(harness, provider) finally provider.close()

@@ -51,7 +51,7 @@ class StoreReplaySuite extends AnyFunSuite {
     store.iterator().map(pair => pair.key.getLong(0) -> pair.value.getLong(0)).toMap
 
   test("the change feed gives what each batch has made of a key, and each row of a list") {
-    StoreHarness.withFamilies { (h, provider) =>
+    StoreHarness.withFamilies() { (h, provider) =>
       fourBatches(h, provider)
       def feed(from: Long, until: Long, family: Option[String] = None) =
         changes(provider.getStateStoreChangeDataReader(from, until, family, None))
@@ -64,8 +64,40 @@ class StoreReplaySuite extends AnyFunSuite {
     }
   }
 
+  test("with changeFeed=writes the change feed gives each write of a batch, in order, and the state is the same") {
+    StoreHarness.withFamilies("changeFeed" -> "writes") { (h, provider) =>
+      fourBatches(h, provider)
+      val store = provider.getStore(4)
+      store.createColFamilyIfAbsent("lists", number, number, NoPrefixKeyStateEncoderSpec(number), true)
+      store.put(h.row(3), h.row(30))
+      store.remove(h.row(3))
+      store.merge(h.row(8), h.row(80), "lists")
+      store.putList(h.row(8), Array(h.row(81), h.row(82)), "lists")
+      store.merge(h.row(8), h.row(83), "lists")
+      store.remove(h.row(8), "lists")
+      store.merge(h.row(8), h.row(84), "lists")
+      store.remove(h.row(9), "lists")
+      store.commit()
+      def feed(from: Long, until: Long, family: Option[String] = None) =
+        changes(provider.getStateStoreChangeDataReader(from, until, family, None))
+      assert(feed(1, 1) == Seq((0, "update", 1, 10), (0, "update", 1, 11)))
+      assert(feed(2, 4).toSet == Set((1, "delete", 1, -1), (1, "update", 2, 20), (3, "update", 2, 21)))
+      assert(feed(5, 5) == Seq((4, "update", 3, 30), (4, "delete", 3, -1)))
+      assert(feed(1, 4, Some("lists")) == Seq((0, "update", 7, 70), (0, "append", 7, 71), (1, "append", 7, 72)))
+      assert(feed(5, 5, Some("lists")) == Seq(
+        (4, "append", 8, 80), (4, "update", 8, 81), (4, "append", 8, 82), (4, "append", 8, 83), (4, "delete", 8, -1),
+        (4, "append", 8, 84)))
+      val other = h.newProvider(useColumnFamilies = true)
+      val loaded = other.getStore(5)
+      loaded.createColFamilyIfAbsent("lists", number, number, NoPrefixKeyStateEncoderSpec(number), true)
+      assert(rows(loaded) == Map(2L -> 21L))
+      assert(loaded.valuesIterator(h.row(8), "lists").map(_.getLong(0)).toSeq == Seq(84))
+      other.close()
+    }
+  }
+
   test("a version is replayed from an earlier one, to be read or to be written to") {
-    StoreHarness.withFamilies { (h, provider) =>
+    StoreHarness.withFamilies() { (h, provider) =>
       fourBatches(h, provider)
       val other = h.newProvider(useColumnFamilies = true)
       assert(rows(other.replayReadStateFromSnapshot(1, 4, None, None)) == Map(2L -> 21L))
@@ -84,7 +116,7 @@ class StoreReplaySuite extends AnyFunSuite {
   }
 
   test("a store that is opened empty leaves only what is put, or everything if it is given up") {
-    StoreHarness.withFamilies { (h, provider) =>
+    StoreHarness.withFamilies() { (h, provider) =>
       fourBatches(h, provider)
       val aborted = provider.getStore(4, loadEmpty = true)
       assert(rows(aborted).isEmpty && aborted.get(h.row(2)) == null)

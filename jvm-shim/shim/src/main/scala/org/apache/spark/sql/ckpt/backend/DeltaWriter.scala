@@ -11,20 +11,22 @@ private[backend] final class DeltaWriter(maxParallelism: Int) {
     var size = 0L
     val cursor = new EntryCursor
     families.foreach { f =>
-      val b = f.buffer
-      var entry = 0
-      while (entry < b.count) {
-        b.pointChange(entry, cursor)
-        size += 8L + cursor.keyLength + math.max(0, cursor.valueLength)
-        entry += 1
+      ChangeSource.of(f).foreach { source =>
+        var id = 0
+        while (id < source.count) {
+          if (source.contains(id)) {
+            source.point(id, cursor)
+            size += 8L + cursor.keyLength + math.max(0, cursor.valueLength)
+          }
+          id += 1
+        }
+        size += math.min(maxParallelism, f.buffer.count) * (SegmentFormat.HeaderBytes + 15L + 3L * f.name.length)
       }
-      val sections = if (b.hasAppends) 2 else 1
-      size += math.min(maxParallelism, b.count) * (SegmentFormat.HeaderBytes + sections * (15L + 3L * f.name.length))
     }
     size
   }
 
   /** @param version the version that the changes lead to */
   def write(families: Iterator[KeyedFamily], version: Long, out: OutputStream): SegmentInfo =
-    writer.write(families.flatMap(BufferSource.of).toArray, isBase = false, version, out)
+    writer.write(families.flatMap(ChangeSource.of).toArray, isBase = false, version, out)
 }

@@ -25,8 +25,9 @@ import scala.util.control.NonFatal
  * another batch is opened: rows point into pages, nothing checks each access.
  *
  * @param maxParallelism number of key groups, 1 to 32768
+ * @param logsWrites     whether deltas have every write of a batch, and not only what it makes of a key
  */
-final class HashMapStateBackend(val maxParallelism: Int) {
+final class HashMapStateBackend(val maxParallelism: Int, logsWrites: Boolean = false) {
   require(
     maxParallelism >= 1 && maxParallelism <= TableRecord.MaxKeyGroups,
     s"The number of key groups is $maxParallelism, possible are 1 to ${TableRecord.MaxKeyGroups}.")
@@ -192,7 +193,7 @@ final class HashMapStateBackend(val maxParallelism: Int) {
       family.declare(spec)
       family
     } else {
-      val made = new KeyedFamily(spec, maxParallelism)
+      val made = new KeyedFamily(spec, maxParallelism, logsWrites)
       made.writable = open
       droppedFamilies.get(spec.name).foreach(made.markDropped)
       droppedFamilies -= spec.name
@@ -212,7 +213,7 @@ final class HashMapStateBackend(val maxParallelism: Int) {
     if (!open) throw new IllegalStateException(s"No batch is open to drop column family $name.")
     val family = currentFamilies.getOrElse(name, null)
     if (family != null) {
-      val removals = new KeyedFamily(family.spec.copy(access = KeyAccess.Point), maxParallelism)
+      val removals = new KeyedFamily(family.spec.copy(access = KeyAccess.Point), maxParallelism, logsWrites)
       removals.markDropped(family)
       if (removals.buffer.count > 0) droppedFamilies += name -> removals
       currentFamilies -= name
@@ -244,7 +245,7 @@ final class HashMapStateBackend(val maxParallelism: Int) {
   }
 
   /** A reader of a family that no version has. */
-  def emptyReader(spec: FamilySpec): FamilyReader = new KeyedFamily(spec, maxParallelism)
+  def emptyReader(spec: FamilySpec): FamilyReader = new KeyedFamily(spec, maxParallelism, logsWrites = false)
 
   /** Rows in all families, with the changes of the open or committed batch. */
   def rowCount: Long = rowCount(_ => true)
@@ -262,7 +263,7 @@ final class HashMapStateBackend(val maxParallelism: Int) {
   /** Bytes of memory that tables, indexes and buffers use. */
   def memoryBytes: Long = {
     val all = foldedFamilies.valuesIterator ++ changed
-    all.distinct.map(f => f.table.memoryBytes + f.buffer.memoryBytes).sum
+    all.distinct.map(_.memoryBytes).sum
   }
 
   /** About how many bytes [[writeDelta]] will write, not less. O(changes). */

@@ -10,11 +10,17 @@ import org.apache.spark.unsafe.Platform
  * Not thread-safe: used by the task that has the batch open. Keys and values are copied; they may point
  * anywhere, also at what this family returned. Key lengths are multiples of 8, as those of `UnsafeRow`s
  * are.
+ *
+ * @param logsWrites whether the delta is to have every write, not only what becomes of a key
  */
-final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelism: Int) extends FamilyReader {
+final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelism: Int, logsWrites: Boolean)
+    extends FamilyReader {
   private var currentSpec = initialSpec
   private var currentTable = new StateTable(initialSpec.access, 0)
   private var currentBuffer = new WriteBuffer(initialSpec.access)
+
+  /** The writes of the batch, one by one; null if the delta need not tell them. */
+  private[backend] val log: WriteLog = if (logsWrites) new WriteLog else null
 
   private var list = new Array[Byte](256)
   private var listLength = 0
@@ -62,6 +68,7 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
     RecordPages.checkRecordBytes(keyLength.toLong + valueLength)
     val entry = entryFor(keyBase, keyOffset, keyLength)
     currentBuffer.put(entry, valueBase, valueOffset, valueLength)
+    if (log != null) log.put(entry, valueBase, valueOffset, valueLength)
   }
 
   /** Removes a key; true if it was there. */
@@ -72,11 +79,13 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
     if (entry >= 0) {
       val was = currentBuffer.isLive(entry)
       currentBuffer.remove(entry)
+      if (log != null && was) log.remove(entry)
       was
     } else {
       val address = currentTable.find(hash, keyBase, keyOffset, keyLength)
       address != 0 && {
-        currentBuffer.add(hash, address, currentTable.keyGroup(address), keyBase, keyOffset, keyLength)
+        val added = currentBuffer.add(hash, address, currentTable.keyGroup(address), keyBase, keyOffset, keyLength)
+        if (log != null) log.remove(added)
         true
       }
     }
@@ -138,13 +147,23 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
     val rows = Platform.BYTE_ARRAY_OFFSET + 4
     if (entry >= 0 && currentBuffer.isLive(entry)) {
       currentBuffer.append(entry, listRows, list, rows, listLength - 4)
+      if (log != null) log.append(entry, list, rows, listLength - 4)
     } else if (address != 0) {
       currentTable.point(address, entryAt)
       val e = currentBuffer.add(hash, address, entryAt.keyGroup, keyBase, keyOffset, keyLength)
       currentBuffer.appendToTable(e, entryAt, listRows, list, rows, listLength - 4)
+      if (log != null) log.append(e, list, rows, listLength - 4)
+    } else if (log != null) {
+      appendToNothing(keyBase, keyOffset, keyLength)
     } else {
       putList(keyBase, keyOffset, keyLength)
     }
+  }
+
+  /** Makes an empty list first: rows are only ever appended to a list that is there, also by who reads the delta. */
+  private def appendToNothing(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+    put(keyBase, keyOffset, keyLength, KeyedFamily.EmptyList, Platform.BYTE_ARRAY_OFFSET, KeyedFamily.EmptyList.length)
+    appendList(keyBase, keyOffset, keyLength)
   }
 
   /** Removes the entries of a range scan; returns how many there were. */
@@ -211,7 +230,7 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
 
   /** A family with the same table and no changes, in place of this one. */
   private[backend] def successor(): KeyedFamily = {
-    val next = new KeyedFamily(currentSpec, maxParallelism)
+    val next = new KeyedFamily(currentSpec, maxParallelism, logsWrites)
     next.currentTable = currentTable
     next
   }
@@ -257,9 +276,14 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
     dropChanges()
   }
 
+  /** Bytes of memory that the table, its index and what the batch has written use. */
+  private[backend] def memoryBytes: Long =
+    currentTable.memoryBytes + currentBuffer.memoryBytes + (if (log == null) 0L else log.memoryBytes)
+
   /** Forgets the buffer. */
   private[backend] def dropChanges(): Unit = {
     currentBuffer.reset()
+    if (log != null) log.reset()
     epoch += 1
   }
 
@@ -293,12 +317,16 @@ final class KeyedFamily private[backend] (initialSpec: FamilySpec, maxParallelis
 
   private def markDropped(key: EntryCursor, group: Int): Unit = {
     val hash = Bytes.hash(key.keyBase, key.keyOffset, key.keyLength)
-    currentBuffer.add(hash, WriteBuffer.Dropped, group, key.keyBase, key.keyOffset, key.keyLength)
+    val entry = currentBuffer.add(hash, WriteBuffer.Dropped, group, key.keyBase, key.keyOffset, key.keyLength)
+    if (log != null) log.remove(entry)
   }
 }
 
 private[backend] object KeyedFamily {
   final val LargestIdleScratch = 1 << 20
+
+  /** A list of no rows, see [[ListCursor]]. */
+  private val EmptyList = new Array[Byte](4)
 
   def checkKeyLength(keyLength: Int): Unit = {
     if ((keyLength & 7) != 0) {

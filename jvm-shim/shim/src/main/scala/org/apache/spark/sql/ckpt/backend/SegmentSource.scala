@@ -26,54 +26,82 @@ private[backend] abstract class SegmentSource {
   def point(id: Int, cursor: EntryCursor): Unit
 }
 
-/**
- * What a batch changed in a family: its puts and removals, or what it appended to lists of the table. Ids are the
- * buffer's entries.
- */
-private[backend] final class BufferSource(
-    override val family: String,
-    override val multiValue: Boolean,
-    buffer: WriteBuffer,
-    override val appends: Boolean)
-  extends SegmentSource {
+/** Some of what a batch did to a family: by entries of the write buffer, or by writes. */
+private[backend] abstract class ChangeSource(of: KeyedFamily) extends SegmentSource {
+  protected val buffer: WriteBuffer = of.buffer
 
-  private def isMine(entry: Int): Boolean = buffer.isChange(entry) && buffer.isAppend(entry) == appends
+  override def family: String = of.name
+
+  override def multiValue: Boolean = of.spec.multiValue
+
+  /** Ids are below this. */
+  def count: Int
+
+  /** Whether an id is one of this source. */
+  def contains(id: Int): Boolean
+
+  protected def keyGroup(id: Int): Int
 
   override def countGroups(counts: Array[Int]): Unit = {
-    var entry = 0
-    while (entry < buffer.count) {
-      if (isMine(entry)) counts(buffer.keyGroup(entry)) += 1
-      entry += 1
+    var id = 0
+    while (id < count) {
+      if (contains(id)) counts(keyGroup(id)) += 1
+      id += 1
     }
   }
 
   override def fill(first: Int, until: Int, next: Array[Int], ids: Array[Int]): Unit = {
-    var entry = 0
-    while (entry < buffer.count) {
-      if (isMine(entry)) {
-        val group = buffer.keyGroup(entry)
+    var id = 0
+    while (id < count) {
+      if (contains(id)) {
+        val group = keyGroup(id)
         if (group >= first && group < until) {
-          ids(next(group)) = entry
+          ids(next(group)) = id
           next(group) += 1
         }
       }
-      entry += 1
+      id += 1
     }
   }
+}
+
+/** What a batch has made of the keys of a family: its puts and removals, or what it appended to lists of the table. */
+private[backend] final class OutcomeSource(of: KeyedFamily, override val appends: Boolean) extends ChangeSource(of) {
+  override def count: Int = buffer.count
+
+  override def contains(id: Int): Boolean = buffer.isChange(id) && buffer.isAppend(id) == appends
+
+  override protected def keyGroup(id: Int): Int = buffer.keyGroup(id)
 
   override def point(id: Int, cursor: EntryCursor): Unit = buffer.pointChange(id, cursor)
 }
 
-private[backend] object BufferSource {
+/** The writes of a batch to a family that are of one round, see [[WriteLog]]. */
+private[backend] final class WritesSource(of: KeyedFamily, round: Int) extends ChangeSource(of) {
+  private val log = of.log
 
-  /** The sources of what a batch changed in a family. */
-  def of(family: KeyedFamily): Seq[SegmentSource] = {
-    val buffer = family.buffer
-    def source(appends: Boolean) = new BufferSource(family.name, family.spec.multiValue, buffer, appends)
-    if (buffer.count == 0) Nil
-    else if (buffer.hasAppends) Seq(source(appends = false), source(appends = true))
-    else Seq(source(appends = false))
+  override def appends: Boolean = (round & 1) == 1
+
+  override def count: Int = log.count
+
+  override def contains(id: Int): Boolean = log.round(id) == round
+
+  override protected def keyGroup(id: Int): Int = buffer.keyGroup(log.entry(id))
+
+  override def point(id: Int, cursor: EntryCursor): Unit = {
+    buffer.pointKey(log.entry(id), cursor)
+    log.pointValue(id, cursor)
   }
+}
+
+private[backend] object ChangeSource {
+
+  /** The sources of what a batch changed in a family, in the order in which they apply. */
+  def of(family: KeyedFamily): Seq[ChangeSource] =
+    if (family.buffer.count == 0) Nil
+    else if (family.log != null) (0 until family.log.rounds).map(new WritesSource(family, _))
+    else if (family.buffer.hasAppends) Seq(false, true).map(new OutcomeSource(family, _))
+    else Seq(new OutcomeSource(family, appends = false))
 }
 
 /** All records of a table as of a snapshot. Ids are addresses. */

@@ -155,6 +155,8 @@ private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int =
       sameValues &= cursor.valueLength == valueLengths(0)
       i += 1
     }
+    // Entries of the empty key get a length each: a reader trusts no number of entries that takes no bytes.
+    if (keyBytes == 0 && n > 1) sameKeys = false
     val name = encodedName(source.family)
     val lengths = (if (sameKeys) 4L else 4L * n) + (if (sameValues) 4L else 4L * n)
     val size = name.length + 5L + lengths + keyBytes + valueBytes

@@ -9,6 +9,9 @@ import org.apache.spark.unsafe.Platform
 private[backend] final class ValueRecords(pages: RecordPages) {
   import ValueRecords._
 
+  /** Bytes of memory. */
+  def memoryBytes: Long = pages.bytes
+
   /** Address of a new record. */
   def write(words: Int, base: AnyRef, valueOffset: Long, length: Int): Int = {
     val address = allocate(words)

@@ -23,12 +23,15 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreId
  * coordinator knows the versions in it.
  *
  * Threads: the provider's lock orders all calls; only `epoch` may be asked for without it.
+ *
+ * @param logsWrites whether deltas have every write of a batch
  */
 private[ckpt] final class HeldState(
     storeId: StateStoreId,
     families: FamilySchemas,
     files: StateFiles,
-    partitions: RowPartitions)
+    partitions: RowPartitions,
+    logsWrites: Boolean)
     extends Logging {
 
   private var held: HashMapStateBackend = _
@@ -84,7 +87,7 @@ private[ckpt] final class HeldState(
   def load(version: Long, found: StateLocation): RestoreCost = {
     committedId = None
     aside = None
-    held = new HashMapStateBackend(new KeyGroupNumbering(found.factors).maxParallelism)
+    held = new HashMapStateBackend(new KeyGroupNumbering(found.factors).maxParallelism, logsWrites)
     read(version, found)(held.restore(version, found.rows, _, _))
   }
 

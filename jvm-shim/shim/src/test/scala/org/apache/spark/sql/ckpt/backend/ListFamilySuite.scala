@@ -27,9 +27,15 @@ class ListFamilySuite extends AnyFunSuite with BackendTesting {
     all.toSeq
   }
 
-  test("random puts, appends and removals agree with a map of lists, through folds and segments") {
+  for (logsWrites <- Seq(false, true)) {
+    val deltas = if (logsWrites) "deltas of every write" else "deltas"
+    test(s"random puts, appends and removals agree with a map of lists, through folds and $deltas") {
+      agreesWithMap(new HashMapStateBackend(K, logsWrites))
+    }
+  }
+
+  private def agreesWithMap(backend: HashMapStateBackend): Unit = {
     val r = new Random(11)
-    val backend = new HashMapStateBackend(K)
     var family = backend.declareFamily(spec)
     val model = mutable.Map[Seq[Byte], Seq[Seq[Byte]]]()
     val deltas = mutable.Buffer[StateSegment]()
@@ -61,6 +67,7 @@ class ListFamilySuite extends AnyFunSuite with BackendTesting {
       }
       backend.commit()
       deltas += segment(isBase = false, backend.deltaBytes())
+      assert(backend.deltaBytes().bytes.length <= backend.deltaSize)
       for (i <- 0 until 20) {
         assert(rows(backend.reader("default", version + 1), longs(i)) == model.getOrElse(longs(i).toSeq, Nil))
       }

@@ -236,7 +236,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     val f = b.family("default")
     for (i <- 0 until 1000) put(f, k(i % K, i), longs(i))
     val once = b.deltaBytes()
-    val sources = b.familyNames.toSeq.sorted.flatMap(name => BufferSource.of(b.family(name)))
+    val sources = b.familyNames.toSeq.sorted.flatMap(name => ChangeSource.of(b.family(name)))
     val out = new ByteArrayOutputStream
     val info = new SegmentWriter(K, idsAtOnce = 10).write(sources.toArray, isBase = false, 2, out)
     assert(Arrays.equals(out.toByteArray, once.bytes))

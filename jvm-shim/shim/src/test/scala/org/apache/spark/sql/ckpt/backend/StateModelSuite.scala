@@ -21,14 +21,20 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
 
   for ((name, access) <- accesses; seed <- 1 to 6) {
     test(s"a random history of a $name family agrees with a map, seed $seed") {
-      new History(new Random(seed), access, steps = 60).run()
+      new History(new Random(seed), access, steps = 60, logsWrites = false).run()
+    }
+  }
+
+  for ((name, access) <- accesses) {
+    test(s"a random history of a $name family agrees with a map if deltas have every write") {
+      new History(new Random(7), access, steps = 60, logsWrites = true).run()
     }
   }
 
   /** What happened so far, as the model knows it. */
-  private class History(r: Random, access: () => KeyAccess, steps: Int) {
+  private class History(r: Random, access: () => KeyAccess, steps: Int, logsWrites: Boolean) {
     private val spec = FamilySpec("default", groupsByHash(K), access())
-    private var backend = new HashMapStateBackend(K)
+    private var backend = new HashMapStateBackend(K, logsWrites)
     private var family = backend.declareFamily(spec)
     private val versions = mutable.Map[Long, Model](0L -> new Model)
     private val deltas = mutable.Map[Long, SegmentBytes]()
@@ -235,7 +241,7 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
       val chain = segment(isBase = true, bases(from)) +:
         (from + 1 to version).map(v => segment(isBase = false, deltas(v)))
       if (r.nextBoolean()) {
-        backend = new HashMapStateBackend(K)
+        backend = new HashMapStateBackend(K, logsWrites)
         if (r.nextBoolean()) family = backend.declareFamily(spec)
       }
       backend.restore(version, r.nextInt(500), chain, everything)
