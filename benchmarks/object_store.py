@@ -81,9 +81,16 @@ class ObjectStore:
         )
         from werkzeug.serving import make_server
 
+        class RequestHandler(MotoRequestHandler):
+            """Says "100 Continue" once: the asynchronous client of AWS takes a second one for the answer."""
+
+            def handle_expect_100(self) -> bool:
+                """Leaves it to werkzeug, which says it as well."""
+                return True
+
         logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else a line for each request
         self.requests = DelayedRequests(DomainDispatcherApplication(create_backend_app), latency_ms)
-        self._server = make_server(HOST, 0, self.requests, threaded=True, request_handler=MotoRequestHandler)
+        self._server = make_server(HOST, 0, self.requests, threaded=True, request_handler=RequestHandler)
         self._thread = threading.Thread(target=self._server.serve_forever, name="object store", daemon=True)
 
     @property
