@@ -58,6 +58,7 @@ ANY_PROVIDER = (
     Suite(STREAMING + "StreamSuite"),
     Suite(STREAMING + "StreamingDeduplicationWithinWatermarkSuite"),
     Suite(STREAMING + "FlatMapGroupsWithStateWithInitialStateSuite"),
+    Suite(STREAMING + "FlatMapGroupsInPandasWithStateSuite"),
     Suite(STREAMING + "MultiStatefulOperatorsSuite"),
     Suite(STREAMING + "StreamingAggregationDistributionSuite"),
     Suite(STREAMING + "StreamingDeduplicationDistributionSuite"),
@@ -107,6 +108,7 @@ COLUMN_FAMILIES = (
     Suite(STREAMING + "TransformWithStateUnsafeRowSuite", settings=KEEP_100),
     Suite(STREAMING + "TransformWithStateAvroSuite", settings=KEEP_100),
     Suite(STREAMING + "TransformWithStateValidationSuite", settings=OURS_BY_NAME),
+    Suite(STREAMING + "TwsTesterFuzzTestSuite"),
     Suite(DATA_SOURCE + "StatePartitionAllColumnFamiliesReaderSuite"),
     Suite(DATA_SOURCE + "StateDataSourceTransformWithStateSuite", settings=KEEP_100),
 )
