@@ -77,6 +77,7 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "ReportSinkMetricsSuite",
         "StateStoreCompatibilitySuite",
         "StreamRealTimeModeAllowlistSuite",
+        "StreamRealTimeModeE2ESuite",
         "StreamRealTimeModeSuite",
         "StreamRealTimeModeWithManualClockSuite",
         "StreamingAggregationStateManagerSuite",
@@ -146,13 +147,5 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "UIUtilsSuite",
         "UpdatingSessionsIteratorSuite",
         "WatermarkTrackerSuite",
-    ),
-    "may meet a store; has not been run with our provider yet": (
-        "FileStreamSinkV1Suite",
-        "FileStreamSinkV2Suite",
-        "FlatMapGroupsInPandasWithStateDistributionSuite",
-        "StreamRealTimeModeE2ESuite",
-        "StreamingQueryStatusAndProgressSuite",
-        "StreamingQuerySuite",
     ),
 }
