@@ -111,8 +111,9 @@ def test_real_time_mode_is_refused(
     before = completed_checkpoints(runner.location)
     stream.add(1)
     writer = counts.writeStream.format("noop").outputMode("update").option("checkpointLocation", str(runner.location))
+    writer = writer.trigger(realTime="5 seconds")  # type: ignore[call-overload]  # no overload of PySpark's has it
     with pytest.raises(StreamingQueryException, match=r"\[SessionConfigError\] .* real-time mode"):
-        writer.trigger(realTime="5 seconds").start().awaitTermination(int(PATIENCE))
+        writer.start().awaitTermination(int(PATIENCE))
     assert completed_checkpoints(runner.location) == before
     runner.drain(counts, sink)
     assert_same_rows(runner.finish(sink), [(1, 3), (2, 1)])

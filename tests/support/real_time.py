@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -14,7 +14,7 @@ class RealTimeStream:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._jvm: Any = spark.sparkContext._jvm
+        self._jvm = cast(Any, spark.sparkContext._jvm)
         sources = self._jvm.org.apache.spark.sql.execution.streaming.sources
         companion = getattr(getattr(sources, "LowLatencyMemoryStream$"), "MODULE$")
         integers = self._jvm.org.apache.spark.sql.Encoders.INT()
