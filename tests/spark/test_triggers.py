@@ -6,12 +6,16 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tests.support.checkpoints import CheckpointJudge, committed_batches
+from tests.support.checkpoints import CheckpointJudge, committed_batches, completed_checkpoints
 from tests.support.events import SCHEMA, end, events, without_end
+from tests.support.provider import ProviderUnderTest
+from tests.support.real_time import RealTimeStream
 from tests.support.runner import PATIENCE, QueryRunner
 from tests.support.sinks import BatchLog, assert_same_rows
 
@@ -90,3 +94,26 @@ def test_several_queries_in_one_driver(
     for name, (plan, _, _) in plans.items():
         expected = [tuple(row) for row in plan(feeds[name].table(spark)).collect()]
         assert_same_rows(without_end(runners[name].finish(sinks[name])), without_end(expected))
+
+
+def test_real_time_mode_is_refused(
+    runner: QueryRunner, spark: SparkSession, provider: ProviderUnderTest, tmp_path: Path
+) -> None:
+    """Where Spark would let it run at one's own risk; with another trigger the query goes on as if nothing had been."""
+    if not provider.is_ours:
+        pytest.skip("about our checkpoints")
+    spark.conf.set("spark.sql.streaming.realTimeMode.allowlistCheck", "false")
+    stream = RealTimeStream(spark)
+    sink = BatchLog(tmp_path / "out", "update")
+    counts = stream.frame().groupBy("value").count()
+    stream.add(1, 2, 1)
+    runner.drain(counts, sink)
+    before = completed_checkpoints(runner.location)
+    stream.add(1)
+    writer = counts.writeStream.format("noop").outputMode("update").option("checkpointLocation", str(runner.location))
+    writer = writer.trigger(realTime="5 seconds")  # type: ignore[call-overload]  # no overload of PySpark's has it
+    with pytest.raises(StreamingQueryException, match=r"\[SessionConfigError\] .* real-time mode"):
+        writer.start().awaitTermination(int(PATIENCE))
+    assert completed_checkpoints(runner.location) == before
+    runner.drain(counts, sink)
+    assert_same_rows(runner.finish(sink), [(1, 3), (2, 1)])

@@ -325,7 +325,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   // ---- metrics ----
 
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] = {
-    CheckpointDriver.checkExtension()
+    CheckpointDriver.checkQuery()
     StoreMetrics.all
   }
 

@@ -22,6 +22,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{TransformWithState, Transfor
 import org.apache.spark.sql.ckpt.{CheckpointExtensions, CheckpointFailure, CheckpointStateStoreProvider, Settings}
 import org.apache.spark.sql.ckpt.bridge.{HadoopFiles, PythonBridge}
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.RealTimeTrigger
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.internal.SQLConf
 
@@ -47,21 +48,38 @@ private[ckpt] object CheckpointDriver extends Logging {
     }
 
   /**
-   * Refuses a query with `transformWithState` in a session without our extension. Spark would refuse it a little later,
-   * but cannot name the way out; asking a provider for its metrics is the last thing that it does before.
+   * Refuses a query that cannot have checkpoints. Asking a provider for its metrics is the last thing that Spark does
+   * before a batch runs.
    */
-  def checkExtension(): Unit =
+  def checkQuery(): Unit =
     for {
       (_, queryId) <- queryHere
       active <- SparkSession.getActiveSession
-      if active.sessionState.conf.stateStoreProviderClass == classOf[CheckpointStateStoreProvider].getName
-      if !active.sessionState.columnarRules.contains(CheckpointExtensions.Operators)
       query <- RunningBatch.find(active, UUID.fromString(queryId))
-      if query.logicalPlan.exists(node => node.isInstanceOf[TransformWithState] ||
-        node.isInstanceOf[TransformWithStateInPySpark])
-    } throw new CheckpointFailure("SessionConfigError",
-      "transformWithState needs Spark's operator to take this state-store provider: start the session with " +
-        s"${CheckpointExtensions.Setting}=${classOf[CheckpointExtensions].getName}")
+    } {
+      if (query.trigger.isInstanceOf[RealTimeTrigger]) throw inRealTimeMode
+      if (lacksExtension(active) && transformsWithState(query)) throw withoutExtension
+    }
+
+  /** Spark would refuse `transformWithState` with our provider a little later, but cannot name the way out. */
+  private def lacksExtension(session: SparkSession): Boolean =
+    session.sessionState.conf.stateStoreProviderClass == classOf[CheckpointStateStoreProvider].getName &&
+      !session.sessionState.columnarRules.contains(CheckpointExtensions.Operators)
+
+  private def transformsWithState(query: StreamExecution): Boolean = query.logicalPlan.exists { node =>
+    node.isInstanceOf[TransformWithState] || node.isInstanceOf[TransformWithStateInPySpark]
+  }
+
+  private def withoutExtension: CheckpointFailure = new CheckpointFailure("SessionConfigError",
+    "transformWithState needs Spark's operator to take this state-store provider: start the session with " +
+      s"${CheckpointExtensions.Setting}=${classOf[CheckpointExtensions].getName}")
+
+  /** Spark refuses state in real-time mode too, unless its check is off. Then a checkpoint would lack the offsets. */
+  private def inRealTimeMode: CheckpointFailure = new CheckpointFailure("SessionConfigError",
+    "a query with state cannot run in real-time mode, even with " +
+      s"${SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK.key}=false: its checkpoint is complete before the last " +
+      "task ends, and the offsets that the batch has read up to are known after that. Start it with another trigger " +
+      "and, if it has not run a batch yet, with a new checkpoint location")
 
   /** The id of the streaming query whose thread this is. */
   private def queryHere: Option[(SparkContext, String)] =
