@@ -59,7 +59,7 @@ EXCLUSIONS = (
     Exclusion(
         "StateStoreCoordinatorStreamingSuite",
         "SPARK-51358: Infrequent maintenance with RocksDB",
-        "expects stores to lag behind with their snapshots while Spark's maintenance is rare; ours do without maintenance",
+        "expects stores to lag behind with snapshots while Spark's maintenance is rare; ours do without maintenance",
     ),
     Exclusion(
         "StateDataSourceTransformWithStateSuite",
