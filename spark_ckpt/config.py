@@ -240,8 +240,8 @@ CHANGE_FEED = Setting[str](
     "outcome",
     "What the change feed of the `statestore` source (`readChangeFeed`) can tell of a batch. `outcome`: what the "
     "batch has made of each key that it changed. `writes`: every write in its order, as with Spark's own providers. "
-    "Each one is then part of the batch's delta, also of a key that is written many times, as the counts of a stream- "
-    "stream join are. Counts for the batches that are run with it.",
+    "Each one is then part of the batch's delta, also of a key that is written many times, as the counts of a "
+    "stream-stream join are. Counts for the batches that are run with it.",
     _one_of(*_CHANGE_FEEDS),
 )
 PYTHON = Setting[str](
