@@ -17,7 +17,7 @@ from spark_ckpt.coordinator.directory import list_completed
 from spark_ckpt.coordinator.failures import FailureReason
 from spark_ckpt.coordinator.loading import CheckpointState, read_checkpoint
 from spark_ckpt.storage import LocalStorage
-from tests.spark.jobs.attempts import BROKEN, BROKEN_LATE, HELD, LATER, NOT_THERE, PASSED, SLOW, SPREAD, ZOMBIE
+from tests.spark.jobs.attempts import BROKEN, BROKEN_LATE, HELD, LATER, MEETING, NOT_THERE, PASSED, SLOW, ZOMBIE
 from tests.support.checkpoints import committed_batches
 from tests.support.feeds import at
 from tests.support.jobs import Jobs, with_duplicates
@@ -30,7 +30,7 @@ PARTITIONS = 4
 SUCCESS = "Success"
 KILLED = "TaskKilled"
 
-BATCHES = [[SLOW], [BROKEN, BROKEN_LATE, LATER], [PASSED], [SPREAD, ZOMBIE, HELD]]
+BATCHES = [[SLOW], [BROKEN, BROKEN_LATE, LATER], [PASSED, *MEETING], [ZOMBIE, HELD, *MEETING]]
 """The special keys of each batch, after a first batch without any."""
 
 
@@ -83,7 +83,11 @@ class Attempts:
 
     def await_(self, condition: Callable[[], bool]) -> None:
         """Waits for something that must come while the driver runs."""
-        assert self.job.await_(condition), f"the driver ended before:\n{self.job.output()[-6000:]}"
+        try:
+            came = self.job.await_(condition)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}\nattempts ended:\n" + "\n".join(map(str, self.ends()[-20:]))) from None
+        assert came, f"the driver ended before:\n{self.job.output()[-6000:]}"
 
     def await_end(self, condition: Callable[[TaskEnd], bool]) -> TaskEnd:
         """Waits for an attempt to end in some way."""
@@ -156,11 +160,7 @@ def a_zombie_is_late(run: Attempts) -> None:
 
     It acknowledges when another attempt has done so, and is only late.
     """
-    # Whoever dies must have had output of the first operator: a task there waits until the other executor has run one.
-    spread = run.await_waiting(SPREAD)
-    name = executor_id(run.executor_of(spread))
-    run.await_end(lambda end: end.stage == spread.stage and end.executor != name and end.reason == SUCCESS)
-    run.open(SPREAD)
+    # Whoever dies has had output of the first operator, where its tasks have met.
     zombie, held = run.await_waiting(ZOMBIE), run.await_waiting(HELD)
     assert zombie.stage == held.stage
     victim = run.executor_of(held)
@@ -226,8 +226,8 @@ def test_attempts_of_tasks(
     if not provider.is_ours:
         pytest.skip("Spark's own providers let several attempts write")
     first, *batches = with_duplicates(rng, 1 + len(BATCHES))
-    for keys, batch in zip(BATCHES, batches, strict=True):
-        batch += [(at(0), key, 1) for key in keys]
+    for number, (keys, batch) in enumerate(zip(BATCHES, batches, strict=True)):
+        batch += [(at(0), key, number) for key in keys]  # the number, or a key that comes back would be a duplicate
     for batch in [first, *batches]:
         jobs.feed.drop(batch)
     run = Attempts(jobs, cluster, checkpoint_format)

@@ -28,8 +28,15 @@ from pyspark.sql.streaming.state import GroupState
 
 from tests.spark.jobs.running_count import parse, run, session
 
-PASSED, SPREAD = "passed", "spread"
-"""After the first operator has acknowledged, its first task with such a key waits."""
+PASSED = "passed"
+"""After the first operator has acknowledged, its first task with this key waits."""
+
+MEETING = tuple(f"meeting-{number}" for number in range(16))
+"""After the first operator has acknowledged, its tasks with such a key or `PASSED` wait until two executors have one.
+
+There are enough for each partition to have some. An executor may be busy with a killed task for seconds, and without
+these keys the other one runs the whole stage.
+"""
 
 BROKEN = "broken"
 """After the first operator has acknowledged, its first task with this key fails."""
@@ -54,7 +61,8 @@ CONF = {
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
-    "spark.speculation.quantile": "0.5",
+    # Only the last task of a stage gets a copy: one of a task that waits for another would take the core from that one.
+    "spark.speculation.quantile": "0.75",
     "spark.speculation.multiplier": "2",
     "spark.task.maxFailures": "10",
     "spark.shuffle.io.maxRetries": "1",
@@ -109,7 +117,7 @@ def watch(spark: SparkSession, file: Path) -> None:
 def plan(frame: DataFrame, hooks: Path) -> DataFrame:
     """The running count, with its places."""
     # What runs in the executors has all that it needs in itself: this program cannot be imported there.
-    passed, broken, broken_late = (PASSED, SPREAD), BROKEN, BROKEN_LATE
+    passed, meeting, broken, broken_late = PASSED, MEETING, BROKEN, BROKEN_LATE
     first_only, everyone, not_there = (SLOW, ZOMBIE), (HELD, LATER), NOT_THERE
 
     def first(key: str) -> bool:
@@ -128,8 +136,19 @@ def plan(frame: DataFrame, hooks: Path) -> DataFrame:
         while not (hooks / f"{key}.open").exists():
             time.sleep(0.02)
 
+    def meet() -> None:
+        task = TaskContext.get()
+        assert task is not None
+        stage = f"stage-{task.stageId()}"
+        # The parent of all Python workers of an executor is the same daemon.
+        (hooks / f"{stage}-{os.getppid()}").touch()
+        while len(list(hooks.glob(f"{stage}-*"))) < 2:
+            time.sleep(0.02)
+
     def between(key: str) -> str:
-        if key in passed and first(key):
+        if key == passed or key in meeting:
+            meet()
+        if key == passed and first(key):
             wait(key)
         if key == broken and first(key):
             raise RuntimeError("broken after its acknowledgement")
