@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.hdfs import Hdfs
 from tests.support.s3 import s3, s3_endpoint, s3_environment
@@ -19,6 +20,10 @@ SEED_VARIABLE = "SPARK_CKPT_TEST_SEED"
 
 
 HERE = Path(__file__).parent
+
+# A machine may have other things to do while an example runs: how long it took says nothing.
+settings.register_profile("without deadlines", deadline=None)
+settings.load_profile("without deadlines")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups

@@ -5,7 +5,7 @@ from typing import Any
 
 import google_crc32c
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_ckpt.errors import SegmentError
@@ -46,7 +46,6 @@ def blocks(draw: st.DrawFn) -> Block:
     return Block(kind, draw(st.integers(0, 32767)), version, tuple(draw(st.lists(sections(kind), max_size=3))))
 
 
-@settings(deadline=None)
 @given(blocks(), st.binary(max_size=20), st.binary(max_size=20))
 def test_a_block_is_read_as_it_was_written(block: Block, before: bytes, after: bytes) -> None:
     assert decode_block(before + encode_block(block) + after, len(before), "file") == block
@@ -84,7 +83,6 @@ def test_a_segment_has_a_block_for_each_key_group_that_has_entries() -> None:
     assert [block.key_group for _, block in found] == [2, 9]
 
 
-@settings(deadline=None)
 @given(blocks(), st.data())
 def test_no_damage_goes_unnoticed(block: Block, data: st.DataObject) -> None:
     encoded = bytearray(encode_block(block))
@@ -95,7 +93,6 @@ def test_no_damage_goes_unnoticed(block: Block, data: st.DataObject) -> None:
     assert 1000 <= caught.value.offset <= 1000 + len(encoded)
 
 
-@settings(deadline=None)
 @given(blocks(), st.data())
 def test_a_block_that_is_cut_off_is_a_typed_error(block: Block, data: st.DataObject) -> None:
     encoded = encode_block(block)

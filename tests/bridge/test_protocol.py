@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_ckpt.bridge import protocol
@@ -37,7 +37,6 @@ messages = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(messages, min_size=1, max_size=8), st.integers(0, 7))
 def test_messages_pass_the_wire_unchanged(originals: list[Message], start: int) -> None:
     sink = pa.BufferOutputStream()

@@ -311,7 +311,7 @@ def test_the_schema_is_one() -> None:
     assert undescribed == []
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(checkpoints(3))
 def test_every_checkpoint_is_what_the_schema_says(metadata: m.CheckpointMetadata) -> None:
     inspection = Inspection.of(FoundCheckpoint("path", 1, metadata))

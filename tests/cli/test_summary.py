@@ -37,14 +37,14 @@ def test_plain_text_is_printable(text: str) -> None:
     assert plain(text).isprintable()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.none() | KEYED | OPERATOR_STATE)
 def test_every_kind_of_handle_has_a_summary(handle: object) -> None:
     text, _ = summarise(handle)
     assert text.isprintable()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(checkpoints(3))
 def test_every_kind_of_metadata_has_a_description(metadata: CheckpointMetadata) -> None:
     described = describe(Inspection.of(FoundCheckpoint("path", 1, metadata)))

@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_ckpt.completed import ClaimRecord, MetadataReference, OperatorSummary, Record, decode_record, encode_record
@@ -44,7 +44,6 @@ def test_a_checkpoint_record_has_the_documented_fields() -> None:
     assert OperatorSummary(**fields["operators"][0]) == record(7, 3).operators[0]
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_no_change_of_a_byte_goes_unnoticed(data: st.DataObject) -> None:
     original = data.draw(st.sampled_from(RECORDS))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_ckpt.completed import CheckpointRecord, select_subsumed
@@ -35,7 +35,6 @@ def test_keeps_the_version_before_the_newest_over_newer_ones_that_were_rolled_ba
     assert dropped(2, 5, 6, 7, 6) == [(3, 6), (4, 7)]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 8), max_size=12), st.integers(1, 5))
 def test_never_drops_the_newest_nor_the_newest_of_the_version_before(versions: list[int], retained: int) -> None:
     records = log(*versions)

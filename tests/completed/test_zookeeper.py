@@ -33,7 +33,7 @@ from tests.completed.contract import CheckpointIDCounterContract, FencingStoreCo
 from tests.completed.making import add, owner
 from tests.completed.zookeeper_place import Place
 from tests.storage.faulty import Fault
-from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper import PATIENCE, ZooKeeperServer
 
 
 class TestZooKeeperStore(FencingStoreContract):
@@ -216,7 +216,7 @@ def test_of_two_processes_in_a_race_one_wins_each_id(place: Place, tmp_path: Pat
     racers = [context.Process(target=_race, args=(*arguments, name, start, results)) for name in "ab"]
     for racer in racers:
         racer.start()
-    won = [entry for _ in racers for entry in results.get(timeout=60)]
+    won = [entry for _ in racers for entry in results.get(timeout=PATIENCE)]
     for racer in racers:
         racer.join()
     ids = [record_id for record_id, _ in won]

@@ -25,7 +25,7 @@ from tests.support.zookeeper import await_gone
 
 
 def test_a_server_that_stands_still_leaves_the_outcome_unknown(own_place: Place) -> None:
-    store = own_place.claimed(timeout=2)
+    store = own_place.claimed(timeout=5)
     kept = add(store, 1)
     with own_place.server.frozen(), pytest.raises(UnknownOutcomeError, match=r"records/0{19}3"):
         add(store, 2)
@@ -48,7 +48,7 @@ def test_a_driver_outlives_a_crash_of_the_server(own_place: Place) -> None:
 
 
 def test_a_driver_that_is_cut_off_for_too_long_has_lost(own_place: Place) -> None:
-    store = own_place.claimed(timeout=1)
+    store = own_place.claimed(timeout=3)
     session = own_place.sessions[-1]
     session.client._connection._socket.shutdown(2)
     with own_place.server.client() as client:
@@ -70,7 +70,7 @@ def test_without_a_server_the_error_names_the_quorum_and_no_password(tmp_path: P
 
 
 def test_a_server_that_goes_away_is_named(own_place: Place) -> None:
-    store = own_place.open(timeout=1)
+    store = own_place.open(timeout=5)
     store.recover()
     own_place.server.stop()
     with pytest.raises(ZooKeeperUnavailableError, match=own_place.server.quorum):

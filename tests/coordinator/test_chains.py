@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_ckpt.coordinator.chains import Chain, ChainEntry, all_entries, chain_of, files_of
@@ -63,7 +63,6 @@ def test_the_first_delta_stands_for_a_base() -> None:
     assert (chain.base_version, chain.base_bytes, chain.deltas, chain.inline_bytes) == (4, 50, 1, 7)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 3)), max_size=30))
 def test_whatever_comes_bases_stay_before_deltas_and_versions_ascend(steps: list[tuple[bool, bool, int]]) -> None:
     chain = Chain("a", 0)

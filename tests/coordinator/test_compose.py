@@ -110,7 +110,7 @@ def batch_of(table: ChainTable) -> SparkBatch:
 SOURCES = (Source("kafka", '{"t":{"0":5,"1":7}}'), Source("none", None), Source("files", '{"logOffset":3}'))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tables(), st.none() | st.binary(max_size=50))
 def test_the_fast_encoding_is_that_of_the_model(table: ChainTable, offsets: bytes | None) -> None:
     batch = batch_of(table)
@@ -119,7 +119,7 @@ def test_the_fast_encoding_is_that_of_the_model(table: ChainTable, offsets: byte
         assert encode_metadata(17, batch, table, SOURCES, offsets) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tables())
 def test_chains_are_read_back_as_they_were_written(table: ChainTable) -> None:
     batch, again = decompose(loads(encode_metadata(17, batch_of(table), table, SOURCES, b"v1")))

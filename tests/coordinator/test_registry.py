@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_ckpt.coordinator.registry import SharedStateRegistry
@@ -58,7 +58,6 @@ def test_files_that_are_held_are_unused_once_all_checkpoints_are_known() -> None
     assert registry.unregister(3) == ["c"]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.sets(st.sampled_from("abcdef"))), max_size=40))
 def test_a_file_is_known_exactly_while_a_checkpoint_refers_to_it(steps: list[tuple[int, set[str]]]) -> None:
     registry = SharedStateRegistry()

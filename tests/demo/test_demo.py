@@ -27,7 +27,12 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", *arguments], cwd=REPOSITORY, env=ENVIRONMENT, capture_output=True, text=True, timeout=500
+        [sys.executable, "-m", *arguments],
+        cwd=REPOSITORY,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=1500,
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import benchmarks.demo.supervisor as supervisor_module
 from benchmarks.demo.layout import Layout
 from benchmarks.demo.supervisor import DriverFailedError, Kill, QueryState, Supervisor, _is_alive
 
@@ -76,8 +77,9 @@ def test_kills_in_the_middle_of_batches_and_gets_to_the_end(tmp_path: Path) -> N
     assert [state.files for state in notes.last] == [6, 6, 6]
 
 
-def test_a_batch_that_ends_too_soon_is_not_killed(tmp_path: Path) -> None:
+def test_a_batch_that_ends_too_soon_is_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No batch lives long enough here to be met, so there is nothing to count."""
+    monkeypatch.setattr(supervisor_module, "KILL_DELAYS", (5.0,))
     notes = Notes()
     supervisor = FakeDriver(Layout(tmp_path), "none", files=40, kills=3, audience=notes, seconds=0.02)
     assert supervisor.run() == []

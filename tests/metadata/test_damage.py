@@ -39,7 +39,7 @@ def test_every_flipped_bit(vector: Vector) -> None:
     assert 0 < read_all_the_same < len(content) * 8
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.sampled_from(SMALL), st.data())
 def test_flipped_bits(vector: Vector, data: st.DataObject) -> None:
     content = bytearray(vector.content)
@@ -48,7 +48,7 @@ def test_flipped_bits(vector: Vector, data: st.DataObject) -> None:
     judge(bytes(content))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(st.sampled_from(SMALL), st.data())
 def test_wild_counts(vector: Vector, data: st.DataObject) -> None:
     content = bytearray(vector.content)
@@ -57,7 +57,7 @@ def test_wild_counts(vector: Vector, data: st.DataObject) -> None:
     read(bytes(content))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(2, 4), st.binary(max_size=200))
 def test_noise_behind_the_header(version: int, noise: bytes) -> None:
     read(struct.pack(">ii", 0x4960672D, version) + noise)

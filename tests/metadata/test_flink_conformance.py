@@ -41,7 +41,6 @@ def drawn(strategy: st.SearchStrategy[m.CheckpointMetadata], count: int) -> list
 
     @settings(
         max_examples=count,
-        deadline=None,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),

@@ -40,7 +40,7 @@ def test_truncated_at_every_byte(properties: bytes) -> None:
             decode(properties[:length])
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.sampled_from([OF_A_CHECKPOINT, OF_A_SAVEPOINT]), st.data())
 def test_damage_is_an_error_or_another_value(properties: bytes, data: st.DataObject) -> None:
     damaged = bytearray(properties)

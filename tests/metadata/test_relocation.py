@@ -177,7 +177,7 @@ def test_prefixes_are_absolute(prefix: str) -> None:
         assert refused.value.prefix == prefix
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(checkpoints(3))
 def test_there_and_back(metadata: m.CheckpointMetadata) -> None:
     try:

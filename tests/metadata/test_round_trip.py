@@ -13,7 +13,7 @@ from spark_ckpt import metadata as m
 from spark_ckpt.metadata.properties import NULL_PROPERTIES
 from tests.metadata.strategies import checkpoints
 
-GENEROUS = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+GENEROUS = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 OPERATOR_ID = bytes(range(16))
 STREAM = m.ByteStreamStateHandle("inline", b"state")
 KEYED = m.KeyGroupsStateHandle(m.KeyGroupRangeOffsets.of(0, [0]), STREAM)

@@ -124,7 +124,7 @@ batches = st.tuples(
 steps = st.lists(st.one_of(batches, st.integers(1, 24)), min_size=1, max_size=14)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(steps)
 def test_any_chain_of_rescales_between_any_batches(steps: list[tuple[Changes, set[int]] | int]) -> None:
     world = World()

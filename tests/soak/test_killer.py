@@ -82,7 +82,7 @@ def test_kills_all_and_gets_to_the_end(tmp_path: Path, monkeypatch: pytest.Monke
     shot: list[int] = []
     monkeypatch.setattr(killer_module, "kill", shot.append)
     audience = Silence()
-    job = FakeJob(Layout(tmp_path), "none", 20, 6, audience, executors=lambda: [-7], rng=random.Random(1))
+    job = FakeJob(Layout(tmp_path), "none", 40, 6, audience, executors=lambda: [-7], rng=random.Random(1))
     done = job.run()
     assert Counter(kill.victim for kill in done) == {DRIVER: 2, EXECUTOR: 2, COORDINATOR: 2}
     assert audience.kills == done

@@ -293,12 +293,7 @@ def test_transform_with_state(spark: SparkSession, runner: QueryRunner, rng: ran
         frame = (
             feed.stream(spark).groupBy("key").transformWithState(Keeping(), "key string", "update", "processingTime")
         )
-        query = runner.start(frame, sink)
-        try:
-            count = len(feed.batches)
-            runner.await_(lambda count=count: sum(map(bool, sink.batches().values())) == count, query=query)  # type: ignore[misc]
-        finally:
-            query.stop()
+        runner.drain(frame, sink, lambda: sum(map(bool, sink.batches().values())) == len(feed.batches))
     for variable in ("count", "listed", "mapped"):
         assert_read_as_spark_does(spark, runner.location, {"stateVarName": variable}, variable=variable)
     timers = "$procTimers_keyToTimestamp"

@@ -35,7 +35,7 @@ def expected(before: dict[str, Any], after: dict[str, Any]) -> Difference:
     return {user: (kinds[user], before.get(user), after.get(user)) for user in changed}
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.lists(st.tuples(batches, st.booleans()), min_size=2, max_size=5), st.sampled_from([1, 1 << 20]))
 def test_any_two_checkpoints(
     tmp_path_factory: pytest.TempPathFactory,

@@ -89,7 +89,7 @@ simple = (
 keys = strategies.structs(simple | strategies.structs(simple, 0, 3), 0, 4)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), keys)
 def test_hashes(data: st.DataObject, kind: dict[str, Any]) -> None:
     values = data.draw(st.lists(strategies.rows(kind), min_size=1, max_size=5))

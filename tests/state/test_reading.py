@@ -68,7 +68,7 @@ users = st.sampled_from([f"user-{number}" for number in range(8)])
 batches = st.dictionaries(users, st.none() | st.integers(0, 20), max_size=6)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(batches, st.booleans()), min_size=1, max_size=6), st.sampled_from([1, 200, 1 << 20]))
 def test_every_checkpoint_has_what_its_batches_have_made(
     tmp_path_factory: pytest.TempPathFactory,

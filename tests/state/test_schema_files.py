@@ -46,7 +46,7 @@ def test_what_is_no_schema(content: bytes, reason: str) -> None:
     assert caught.value.path == "file"
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 10**6), st.binary(min_size=1, max_size=3))
 def test_damage_is_one_error(at: int, patch: bytes) -> None:
     content = bytearray(schema_v3({"count": (KEY, VALUE)}))

@@ -95,19 +95,19 @@ class StorageContract(ABC):
 
     def test_of_many_creates_at_once_one_wins(self, storage: Storage) -> None:
         for round_ in range(20):
-            outcomes: Counter[CreateOutcome] = Counter()
+            outcomes: list[CreateOutcome] = []
             barrier = threading.Barrier(6)
 
             def create(name: str, content: bytes, barrier: threading.Barrier = barrier) -> None:
                 barrier.wait()
-                outcomes[storage.create_exclusive(name, content).outcome] += 1  # noqa: B023
+                outcomes.append(storage.create_exclusive(name, content).outcome)  # noqa: B023
 
             threads = [threading.Thread(target=create, args=(f"race/{round_}", b"%d" % i * 1000)) for i in range(6)]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-            assert outcomes == {CreateOutcome.WON: 1, CreateOutcome.LOST: 5}
+            assert Counter(outcomes) == {CreateOutcome.WON: 1, CreateOutcome.LOST: 5}
             assert len(set(storage.read(f"race/{round_}"))) == 1
 
     def test_lists_what_is_directly_below(self, storage: Storage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,6 +25,13 @@ def build(module: Path, product: str) -> Path:
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             pytest.skip(f"{module.name} needs {program}")
+    # Processes that share the tests may want the same module: the second one finds it built.
+    with (module / "pom.xml").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _built(module, product)
+
+
+def _built(module: Path, product: str) -> Path:
     built = module / "target" / product
     sources = [module / "pom.xml", *(source for source in module.glob("src/main/**/*") if source.is_file())]
     if not built.exists() or any(source.stat().st_mtime > built.stat().st_mtime for source in sources):

@@ -7,6 +7,7 @@ a test starts (s3fs in this process, or another process) finds the server withou
 from __future__ import annotations
 
 import logging
+import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,14 +36,24 @@ class S3:
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
     """URL of a running server."""
+    from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else a line for each request
+    one_at_a_time, put_object = threading.Lock(), S3Response.put_object
+
+    def put_object_alone(response: S3Response) -> Any:
+        with one_at_a_time:
+            return put_object(response)
+
     server = ThreadedMotoServer(HOST, 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        # moto looks whether there is an object and then puts its own: two writers may both find none.
+        patch.setattr(S3Response, "put_object", put_object_alone)
+        server.start()
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+        server.stop()
 
 
 @pytest.fixture

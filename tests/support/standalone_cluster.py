@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -17,7 +17,7 @@ SPARK_HOME = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
 EXECUTOR = "CoarseGrainedExecutorBackend"
 
-_PATIENCE = 60.0
+_PATIENCE = 300.0
 
 
 class StandaloneCluster:
@@ -28,8 +28,8 @@ class StandaloneCluster:
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
         self.folder = folder
-        self.port = free_port()
-        self.url = f"spark://{HOST}:{self.port}"
+        self.url = ""
+        """Where the master listens; known when it is up."""
         self._count = workers
         self._daemons: list[subprocess.Popen[bytes]] = []
         self.workers: list[subprocess.Popen[bytes]] = []
@@ -37,7 +37,9 @@ class StandaloneCluster:
     def __enter__(self) -> StandaloneCluster:
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            self._start("master", HOST, "org.apache.spark.deploy.master.Master", "--port", str(self.port))
+            self._start("master", HOST, "org.apache.spark.deploy.master.Master", "--port", "0")
+            port = self._await_text("master", r"sparkMaster. on port (\d+)")
+            self.url = f"spark://{HOST}:{port}"
             self._await_text("master", "I have been elected leader")
             for _ in range(self._count):
                 self.add_worker()
@@ -87,17 +89,11 @@ class StandaloneCluster:
         self._daemons.append(daemon)
         return daemon
 
-    def _await_text(self, name: str, text: str) -> None:
+    def _await_text(self, name: str, pattern: str) -> str:
         log = self.folder / f"{name}.log"
         deadline = time.monotonic() + _PATIENCE
-        while text not in log.read_text(errors="replace"):
+        while (found := re.search(pattern, log.read_text(errors="replace"))) is None:
             if time.monotonic() > deadline or any(daemon.poll() is not None for daemon in self._daemons):
                 raise TimeoutError(f"{name} did not come up:\n{log.read_text(errors='replace')[-4000:]}")
             time.sleep(0.05)
-
-
-def free_port() -> int:
-    """A port of the loopback interface that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+        return found[found.re.groups]

@@ -18,7 +18,7 @@ from kazoo.client import KazooClient
 
 MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 TICK_MS = 200
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 class ZooKeeperServer:

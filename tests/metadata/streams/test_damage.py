@@ -38,7 +38,7 @@ def test_truncated_anywhere(case: Case) -> None:
         assert case.damaged(case.content[:length]) is None, length
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.sampled_from(CASES), st.data())
 def test_flipped_bits(case: Case, data: st.DataObject) -> None:
     content = bytearray(case.content)
@@ -49,7 +49,7 @@ def test_flipped_bits(case: Case, data: st.DataObject) -> None:
     assert repr(case.damaged(bytes(content))) == repr(read)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(IS_COMPRESSED), st.data())
 def test_no_flipped_bit_of_compressed_data_goes_unnoticed(case: Case, data: st.DataObject) -> None:
     first = case.content.index(b"sNaPpY") - 4
@@ -61,7 +61,7 @@ def test_no_flipped_bit_of_compressed_data_goes_unnoticed(case: Case, data: st.D
     assert read is None or repr(read) == repr(case.damaged(case.content))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.sampled_from(CASES), st.data())
 def test_wild_counts(case: Case, data: st.DataObject) -> None:
     content = bytearray(case.content)
@@ -82,7 +82,7 @@ def test_wild_counts_allocate_nothing(case: Case) -> None:
     assert peak < 8 * 1024 * 1024
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(CASES), st.binary(max_size=300))
 def test_noise(case: Case, noise: bytes) -> None:
     case.damaged(noise)

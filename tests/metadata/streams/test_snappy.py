@@ -3,7 +3,7 @@ from __future__ import annotations
 import google_crc32c
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_ckpt.metadata.streams import StateStreamFormatError
@@ -40,7 +40,6 @@ def decompress(content: bytes) -> bytes:
     return bytes(read)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.binary(min_size=1, max_size=300))))
 def test_chunks(parts: list[tuple[bool, bytes]]) -> None:
     content = IDENTIFIER + b"".join(compressed(part) if small else uncompressed(part) for small, part in parts)
