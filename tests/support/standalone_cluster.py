@@ -38,8 +38,8 @@ class StandaloneCluster:
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             self._start("master", HOST, "org.apache.spark.deploy.master.Master", "--port", "0")
-            port = self._await_text("master", r"sparkMaster. on port (\d+)")
-            self.url = f"spark://{HOST}:{port}"
+            listening = self._await_text("master", r"sparkMaster. on port (\d+)")
+            self.url = f"spark://{HOST}:{listening[1]}"
             self._await_text("master", "I have been elected leader")
             for _ in range(self._count):
                 self.add_worker()
@@ -89,11 +89,11 @@ class StandaloneCluster:
         self._daemons.append(daemon)
         return daemon
 
-    def _await_text(self, name: str, pattern: str) -> str:
+    def _await_text(self, name: str, pattern: str) -> re.Match[str]:
         log = self.folder / f"{name}.log"
         deadline = time.monotonic() + _PATIENCE
         while (found := re.search(pattern, log.read_text(errors="replace"))) is None:
             if time.monotonic() > deadline or any(daemon.poll() is not None for daemon in self._daemons):
                 raise TimeoutError(f"{name} did not come up:\n{log.read_text(errors='replace')[-4000:]}")
             time.sleep(0.05)
-        return found[found.re.groups]
+        return found

@@ -120,12 +120,16 @@ def plan(frame: DataFrame, hooks: Path) -> DataFrame:
     passed, meeting, broken, broken_late = PASSED, MEETING, BROKEN, BROKEN_LATE
     first_only, everyone, not_there = (SLOW, ZOMBIE), (HELD, LATER), NOT_THERE
 
+    def this_task() -> TaskContext:
+        task = TaskContext.get()
+        assert task is not None
+        return task
+
     def first(key: str) -> bool:
         """Whether nobody has met the key before."""
         try:
             with (hooks / key).open("x") as mark:
-                task = TaskContext.get()
-                assert task is not None
+                task = this_task()
                 where = {"stage": task.stageId(), "partition": task.partitionId(), "attempt": task.attemptNumber()}
                 mark.write(json.dumps(where | {"worker": os.getpid()}))
         except FileExistsError:
@@ -137,9 +141,7 @@ def plan(frame: DataFrame, hooks: Path) -> DataFrame:
             time.sleep(0.02)
 
     def meet() -> None:
-        task = TaskContext.get()
-        assert task is not None
-        stage = f"stage-{task.stageId()}"
+        stage = f"stage-{this_task().stageId()}"
         # The parent of all Python workers of an executor is the same daemon.
         (hooks / f"{stage}-{os.getppid()}").touch()
         while len(list(hooks.glob(f"{stage}-*"))) < 2:
@@ -162,9 +164,7 @@ def plan(frame: DataFrame, hooks: Path) -> DataFrame:
         n, total, mark_before = state.get if state.exists else (0, 0, not_there)
         for batch in batches:
             n, total = n + len(batch), total + int(batch["value"].sum())
-        task = TaskContext.get()
-        assert task is not None
-        mark = task.taskAttemptId()
+        mark = this_task().taskAttemptId()
         state.update((n, total, mark))
         yield pd.DataFrame({"key": [name], "n": [n], "total": [total], "mark": [mark], "mark_before": [mark_before]})
 
