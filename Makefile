@@ -8,6 +8,7 @@ RUN := $(VENV)/bin/python
 INSTALLED := .venv/.installed
 DELTA_JARS := jvm-shim/delta-jars/target/jars
 FLOOR_JAR := jvm-shim/benchmark/target/spark-ckpt-benchmark.jar
+ACTIONLINT := $(VENV)/bin/actionlint
 
 # Spark has to use the Python and the PySpark of the virtual environment, whatever the caller's shell has set.
 export PYSPARK_PYTHON := $(RUN)
@@ -15,8 +16,8 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo test test-scala test-python spark-suites fuzz faults simulate \
-	soak bench bench-rescale lint format docs site wheel clean
+.PHONY: help venv jar prepare demo golden test test-scala test-python spark-suites fuzz faults simulate power-loss \
+	soak endurance bench bench-rescale lint actionlint format docs site wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -65,8 +66,17 @@ faults: prepare  ## faults at every point of a checkpoint's life, one by one, on
 simulate: $(INSTALLED)  ## the life of checkpoints in a made-up world where everything fails; SEEDS= SEED=
 	$(RUN) -m tests.simulation $(if $(SEED),--seed $(SEED) --trace,--seeds $(or $(SEEDS),10000))
 
+golden: prepare  ## the golden locations of this release (tests/golden), after a change of a format
+	$(RUN) -m tests.golden
+
+power-loss: $(INSTALLED)  ## what a power loss leaves on a local disk, after each operation; SEEDS= SEED=
+	$(RUN) -m tests.power $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),20))
+
 soak: prepare  ## the main job under random kills, on a cluster; KILLS= SEED=
 	$(RUN) -m tests.soak --kills $(or $(KILLS),50) $(if $(SEED),--seed $(SEED))
+
+endurance: prepare  ## 5,000 batches and 1,000 runs in one driver, which must not grow; ENDURANCE_ARGS="--batches 500"
+	$(RUN) -m tests.endurance $(ENDURANCE_ARGS)
 
 bench: jar $(FLOOR_JAR)  ## our state store beside Spark's own: hours for all; BENCH_ARGS="--only count-1 --scale 0.01"
 	$(RUN) -m benchmarks.stores $(BENCH_ARGS)
@@ -74,10 +84,21 @@ bench: jar $(FLOOR_JAR)  ## our state store beside Spark's own: hours for all; B
 bench-rescale: jar  ## our rescale beside Spark's own repartition; BENCH_ARGS="--keys 10000"
 	$(RUN) -m benchmarks.rescale $(BENCH_ARGS)
 
-lint: $(INSTALLED)  ## style and types
+lint: $(INSTALLED)  ## style, types, layers of imports and the workflows of the public CI
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+	$(RUN) -m tests.test_layers
+	@$(MAKE) --no-print-directory actionlint
+
+actionlint:  ## check .github/workflows; needs Go the first time
+	@if [ -x $(ACTIONLINT) ]; then $(ACTIONLINT); else echo "workflows not checked: actionlint needs Go"; fi
+ifneq ($(shell command -v go),)
+actionlint: $(ACTIONLINT)
+endif
+
+$(ACTIONLINT): | $(INSTALLED)
+	GOBIN=$(@D) go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 format: $(INSTALLED)  ## let ruff format the Python code
 	$(RUN) -m ruff format .

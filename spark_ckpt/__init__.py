@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from spark_ckpt.jars import jar_path
     from spark_ckpt.session import configure
-    from spark_ckpt.state.reading import read_state
+    from spark_ckpt.state.read import read_state
 
 __all__ = ["__version__", "configure", "jar_path", "read_state"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "configure": "spark_ckpt.session",
     "jar_path": "spark_ckpt.jars",
-    "read_state": "spark_ckpt.state.reading",
+    "read_state": "spark_ckpt.state.read",
 }
 
 

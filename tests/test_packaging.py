@@ -5,7 +5,9 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import zipfile
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -13,16 +15,16 @@ import pytest
 
 import spark_ckpt
 from spark_ckpt import jars
-from spark_ckpt.config import SETTINGS
-from spark_ckpt.errors import JarNotFoundError, PySparkNotFoundError, SparkCkptError, UnsupportedSparkError
-from spark_ckpt.session import (
+from spark_ckpt.config import (
     EXTENSIONS_CLASS,
     EXTENSIONS_KEY,
     FILE_MANAGER_CLASS,
     FILE_MANAGER_KEY,
     PROVIDER_CLASS,
     PROVIDER_KEY,
+    SETTINGS,
 )
+from spark_ckpt.errors import JarNotFoundError, PySparkNotFoundError, SparkCkptError, UnsupportedSparkError
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -181,12 +183,18 @@ def test_the_page_of_json_is_current() -> None:
     assert generator.json_page() == generator.PAGE.read_text(encoding="utf-8"), "run 'make docs'"
 
 
-@pytest.mark.slow
-def test_a_wheel_can_be_built_and_used_without_the_source(tmp_path: Path) -> None:
-    """Builds with the tools of this environment, so that the test needs no package registry."""
-    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built with the tools of this environment, so that no package registry is needed."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder)]
     subprocess.run([*build, str(REPOSITORY)], check=True, timeout=300)
-    (wheel,) = tmp_path.glob("spark_ckpt-*.whl")
+    (wheel,) = folder.glob("spark_ckpt-*.whl")
+    return wheel
+
+
+@pytest.mark.slow
+def test_a_wheel_can_be_built_and_used_without_the_source(wheel: Path, tmp_path: Path) -> None:
     target = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(target)
@@ -197,3 +205,20 @@ def test_a_wheel_can_be_built_and_used_without_the_source(tmp_path: Path) -> Non
     )
     assert Path(result.stdout.strip()).parent == target / "spark_ckpt" / "jars"
     assert (target / "spark_ckpt" / "py.typed").is_file()
+
+
+@pytest.mark.slow
+def test_a_wheel_installs_into_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    """Its dependencies are found in this environment, without its editable installation of the source."""
+    venv = tmp_path / "empty"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True, timeout=120)
+    python = venv / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-index", "--no-deps"]
+    subprocess.run([*pip, str(wheel)], check=True, timeout=120)
+    environment = {**os.environ, "PYTHONPATH": sysconfig.get_path("purelib")}  # which reads no .pth file
+    run = partial(subprocess.run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    version = run([venv / "bin" / "spark-ckpt", "--version"]).stdout
+    jar = run([python, "-c", "import spark_ckpt; print(spark_ckpt.jar_path())"]).stdout
+    assert version.split()[-1] == spark_ckpt.__version__
+    assert Path(jar.strip()).is_relative_to(venv)
+    assert Path(jar.strip()).is_file()

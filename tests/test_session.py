@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from delta import configure_spark_with_delta_pip
@@ -12,16 +13,17 @@ from pyspark.sql import SparkSession
 
 import spark_ckpt.session
 from spark_ckpt import configure
-from spark_ckpt.config import PREFIX, SETTINGS
-from spark_ckpt.errors import SessionConfigError, SettingError
-from spark_ckpt.session import (
+from spark_ckpt.config import (
     EXTENSIONS_CLASS,
     EXTENSIONS_KEY,
     FILE_MANAGER_CLASS,
     FILE_MANAGER_KEY,
+    PREFIX,
     PROVIDER_CLASS,
     PROVIDER_KEY,
+    SETTINGS,
 )
+from spark_ckpt.errors import SessionConfigError, SettingError
 
 REPOSITORY = Path(__file__).parents[1]
 JAR = "/somewhere/spark-ckpt.jar"
@@ -61,25 +63,29 @@ def test_every_setting_has_a_typed_option(builder: Builder) -> None:
         zookeeper_quorum="zk:2181",
         zookeeper_path="/streams",
         zookeeper_session_timeout=30.0,
-        cleanup="deleteOnEnd",
+        zookeeper_client_file=Path("/etc/spark/zookeeper.json"),
+        cleanup="deleteOnCancellation",
         on_damage="rollBack",
-        timeout=3600.0,
+        timeout="1h",
         tolerable_failures=0,
         history=20,
         retained=7,
         inline_threshold=0,
         max_parallelism=4096,
-        ack_threshold=1000,
+        ack_threshold="64KiB",
+        ack_memory="100000",
         max_chain_deltas=3,
         max_chain_delta_ratio=0.5,
         change_feed="writes",
-        bridge_timeout=20,
+        bridge_timeout=90.5,
         python=Path("/opt/python"),
     )
     ours = {key: value for key, value in options(builder).items() if key.startswith(PREFIX)}
     assert set(ours) == {setting.key for setting in SETTINGS}
     assert ours[PREFIX + "chain.maxDeltaRatio"] == "0.5"
-    assert ours[PREFIX + "bridge.timeout"] == "20"  # the JVM reads whole seconds
+    assert ours[PREFIX + "bridge.timeout"] == "90.5"
+    assert ours[PREFIX + "timeout"] == "1h"
+    assert ours[PREFIX + "ackThreshold"] == "64KiB"
     assert ours[PREFIX + "python"] == "/opt/python"
 
 
@@ -110,8 +116,66 @@ def test_keeps_what_the_user_set(builder: Builder) -> None:
         PROVIDER_KEY: PROVIDER_CLASS,
         FILE_MANAGER_KEY: "org.example.FileManager",
     }
-    configure(builder.config(map=dict(theirs)), retained=3, python="/other/python")
+    configure(builder.config(map=dict(theirs)), retained=9)
     assert options(builder) == theirs | {"spark.jars": JAR, EXTENSIONS_KEY: EXTENSIONS_CLASS}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "on_builder", "option"),
+    [
+        ("retained", "9", {"retained": 3}),
+        ("timeout", "5m", {"timeout": 301}),
+        ("python", "/their/python", {"python": "/other/python"}),
+    ],
+)
+def test_an_option_must_not_differ_from_the_builder(
+    builder: Builder, suffix: str, on_builder: str, option: dict[str, Any]
+) -> None:
+    builder.config(PREFIX + suffix, on_builder)
+    with pytest.raises(SettingError, match=f"'{on_builder}' on the builder and '.*' in configure") as caught:
+        configure(builder, **option)
+    assert caught.value.key == PREFIX + suffix
+    assert options(builder) == {PREFIX + suffix: on_builder}, "nothing may be set halfway"
+
+
+def test_an_option_may_repeat_the_builder_in_other_words(builder: Builder) -> None:
+    configure(builder.config(PREFIX + "timeout", "5m"), timeout=300.0)
+    assert options(builder)[PREFIX + "timeout"] == "5m"
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (PREFIX + "retaind", "5"),
+        (PREFIX + "retained", "1"),
+        (PREFIX.replace("stateStore", "statestore") + "store", "zookeeper"),
+        (PREFIX.replace("ckpt", "chkpt") + "store", "zookeeper"),
+        (PREFIX + "zookeeper.quorum", "zk:2181"),
+    ],
+)
+def test_settings_on_the_builder_are_checked(builder: Builder, key: str, text: str) -> None:
+    builder.config(key, text)
+    with pytest.raises(SettingError) as caught:
+        configure(builder)
+    assert caught.value.key == key
+    assert options(builder) == {key: text}, "nothing may be set halfway"
+
+
+def test_settings_of_a_driver_that_runs_are_checked(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_ckpt.session, "_running_driver", lambda jar: {PREFIX + "store": "zookeeper"})
+    with pytest.raises(SettingError, match="host:port"):
+        configure(builder)
+    configure(builder, zookeeper_quorum="zk:2181")
+    monkeypatch.setattr(spark_ckpt.session, "_running_driver", lambda jar: {PREFIX + "retaind": "3"})
+    with pytest.raises(SettingError, match="did you mean"):
+        configure(builder)
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0, -1, float("nan"), float("inf"), 0.5, True, "0", "soon"])
+def test_a_timeout_that_cannot_be_is_refused_at_once(builder: Builder, timeout: Any) -> None:
+    with pytest.raises(SettingError, match=r"bridge\.timeout"):
+        configure(builder, bridge_timeout=timeout)
+    assert options(builder) == {}
 
 
 def test_configuring_twice_changes_nothing(builder: Builder) -> None:
@@ -161,11 +225,38 @@ def test_refuses_values_that_a_setting_cannot_have(builder: Builder) -> None:
     assert options(builder) == {}, "nothing may be set halfway"
 
 
-def test_refuses_jars_that_would_replace_ours(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--jars /a.jar,/b.jar pyspark-shell")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--jars /a.jar,/b.jar pyspark-shell",
+        "--jars=/a.jar,/b.jar pyspark-shell",
+        f"--jars {JAR} --jars=/b.jar pyspark-shell",
+        "--conf spark.jars=/a.jar pyspark-shell",
+        "--conf=spark.jars=/a.jar pyspark-shell",
+        "-c 'spark.jars=/a.jar, /b.jar' pyspark-shell",
+        "--jars= pyspark-shell",
+        "--jars '/a.jar pyspark-shell",
+    ],
+)
+def test_refuses_jars_that_would_replace_ours(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch, arguments: str
+) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
     with pytest.raises(SessionConfigError, match="PYSPARK_SUBMIT_ARGS"):
         configure(builder)
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars /a.jar,{JAR} pyspark-shell")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        f"--jars /a.jar,{JAR} pyspark-shell",
+        f"--jars=/a.jar --jars={JAR},/b.jar pyspark-shell",
+        f"--conf spark.jars={JAR} pyspark-shell",
+        "--packages org.example:jars:1.0 --conf spark.jars.packages=org.example:a:1 pyspark-shell --jars",
+    ],
+)
+def test_takes_other_arguments(builder: Builder, monkeypatch: pytest.MonkeyPatch, arguments: str) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
     configure(builder)
 
 
@@ -277,3 +368,90 @@ def test_transform_with_state_without_the_extension_names_the_setting(tmp_path: 
     output = run([sys.executable, str(program), str(tmp_path)], tmp_path).stdout
     assert f"{EXTENSIONS_KEY}={EXTENSIONS_CLASS}" in output
     assert not completed(tmp_path)
+
+
+EXISTING = """
+folder = sys.argv[1]
+spark.range(100).selectExpr("id % 10 AS k").write.parquet(folder + "/in")
+
+def count():
+    counts = spark.readStream.schema("k BIGINT").parquet(folder + "/in").groupBy("k").count()
+    writer = counts.writeStream.outputMode("complete").format("noop")
+    writer.option("checkpointLocation", folder + "/ckpt").trigger(availableNow=True).start().awaitTermination()
+
+theirs = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+ours = spark.conf.get("spark.sql.streaming.stateStore.providerClass")
+spark.conf.set("spark.sql.streaming.stateStore.providerClass", theirs)
+count()
+spark.conf.set("spark.sql.streaming.stateStore.providerClass", ours)
+print("now ours", file=sys.stderr, flush=True)
+spark.range(7).selectExpr("id AS k").write.mode("append").parquet(folder + "/in")
+count()
+"""
+
+
+@pytest.mark.spark
+def test_a_location_of_another_provider_is_warned_of(tmp_path: Path) -> None:
+    program = tmp_path / "job.py"
+    program.write_text(f"{IMPORTS}spark = spark_ckpt.configure({SESSION}).getOrCreate()\n{EXISTING}")
+    before, after = run([sys.executable, str(program), str(tmp_path)], tmp_path).stderr.split("now ours\n")
+    assert "runs WITHOUT spark-ckpt" not in before
+    (warning,) = (line for line in after.splitlines() if "runs WITHOUT spark-ckpt" in line)
+    for words in (" WARN ", f"{tmp_path}/ckpt", "HDFSBackedStateStoreProvider", "new checkpoint location"):
+        assert words in warning
+    assert not completed(tmp_path)
+
+
+@pytest.mark.spark
+def test_the_side_process_runs_with_the_drivers_python(tmp_path: Path) -> None:
+    """As PySpark, where no setting names one: PYSPARK_DRIVER_PYTHON comes before PYSPARK_PYTHON."""
+    python = tmp_path / "driver-python"
+    python.write_text(f'#!/bin/sh\ntouch "{tmp_path}/used"\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    program = tmp_path / "job.py"
+    program.write_text(
+        f"{IMPORTS}import os\nos.environ['PYSPARK_DRIVER_PYTHON'] = {str(python)!r}\n"
+        f"settings = {{'{PROVIDER_KEY}': '{PROVIDER_CLASS}', 'spark.jars': '{spark_ckpt.jar_path()}'}}\n"
+        f"spark = {SESSION}.config(map=settings).getOrCreate()\n{COUNT}"
+    )
+    run([sys.executable, str(program), str(tmp_path)], tmp_path)
+    assert completed(tmp_path)
+    assert (tmp_path / "used").exists()
+
+
+WITHOUT_JAR = """
+folder = sys.argv[1]
+spark.sparkContext.setLogLevel("OFF")
+rows = spark.readStream.format("rate").load().groupBy("value").count()
+writer = rows.writeStream.outputMode("complete").format("noop").option("checkpointLocation", folder + "/ckpt")
+
+def shown(error):
+    return str(error).replace("\\n", " ")
+
+try:
+    writer.start().awaitTermination()
+except Exception as error:
+    print(shown(error))
+spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", "org.apache.spark.sql.ckpt.CheckpointLogFileManager")
+try:
+    writer.start()
+except Exception as error:
+    print(type(error).__name__, shown(error))
+"""
+
+
+@pytest.mark.spark
+def test_without_the_jar_pyspark_shows_what_the_page_says(tmp_path: Path) -> None:
+    program = tmp_path / "job.py"
+    program.write_text(
+        f"{IMPORTS}spark = {SESSION}.config('{PROVIDER_KEY}', '{PROVIDER_CLASS}')"
+        f".config('spark.ui.enabled', False).getOrCreate()\n{WITHOUT_JAR}"
+    )
+    first, second = run([sys.executable, str(program), str(tmp_path)], tmp_path).stdout.splitlines()
+    page = (REPOSITORY / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    for words, output in (
+        (f"terminated with exception: {PROVIDER_CLASS}", first),
+        ("CANNOT_LOAD_CHECKPOINT_FILE_MANAGER", second),
+    ):
+        assert words in output
+        assert words in page

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spark_ckpt.operations.spark_log import BatchLog, SparkLog
+from spark_ckpt.spark_files.logs import BatchLog, SparkLog
 from spark_ckpt.storage import Storage, resolve
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from spark_ckpt import configure
-from spark_ckpt.session import PROVIDER_KEY
+from spark_ckpt.config import PROVIDER_KEY
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DELTA_JARS = REPOSITORY / "jvm-shim" / "delta-jars" / "target" / "jars"

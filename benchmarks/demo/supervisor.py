@@ -17,7 +17,7 @@ from typing import IO, Protocol
 from benchmarks.demo.layout import Batches, Layout, files_done, read_batches
 from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.session import REPOSITORY
-from spark_ckpt.operations.spark_log import SparkLog
+from spark_ckpt.spark_files.logs import SparkLog
 
 POLL_SECONDS = 0.05
 REMOTE_POLL_SECONDS = 0.5

@@ -20,7 +20,7 @@ from benchmarks.stores.results import Record
 from benchmarks.stores.runner import CONF
 from benchmarks.stores.workloads import Workload
 from spark_ckpt import jar_path
-from spark_ckpt.operations.rescaling import rescale
+from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.storage import LocalStorage
 
 BEFORE = 8

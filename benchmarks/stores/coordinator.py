@@ -20,10 +20,11 @@ from benchmarks.stores.job import Order
 from spark_ckpt.bridge import protocol
 from spark_ckpt.bridge.__main__ import collect_seldom
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import SubtaskKey, TriggerReply
-from spark_ckpt.coordinator.opening import Environment
-from spark_ckpt.keygroups import owned_ranges
-from spark_ckpt.segments import Section, Segment, SegmentKind, encode_segment
+from spark_ckpt.coordinator.messages import TriggerReply
+from spark_ckpt.coordinator.open_job import Environment
+from spark_ckpt.format.key_groups import owned_ranges
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segments import Section, Segment, SegmentKind, encode_segment
 from spark_ckpt.storage import LocalStorage
 
 STORES = ("keyToNumValues.left", "keyWithIndexToValue.left", "keyToNumValues.right", "keyWithIndexToValue.right")
@@ -71,7 +72,7 @@ class Executors:
             made = _segment(SegmentKind.BASE, version - 1, groups)
             segments.append(made)
             base = _described(made) | {"version": version - 1, "ckpt_id": self.ids[subtask]}
-        ckpt_id = uuid.uuid4().hex
+        state_id = uuid.uuid4().hex
         header = {
             "job": "run",
             "batch_id": version - 1,
@@ -79,7 +80,7 @@ class Executors:
             "store": subtask.store,
             "partition": subtask.partition,
             "version": version,
-            "ckpt_id": ckpt_id,
+            "ckpt_id": state_id,
             "base_ckpt_id": self.ids.get(subtask),
             "task": {"stage_id": version, "stage_attempt": 0, "partition": subtask.partition, "attempt_number": 0},
             "rows": version,
@@ -88,7 +89,7 @@ class Executors:
             "base": base,
             "timings_us": {"snapshot": 12, "write": 40},
         }
-        self.ids[subtask] = ckpt_id
+        self.ids[subtask] = state_id
         index = b"".join(s.key_groups.astype("<u4").tobytes() + s.offsets.astype("<i8").tobytes() for s in segments)
         return protocol.Message(0, "ack", json.dumps(header), index, b"".join(segment.data for segment in segments))
 

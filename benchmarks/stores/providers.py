@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spark_ckpt.session import FILE_MANAGER_CLASS, FILE_MANAGER_KEY, PROVIDER_CLASS, PROVIDER_KEY
+from spark_ckpt.config import FILE_MANAGER_CLASS, FILE_MANAGER_KEY, PROVIDER_CLASS, PROVIDER_KEY
 
 _BUILT_IN = "org.apache.spark.sql.execution.streaming.state."
 _ROCKSDB = _BUILT_IN + "RocksDBStateStoreProvider"

@@ -7,6 +7,10 @@ import logging
 import os
 import signal
 import sys
+import threading
+import types
+
+from spark_ckpt.redaction import redacted
 
 
 class LineFormatter(logging.Formatter):
@@ -15,7 +19,7 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The lines of a record."""
         start = f"{record.levelname} {record.name} "
-        return "\n".join(start + line for line in super().format(record).splitlines() or [""])
+        return "\n".join(start + line for line in redacted(super().format(record)).splitlines() or [""])
 
 
 def collect_seldom() -> None:
@@ -24,6 +28,12 @@ def collect_seldom() -> None:
     The coordinator holds some for every subtask, has few cycles, and would look at all of them several times a batch.
     """
     gc.set_threshold(20_000)
+
+
+def log_uncaught(kind: type[BaseException], error: BaseException | None, traceback: types.TracebackType | None) -> None:
+    """Writes an exception to the log, as all else that the process says."""
+    exc_info = None if error is None else (kind, error, traceback)
+    logging.getLogger("spark_ckpt.bridge").critical("uncaught %s", kind.__name__, exc_info=exc_info)
 
 
 def main() -> int:
@@ -44,6 +54,9 @@ def main() -> int:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+    # An exception that nothing catches is printed otherwise, as it is.
+    sys.excepthook = log_uncaught
+    threading.excepthook = lambda uncaught: log_uncaught(uncaught.exc_type, uncaught.exc_value, uncaught.exc_traceback)
     # Only now: importing a library may print as well.
     from spark_ckpt.bridge.server import Server
     from spark_ckpt.errors import ProtocolError

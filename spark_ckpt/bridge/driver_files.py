@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from spark_ckpt.bridge.protocol import FILE, Message, parse_header
-from spark_ckpt.errors import DriverGoneError, HadoopError
+from spark_ckpt.storage.errors import DriverGoneError, HadoopError
 
 _log = logging.getLogger(__name__)
 
@@ -72,12 +72,12 @@ class DriverFiles:
         with self._lock:
             answer = self._waiting.pop(reply.id, None)
         if answer is None:
-            _log.warning("the driver answers the file request %d, which nobody has made", reply.id)
+            _log.warning("the driver answers the file request %d, which was not made", reply.id)
         else:
             answer.set_result(reply)
 
     def close(self) -> None:
-        """No answer will come any more: whoever waits, or asks later, is told so."""
+        """Fail pending and later requests: no more answers will come."""
         with self._lock:
             self._gone = True
             waiting, self._waiting = self._waiting, {}

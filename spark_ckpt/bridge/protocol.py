@@ -13,7 +13,9 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from spark_ckpt.checkpoint.batch import Source
 from spark_ckpt.coordinator.messages import (
+    NO_VERSION,
     Ack,
     AckReply,
     BaseSnapshot,
@@ -24,14 +26,15 @@ from spark_ckpt.coordinator.messages import (
     Notification,
     Operator,
     Segment,
-    Source,
-    SubtaskKey,
     Task,
     TaskFailed,
     Trigger,
     TriggerReply,
+    Unreadable,
 )
 from spark_ckpt.errors import ProtocolError
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.redaction import redacted
 
 PROTOCOL_VERSION = 3
 """Version of the messages."""
@@ -54,6 +57,7 @@ SCHEMA = pa.schema(
 """Columns of both directions."""
 
 _CKPT_ID = re.compile("[0-9a-f]{32}").fullmatch
+_TRUTH = {False: "false", True: "true"}
 _GROUP_BYTES = 4
 _OFFSET_BYTES = 8
 
@@ -95,7 +99,7 @@ class Start:
 
 
 def check_schema(schema: pa.Schema) -> None:
-    """Makes sure that a stream has our columns.
+    """Check that a stream has our columns.
 
     Raises:
         ProtocolError: it has others.
@@ -220,8 +224,8 @@ def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryvi
         subtask=_subtask(header),
         batch_id=int(header["batch_id"]),
         version=int(header["version"]),
-        ckpt_id=_ckpt_id(header["ckpt_id"]),
-        base_ckpt_id=header.get("base_ckpt_id"),
+        state_id=_state_id(header["ckpt_id"]),
+        base_state_id=header.get("base_ckpt_id"),
         task=_task(header["task"]),
         rows=int(header["rows"]),
         rows_updated=header.get("rows_updated", 0),
@@ -229,6 +233,7 @@ def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryvi
         delta=delta,
         base=base,
         timings_us=header.get("timings_us") or {},
+        base_failure=None if header.get("base_failure") is None else _reason(header["base_failure"]),
     )
 
 
@@ -240,8 +245,13 @@ def parse_decline(header: Mapping[str, Any]) -> Decline:
         int(header["batch_id"]),
         int(header["version"]),
         _task(header["task"]),
-        str(header["reason"]),
+        _reason(header["reason"]),
     )
+
+
+def parse_unreadable(header: Mapping[str, Any]) -> Unreadable:
+    """An `unreadable` message."""
+    return Unreadable(header["job"], _subtask(header), int(header["version"]), _reason(header["reason"]))
 
 
 def parse_task_failed(header: Mapping[str, Any]) -> TaskFailed:
@@ -252,7 +262,7 @@ def parse_task_failed(header: Mapping[str, Any]) -> TaskFailed:
         int(header["stage_attempt"]),
         int(header["partition"]),
         int(header["attempt_number"]),
-        str(header.get("reason", "")),
+        _reason(header.get("reason", "")),
     )
 
 
@@ -276,7 +286,7 @@ def _task(fields: Mapping[str, Any]) -> Task:
     )
 
 
-def _ckpt_id(text: Any) -> str:  # noqa: ANN401
+def _state_id(text: Any) -> str:  # noqa: ANN401
     if not isinstance(text, str) or not _CKPT_ID(text):
         raise ProtocolError(f"a ckpt_id is 32 hexadecimal digits in lower case, not {text!r}")
     return text
@@ -326,7 +336,7 @@ def ok(request_id: int, header: Mapping[str, Any], index: bytes = b"", payload: 
 
 def error(request_id: int, name: str, message: str, fatal: bool) -> Message:
     """An `error` reply."""
-    return Message(request_id, "error", json.dumps({"error": name, "message": message, "fatal": fatal}))
+    return Message(request_id, "error", json.dumps({"error": name, "message": redacted(message), "fatal": fatal}))
 
 
 def start_reply(request_id: int, version: str) -> Message:
@@ -340,6 +350,7 @@ def trigger_reply(request_id: int, reply: TriggerReply) -> Message:
         "generation": reply.generation,
         "max_parallelism": reply.max_parallelism,
         "key_group_factors": reply.key_group_factors,
+        "ack_threshold": reply.ack_threshold,
     }
     return ok(request_id, header)
 
@@ -357,7 +368,7 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
         for segment in reply.segments
     ]
     header = {
-        "ckpt_id": reply.ckpt_id,
+        "ckpt_id": reply.state_id,
         "checkpoint_id": reply.checkpoint_id,
         "max_parallelism": reply.max_parallelism,
         "key_group_factors": reply.key_group_factors,
@@ -365,7 +376,11 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
         "state_format_version": reply.state_format_version,
         "rows": reply.rows,
         "segments": segments,
+        "base_due": reply.base_due,
+        "base_required": reply.base_required,
     }
+    if reply.ack_threshold is not None:
+        header["ack_threshold"] = reply.ack_threshold
     index = b"".join(np.sort(segment.offsets).astype("<i8").tobytes() for segment in reply.segments)
     payload = b"".join(segment.data for segment in reply.segments if segment.path is None)
     return ok(request_id, header, index, payload)
@@ -376,8 +391,9 @@ def ack_reply(request_id: int, reply: AckReply) -> Message:
     # By hand: there is one of these for every store of every task, and only the reason may need escaping.
     reason = "null" if reply.reason is None else json.dumps(reply.reason)
     header = (
-        f'{{"outcome": "{reply.outcome.value}", "ckpt_id": {_text_or_null(reply.ckpt_id)}, '
-        f'"base_due": {"true" if reply.base_due else "false"}, "completed": {_number_or_null(reply.completed)}, '
+        f'{{"outcome": "{reply.outcome.value}", "ckpt_id": {_text_or_null(reply.state_id)}, '
+        f'"base_due": {_TRUTH[reply.base_due]}, "base_required": {_TRUTH[reply.base_required]}, '
+        f'"completed": {_number_or_null(reply.completed)}, '
         f'"completed_version": {_number_or_null(reply.completed_version)}, "reason": {reason}}}'
     )
     return Message(request_id, "ok", header)
@@ -388,11 +404,16 @@ def notification(notified: Notification) -> Message:
     header = {
         "job": notified.job,
         "event": notified.event.value,
-        "version": notified.version,
+        "version": None if notified.version == NO_VERSION else notified.version,
         "checkpoint_id": notified.checkpoint_id,
         "reason": notified.reason,
     }
     return Message(UNASKED, "notify", json.dumps(header))
+
+
+def _reason(text: object) -> str:
+    """Redacted reason of a failure in an executor, for the statistics and the log."""
+    return redacted(str(text))
 
 
 def _text_or_null(value: str | None) -> str:

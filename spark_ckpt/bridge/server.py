@@ -11,15 +11,17 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-import spark_ckpt
+from spark_ckpt import __version__
 from spark_ckpt.bridge import protocol
 from spark_ckpt.bridge.driver_files import DriverFiles
 from spark_ckpt.bridge.protocol import Message
+from spark_ckpt.bridge.settings_check import check_settings
 from spark_ckpt.completed import JobStatus
+from spark_ckpt.coordinator.errors import JobNotOpenError, RolledBackError
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import Notification, Trigger
-from spark_ckpt.coordinator.opening import Environment
-from spark_ckpt.errors import JobNotOpenError, ProtocolError, RolledBackError, SparkCkptError
+from spark_ckpt.coordinator.open_job import Environment
+from spark_ckpt.errors import ProtocolError, SparkCkptError
 from spark_ckpt.storage import Storage, resolve
 
 _log = logging.getLogger(__name__)
@@ -28,13 +30,19 @@ _MOST_BYTES_IN_A_BATCH = 32 << 20
 _SHUTDOWN_SECONDS = 4.0
 _LONGEST_WAIT_SECONDS = 3600.0
 
+_NOT_STARTED = (
+    "this side process has accepted no 'start' message, so it serves no other: the jar and the Python package "
+    f"{__version__} do not fit together; install both from one release"
+)
+
 
 class Server:
     """Serves one driver JVM until its input ends.
 
     Each job has a thread, so that a query whose storage is slow does not hold up another; messages of one job are
     handled in their order. Another thread writes whatever replies and notifications are waiting as one record batch.
-    A job that is still open when the input ends is suspended. What a job reads and writes through the driver is
+    Until a `start` message is accepted, every other request is refused, and nothing is touched. A job that is still
+    open when the input ends is suspended. What a job reads and writes through the driver is
     answered among the messages, so the thread that reads them never waits for a job.
 
     Args:
@@ -49,6 +57,8 @@ class Server:
         self._files = DriverFiles(self._writer.put)
         self._environment = environment or Environment(open_storage=self._open_storage)
         self._workers: dict[str, _JobWorker] = {}
+        self._ending: list[_JobWorker] = []
+        self._refusal: str | None = _NOT_STARTED
 
     def run(self) -> None:
         """Serves until the input ends, then lets the jobs finish what they were told.
@@ -88,34 +98,42 @@ class Server:
         header = protocol.parse_header(message)
         if message.kind == "start":
             return self._start(message, header)
+        if self._refusal is not None:
+            raise ProtocolError(self._refusal)
+        if message.kind == "check":
+            check_settings(header)
+            return protocol.ok(message.id, {})
         job = str(header["job"])
         worker = self._workers.get(job)
-        if message.kind == "trigger" and (worker is None or worker.is_closed):
+        if message.kind == "trigger" and worker is None:
             worker = self._workers[job] = _JobWorker(job, self._environment, self._writer)
-        if worker is None or worker.is_closed:
+        if worker is None:
             if message.kind in ("decline", "task_failed", "close"):
                 return protocol.ok(message.id, {})
             raise JobNotOpenError(job)
         worker.put(message, header)
         if message.kind == "close":
-            worker.is_closed = True
+            self._ending = [other for other in self._ending if other.is_alive]
+            self._ending.append(self._workers.pop(job))
         return None
 
     def _start(self, message: Message, header: Mapping[str, Any]) -> Message:
         start = protocol.parse_start(header)
         if start.protocol != protocol.PROTOCOL_VERSION:
-            raise ProtocolError(
-                f"the jar speaks version {start.protocol} of the protocol, the Python package {spark_ckpt.__version__} "
+            self._refusal = (
+                f"the jar speaks version {start.protocol} of the protocol, the Python package {__version__} "
                 f"version {protocol.PROTOCOL_VERSION}: install both from one release"
             )
+            raise ProtocolError(self._refusal)
+        self._refusal = None
         self._environment = self._environment.with_pid(start.pid)
-        return protocol.start_reply(message.id, spark_ckpt.__version__)
+        return protocol.start_reply(message.id, __version__)
 
     def _stop(self) -> None:
         self._files.close()
         for worker in self._workers.values():
             worker.stop()
-        for worker in self._workers.values():
+        for worker in (*self._ending, *self._workers.values()):
             worker.join(_SHUTDOWN_SECONDS)
         self._writer.close(_SHUTDOWN_SECONDS)
 
@@ -124,7 +142,6 @@ class _JobWorker:
     """The thread of one job."""
 
     def __init__(self, name: str, environment: Environment, writer: _Writer) -> None:
-        self.is_closed = False
         self._environment = environment
         self._writer = writer
         self._job: Job | None = None
@@ -136,6 +153,10 @@ class _JobWorker:
 
     def put(self, message: Message, header: Mapping[str, Any]) -> None:
         self._queue.put((message, header))
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
 
     def stop(self) -> None:
         self._queue.put(None)
@@ -150,22 +171,22 @@ class _JobWorker:
             assert reply is not None
             self._writer.put(reply)
             if message.kind == "ack":
-                self._unasked(Job.housekeeping)
+                self._run_unsolicited(Job.housekeeping)
             if message.kind == "close":
                 return
-        self._unasked(lambda job: job.close(JobStatus.SUSPENDED))
+        self._run_unsolicited(lambda job: job.close(JobStatus.SUSPENDED))
 
     def _next(self) -> tuple[Message, Mapping[str, Any]] | None:
         """The next message, or None at the end. While none comes, the pending checkpoint may expire."""
         while True:
-            patience = self._job.patience if self._job is not None else None
+            seconds = self._job.seconds_to_expiry if self._job is not None else None
             try:
-                return self._queue.get(timeout=None if patience is None else min(patience, _LONGEST_WAIT_SECONDS))
+                return self._queue.get(timeout=None if seconds is None else min(seconds, _LONGEST_WAIT_SECONDS))
             except queue.Empty:
-                self._unasked(Job.expire)
+                self._run_unsolicited(Job.expire)
 
-    def _unasked(self, do: Callable[[Job], None]) -> None:
-        """Something that no message waits for."""
+    def _run_unsolicited(self, do: Callable[[Job], None]) -> None:
+        """Run an action that no message waits for. Errors are logged."""
         if self._job is not None:
             try:
                 do(self._job)
@@ -176,18 +197,18 @@ class _JobWorker:
         handler = _HANDLERS.get(message.kind)
         if handler is None:
             raise ProtocolError(f"there is no message '{message.kind}' in version {protocol.PROTOCOL_VERSION}")
-        return handler(self, message, header)
+        if self._rolled_back is not None and message.kind in _OF_A_BATCH:
+            raise self._rolled_back  # other tasks of the batch ask as well, which is not there any more
+        try:
+            return handler(self, message, header)
+        except RolledBackError as e:
+            self._rolled_back = e
+            raise
 
     def _trigger(self, message: Message, header: Mapping[str, Any]) -> Message:
         trigger = protocol.parse_trigger(header)
-        if self._rolled_back is not None:
-            raise self._rolled_back  # other tasks of the batch ask as well, which is not there any more
         if self._job is None:
-            try:
-                self._job = Job(trigger, self._environment, self._notify)
-            except RolledBackError as e:
-                self._rolled_back = e
-                raise
+            self._job = Job(trigger, self._environment, self._notify)
         return protocol.trigger_reply(message.id, self._job.trigger(trigger))
 
     def _locate(self, message: Message, header: Mapping[str, Any]) -> Message:
@@ -200,6 +221,10 @@ class _JobWorker:
     def _decline(self, message: Message, header: Mapping[str, Any]) -> Message:
         if self._job is not None:
             self._job.decline(protocol.parse_decline(header))
+        return protocol.ok(message.id, {})
+
+    def _unreadable(self, message: Message, header: Mapping[str, Any]) -> Message:
+        self._opened().unreadable(protocol.parse_unreadable(header))
         return protocol.ok(message.id, {})
 
     def _task_failed(self, message: Message, header: Mapping[str, Any]) -> Message:
@@ -222,11 +247,15 @@ class _JobWorker:
         return self._job
 
 
+_OF_A_BATCH = ("trigger", "locate", "ack", "unreadable")
+"""What the tasks of a batch ask for."""
+
 _HANDLERS: dict[str, Callable[[_JobWorker, Message, Mapping[str, Any]], Message]] = {
     "trigger": _JobWorker._trigger,
     "locate": _JobWorker._locate,
     "ack": _JobWorker._ack,
     "decline": _JobWorker._decline,
+    "unreadable": _JobWorker._unreadable,
     "task_failed": _JobWorker._task_failed,
     "close": _JobWorker._close,
 }
@@ -279,7 +308,7 @@ class _Writer:
 
 
 def _guarded(message: Message, handle: Callable[[], Message | None]) -> Message | None:
-    """What `handle` returns, or an `error` reply for what it raises."""
+    """Result of `handle`, or an `error` reply for the exception it raises."""
     try:
         return handle()
     except SparkCkptError as e:

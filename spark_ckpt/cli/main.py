@@ -1,27 +1,32 @@
-"""The program `spark-ckpt`: its commands, and what becomes of their errors."""
+"""The program `spark-ckpt`: its commands, and the exit statuses of their errors."""
 
 from __future__ import annotations
+
+import sys
+import traceback
+from typing import Any
 
 import click
 
 from spark_ckpt import __version__
-from spark_ckpt.cli.convert_command import convert_checkpoint
-from spark_ckpt.cli.diff_command import diff_checkpoints
-from spark_ckpt.cli.gc_command import collect_orphans
-from spark_ckpt.cli.history_command import show_history
-from spark_ckpt.cli.inspect_command import inspect_checkpoint
-from spark_ckpt.cli.list_command import list_checkpoints
-from spark_ckpt.cli.options import Session
-from spark_ckpt.cli.read_command import read_rows
-from spark_ckpt.cli.relocate_command import relocate_checkpoint
-from spark_ckpt.cli.rescale_command import rescale_query
-from spark_ckpt.cli.restore_command import restore_checkpoint
-from spark_ckpt.cli.rollback_command import roll_back_query
-from spark_ckpt.cli.savepoint_command import take_savepoint_of_query
-from spark_ckpt.cli.state_command import show_state
-from spark_ckpt.cli.statuses import FAILED, IN_USE, REFUSED
-from spark_ckpt.cli.verify_command import verify_checkpoints
-from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.cli.commands.convert import convert_checkpoint
+from spark_ckpt.cli.commands.diff import diff_checkpoints
+from spark_ckpt.cli.commands.gc import collect_orphans
+from spark_ckpt.cli.commands.history import show_history
+from spark_ckpt.cli.commands.inspect import inspect_checkpoint
+from spark_ckpt.cli.commands.list import list_checkpoints
+from spark_ckpt.cli.commands.read import read_rows
+from spark_ckpt.cli.commands.relocate import relocate_checkpoint
+from spark_ckpt.cli.commands.rescale import rescale_query
+from spark_ckpt.cli.commands.restore import restore_checkpoint
+from spark_ckpt.cli.commands.rollback import roll_back_query
+from spark_ckpt.cli.commands.savepoint import take_savepoint_of_query
+from spark_ckpt.cli.commands.state import show_state
+from spark_ckpt.cli.commands.verify import verify_checkpoints
+from spark_ckpt.cli.options import FAILED, IN_USE, REFUSED, Session
+from spark_ckpt.cli.redacted_errors import redacted_errors
+from spark_ckpt.cli.standard_output import ReaderGone, replace_closed, writing
+from spark_ckpt.errors import SparkCkptError, StorageError, UnsupportedFormatError
 from spark_ckpt.operations.errors import (
     LocationInUseError,
     NotCommittedError,
@@ -34,16 +39,37 @@ _STATUSES = {
     NotCommittedError: REFUSED,
     RescaleRefusedError: REFUSED,
     RollbackRefusedError: REFUSED,
+    UnsupportedFormatError: REFUSED,
 }
 
 
 class _Program(click.Group):
-    """Commands whose errors are messages on standard error. Anything else that escapes is a bug, and shows as one."""
+    """A group whose commands report errors on standard error. Any other exception is a bug and shows its traceback."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Runs the program; output that cannot be written ends it with one line or, if its reader is gone, silently."""
+        replace_closed()
+        given = kwargs.get("args") or (args[0] if args else None) or sys.argv[1:]
+        with redacted_errors([str(argument) for argument in given]):
+            try:
+                with writing():
+                    return super().main(*args, **kwargs)
+            except ReaderGone:
+                sys.exit(FAILED)
+            except StorageError as error:
+                click.echo(f"Error: {error}", err=True)
+                sys.exit(FAILED)
+            except Exception:
+                traceback.print_exc()
+                sys.exit(FAILED)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Runs the command."""
+        """Runs the command; its errors become messages and exit statuses."""
         try:
-            return super().invoke(ctx)
+            with writing():
+                return super().invoke(ctx)
+        except ReaderGone:
+            ctx.exit(FAILED)
         except SparkCkptError as error:
             ctx.ensure_object(Session).output.error(error)
             ctx.exit(_STATUSES.get(type(error), FAILED))
@@ -53,7 +79,10 @@ class _Program(click.Group):
 @click.version_option(__version__, prog_name="spark-ckpt")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Look at checkpoints, rewrite their metadata, tidy up: those of Spark queries with spark-ckpt, and Flink's."""
+    """Inspect and manage the checkpoints of Spark queries that use spark-ckpt.
+
+    The commands for metadata (convert, inspect, relocate) read checkpoints and savepoints of Flink as well.
+    """
     ctx.ensure_object(Session)
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share, their session, and exit statuses."""
 
 from __future__ import annotations
 
@@ -8,8 +8,19 @@ from typing import TypeVar
 
 import click
 
-from spark_ckpt.cli.console import ConsoleOutput
-from spark_ckpt.cli.output import JsonOutput, Output
+from spark_ckpt.cli.output import JsonOutput, Output, TextOutput
+
+FAILED = 1
+"""Exit status: the command failed. (0 is success and 2 wrong usage, as in click.)"""
+
+DAMAGED = 3
+"""Exit status: the command succeeded and found damage."""
+
+IN_USE = 4
+"""Exit status: a driver may be running the query. Stop it, or pass `--force`."""
+
+REFUSED = 5
+"""Exit status: the request is impossible here, as the message explains. Nothing was changed."""
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
@@ -19,18 +30,18 @@ class Session:
     """One run of the program.
 
     Args:
-        output: where results and errors go; text until a command's `--json` is seen.
+        output: destination of results and errors; text until a command's `--json` is parsed.
     """
 
-    output: Output = field(default_factory=ConsoleOutput)
+    output: Output = field(default_factory=TextOutput)
 
 
 pass_session = click.make_pass_decorator(Session, ensure=True)
-"""Gives a command the session as its first argument."""
+"""Passes the session to a command as its first argument."""
 
 
 def json_option(command: _Command) -> _Command:
-    """Adds `--json`. It takes effect at once, so that errors of the other arguments' values are JSON as well."""
+    """Adds `--json`. It takes effect at once, so that errors in the values of other arguments are JSON as well."""
 
     def choose(context: click.Context, _: click.Parameter, value: bool) -> None:
         if value:
@@ -42,7 +53,7 @@ def json_option(command: _Command) -> _Command:
         is_eager=True,
         expose_value=False,
         callback=choose,
-        help="JSON instead of text, errors included.",
+        help="Print JSON instead of text, errors included.",
     )
     return option(command)
 
@@ -58,7 +69,16 @@ def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> 
 
 
 id_option = click.option(
-    "--id", "checkpoint_id", type=click.IntRange(min=0), help="Which checkpoint; the newest unless given."
+    "--id", "checkpoint_id", type=click.IntRange(min=0), show_default="the newest", help="Id of the checkpoint."
+)
+"""Adds `--id` as the parameter `checkpoint_id`, None unless given."""
+
+committed_id_option = click.option(
+    "--id",
+    "checkpoint_id",
+    type=click.IntRange(min=0),
+    show_default="the newest that Spark has committed",
+    help="Id of the checkpoint.",
 )
 """Adds `--id` as the parameter `checkpoint_id`, None unless given."""
 
@@ -68,10 +88,40 @@ settings_option = click.option(
     multiple=True,
     metavar="KEY=VALUE",
     callback=_settings,
-    help="A setting of the query that begins with spark.sql.streaming.stateStore.ckpt. Needed where its completed "
-    "checkpoints are in ZooKeeper: store and zookeeper.*. May be repeated.",
+    help="A setting of the query that begins with spark.sql.streaming.stateStore.ckpt. Required if its completed "
+    "checkpoints are in ZooKeeper: store and zookeeper.*. Repeatable.",
 )
 """Adds `--conf` as the parameter `settings`."""
 
-dry_run_option = click.option("--dry-run", is_flag=True, help="Check everything, and write nothing.")
+force_option = click.option(
+    "--force", is_flag=True, help="Proceed although a driver may be running; a running driver is fenced off."
+)
+"""Adds `--force` as the parameter `force`."""
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Check everything, write nothing.")
 """Adds `--dry-run` as the parameter `dry_run`."""
+
+DEFAULT_LIMIT = 20
+"""Rows printed without `--limit`."""
+
+limit_option = click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=DEFAULT_LIMIT,
+    show_default=True,
+    help="Maximum number of rows to print; 0 for all.",
+)
+"""Adds `--limit`."""
+
+
+def store_options(command: _Command) -> _Command:
+    """Adds `--operator`, `--store` and `--variable`, None unless given."""
+    for option in (
+        click.option("--variable", help="State variable of a transformWithState operator, or column family."),
+        click.option("--store", help="Name of the store; required if the operator has several."),
+        click.option(
+            "--operator", type=click.IntRange(min=0), help="Spark's operator number; required if there are several."
+        ),
+    ):
+        command = option(command)
+    return command

@@ -1,4 +1,4 @@
-"""A bar on standard error that shows how far a command is."""
+"""A progress bar on standard error."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rich.progress import Progress
 
 @contextmanager
 def progress_bar(doing: str) -> Iterator[Callable[[int, int], None]]:
-    """Shows a bar while the block runs, if standard error is a terminal.
+    """Shows a progress bar while the block runs, if standard error is a terminal.
 
     Args:
-        doing: what the command does, such as "deleting".
+        doing: the activity, such as "deleting".
 
     Yields:
-        What is to be called with how much is done, and of how much.
+        A function that takes the amount done and the total.
     """
     console = Console(file=sys.stderr)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:

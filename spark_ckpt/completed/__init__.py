@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_ckpt.completed.base import LogIDCounter
 from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore
-from spark_ckpt.completed.record_files import LOG, RecordFiles, read_settled, without_claims_that_came_late
+from spark_ckpt.completed.record_files import LOG, RecordFiles, read_settled
 from spark_ckpt.completed.records import (
     CheckpointRecord,
     ClaimRecord,
@@ -18,6 +18,7 @@ from spark_ckpt.completed.records import (
 from spark_ckpt.completed.retention import select_subsumed
 from spark_ckpt.completed.standalone import Scan, StandaloneCompletedCheckpointStore
 from spark_ckpt.completed.store import CheckpointIDCounter, CompletedCheckpointStore, JobStatus
+from spark_ckpt.completed.void import without_void_records
 
 __all__ = [
     "LOG",
@@ -39,5 +40,5 @@ __all__ = [
     "encode_record",
     "read_settled",
     "select_subsumed",
-    "without_claims_that_came_late",
+    "without_void_records",
 ]

@@ -1,16 +1,19 @@
-"""What all stores have in common: the records in memory, the counter, and being open, shut out or shut down."""
+"""The common base of all stores: records in memory, the counter, and being open, fenced or shut down."""
 
 from __future__ import annotations
 
+import socket
 from abc import abstractmethod
+from collections.abc import Collection
 
 from spark_ckpt.clock import Clock, SystemClock
+from spark_ckpt.completed.errors import FencedError
+from spark_ckpt.completed.processes import identity_of
 from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record
 from spark_ckpt.completed.store import CheckpointIDCounter, CompletedCheckpointStore, JobStatus
-from spark_ckpt.errors import FencedError
 
-CLAIM_GRACE_MS = 7 * 24 * 3600 * 1000
-"""How long a claim is kept at least, so that the driver it shut out still finds its next id taken."""
+CLAIMS_KEPT = 16
+"""Number of claims kept, the newest. They show a person the users of a location; no fence depends on the number."""
 
 
 class LogIDCounter(CheckpointIDCounter):
@@ -23,13 +26,8 @@ class LogIDCounter(CheckpointIDCounter):
         """The id that the next claim or checkpoint will have."""
         return self._next
 
-    def get_and_increment(self) -> int:
-        """Takes an id."""
-        self._next += 1
-        return self._next - 1
-
     def set_count(self, next_id: int) -> None:
-        """Goes on from `next_id`."""
+        """Continues from `next_id`."""
         if next_id < self._next:
             raise ValueError(f"id {next_id} lies before {self._next}, the next free one")
         self._next = next_id
@@ -52,6 +50,7 @@ class RecordStore(CompletedCheckpointStore):
         self._counter: CheckpointIDCounter = LogIDCounter()
         self._records: dict[int, Record] = {}
         self._generation = 0
+        self._claim_id = 0
         self._fence: FencedError | None = None
 
     def all(self) -> list[CheckpointRecord]:
@@ -77,37 +76,42 @@ class RecordStore(CompletedCheckpointStore):
         self._drop(checkpoint)
         self._records.pop(checkpoint.id, None)
 
-    def shutdown(self, status: JobStatus, discard: bool = False) -> list[CheckpointRecord]:
-        """Drops all checkpoints if they are to be discarded, and is closed."""
-        dropped: list[CheckpointRecord] = []
-        if discard and status.is_terminal and self._generation:
-            self.check_owner()
-            for checkpoint in self.all():
-                self.subsume(checkpoint)
-                dropped.append(checkpoint)
+    def leave_out_damaged(self) -> list[str]:
+        """Nothing, where a record is not a file of the location."""
+        return []
+
+    def shutdown(self, status: JobStatus) -> None:
+        """Is closed."""
         self._counter.shutdown(status)
         self._generation = 0
-        return dropped
 
     @abstractmethod
     def _drop(self, record: Record) -> None:
         """Deletes a record from where the truth is; one that is not there is no error."""
 
-    def _next_claim(self, attempt: str) -> ClaimRecord:
-        """A claim with the next id and a higher generation than any."""
+    def _next_claim(self, attempt: str, surplus: Collection[ClaimRecord] = ()) -> ClaimRecord:
+        """A claim with the next id and a higher generation than any.
+
+        Args:
+            attempt: UUID of the try to write it.
+            surplus: the claims that are dropped after it. It must not have seen them: their ids are free again then.
+        """
         generation = 1 + max((record.generation for record in self._records.values()), default=0)
-        return ClaimRecord(self._counter.get(), generation, self._owner, attempt, self._clock.now_ms())
+        seen = tuple(sorted(self._records.keys() - {claim.id for claim in surplus}))
+        process = identity_of(self._owner.pid) if self._owner.host == socket.gethostname() else None
+        return ClaimRecord(self._counter.get(), generation, self._owner, attempt, self._clock.now_ms(), seen, process)
 
     def _claimed(self, claim: ClaimRecord) -> None:
         """The claim is there."""
         self._took(claim)
+        self._claim_id = claim.id
         self._generation = claim.generation
         self._fence = None
 
-    def _old_claims(self) -> list[ClaimRecord]:
-        """The claims past the grace time. Once this driver has claimed, the newest is its own."""
-        oldest_ms = self._clock.now_ms() - CLAIM_GRACE_MS
-        return [claim for claim in self.claims() if claim.timestamp_ms < oldest_ms]
+    def _surplus_claims(self, kept: int = CLAIMS_KEPT) -> list[ClaimRecord]:
+        """All claims but the newest, ascending by id. Their age is not looked at: clocks may be wrong."""
+        claims = self.claims()
+        return claims[: max(0, len(claims) - kept)]
 
     def _took(self, record: Record) -> None:
         self._records[record.id] = record

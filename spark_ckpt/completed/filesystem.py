@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from itertools import groupby
 from typing import NoReturn
 
 from spark_ckpt.clock import Clock
-from spark_ckpt.completed.base import RecordStore
+from spark_ckpt.completed.base import CLAIMS_KEPT, RecordStore
+from spark_ckpt.completed.errors import ClaimDeletedError, CorruptRecordError, FencedError, UnknownOutcomeError
 from spark_ckpt.completed.record_files import LOG, RecordFiles
 from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record, encode_record
-from spark_ckpt.errors import FencedError, StorageError, UnknownOutcomeError
-from spark_ckpt.storage import CreateOutcome, FsspecStorage, Storage
+from spark_ckpt.errors import SparkCkptError, StorageError
+from spark_ckpt.storage import Storage, Whose, create_and_find
 
-LATE_REQUEST_MS = 3600 * 1000
-"""How long a request whose outcome was unknown may still be on its way."""
+_log = logging.getLogger(__name__)
 
+LATE_REQUEST_SECONDS = 3600.0
+"""Time that a request with an unknown outcome may still be on its way, by the monotonic clock."""
+
+_MOST_CLAIMS = 50
 _SETTLE_TRIES = 4
 _FIRST_PAUSE_SECONDS = 0.1
 
@@ -25,7 +32,9 @@ class FilesystemCompletedCheckpointStore(RecordStore):
 
     The fence: an owner's next id is the one after the last it knows. A new driver takes that very id for its claim,
     so the earlier owner, whenever it comes back, loses the exclusive create of its next record, reads the claim, and
-    is shut out. Nothing depends on clocks, leases or on the earlier driver being dead.
+    is shut out. Should that claim have been dropped meanwhile, then the create succeeds, but claims are dropped in the
+    order of ids: the earlier owner's own claim is gone as well, which it looks for before it relies on its record.
+    Nothing depends on clocks, leases or on the earlier driver being dead.
 
     Args:
         storage: where the log is.
@@ -38,30 +47,50 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         super().__init__(owner, clock)
         self._storage = storage
         self._files = RecordFiles(storage, directory)
+        self._claim: ClaimRecord | None = None
         self._in_doubt: CheckpointRecord | None = None
-        self._late_until: dict[int, int] = {}
+        self._late_until: dict[int, float] = {}
 
     def recover(self) -> None:
         """Reads the log until two readings agree, since records come and go while it is read."""
         self._records = self._files.read_all(self._records)
         self._count_from_records()
 
+    def leave_out_damaged(self) -> list[str]:
+        """Finds the damaged records, and reads past them from now on."""
+        damaged = [i for i, found in self._files.read_each().items() if isinstance(found, CorruptRecordError)]
+        self._files.leave_out(damaged)
+        self._counter.set_count(max([self._counter.get(), *(i + 1 for i in damaged)]))
+        return [self._files.name(i) for i in damaged]
+
     def claim(self) -> ClaimRecord:
-        """Takes the next id with a higher generation than any; again with the one after if somebody was faster."""
-        if isinstance(self._storage, FsspecStorage):
-            self._storage.probe(f"{self._files.directory}/probe-{uuid.uuid4().hex}")
-        while True:
-            claim = self._next_claim(str(uuid.uuid4()))
+        """Takes the next id with a higher generation than any; again with the one after if another was faster."""
+        self._storage.probe(self._files.directory)
+        for _ in range(_MOST_CLAIMS):
+            surplus = self._surplus_claims(CLAIMS_KEPT - 1)
+            claim = self._next_claim(str(uuid.uuid4()), surplus)
             if self._create(claim) is None:
-                break
+                # What the owner before dropped since our reading is gone; its later tries see our claim.
+                there = self._files.read_all({**self._records, claim.id: claim})
+                if claim.id in there:
+                    break
+                # The owner had taken and dropped this id since our reading: our claim is void.
             self.recover()
+        else:
+            raise StorageError(
+                self._storage.describe(self._files.directory),
+                "claim",
+                f"other drivers were faster {_MOST_CLAIMS} times",
+            )
         self._claimed(claim)
-        self._in_doubt = None
-        # What the owner before dropped between our reading and our claim is gone; its later tries see our claim. A
-        # driver that has claimed since is not counted in: our next id is the one that it took.
-        self._records = {i: record for i, record in self._files.read_all(self._records).items() if i <= claim.id}
-        self._drop_old_claims()
-        self._delete_what_came_late(claim.id)
+        self._claim, self._in_doubt = claim, None
+        # A driver that has claimed since is not counted in: our next id is the one that it took.
+        self._records = {i: record for i, record in there.items() if i <= claim.id}
+        if (newest := max(there)) > claim.id:
+            with contextlib.suppress(FencedError):
+                self._fence_off(there[newest])
+        else:
+            self._delete_void_records(claim.id, {other.id for other in surplus if other.seen is None})
         return claim
 
     def add(self, make_record: Callable[[int, str], CheckpointRecord]) -> CheckpointRecord:
@@ -80,83 +109,113 @@ class FilesystemCompletedCheckpointStore(RecordStore):
 
     def may_subsume(self, checkpoint: CheckpointRecord) -> bool:
         """Not while an earlier request to create its record may still arrive: it would bring a dropped record back."""
-        return self._late_until.get(checkpoint.id, 0) <= self._clock.now_ms()
+        return self._late_until.get(checkpoint.id, 0) <= self._clock.monotonic()
 
     def check_owner(self) -> None:
-        """Looks at the next id: a driver that takes over takes that one."""
+        """Looks at the next id, which a driver that takes over takes, and then for the claim of this driver: as long as
+        that is there, so is the one that follows it."""
         self._check_open()
         if self._in_doubt is None and (other := self._files.read(self._counter.get())) is not None:
             self._fence_off(other)
+        if not self._has_claim():
+            self._fence_off(None)
+
+    def keep_counting(self) -> None:
+        """Claims the next id: the last record in the log is the counter, and a claim stays.
+
+        Without it the next driver would use the ids of the dropped checkpoints, and the names of their files, while
+        requests to delete these may still be on their way.
+        """
+        self._check_open()
+        claim = self._next_claim(str(uuid.uuid4()))
+        other = self._create(claim)
+        if other is not None or not self._has_claim():
+            self._fence_off(other)
+        self._claimed(claim)
+        self._claim = claim
 
     # ---- the exclusive create ----------------------------------------------------------------------------------------
 
     def _complete(self, record: CheckpointRecord, again: bool = False) -> CheckpointRecord:
         try:
             other = self._create(record, again)
+            is_owner = other is None and self._confirm(record)
         except UnknownOutcomeError:
             self._in_doubt = record
             raise
         self._in_doubt = None
-        if other is not None:
+        if not is_owner:
             self._fence_off(other)
         self._took(record)
         return record
 
-    def _fence_off(self, other: Record) -> NoReturn:
-        self._fence = FencedError(self._files.path(other.id), self._generation, other.generation, str(other.owner))
+    def _confirm(self, record: CheckpointRecord) -> bool:
+        """True if this driver owned the log when it created its record. One whose next id is free again did not.
+
+        If it was not, its record does not count, and the next claim deletes it. This driver deletes nothing any more.
+
+        Raises:
+            UnknownOutcomeError: the storage does not say.
+        """
+        try:
+            return self._has_claim()
+        except (StorageError, CorruptRecordError) as e:
+            raise UnknownOutcomeError(self._files.path(record.id), e) from e
+
+    def _has_claim(self) -> bool:
+        """True if this driver's claim is there. Its id may hold a record of a driver that was paused even longer."""
+        return self._files.read(self._claim_id) == self._claim
+
+    def _fence_off(self, other: Record | None) -> NoReturn:
+        """Gives up for good; `other` is a record of the driver that has taken over, if it is known."""
+        if other is None:
+            with contextlib.suppress(SparkCkptError):
+                later = (r for r in self._files.read_all().values() if r.generation > self._generation)
+                other = max(later, key=lambda record: record.id, default=None)
+        if other is not None:
+            self._fence = FencedError(self._files.path(other.id), self._generation, other.generation, str(other.owner))
+        else:
+            self._fence = ClaimDeletedError(self._files.path(self._claim_id), self._generation)
         raise self._fence
 
     def _create(self, record: Record, again: bool = False) -> Record | None:
         """Creates a record, `again` if an earlier request may have done so.
 
         Returns:
-            None if it is there now, else the record of somebody else that has its id, or has gone on from it.
+            None if it is there now, else the record of another driver at its id or after it.
 
         Raises:
             UnknownOutcomeError: neither could be found out.
         """
+        successor: Record | None = None
+        pause_seconds = _FIRST_PAUSE_SECONDS
+
+        def overtaken() -> bool:
+            nonlocal successor
+            successor = self._successor(record)
+            return successor is not None
+
+        def pause() -> None:
+            nonlocal pause_seconds
+            self._clock.sleep(pause_seconds)
+            pause_seconds *= 2
+
         name, data = self._files.name(record.id), encode_record(record)
-        pause = _FIRST_PAUSE_SECONDS
-        cause: BaseException | None = None
-        is_absent = not again
-        for attempt in range(_SETTLE_TRIES):
-            if attempt:
-                self._clock.sleep(pause)
-                pause *= 2
-            # Asked for again only when it is known not to be there, and nobody to have gone on from it. The same bytes:
-            # should an earlier request still arrive, it finds its own file.
-            if is_absent:
-                try:
-                    result = self._storage.create_exclusive(name, data)
-                except StorageError as e:
-                    if cause is None and not again:
-                        raise
-                    cause = e  # this try certainly failed, but an earlier one may have not
-                    continue
-                if result.outcome is CreateOutcome.WON and not again:
-                    return None
-                if result.outcome is CreateOutcome.UNKNOWN:
-                    self._late_until[record.id] = self._clock.now_ms() + LATE_REQUEST_MS
-                cause, again = result.cause or cause, True
-            # "Exists" is no proof that somebody else was first: clients repeat requests whose answer got lost.
-            try:
-                there = self._files.read(record.id)
-                if there not in (None, record):
-                    return there
-                successor = self._successor(record)
-            except StorageError as e:
-                is_absent, cause = False, e
-                continue
-            if there is not None or successor is not None:
-                return successor
-            is_absent = True
-        raise UnknownOutcomeError(self._files.path(record.id), cause)
+        found = create_and_find(self._storage, name, data, _SETTLE_TRIES, again=again, pause=pause, overtaken=overtaken)
+        if found.may_arrive:
+            self._late_until[record.id] = self._clock.monotonic() + LATE_REQUEST_SECONDS
+        if found.whose is Whose.MINE:
+            return None
+        other = successor if found.there is None else self._files.decode(record.id, found.there)
+        if found.whose is Whose.UNKNOWN or other is None:
+            raise UnknownOutcomeError(self._files.path(record.id), found.cause)
+        return other
 
     def _successor(self, record: Record) -> Record | None:
-        """Who has gone on from a record, after a request for it whose answer got lost.
+        """The record after a given one, asked for if the answer to its request got lost.
 
         An earlier request may have created the record, the next owner dropped it, and a later request brought it back.
-        It stays all the same, for that owner may as well have counted it; whoever claims next drops it.
+        It stays all the same, for that owner may as well have counted it; the next claim drops it.
         """
         return self._files.read(record.id + 1)
 
@@ -164,13 +223,22 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         self._storage.delete(self._files.name(record.id))
         self._late_until.pop(record.id, None)
 
-    def _drop_old_claims(self) -> None:
-        for claim in self._old_claims():
-            self._drop(claim)
-            del self._records[claim.id]
+    def _delete_void_records(self, before: int, at_once: Set[int]) -> None:
+        """Deletes the records below our claim that it has not seen: surplus claims, and records of drivers that did not
+        own the log. What cannot be deleted now is left to the next claim.
 
-    def _delete_what_came_late(self, before: int) -> None:
-        """Deletes records of ids before our claim that are none of the log: nobody else may create one there."""
-        for record_id in self._files.ids():
-            if record_id < before and record_id not in self._records:
-                self._storage.delete(self._files.name(record_id))
+        They go in the order of ids, each after the one before is gone: as long as an owner finds its own claim, the one
+        that shuts it out is there too.
+
+        Args:
+            before: id of our claim.
+            at_once: ids of claims whose owners, of an earlier release, do not look for them.
+        """
+        void = [i for i in self._files.listed if i < before and i not in self._records]
+        try:
+            for is_at_once, ids in groupby(void, lambda i: i in at_once):
+                names = [self._files.name(i) for i in ids]
+                for group in [names] if is_at_once else [[name] for name in names]:
+                    self._storage.delete_all(group)
+        except StorageError as e:
+            _log.warning("records that do not count any more stay for now: %s", e)

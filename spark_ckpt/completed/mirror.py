@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from spark_ckpt.completed.record_files import RecordFiles
 from spark_ckpt.completed.records import Record, encode_record
-from spark_ckpt.errors import SparkCkptError, StorageError
-from spark_ckpt.storage import CreateOutcome, Storage
+from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.storage import Storage, create_or_find
 
 _log = logging.getLogger(__name__)
 
@@ -35,26 +35,26 @@ class Mirror:
         """
         return self._files.read_all()
 
-    def follow(self, truth: Mapping[int, Record]) -> None:
+    def follow(self, truth: Mapping[int, Record], dropped: int | None = None) -> None:
         """Creates the files that are missing, in the order of ids, and deletes those of dropped records. Never fails:
-        the next call makes up for what this one could not do."""
+        the next call makes up for what this one could not do.
+
+        Args:
+            truth: the records that the owner knows.
+            dropped: id of the record that the owner has just dropped, which may be the newest.
+        """
         there, self._there = self._there, None
         try:
             if there is None:
                 there = set(self._files.ids())
             for record_id in sorted(truth.keys() - there):
-                self._create(truth[record_id])
+                create_or_find(self._storage, self._files.name(record_id), encode_record(truth[record_id]))
             newest = max(truth, default=0)
             for record_id in sorted(there - truth.keys()):
                 # What lies above is of a driver that has taken over.
-                if record_id < newest:
+                if record_id < newest or record_id == dropped:
                     self._storage.delete(self._files.name(record_id))
         except SparkCkptError as e:
             _log.warning("%s lags behind: %s", self._storage.describe(self._files.directory), e)
             return
         self._there = set(truth)
-
-    def _create(self, record: Record) -> None:
-        result = self._storage.create_exclusive(self._files.name(record.id), encode_record(record))
-        if result.outcome is CreateOutcome.UNKNOWN:
-            raise StorageError(self._files.path(record.id), "create", result.cause)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
-from spark_ckpt.completed.records import ClaimRecord, Record, decode_record
-from spark_ckpt.errors import CorruptRecordError, StateFileNotFoundError, StorageError
-from spark_ckpt.storage import Storage
+from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.completed.records import Record, decode_record
+from spark_ckpt.completed.void import check_generations, without_void_records
+from spark_ckpt.errors import StateFileNotFoundError, StorageError
+from spark_ckpt.storage import Storage, until_stable
 
 LOG = "ckpt/completed"
 """Directory of the log in a checkpoint location."""
 
 _RECORD_NAME = re.compile(r"([0-9]{20})\.json")
-_MOST_READINGS = 20
 
 _T = TypeVar("_T")
 
@@ -29,16 +30,24 @@ class RecordFiles:
 
     def __init__(self, storage: Storage, directory: str = LOG) -> None:
         self._storage = storage
+        self._left_out: frozenset[int] = frozenset()
         self.directory = directory
+        self.listed: list[int] = []
+        """The ids that the last listing has found, ascending."""
+
+    def leave_out(self, ids: Iterable[int]) -> None:
+        """Takes records for ones that are not there, until the end of this object."""
+        self._left_out |= frozenset(ids)
 
     def ids(self) -> list[int]:
-        """The ids of the records, ascending.
+        """The ids of the records, ascending, without those that are left out.
 
         Raises:
             StorageError: the directory cannot be listed.
         """
         matches = (_RECORD_NAME.fullmatch(file.name) for file in self._storage.list(self.directory))
-        return sorted(int(match[1]) for match in matches if match)
+        self.listed = sorted({int(match[1]) for match in matches if match} - self._left_out)
+        return self.listed
 
     def read(self, record_id: int) -> Record | None:
         """A record, or None if there is none of this id.
@@ -47,14 +56,27 @@ class RecordFiles:
             CorruptRecordError: it is damaged.
             StorageError: it cannot be read.
         """
-        try:
-            data = self._storage.read(self.name(record_id))
-        except StateFileNotFoundError:
+        return self.decode(record_id, self._storage.read_many([self.name(record_id)])[self.name(record_id)])
+
+    def decode(self, record_id: int, found: bytes | StorageError) -> Record | None:
+        """The record in what was read of its file; None if there is none.
+
+        Raises:
+            CorruptRecordError: it is damaged.
+            StorageError: it could not be read.
+        """
+        if isinstance(found, StateFileNotFoundError):
             return None
-        return decode_record(data, self.path(record_id), record_id)
+        if isinstance(found, StorageError):
+            raise found
+        return decode_record(found, self.path(record_id), record_id)
+
+    def _read_many(self, record_ids: Collection[int]) -> dict[int, bytes | StorageError]:
+        names = {self.name(record_id): record_id for record_id in record_ids}
+        return {names[name]: found for name, found in self._storage.read_many(list(names)).items()}
 
     def read_all(self, known: Mapping[int, Record] | None = None) -> dict[int, Record]:
-        """All records by id, ascending, without claims that came late (see `without_claims_that_came_late`).
+        """The records that count, by id, ascending (see `without_void_records`).
 
         Args:
             known: records that were read before. Records never change, so these are not read again.
@@ -63,13 +85,16 @@ class RecordFiles:
             CorruptRecordError: one is damaged, or the generations do not ascend.
             StorageError: the log cannot be read, or does not stand still.
         """
-        seen = known or {}
+        seen = dict(known or {})
 
-        def read(record_id: int) -> Record | None:
-            return seen.get(record_id) or self.read(record_id)
+        def read(ids: Collection[int]) -> dict[int, Record | None]:
+            for record_id, found in self._read_many([i for i in ids if i not in seen]).items():
+                if (record := self.decode(record_id, found)) is not None:
+                    seen[record_id] = record
+            return {i: seen.get(i) for i in ids}
 
         records: dict[int, Record] = read_settled(self.ids, read, self._storage.describe(self.directory))
-        records = without_claims_that_came_late(records)
+        records = without_void_records(records)
         check_generations(records, self.path)
         return records
 
@@ -80,11 +105,14 @@ class RecordFiles:
             StorageError: the log cannot be read, or does not stand still.
         """
 
-        def read(record_id: int) -> Record | CorruptRecordError | None:
+        def decode(record_id: int, found: bytes | StorageError) -> Record | CorruptRecordError | None:
             try:
-                return self.read(record_id)
+                return self.decode(record_id, found)
             except CorruptRecordError as e:
                 return e
+
+        def read(ids: Collection[int]) -> dict[int, Record | CorruptRecordError | None]:
+            return {i: decode(i, found) for i, found in self._read_many(ids).items()}
 
         return read_settled(self.ids, read, self._storage.describe(self.directory))
 
@@ -93,58 +121,30 @@ class RecordFiles:
         return f"{self.directory}/{record_id:020d}.json"
 
     def path(self, record_id: int) -> str:
-        """The same for messages: the whole path or URL."""
+        """Path or URL of the file of a record, for messages."""
         return self._storage.describe(self.name(record_id))
 
 
-def read_settled(list_ids: Callable[[], list[int]], read: Callable[[int], _T | None], place: str) -> dict[int, _T]:
+def read_settled(
+    list_ids: Callable[[], list[int]], read: Callable[[Collection[int]], Mapping[int, _T | None]], place: str
+) -> dict[int, _T]:
     """Reads a log until two listings agree, since records come and go while it is read.
 
     Args:
         list_ids: the ids there are, ascending.
-        read: what has an id, or None if it is gone.
+        read: what has each of these ids, None for one that is gone.
         place: what is read, for the error.
 
     Raises:
         StorageError: no two listings agreed.
     """
     ids = list_ids()
-    for _ in range(_MOST_READINGS):
-        found = {i: read(i) for i in ids}
-        again = list_ids()
-        whole = {i: record for i, record in found.items() if record is not None}
-        if again == ids and len(whole) == len(ids):
-            return whole
-        ids = again
-    raise StorageError(place, "read", f"it changed during each of {_MOST_READINGS} readings")
 
+    def read_once() -> dict[int, _T] | None:
+        nonlocal ids
+        found, before = read(ids), ids
+        ids = list_ids()
+        whole = {i: record for i in before if (record := found[i]) is not None}
+        return whole if ids == before and len(whole) == len(ids) else None
 
-def check_generations(records: Mapping[int, Record], path_of: Callable[[int], str]) -> None:
-    """Makes sure that generations ascend with ids.
-
-    Raises:
-        CorruptRecordError: they do not.
-    """
-    last = 0
-    for record_id, record in sorted(records.items()):
-        if record.generation < last:
-            raise CorruptRecordError(path_of(record_id), f"generation {record.generation} after generation {last}")
-        last = record.generation
-
-
-def without_claims_that_came_late(records: Mapping[int, Record]) -> dict[int, Record]:
-    """Leaves out claims of drivers that never owned the log.
-
-    A request to create one can be repeated after the owner has taken the id, gone on and dropped its record. Then an
-    earlier generation follows the claim, which is impossible otherwise: the owner would have found its id taken. The
-    driver deletes such a claim itself, unless it dies before.
-    """
-    kept: dict[int, Record] = {}
-    below = float("inf")
-    for record_id, record in sorted(records.items(), reverse=True):
-        is_claim = isinstance(record, ClaimRecord)
-        if not is_claim or record.generation < below:
-            kept[record_id] = record
-            # What comes before a claim is of an earlier generation, what comes before a checkpoint may be its claim.
-            below = min(below, record.generation if is_claim else record.generation + 1)
-    return dict(sorted(kept.items()))
+    return until_stable(read_once, place)

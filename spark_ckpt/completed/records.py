@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from spark_ckpt.errors import LEAVE_OUT_RECORD, CorruptRecordError
+from spark_ckpt.completed.errors import RESTORE_RECORD, CorruptRecordError
+from spark_ckpt.completed.processes import ProcessIdentity
+from spark_ckpt.errors import UnsupportedFormatError
+from spark_ckpt.features import Feature, check_features
+from spark_ckpt.storage.paths import is_metadata_path
 
 FORMAT = 1
 """Format of the records that this release writes, and the only one it reads."""
@@ -19,7 +23,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who wrote a record.
+    """The writer of a record.
 
     Args:
         host: name of the machine.
@@ -41,7 +45,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSummary:
-    """What a listing says of one store of one operator.
+    """Summary of one store of one operator, for listings.
 
     Args:
         operator_id: Spark's number of the operator in the query.
@@ -74,6 +78,19 @@ class MetadataReference:
     size: int
     sha256: str
 
+    @classmethod
+    def of(cls, path: str, data: bytes) -> MetadataReference:
+        """The reference to a file of these bytes."""
+        return cls(path, len(data), hashlib.sha256(data).hexdigest())
+
+    def mismatch(self, data: bytes) -> str | None:
+        """The reason why bytes are not those of the file; None if they are."""
+        if len(data) != self.size:
+            return f"{len(data)} bytes instead of {self.size}"
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            return "its digest is not the one that was recorded"
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimRecord:
@@ -84,7 +101,10 @@ class ClaimRecord:
         generation: higher than that of every earlier record.
         owner: the driver.
         attempt: UUID of the try to write this record.
-        timestamp_ms: when, in milliseconds since 1970 UTC.
+        timestamp_ms: when, in milliseconds since 1970 UTC; for people only.
+        seen: ids of the records that counted when it was made and that it keeps, ascending. A record below the claim
+            that is not among them does not count. None in claims of releases that did not note it.
+        process: which of all processes that have had its number the owner's is; None where it is not known.
     """
 
     id: int
@@ -92,6 +112,8 @@ class ClaimRecord:
     owner: Owner
     attempt: str
     timestamp_ms: int
+    seen: tuple[int, ...] | None = None
+    process: ProcessIdentity | None = None
 
     kind = "claim"
 
@@ -139,12 +161,15 @@ Record: TypeAlias = ClaimRecord | CheckpointRecord
 
 def encode_record(record: Record) -> bytes:
     """The file of a record: JSON for people, with a digest of itself at the end."""
-    fields = {"format": FORMAT, "kind": record.kind, **asdict(record)}
-    fields["digest"] = _digest(fields)
-    return json.dumps(fields, indent=1, ensure_ascii=False).encode() + b"\n"
+    known = {name: value for name, value in asdict(record).items() if value is not None}
+    content = {"format": FORMAT, "kind": record.kind, **known}
+    if features := _features(record):
+        content["features"] = features
+    content["digest"] = _digest(content)
+    return json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
-def decode_record(data: bytes, path: str, record_id: int | None = None, *, way_out: str = LEAVE_OUT_RECORD) -> Record:
+def decode_record(data: bytes, path: str, record_id: int | None = None, *, way_out: str = RESTORE_RECORD) -> Record:
     """The record in the bytes of a file.
 
     Args:
@@ -154,56 +179,70 @@ def decode_record(data: bytes, path: str, record_id: int | None = None, *, way_o
         way_out: what to do if it is damaged, for the error.
 
     Raises:
-        CorruptRecordError: the bytes are not what was written, or of a format that this release does not know.
+        CorruptRecordError: the bytes are not what was written.
+        UnsupportedFormatError: a later release wrote it, in a way that this release would misread.
     """
     corrupt = partial(CorruptRecordError, path, way_out=way_out)
     try:
-        fields = json.loads(data)
+        content = json.loads(data.decode())
     except ValueError as e:
         raise corrupt(f"no JSON ({e})") from None
-    if not isinstance(fields, dict):
+    if not isinstance(content, dict):
         raise corrupt("no JSON object")
-    if fields.get("format") != FORMAT:
-        raise corrupt(f"format {fields.get('format')!r}; this release reads format {FORMAT}")
-    digest = fields.pop("digest", None)
-    if digest != _digest(fields):
+    # Before the format: a damaged record must not pass for one of a later release.
+    digest = content.pop("digest", None)
+    if digest != _digest(content):
         raise corrupt("its digest does not fit its contents")
-    if record_id is not None and fields.get("id") != record_id:
-        raise corrupt(f"it is the record of id {fields.get('id')!r}")
+    if content.get("format") != FORMAT:
+        raise UnsupportedFormatError(path, f"format {content.get('format')!r} of records")
+    if record_id is not None and content.get("id") != record_id:
+        raise corrupt(f"it is the record of id {content.get('id')!r}")
     try:
-        return _record(fields)
+        check_features(path, content.get("features"))
+        record = _record(content)
     except (KeyError, TypeError, ValueError) as e:
         raise corrupt(f"a field is missing or of the wrong kind ({e})") from None
+    if isinstance(record, CheckpointRecord) and not is_metadata_path(record.metadata.path):
+        raise corrupt(f"it names {record.metadata.path!r}, which is no _metadata of a checkpoint")
+    return record
 
 
-def _digest(fields: Mapping[str, Any]) -> str:
-    canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+def _digest(content: Mapping[str, Any]) -> str:
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _record(fields: Mapping[str, Any]) -> Record:
-    record_id, generation, attempt = int(fields["id"]), int(fields["generation"]), str(fields["attempt"])
-    owner, timestamp_ms = _make(Owner, fields["owner"]), int(fields["timestamp_ms"])
-    if fields["kind"] == ClaimRecord.kind:
-        return ClaimRecord(record_id, generation, owner, attempt, timestamp_ms)
-    if fields["kind"] != CheckpointRecord.kind:
-        raise ValueError(f"kind {fields['kind']!r}")
+def _features(record: Record) -> list[str]:
+    return [Feature.SEEN_RECORDS.value] if isinstance(record, ClaimRecord) and record.seen is not None else []
+
+
+def _record(content: Mapping[str, Any]) -> Record:
+    record_id, generation, attempt = int(content["id"]), int(content["generation"]), str(content["attempt"])
+    owner, timestamp_ms = _make(Owner, content["owner"]), int(content["timestamp_ms"])
+    if content["kind"] == ClaimRecord.kind:
+        seen = None if content.get("seen") is None else tuple(int(i) for i in content["seen"])
+        process = None if content.get("process") is None else _make(ProcessIdentity, content["process"])
+        return ClaimRecord(record_id, generation, owner, attempt, timestamp_ms, seen, process)
+    if content["kind"] != CheckpointRecord.kind:
+        raise ValueError(f"kind {content['kind']!r}")
     return CheckpointRecord(
         id=record_id,
         generation=generation,
         owner=owner,
         attempt=attempt,
-        batch_id=int(fields["batch_id"]),
-        version=int(fields["version"]),
+        batch_id=int(content["batch_id"]),
+        version=int(content["version"]),
         timestamp_ms=timestamp_ms,
-        duration_ms=int(fields["duration_ms"]),
-        state_bytes=int(fields["state_bytes"]),
-        new_bytes=int(fields["new_bytes"]),
-        rows=int(fields["rows"]),
-        operators=tuple(_make(OperatorSummary, operator) for operator in fields["operators"]),
-        metadata=_make(MetadataReference, fields["metadata"]),
+        duration_ms=int(content["duration_ms"]),
+        state_bytes=int(content["state_bytes"]),
+        new_bytes=int(content["new_bytes"]),
+        rows=int(content["rows"]),
+        operators=tuple(_make(OperatorSummary, operator) for operator in content["operators"]),
+        metadata=_make(MetadataReference, content["metadata"]),
     )
 
 
-def _make(make: Callable[..., _T], fields: Mapping[str, Any]) -> _T:
-    return make(**fields)
+def _make(make: type[_T], content: Mapping[str, Any]) -> _T:
+    """An object of its fields. A later release may have added some that a reader may ignore."""
+    names = {field.name for field in fields(make)}  # type: ignore[arg-type]  # a bound of TypeVar has no public name
+    return make(**{name: value for name, value in content.items() if name in names})

@@ -1,4 +1,4 @@
-"""Which completed checkpoints a newer one subsumes."""
+"""Selection of the completed checkpoints that a newer one subsumes."""
 
 from __future__ import annotations
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed.base import RecordStore
+from spark_ckpt.completed.errors import StoreMismatchError
 from spark_ckpt.completed.record_files import RecordFiles
 from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record
-from spark_ckpt.errors import DamagedCheckpointError, LogInTheWayError
+from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
@@ -19,17 +20,19 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What the directories `chk-<id>` of a location hold.
+    """Content of the directories `chk-<id>` of a location.
 
     Args:
         records: of the checkpoints that are whole, made from their `_metadata`, ascending by id.
-        set_aside: what is wrong with the others.
+        corrupt: the damage of the others.
         next_id: above the number of every directory.
+        log: the store whose log had the newest of them, if they say so. Where a scan is all there is, that log is gone.
     """
 
     records: tuple[CheckpointRecord, ...] = ()
-    set_aside: tuple[DamagedCheckpointError, ...] = ()
+    corrupt: tuple[DamagedCheckpointError, ...] = ()
     next_id: int = 1
+    log: str | None = None
 
 
 class StandaloneCompletedCheckpointStore(RecordStore):
@@ -52,23 +55,23 @@ class StandaloneCompletedCheckpointStore(RecordStore):
         super().__init__(owner, clock)
         self._storage = storage
         self._scan = scan
-        self.set_aside: tuple[DamagedCheckpointError, ...] = ()
-        """What the last `recover` has found damaged and left out."""
+        self.corrupt: tuple[DamagedCheckpointError, ...] = ()
+        """Checkpoints that the last `recover` found damaged and left out."""
 
     def recover(self) -> None:
         """Reads each checkpoint in full. One that is not whole is left out, with a warning.
 
         Raises:
-            LogInTheWayError: another store has a log here.
+            StoreMismatchError: another store has a log here.
             StorageError: the storage does not answer.
         """
         log = RecordFiles(self._storage)
         if ids := log.ids():
-            raise LogInTheWayError(self._storage.describe(log.directory), len(ids))
+            raise StoreMismatchError(self._storage.describe(log.directory), len(ids))
         found = self._scan()
-        for damaged in found.set_aside:
+        for damaged in found.corrupt:
             _log.warning("left aside: %s", damaged)
-        self.set_aside = found.set_aside
+        self.corrupt = found.corrupt
         self._records = {record.id: record for record in found.records}
         self._counter.set_count(max(self._counter.get(), found.next_id))
 
@@ -94,7 +97,7 @@ class StandaloneCompletedCheckpointStore(RecordStore):
         self._check_open()
 
     def check_owner(self) -> None:
-        """Nobody can take over."""
+        """Checks nothing else: this store has no fence."""
         self._check_open()
 
     def _drop(self, record: Record) -> None:

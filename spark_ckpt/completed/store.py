@@ -11,7 +11,7 @@ from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord
 
 
 class JobStatus(Enum):
-    """How a run of a query ended. Spark restarts queries of each kind, so none of them discards state by itself."""
+    """The end of a run of a query. Spark restarts queries of each kind, so none of them discards state by itself."""
 
     FINISHED = "finished"
     FAILED = "failed"
@@ -20,7 +20,7 @@ class JobStatus(Enum):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the query is over for good in Flink's terms (`JobStatus.isGloballyTerminalState`)."""
+        """True if the query is over for good in Flink's terms (`JobStatus.isGloballyTerminalState`)."""
         return self is not JobStatus.SUSPENDED
 
 
@@ -30,10 +30,6 @@ class CheckpointIDCounter(ABC):
     @abstractmethod
     def get(self) -> int:
         """The id that the next claim or checkpoint will have."""
-
-    @abstractmethod
-    def get_and_increment(self) -> int:
-        """Takes an id: the one it returns is not returned again."""
 
     @abstractmethod
     def set_count(self, next_id: int) -> None:
@@ -64,8 +60,7 @@ class CompletedCheckpointStore(ABC):
     """
 
     fences: ClassVar[bool] = True
-    """Whether a driver is shut out when another one claims. Who cannot be shut out may never delete what it has not
-    written itself."""
+    """True if a claim fences earlier drivers. A store without fencing must not delete files it did not write."""
 
     @abstractmethod
     def recover(self) -> None:
@@ -73,6 +68,19 @@ class CompletedCheckpointStore(ABC):
 
         Raises:
             CorruptRecordError: a record is damaged.
+            StorageError: the log cannot be read.
+        """
+
+    @abstractmethod
+    def leave_out_damaged(self) -> list[str]:
+        """Takes damaged records for ones that are not there, once `recover` has failed because of them.
+
+        Their ids stay taken: a driver that has written one of them finds the next claim where it writes next.
+
+        Returns:
+            The files of these records, relative to the location; none if the store cannot do without them.
+
+        Raises:
             StorageError: the log cannot be read.
         """
 
@@ -118,15 +126,23 @@ class CompletedCheckpointStore(ABC):
 
     @abstractmethod
     def subsume(self, checkpoint: CheckpointRecord) -> None:
-        """Forgets a checkpoint: its record first, so that none is ever found whose files are gone.
+        """Drops a checkpoint: its record first, so that none is ever found whose files are gone.
 
         Raises:
             StorageError: it may still be there.
         """
 
     def may_subsume(self, checkpoint: CheckpointRecord) -> bool:
-        """Whether a checkpoint may be forgotten already, as far as the store itself is concerned."""
+        """True if the store itself permits a checkpoint to be dropped already."""
         return True
+
+    def keep_counting(self) -> None:  # noqa: B027  (a store whose counter is a thing of its own has nothing to do)
+        """Makes sure that no id is taken twice although all checkpoints are about to be dropped: to be asked before.
+
+        Raises:
+            FencedError: another driver has claimed.
+            UnknownOutcomeError, StorageError: it is not certain; the checkpoints must stay.
+        """
 
     @abstractmethod
     def all(self) -> list[CheckpointRecord]:
@@ -156,16 +172,11 @@ class CompletedCheckpointStore(ABC):
         """The generation of this driver's claim; 0 before it has claimed."""
 
     @abstractmethod
-    def shutdown(self, status: JobStatus, discard: bool = False) -> list[CheckpointRecord]:
-        """Ends the use of the store.
+    def shutdown(self, status: JobStatus) -> None:
+        """Ends the use of the store. The checkpoints stay: Spark restarts finished queries as well.
 
         Args:
             status: how the query ended.
-            discard: whether a query that is over for good leaves nothing. Spark restarts finished queries as well, so
-                keeping is the rule here, other than in Flink. A suspended query always keeps.
-
-        Returns:
-            The checkpoints that were dropped, whose files are to be deleted.
         """
 
     def latest(self) -> CheckpointRecord | None:
@@ -176,7 +187,3 @@ class CompletedCheckpointStore(ABC):
     def latest_of_version(self, version: int) -> CheckpointRecord | None:
         """The newest checkpoint of a version of the state, or None."""
         return next((c for c in reversed(self.all()) if c.version == version), None)
-
-    def number_of_retained_checkpoints(self) -> int:
-        """How many checkpoints there are."""
-        return len(self.all())

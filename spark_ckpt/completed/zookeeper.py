@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
 from spark_ckpt.clock import Clock
-from spark_ckpt.completed.base import RecordStore
-from spark_ckpt.completed.mirror import Mirror
-from spark_ckpt.completed.record_files import check_generations, read_settled
-from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record, decode_record, encode_record
-from spark_ckpt.completed.store import JobStatus
-from spark_ckpt.completed.zookeeper_counter import ZooKeeperCheckpointIDCounter
-from spark_ckpt.completed.zookeeper_session import NoAnswerError, ZooKeeperSession
-from spark_ckpt.errors import (
+from spark_ckpt.completed.base import CLAIMS_KEPT, RecordStore
+from spark_ckpt.completed.errors import (
     FencedError,
     LocationMovedError,
     OwnershipLostError,
-    StorageError,
     UnknownOutcomeError,
     ZooKeeperUnavailableError,
 )
+from spark_ckpt.completed.mirror import Mirror
+from spark_ckpt.completed.record_files import read_settled
+from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record, decode_record, encode_record
+from spark_ckpt.completed.store import JobStatus
+from spark_ckpt.completed.void import check_generations
+from spark_ckpt.completed.zookeeper_counter import ZooKeeperCheckpointIDCounter
+from spark_ckpt.completed.zookeeper_session import NoAnswerError, ZooKeeperSession
+from spark_ckpt.errors import StorageError
 
 _log = logging.getLogger(__name__)
 
 _TRIES = 3
 _MOST_CLAIMS = 50
+_MOST_DROPPED = 1000
+"""Claims that go with one transaction, whose size ZooKeeper limits."""
 
 
 class ZooKeeperCompletedCheckpointStore(RecordStore):
@@ -42,7 +45,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
 
     The fence: a claim takes an id, makes an owner's node of a higher generation and deletes that of the owner before,
     in one transaction. It waits for no session to expire. Completing a checkpoint is one transaction as well, and is
-    refused unless the owner's own node is there and no id was taken by somebody else. Names of owners' nodes are never
+    refused unless the owner's own node is there and no other driver has taken an id. Names of owners' nodes are never
     used again, so an owner whose node is gone is shut out for good, whether or not another one has taken over.
 
     Records are repeated as files in `ckpt/completed`, for readers without ZooKeeper. These follow the truth as well as
@@ -124,10 +127,10 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         if not self._session.exists(self._owner_node(self._generation)):
             self._fence_off()
 
-    def shutdown(self, status: JobStatus, discard: bool = False) -> list[CheckpointRecord]:
-        """Drops all checkpoints if they are to be discarded, and ends the session."""
+    def shutdown(self, status: JobStatus) -> None:
+        """Ends the session."""
         try:
-            return super().shutdown(status, discard)
+            super().shutdown(status)
         finally:
             self._session.close()
 
@@ -155,7 +158,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         return record
 
     def _try_claim(self, claim: ClaimRecord) -> bool:
-        earlier = self._old_claims()
+        earlier = self._surplus_claims(CLAIMS_KEPT - 1)[:_MOST_DROPPED]
         owners = [name for name in self._session.children(self.path) if name.startswith("owner-")]
 
         def build(transaction: Any) -> None:  # noqa: ANN401
@@ -182,7 +185,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
 
         if not self._settled(build, lambda: not self._session.exists(name), again=True):
             self._fence_off()
-        self._mirror.follow({i: kept for i, kept in self._records.items() if i != record.id})
+        self._mirror.follow({i: kept for i, kept in self._records.items() if i != record.id}, record.id)
 
     def _set_up(self) -> None:
         """Makes the location's node, with the records of the files that are there already."""
@@ -206,10 +209,10 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         Args:
             build: its operations.
             is_done: looks for its effect.
-            again: whether an earlier try may have done it.
+            again: True if an earlier try may have done it.
 
         Returns:
-            Whether it is carried out; otherwise it is refused, and certainly was not.
+            True if it is carried out; otherwise it is refused, and certainly was not.
 
         Raises:
             StorageError: that cannot be found out.
@@ -228,7 +231,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         raise StorageError(self._where(""), "write", cause)
 
     def _fence_off(self) -> NoReturn:
-        """This driver's node is gone, or somebody has taken an id: finds out who, and gives up for good."""
+        """Gives up for good, and names the new owner if known: this driver's node is gone, or its id is taken."""
         try:
             newest = max(self._read_claims(), key=lambda claim: claim.generation, default=None)
         except ZooKeeperUnavailableError:
@@ -252,8 +255,8 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         """All records, read until two listings agree; known ones are not read again."""
         known = self._records
 
-        def read(record_id: int) -> Record | None:
-            return known.get(record_id) or self._read_record(record_id)
+        def read(ids: Collection[int]) -> dict[int, Record | None]:
+            return {i: known.get(i) or self._read_record(i) for i in ids}
 
         records: dict[int, Record] = read_settled(self._list_ids, read, self._where("records"))
         check_generations(records, lambda i: self._where(_record_node(i)))

@@ -8,11 +8,9 @@ from spark_ckpt.completed.store import CheckpointIDCounter, JobStatus
 from spark_ckpt.completed.zookeeper_session import NoAnswerError, ZooKeeperSession
 from spark_ckpt.errors import StorageError
 
-_TRIES = 20
-
 
 class ZooKeeperCheckpointIDCounter(CheckpointIDCounter):
-    """The next id as text, in a node whose version tells whether somebody else has taken one (Flink:
+    """The next id as text, in a node whose version shows that another driver has taken one (Flink:
     `ZooKeeperCheckpointIDCounter`).
 
     Args:
@@ -30,25 +28,12 @@ class ZooKeeperCheckpointIDCounter(CheckpointIDCounter):
         """The id that the next claim or checkpoint will have, as last read."""
         return self._next
 
-    def get_and_increment(self) -> int:
-        """Takes an id from all users of the node.
-
-        Raises:
-            StorageError: it cannot be taken. An id may be lost, and is never taken twice.
-        """
-        for _ in range(_TRIES):
-            self.read()
-            taken = self._next
-            if self._write(taken + 1):
-                return taken
-        raise StorageError(f"{self._session.address}{self.path}", "write", f"it changed during each of {_TRIES} tries")
-
     def set_count(self, next_id: int) -> None:
         """Goes on from `next_id`.
 
         Raises:
             ValueError: it lies before an id that was taken already.
-            StorageError: it cannot be written, or somebody else has just taken an id.
+            StorageError: it cannot be written, or another driver has just taken an id.
         """
         self.read()
         if next_id < self._next:
@@ -63,7 +48,7 @@ class ZooKeeperCheckpointIDCounter(CheckpointIDCounter):
         """Reads the node.
 
         Returns:
-            Whether there is one.
+            True if there is one.
 
         Raises:
             StorageError: it holds no number, or no answer came.
@@ -91,7 +76,7 @@ class ZooKeeperCheckpointIDCounter(CheckpointIDCounter):
         transaction.create(self.path, b"%d" % self._next)
 
     def take(self, transaction: Any) -> None:  # noqa: ANN401
-        """Adds to a transaction that the next id is taken, which fails if somebody else has taken one meanwhile."""
+        """Adds to a transaction that the next id is taken, which fails if another driver has taken one meanwhile."""
         transaction.set_data(self.path, b"%d" % (self._next + 1), self._version)
 
     def _write(self, next_id: int) -> bool:

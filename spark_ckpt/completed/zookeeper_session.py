@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.errors import KazooNotFoundError, ZooKeeperUnavailableError
+from spark_ckpt.completed.errors import KazooNotFoundError, ZooKeeperAccessError, ZooKeeperUnavailableError
+from spark_ckpt.completed.zookeeper_client_file import ZooKeeperClient
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -33,9 +34,13 @@ class ZooKeeperSession:
         quorum: servers as `host:port`, separated by commas.
         timeout: of the session, in seconds; also how long a request may take.
         clock: for pauses.
+        security: identity and encryption; without it the nodes that this session makes are open to all clients.
     """
 
-    def __init__(self, quorum: str, timeout: float, clock: Clock | None = None) -> None:
+    def __init__(
+        self, quorum: str, timeout: float, clock: Clock | None = None, security: ZooKeeperClient | None = None
+    ) -> None:
+        self._security = security or ZooKeeperClient()
         self._quorum = quorum
         self._timeout = timeout
         self._clock = clock or SystemClock()
@@ -61,7 +66,7 @@ class ZooKeeperSession:
         return list(self._read(lambda client: client.get_children_async(path), path) or ())
 
     def exists(self, path: str) -> bool:
-        """Whether there is a node.
+        """True if there is a node.
 
         Raises:
             ZooKeeperUnavailableError: no answer came.
@@ -88,8 +93,9 @@ class ZooKeeperSession:
         Raises:
             NoAnswerError: it is unknown whether it was carried out.
             ZooKeeperUnavailableError: there was no connection at all.
+            ZooKeeperAccessError: this driver may not change a node of it.
         """
-        from kazoo.exceptions import KazooException
+        from kazoo.exceptions import KazooException, NoAuthError
 
         client = self._connected()
         transaction = client.transaction()
@@ -98,6 +104,8 @@ class ZooKeeperSession:
             results = transaction.commit_async().get(timeout=self._timeout)
         except (KazooException, client.handler.timeout_exception) as e:
             raise NoAnswerError(_reason(e)) from e
+        if any(isinstance(result, NoAuthError) for result in results):
+            raise self._no_access("")
         return None if any(isinstance(result, Exception) for result in results) else results
 
     def close(self) -> None:
@@ -109,7 +117,14 @@ class ZooKeeperSession:
 
     def _read(self, request: Callable[[KazooClient], Any], path: str) -> Any:  # noqa: ANN401  (what kazoo returns)
         """Asks until an answer comes, for as long as the timeout says; None if there is no such node."""
-        from kazoo.exceptions import ConnectionLoss, KazooException, NoNodeError, SessionExpiredError
+        from kazoo.exceptions import (
+            AuthFailedError,
+            ConnectionLoss,
+            KazooException,
+            NoAuthError,
+            NoNodeError,
+            SessionExpiredError,
+        )
 
         client = self._connected()
         deadline = self._clock.monotonic() + self._timeout
@@ -121,6 +136,8 @@ class ZooKeeperSession:
                 return request(client).get(timeout=patience)
             except NoNodeError:
                 return None
+            except (NoAuthError, AuthFailedError) as e:
+                raise self._no_access(path) from e
             except (ConnectionLoss, SessionExpiredError) as e:
                 if self._clock.monotonic() >= deadline:
                     raise self._unavailable(path, e) from e
@@ -134,13 +151,25 @@ class ZooKeeperSession:
                 from kazoo.client import KazooClient
             except ImportError as e:
                 raise KazooNotFoundError from e
-            client = KazooClient(self._quorum, timeout=self._timeout, connection_retry=_RECONNECT)
+            from kazoo.exceptions import AuthFailedError, ConfigurationError
+
+            try:
+                client = KazooClient(
+                    self._quorum, timeout=self._timeout, connection_retry=_RECONNECT, **self._security.options()
+                )
+            except ConfigurationError as e:
+                raise KazooNotFoundError from e  # SASL needs a package of its own
             try:
                 client.start(self._timeout)
+            except AuthFailedError as e:
+                raise self._no_access("") from e
             except client.handler.timeout_exception as e:
                 raise self._unavailable("", e) from e
             self._client = client
         return self._client
+
+    def _no_access(self, path: str) -> ZooKeeperAccessError:
+        return ZooKeeperAccessError(self.address, path, "the servers do not let this identity in there")
 
     def _unavailable(self, path: str, cause: Exception) -> ZooKeeperUnavailableError:
         return ZooKeeperUnavailableError(self.address, path, f"{_reason(cause)} within {self._timeout:g} s")

@@ -1,21 +1,22 @@
-"""Which attempts of tasks have failed, and what that makes of those that come second."""
+"""Failed task attempts, and decisions on later attempts of the same tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from spark_ckpt.coordinator.messages import Ack, Outcome, SubtaskKey, Task, TaskFailed
+from spark_ckpt.coordinator.messages import Ack, Outcome, Task, TaskFailed
+from spark_ckpt.format.keys import SubtaskKey
 
 # Spark reports a task of a shuffle stage again that has succeeded when the executor with its output is lost.
 _RESUBMITTED = "Resubmitted"
 
 
 class Decision(NamedTuple):
-    """What becomes of an ack, the id of the state that counts for its subtask, and why the ack does not count."""
+    """Outcome of an ack, the id of the state that counts for its subtask, and the reason if the ack does not count."""
 
     outcome: Outcome
-    ckpt_id: str | None
+    state_id: str | None
     reason: str | None = None
 
 
@@ -39,7 +40,7 @@ class Attempt(NamedTuple):
 
     @classmethod
     def of(cls, task: Task | TaskFailed) -> Attempt:
-        """Which attempt it is."""
+        """Attempt of a task."""
         return cls(task.stage_attempt, task.attempt_number)
 
     def __str__(self) -> str:
@@ -47,14 +48,14 @@ class Attempt(NamedTuple):
 
 
 class Attempts:
-    """How attempts have ended, as far as it is known."""
+    """Known ends of task attempts."""
 
     def __init__(self) -> None:
         self._failed: set[tuple[TaskKey, Attempt]] = set()
         self._resubmitted: set[TaskKey] = set()
 
     def has_failed(self, task: Task) -> bool:
-        """Whether an attempt is known to have failed."""
+        """True if an attempt is known to have failed."""
         return bool(self._failed) and (TaskKey.of(task), Attempt.of(task)) in self._failed
 
     def failed(self, task: Task | TaskFailed) -> None:
@@ -70,27 +71,27 @@ class Attempts:
         self._resubmitted.discard(task)
 
     def first(self, key: SubtaskKey, task: Task) -> Decision | None:
-        """Why an ack is denied whatever has been acknowledged before; None if it is not."""
+        """Rejection of an ack that holds whatever was acknowledged before; None if there is none."""
         return denied(key, task, "is known to have failed") if self.has_failed(task) else None
 
-    def second(self, key: SubtaskKey, counted: Task, ckpt_id: str, task: Task) -> Decision:
-        """What becomes of an ack of a subtask that has acknowledged another state already.
+    def second(self, key: SubtaskKey, counted: Task, state_id: str, task: Task) -> Decision:
+        """Decision on an ack of a subtask that has already acknowledged another state.
 
         Args:
             key: the subtask.
             counted: the attempt whose ack counts.
-            ckpt_id: the state that it acknowledged.
+            state_id: the state that it acknowledged.
             task: the attempt that comes second.
         """
         first, second, same = Attempt.of(counted), Attempt.of(task), TaskKey.of(task)
         is_copy = TaskKey.of(counted) == same and first.stage_attempt == second.stage_attempt and first != second
         if is_copy and same not in self._resubmitted and not self.has_failed(counted):
             return denied(key, task, f"comes after {first}, which has acknowledged")
-        return Decision(Outcome.DUPLICATE, ckpt_id)
+        return Decision(Outcome.DUPLICATE, state_id)
 
 
 def is_resubmission(failure: TaskFailed) -> bool:
-    """Whether a task has not failed, but runs again for the sake of its output."""
+    """True if a task has not failed, but runs again because its output was lost."""
     return failure.reason.startswith(_RESUBMITTED)
 
 
@@ -100,7 +101,7 @@ def denied(key: SubtaskKey, task: Task, why: str) -> Decision:
 
 
 class CompletedAttempts:
-    """Whose acks a completed checkpoint has, for the attempts that come later.
+    """Attempt history of a completed checkpoint, for answering late acks.
 
     A copy of a task must not win against the attempt whose state the checkpoint has: Spark would count the output of
     the one with the state of the other.
@@ -116,18 +117,18 @@ class CompletedAttempts:
         self._tasks = {key: ack.task for key, ack in acks.items()}
         self._attempts = attempts
 
-    def late(self, ack: Ack, ckpt_id: str) -> Decision:
-        """What becomes of an ack of a subtask of which another state counts.
+    def late(self, ack: Ack, state_id: str) -> Decision:
+        """Decision on an ack of a subtask of which another state counts.
 
         Args:
             ack: of this version.
-            ckpt_id: the state that counts.
+            state_id: the state that counts.
         """
         if (denial := self._attempts.first(ack.subtask, ack.task)) is not None:
             return denial
         if (counted := self._tasks.get(ack.subtask)) is None:  # it was told that completing had failed
-            return Decision(Outcome.DUPLICATE, ckpt_id)
-        return self._attempts.second(ack.subtask, counted, ckpt_id, ack.task)
+            return Decision(Outcome.DUPLICATE, state_id)
+        return self._attempts.second(ack.subtask, counted, state_id, ack.task)
 
     def task_failed(self, failure: TaskFailed) -> None:
         """Takes note of a failed attempt: another one may take its place, with the state that counts."""

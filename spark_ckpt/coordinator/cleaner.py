@@ -7,13 +7,16 @@ import queue
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.completed import LOG
 from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
+
+_Given = TypeVar("_Given")
 
 _MOST_REMEMBERED = 100_000
 _GATHER_SECONDS = 3.0
@@ -26,7 +29,8 @@ _FIRST_PAUSE_SECONDS = 0.5
 class Cleaner(ABC):
     """Deletes files that nothing refers to any more.
 
-    A file is handed over once; what cannot be deleted in a few tries is left behind for the next claim to find.
+    A file is handed over once; what cannot be deleted in a few tries is left behind for the next claim to find. No
+    error keeps other files from being deleted.
     """
 
     def __init__(self, storage: Storage, clock: Clock | None = None) -> None:
@@ -43,7 +47,7 @@ class Cleaner(ABC):
         """Waits until what was submitted is deleted, for at most `timeout` seconds."""
 
     def was_submitted(self, name: str) -> bool:
-        """Whether this file was handed over: nothing may refer to it from then on."""
+        """True if this file was handed over. Nothing may refer to it from then on."""
         return name in self._taken
 
     def _new(self, names: Iterable[str]) -> list[str]:
@@ -54,20 +58,34 @@ class Cleaner(ABC):
         return new
 
     def _delete(self, names: Sequence[str]) -> None:
+        """Never raises."""
         pause = _FIRST_PAUSE_SECONDS
-        for attempt in range(1, _TRIES + 1):
-            try:
-                self._storage.delete_all(names)
+        for _ in range(1, _TRIES):
+            if self._done(self._delete_for_good, names) is None:
                 break
-            except SparkCkptError as e:
-                if attempt == _TRIES:
-                    _log.warning("files are left behind that nothing refers to: %s", e)
-                else:
-                    self._clock.sleep(pause)
-                    pause *= 2
-        for directory in {name.rpartition("/")[0] for name in names}:
-            if directory.rpartition("/")[2].startswith("chk-"):
-                self._storage.remove_empty(directory)
+            self._clock.sleep(pause)
+            pause *= 2
+        else:
+            for name in names:  # one that fails each time must not keep the others
+                if (error := self._done(self._delete_for_good, [name])) is not None:
+                    _log.warning("a file is left behind that nothing refers to: %s: %s", name, error)
+        directories = {name.rpartition("/")[0] for name in names}
+        for directory in (name for name in directories if name.rpartition("/")[2].startswith("chk-")):
+            if (error := self._done(self._storage.remove_empty, directory)) is not None:
+                _log.warning("an empty directory is left behind: %s: %s", directory, error)
+
+    def _delete_for_good(self, names: Sequence[str]) -> None:
+        self._storage.sync_deletions(LOG)  # a power loss must not bring a record back whose files are gone
+        self._storage.delete_all(names)
+
+    @staticmethod
+    def _done(do: Callable[[_Given], object], given: _Given) -> Exception | None:
+        """Does it, and returns what it raises."""
+        try:
+            do(given)
+        except Exception as e:
+            return e
+        return None
 
 
 class ImmediateCleaner(Cleaner):
@@ -96,7 +114,7 @@ class ThreadCleaner(Cleaner):
         if not (new := self._new(names)):
             return
         self._queue.put(new)
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             self._closing.clear()
             self._thread = threading.Thread(target=self._run, name="spark-ckpt-cleaner", daemon=True)
             self._thread.start()
@@ -113,9 +131,10 @@ class ThreadCleaner(Cleaner):
         is_open = True
         while is_open:
             submitted = [self._queue.get()]
-            if self._storage.is_remote:
+            if self._storage.requests_are_slow:
                 self._closing.wait(_GATHER_SECONDS)
             while not self._queue.empty():
                 submitted.append(self._queue.get())
             is_open = None not in submitted
-            self._delete([name for names in submitted for name in names or ()])
+            if deleted := [name for names in submitted for name in names or ()]:
+                self._delete(deleted)

@@ -1,4 +1,4 @@
-"""What can go wrong with a checkpoint, and how much of it is tolerated (Flink: `CheckpointFailureManager`)."""
+"""Reasons of checkpoint failures, and how many failures are tolerated (Flink: `CheckpointFailureManager`)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spark_ckpt.config import TOLERABLE_FAILURES
-from spark_ckpt.errors import TooManyFailuresError
-
-_FIRST_PAUSE_SECONDS = 0.5
-_LONGEST_PAUSE_SECONDS = 10.0
+from spark_ckpt.config.retries import pause_after
+from spark_ckpt.coordinator.errors import TooManyFailuresError
 
 
 class FailureReason(Enum):
-    """Why a checkpoint was given up, or what it had to be tried again for (Flink: `CheckpointFailureReason`)."""
+    """Reason of an aborted checkpoint or of a retry (Flink: `CheckpointFailureReason`)."""
 
     DECLINED = "declined"
     """A store could not make its snapshot. Its task runs again."""
 
     TASK_FAILED = "task failed"
     """A task failed after it had acknowledged. It runs again."""
+
+    BASE = "base snapshot"
+    """A store could not write a base. Its chain of deltas grows, up to the bound."""
 
     STORAGE = "storage"
     """Files, `_metadata` or the record could not be written."""
@@ -43,7 +44,7 @@ class FailureReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Why a pending checkpoint was given up.
+    """Reason and detail of an aborted checkpoint.
 
     Args:
         reason: the kind.
@@ -90,7 +91,7 @@ class FailureManager:
         failures = self._causes.total()
         if failures > self._tolerable:
             raise TooManyFailuresError(batch_id, self._tolerable, dict(self._causes), TOLERABLE_FAILURES.key) from cause
-        return min(_FIRST_PAUSE_SECONDS * 2.0 ** (failures - 1), _LONGEST_PAUSE_SECONDS)
+        return pause_after(failures)
 
     def succeeded(self) -> None:
         """A checkpoint is complete: what failed before it is forgiven."""

@@ -1,4 +1,7 @@
-"""What the coordinator is asked and what it answers, without the wire (docs/protocol.md, section 1.3)."""
+"""Requests to the coordinator and its replies, without the wire (docs/protocol.md, section 1.3).
+
+A `state_id` is the field `ckpt_id` of the wire: Spark's unique id of the state of one store of one partition.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-STANDALONE_PREFIX = "standalone:"
-"""How the job of a store begins that has no query behind it."""
-
-
-class StoreKey(NamedTuple):
-    """A store of an operator."""
-
-    operator_id: int
-    store: str
-
-    def __str__(self) -> str:
-        return f"operator {self.operator_id}, store {self.store}"
-
-
-class SubtaskKey(NamedTuple):
-    """A store of a subtask: what acknowledges."""
-
-    operator_id: int
-    store: str
-    partition: int
-
-    @property
-    def of_operator(self) -> StoreKey:
-        """The store without the subtask."""
-        return StoreKey(self.operator_id, self.store)
-
-    def __str__(self) -> str:
-        return f"operator {self.operator_id}, store {self.store}, partition {self.partition}"
+from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, Source
+from spark_ckpt.format.keys import PartitionFilter, SubtaskKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +37,6 @@ class Operator:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A source, and the offset that the batch reads up to, as Spark writes it; None if it has none yet."""
-
-    name: str
-    offset: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Trigger:
     """A micro-batch runs its first stateful task. Fields as in docs/protocol.md."""
 
@@ -87,42 +56,35 @@ class Trigger:
 
     @property
     def is_standalone(self) -> bool:
-        """Whether no query is behind the store."""
+        """True if the store belongs to no query."""
         return self.job.startswith(STANDALONE_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerReply:
-    """Generation of the job's claim, number of key groups, and their chain."""
+    """Values in force for a batch.
+
+    Args:
+        generation: of the job's claim.
+        max_parallelism: number of key groups.
+        key_group_factors: their numbering.
+        ack_threshold: bytes of one segment up to which it travels with an ack.
+    """
 
     generation: int
     max_parallelism: int
     key_group_factors: tuple[int, ...]
+    ack_threshold: int
 
 
 @dataclass(frozen=True, slots=True)
 class Locate:
-    """Where is the state of a version? `ckpt_id` is the id that Spark asks for, or None."""
+    """Request for the state of a version. `state_id` is the id that Spark asks for, or None."""
 
     job: str
     subtask: SubtaskKey
     version: int
-    ckpt_id: str | None = None
-
-
-class PartitionFilter(NamedTuple):
-    """Which rows of a segment count: those that Spark's hash sends to one of these partitions.
-
-    A rescale to a parallelism that does not divide the number of key groups makes several subtasks read the same key
-    groups. Each takes its own rows of them.
-
-    Args:
-        parallelism: number of partitions that the hash is taken modulo of.
-        partitions: ascending.
-    """
-
-    parallelism: int
-    partitions: tuple[int, ...]
+    state_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,9 +110,11 @@ class LocatedSegment:
 
 @dataclass(frozen=True, slots=True)
 class LocateReply:
-    """Where the state of a version is. `checkpoint_id` is None for version 0, which has no state."""
+    """Location of the state of a version. `checkpoint_id` is None for version 0, which has no state. `base_due` and
+    `base_required` are as in `AckReply`, of a base of the located version; `ack_threshold` is as in
+    `TriggerReply`."""
 
-    ckpt_id: str | None
+    state_id: str | None
     checkpoint_id: int | None
     max_parallelism: int
     key_group_factors: tuple[int, ...]
@@ -158,6 +122,9 @@ class LocateReply:
     state_format_version: int | None
     rows: int
     segments: tuple[LocatedSegment, ...]
+    base_due: bool = False
+    base_required: bool = False
+    ack_threshold: int | None = None
 
 
 class Task(NamedTuple):
@@ -198,11 +165,11 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BaseSnapshot:
-    """A base that travels with an ack: the whole table as it was at `version`, in the state `ckpt_id`."""
+    """A base that travels with an ack: the whole table as it was at `version`, in the state `state_id`."""
 
     segment: Segment
     version: int
-    ckpt_id: str
+    state_id: str
 
 
 @dataclass(slots=True, eq=False)  # not frozen, as `Segment`
@@ -213,15 +180,16 @@ class Ack:
     subtask: SubtaskKey
     batch_id: int
     version: int
-    ckpt_id: str
+    state_id: str
     task: Task
     rows: int
     delta: Segment
-    base_ckpt_id: str | None = None
+    base_state_id: str | None = None
     base: BaseSnapshot | None = None
     rows_updated: int = 0
     rows_removed: int = 0
     timings_us: Mapping[str, int] = field(default_factory=dict)
+    base_failure: str | None = None
 
     @property
     def paths(self) -> list[str]:
@@ -229,14 +197,9 @@ class Ack:
         segments = (self.delta, self.base.segment) if self.base else (self.delta,)
         return [segment.path for segment in segments if segment.path is not None]
 
-    @property
-    def group_path(self) -> str | None:
-        """The file that it brings together with other acks of its batch, or None."""
-        return self.delta.path if self.delta.file_size is not None else None
-
 
 class Outcome(Enum):
-    """What becomes of an ack (Flink: `PendingCheckpoint.TaskAcknowledgeResult`, and Spark's
+    """Outcome of an ack (Flink: `PendingCheckpoint.TaskAcknowledgeResult`, and Spark's
     `CommitDeniedException`)."""
 
     SUCCESS = "success"
@@ -250,20 +213,22 @@ class AckReply(NamedTuple):
     """The answer to an ack.
 
     Args:
-        outcome: what becomes of it.
-        ckpt_id: the state that counts for this version, if one does.
+        outcome: of the ack.
+        state_id: the state that counts for this version, if one does.
         base_due: whether the store should bring a base with a later ack.
         completed: the checkpoint that is complete with this ack, or None.
         completed_version: newest version of this job that is complete, or None.
         reason: why the ack does not count, for a person; None where it does, or where the state that counts says it.
+        base_required: whether the next ack of the store must bring a base, because its chain has reached the bound.
     """
 
     outcome: Outcome
-    ckpt_id: str | None
+    state_id: str | None
     base_due: bool = False
     completed: int | None = None
     completed_version: int | None = None
     reason: str | None = None
+    base_required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +240,16 @@ class Decline:
     batch_id: int
     version: int
     task: Task
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A store could not read the state of a version from its files. Fields as in docs/protocol.md."""
+
+    job: str
+    subtask: SubtaskKey
+    version: int
     reason: str
 
 
@@ -299,12 +274,17 @@ class Close:
 
 
 class Event(Enum):
-    """What executors are told without having asked (Flink: `notifyCheckpointComplete`, `notifyCheckpointAborted`,
+    """Unsolicited notification of executors (Flink: `notifyCheckpointComplete`, `notifyCheckpointAborted`,
     `notifyCheckpointSubsumed`)."""
 
     COMPLETE = "complete"
     ABORTED = "aborted"
     SUBSUMED = "subsumed"
+    GOING_BACK = "going_back"
+
+
+NO_VERSION = -1
+"""In place of a version where a notification is about the whole job."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,17 @@ from spark_ckpt.coordinator.attempts import (
     is_resubmission,
 )
 from spark_ckpt.coordinator.failures import FailureReason
-from spark_ckpt.coordinator.messages import Ack, Decline, Operator, Outcome, StoreKey, SubtaskKey, Task, TaskFailed
+from spark_ckpt.coordinator.messages import Ack, Decline, Operator, Outcome, Task, TaskFailed
+from spark_ckpt.format.keys import StoreKey, SubtaskKey
 
 _MOST_NAMED = 8
 
 
 class PendingCheckpoint:
-    """Which subtasks have acknowledged, and by which attempt. Pure bookkeeping; an ack costs the same at any
+    """Acks received by subtask and attempt. Pure bookkeeping; an ack costs the same at any
     parallelism.
 
-    One attempt of a task is authorised at a time: the first that asks. Another one is denied until the first is
+    One attempt of a task is authorised at a time: the first that asks. Later attempts are rejected until the first is
     known to have failed, which drops its acks. These are the rules of Spark's `OutputCommitCoordinator`, with four
     more, since stateful stages are not only result stages:
 
@@ -66,11 +67,11 @@ class PendingCheckpoint:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every subtask has acknowledged."""
+        """True if every subtask has acknowledged."""
         return len(self.acks) == self.expected
 
     def knows(self, key: SubtaskKey) -> bool:
-        """Whether a subtask belongs to the batch."""
+        """True if a subtask belongs to the batch."""
         return 0 <= key.partition < self.parallelism.get(key.of_operator, 0)
 
     def acknowledge(self, ack: Ack, now_ms: int) -> Decision:
@@ -85,8 +86,8 @@ class PendingCheckpoint:
             reason = f"{key} is no subtask of batch {self.batch_id}: the plan of the batch does not have it"
             return Decision(Outcome.UNKNOWN, None, reason)
         counted = self.acks.get(key)
-        if counted is not None and counted.ckpt_id == ack.ckpt_id:
-            return Decision(Outcome.SUCCESS, ack.ckpt_id)
+        if counted is not None and counted.state_id == ack.state_id:
+            return Decision(Outcome.SUCCESS, ack.state_id)
         if (denial := self._attempts.first(key, ack.task)) is not None:
             return denial
         if counted is not None:
@@ -98,7 +99,7 @@ class PendingCheckpoint:
         self.acks[key] = ack
         self.arrived_ms[key] = now_ms
         self._acked_by.setdefault(task, []).append(key)
-        return Decision(Outcome.SUCCESS, ack.ckpt_id)
+        return Decision(Outcome.SUCCESS, ack.state_id)
 
     def withdraw(self, ack: Ack) -> None:
         """Forgets an ack that was taken, because the checkpoint could not be completed with it."""
@@ -130,8 +131,8 @@ class PendingCheckpoint:
         self.failures[FailureReason.DECLINED] += 1
         return self._give_up(declined.task)
 
-    def completed(self) -> CompletedAttempts:
-        """What is left to know of it once it is complete."""
+    def attempts_at_completion(self) -> CompletedAttempts:
+        """Attempt history for answering late acks."""
         return CompletedAttempts(self.version, self.acks, self._attempts)
 
     def missing(self) -> list[SubtaskKey]:
@@ -160,7 +161,7 @@ class PendingCheckpoint:
         return [self.acks.pop(key) for key in self._acked_by.pop(task, ()) if key not in self._relied_on]
 
     def _second(self, counted: Ack, ack: Ack) -> Decision:
-        decision = self._attempts.second(ack.subtask, counted.task, counted.ckpt_id, ack.task)
+        decision = self._attempts.second(ack.subtask, counted.task, counted.state_id, ack.task)
         if decision.outcome is Outcome.DUPLICATE:
             self._relied_on.add(ack.subtask)
         return decision

@@ -1,13 +1,13 @@
-"""When a base is due, where new state goes, and what is kept."""
+"""Policies: due bases, placement of new state, retention."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import MAX_INLINE_BYTES, MIN_RETAINED, CheckpointConfig
-from spark_ckpt.coordinator.chains import Chain
-from spark_ckpt.coordinator.messages import Ack, SubtaskKey
+from spark_ckpt.coordinator.messages import Operator
 
 SMALL_BYTES = 16 * 1024
 """A base counts as if it had at least this many bytes: reading a few small deltas costs less than writing a base."""
@@ -17,14 +17,14 @@ ASK_AGAIN_AFTER = 4
 
 
 class Placement(Enum):
-    """Where the new state of a checkpoint goes that came with the acks."""
+    """Placement of state that came with the acks."""
 
     INLINE = "inline"
     FILE = "file"
 
 
 def place(new_bytes: int, kept_inline_bytes: int, config: CheckpointConfig) -> Placement:
-    """Where new state goes.
+    """Placement of new state.
 
     Args:
         new_bytes: bytes that came with the acks of the checkpoint.
@@ -36,10 +36,23 @@ def place(new_bytes: int, kept_inline_bytes: int, config: CheckpointConfig) -> P
     return Placement.FILE
 
 
+def ack_threshold(operators: Iterable[Operator], config: CheckpointConfig) -> int:
+    """Bytes of one segment up to which it travels with an ack.
+
+    Every store of every subtask may bring a delta and a base, and all of a batch are to stay within `ackMemory`.
+
+    Args:
+        operators: whose subtasks acknowledge.
+        config: the limits.
+    """
+    acks = sum(operator.parallelism * len(operator.stores) for operator in operators)
+    return min(config.ack_threshold, config.ack_memory // (2 * max(1, acks)))
+
+
 def is_base_due(
     partition: int, version: int, deltas: int, delta_bytes: int, base_bytes: int, config: CheckpointConfig
 ) -> bool:
-    """Whether a subtask should make a new base.
+    """True if a subtask should write a new base.
 
     Two reasons: the chain is long, or the deltas outweigh the base. Subtasks run in step, so each has a slot of its own
     among the batches of a cycle, and makes its base there once it has come half the way to a limit. Otherwise all of
@@ -63,50 +76,48 @@ def is_base_due(
     return (version + partition) % cycle == 0 and (deltas >= half_way or 2 * delta_bytes > heaviest)
 
 
-class BaseRequests:
-    """Asks subtasks for bases. One that was asked is left in peace for a few batches.
+def is_rewrite_due(wasted: float, size: int) -> bool:
+    """True if a subtask should write a new base to release files that are mostly unused.
+
+    A small segment of a partition that is idle keeps a file alive that others have filled, and have left since. A new
+    base costs as many bytes as the chain has, so it is due when it sets more free than that. So the files of a
+    checkpoint have at most twice the bytes of its state, and `SMALL_BYTES` for each chain.
+
+    Args:
+        wasted: the chain's share of the bytes of its files that no chain uses.
+        size: bytes of the chain.
+    """
+    return wasted > max(SMALL_BYTES, size)
+
+
+def rewrite_cycle(config: CheckpointConfig) -> int:
+    """Batches in which each subtask has one slot for a base that sets files free, so that not all make theirs at once.
 
     Args:
         config: the limits.
     """
+    return max(2 * ASK_AGAIN_AFTER, config.max_deltas)
 
-    def __init__(self, config: CheckpointConfig) -> None:
-        self._config = config
-        self._asked: dict[SubtaskKey, int] = {}
 
-    def is_due(self, ack: Ack, chain: Chain | None) -> bool:
-        """Whether the subtask of an ack should bring a base soon.
+def chain_bound(config: CheckpointConfig) -> int:
+    """Most deltas of a chain: a subtask with so many must bring a base with its next ack.
 
-        Args:
-            ack: one that counts.
-            chain: the state that the batch started from; None if it had none.
-        """
-        if ack.base is not None:
-            self._asked.pop(ack.subtask, None)
-            return False
-        if chain is None:
-            return False
-        due = is_base_due(
-            ack.subtask.partition,
-            ack.version,
-            chain.deltas + bool(ack.delta.size),
-            chain.size - chain.base_bytes + ack.delta.size,
-            chain.base_bytes,
-            self._config,
-        )
-        if not due or ack.version < self._asked.get(ack.subtask, -ASK_AGAIN_AFTER) + ASK_AGAIN_AFTER:
-            return False
-        self._asked[ack.subtask] = ack.version
-        return True
+    Twice `chain.maxDeltas`, which leaves a slow base as long again as the chain took to become due. Short chains get
+    a few deltas more, because a base is one version old when it arrives, and may have to be asked for twice.
+
+    Args:
+        config: the limits.
+    """
+    return max(2 * config.max_deltas, config.max_deltas + ASK_AGAIN_AFTER)
 
 
 def retained_checkpoints(config: CheckpointConfig) -> int:
-    """How many checkpoints are kept."""
+    """Number of retained checkpoints."""
     return max(config.retained, MIN_RETAINED)
 
 
 def discards_checkpoints(status: JobStatus, config: CheckpointConfig) -> bool:
-    """Whether a query that ends in this way leaves no checkpoints (Flink: `ExternalizedCheckpointRetention`)."""
+    """True if a query that ends in this way leaves no checkpoints (Flink: `ExternalizedCheckpointRetention`)."""
     if config.cleanup == "deleteOnEnd":
         return status.is_terminal
     return config.cleanup == "deleteOnCancellation" and status is JobStatus.CANCELLED

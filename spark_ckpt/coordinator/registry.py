@@ -1,4 +1,4 @@
-"""Which retained checkpoints use which files (Flink: `SharedStateRegistry`)."""
+"""Files that retained checkpoints use (Flink: `SharedStateRegistry`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 class SharedStateRegistry:
     """Counts, for every state file, the retained checkpoints that refer to it. Not thread-safe.
 
-    As long as there is a checkpoint of which nobody knows what it refers to, every file may be one of those.
+    While the references of some checkpoint are unknown, it may refer to any file.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class SharedStateRegistry:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is known of all retained checkpoints what they refer to."""
+        """True if the references of all retained checkpoints are known."""
         return not self._unread
 
     def register(self, checkpoint_id: int, files: Iterable[str]) -> None:
@@ -33,6 +33,12 @@ class SharedStateRegistry:
     def register_unread(self, checkpoint_id: int) -> None:
         """A checkpoint cannot be read: whatever it refers to stays, until it is dropped itself."""
         self._unread.add(checkpoint_id)
+
+    def found(self, checkpoint_id: int, files: Iterable[str]) -> None:
+        """Add the references of a checkpoint that was not read before, unless it was dropped meanwhile."""
+        if checkpoint_id in self._unread:
+            self._unread.discard(checkpoint_id)
+            self.register(checkpoint_id, files)
 
     def hold(self, files: Iterable[str]) -> None:
         """No checkpoint is known to refer to these files: they are unused as soon as it is known of all."""
@@ -57,7 +63,7 @@ class SharedStateRegistry:
         return sorted(unused)
 
     def __contains__(self, file: object) -> bool:
-        """Whether a checkpoint refers to a file, or may do so."""
+        """True if a checkpoint refers to a file, or may do so."""
         return file in self._uses or not self.is_whole
 
     def files(self) -> set[str]:

@@ -50,7 +50,7 @@ class DataInput:
         return self._end - self.position
 
     def enter(self, field: str, index: int | None = None) -> None:
-        """What is read until `leave` belongs to `field`, or to its element `index`.
+        """Enter a field: bytes read until `leave` belong to `field`, or to its element `index`.
 
         Raises:
             MetadataFormatError: more than `MAX_NESTING` values lie within one another.

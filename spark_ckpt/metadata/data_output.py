@@ -34,11 +34,11 @@ class DataOutput:
         self._within: list[str | tuple[str, int]] = []
 
     def getvalue(self) -> bytes:
-        """What was written."""
+        """Bytes written so far."""
         return bytes(self._data)
 
     def enter(self, field: str, index: int | None = None) -> None:
-        """What is written until `leave` belongs to `field`, or to its element `index`.
+        """Enter a field: bytes written until `leave` belong to `field`, or to its element `index`.
 
         Raises:
             MetadataValueError: more values lie within one another than the reader takes.

@@ -53,7 +53,7 @@ _Channel = TypeVar("_Channel")
 
 
 class _Layout(NamedTuple):
-    """What differs between the versions of the file."""
+    """Differences between the versions of the file."""
 
     coordinator_and_channels: bool
     """Version 3 and later: coordinator state, finished operators and subtasks, channel state."""
@@ -139,7 +139,7 @@ def _operator_state(data: DataInput, layout: _Layout) -> OperatorState:
     if layout.coordinator_and_channels:
         coordinator_state = _coordinator_state(data)
     else:
-        data.i32("chain_length")  # written as 1, read by nobody
+        data.i32("chain_length")  # written as 1, never read
     fully_finished = layout.coordinator_and_channels and _is_negative(data)
     subtasks = dict(
         _subtask_state(data, parallelism, layout)
@@ -179,7 +179,7 @@ def _subtask_state(data: DataInput, parallelism: int, layout: _Layout) -> tuple[
 
 def _running_subtask_state(data: DataInput, layout: _Layout) -> OperatorSubtaskState:
     if not layout.coordinator_and_channels:
-        data.i64("duration")  # written as -1, read by nobody
+        data.i64("duration")  # written as -1, never read
         at = data.position
         if data.i32("legacy_states") > 0:
             data.fail("legacy_states", "state of a release before 1.3 is not supported", at)

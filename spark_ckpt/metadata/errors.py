@@ -1,4 +1,4 @@
-"""What can be wrong with a `_metadata` file, or with a description that is to become one."""
+"""Errors of `_metadata` files and of models that cannot be written as one."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import fsspec
 from spark_ckpt.metadata.decoder import decode
 from spark_ckpt.metadata.encoder import encode
 from spark_ckpt.metadata.errors import MetadataNotFoundError
+from spark_ckpt.metadata.literal_urls import file_system_of_url
 from spark_ckpt.metadata.model import CheckpointMetadata
 
 METADATA_FILE_NAME = "_metadata"
@@ -47,7 +48,7 @@ def load(path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | N
         UnsupportedMetadataVersionError, MetadataFormatError: as in `loads`.
     """
     url = os.fspath(path)
-    file_system, file = fsspec.core.url_to_fs(url, **(storage_options or {}))
+    file_system, file = file_system_of_url(url, **(storage_options or {}))
     try:
         return loads(_read(file_system, file), url)
     except FileNotFoundError:
@@ -87,7 +88,7 @@ def dump(
         UnsupportedMetadataVersionError, MetadataValueError: as in `dumps`; nothing is written then.
     """
     content = dumps(metadata, version)
-    file_system, file = fsspec.core.url_to_fs(os.fspath(path), **(storage_options or {}))
+    file_system, file = file_system_of_url(os.fspath(path), **(storage_options or {}))
     parent = file_system._parent(file)
     file_system.makedirs(parent, exist_ok=True)
     if "file" not in _protocols(file_system):

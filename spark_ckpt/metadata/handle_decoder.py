@@ -192,7 +192,7 @@ def _changelog(data: DataInput, *, with_checkpoint_id: bool = False) -> Changelo
     key_group_range = _key_group_range(data)
     checkpointed_size = data.i64("checkpointed_size")
     materialized = tuple(
-        # Flink warns of an absent one, and goes on.
+        # Flink warns of an absent one, and continues.
         read_keyed_state_handle(data, "code")
         for _ in data.each("materialized_state_handles", _LEAST_HANDLE)
     )

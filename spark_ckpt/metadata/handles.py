@@ -68,7 +68,7 @@ class RelativeFileStateHandle:
 
 
 class CheckpointedStateScope(Enum):
-    """Whether one checkpoint or several may use a file (`CheckpointedStateScope`); the value is Flink's ordinal."""
+    """Scope of a file: one checkpoint or several use it (`CheckpointedStateScope`); the value is Flink's ordinal."""
 
     EXCLUSIVE = 0
     SHARED = 1
@@ -311,7 +311,7 @@ class ChangelogStateBackendHandle:
 
 
 class DistributionMode(Enum):
-    """How a state's elements go to the subtasks (`OperatorStateHandle.Mode`); the value is Flink's ordinal."""
+    """Distribution of a state's elements to the subtasks (`OperatorStateHandle.Mode`); the value is Flink's ordinal."""
 
     SPLIT_DISTRIBUTE = 0
     UNION = 1
@@ -320,7 +320,7 @@ class DistributionMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StateMetaInfo:
-    """Where the elements of one operator state start in the stream (`OperatorStateHandle.StateMetaInfo`)."""
+    """Start offsets of the elements of one operator state (`OperatorStateHandle.StateMetaInfo`)."""
 
     offsets: tuple[int, ...]
     distribution_mode: DistributionMode

@@ -60,7 +60,7 @@ class _ClassDescription:
 
 
 class _Unfinished:
-    """What a reference may not name yet."""
+    """Object under construction, which a reference may not name yet."""
 
 
 Content: TypeAlias = "bool | str | Constant | Instance | _ClassDescription | _Unfinished | None"

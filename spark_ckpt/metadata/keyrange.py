@@ -38,7 +38,7 @@ class KeyGroupRange:
 
     @property
     def number_of_key_groups(self) -> int:
-        """How many key groups the range has."""
+        """Number of key groups in the range."""
         return self.end - self.start + 1
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ class KeyGroupRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyGroupRangeOffsets:
-    """Where in a stream the data of each key group of a range starts.
+    """Start offset in a stream of each key group of a range.
 
     Flink: `org.apache.flink.runtime.state.KeyGroupRangeOffsets`. Two are equal if their ranges and offsets are.
 
@@ -107,7 +107,7 @@ class KeyGroupRangeOffsets:
         return int(self.offsets[key_group - self.key_group_range.start])
 
     def intersection(self, key_group_range: KeyGroupRange) -> KeyGroupRangeOffsets:
-        """The same offsets, of the key groups that lie in `key_group_range` too.
+        """Offsets of the key groups that also lie in `key_group_range`.
 
         Flink: `KeyGroupRangeOffsets.getIntersection`. This is all that rescaling does to a handle: the stream
         and its bytes stay as they are.

@@ -1,4 +1,4 @@
-"""What a `_metadata` file says: the checkpoint, its master states, and the state of each operator.
+"""Model of a `_metadata` file: the checkpoint, its master states, and the state of each operator.
 
 Names and rules are those of `org.apache.flink.runtime.checkpoint`; the handles are in `spark_ckpt.metadata.handles`.
 """
@@ -32,7 +32,7 @@ class MasterState:
 
 @dataclass(frozen=True, slots=True)
 class InputChannelInfo:
-    """Which input channel of a subtask (`checkpoint.channel.InputChannelInfo`)."""
+    """Input channel of a subtask (`checkpoint.channel.InputChannelInfo`)."""
 
     gate_idx: int
     input_channel_idx: int
@@ -40,7 +40,7 @@ class InputChannelInfo:
 
 @dataclass(frozen=True, slots=True)
 class ResultSubpartitionInfo:
-    """Which result subpartition of a subtask (`checkpoint.channel.ResultSubpartitionInfo`)."""
+    """Result subpartition of a subtask (`checkpoint.channel.ResultSubpartitionInfo`)."""
 
     partition_idx: int
     sub_partition_idx: int
@@ -89,7 +89,7 @@ class OperatorSubtaskState:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the subtask had finished when the checkpoint was taken."""
+        """True if the subtask had finished when the checkpoint was taken."""
         return False
 
     @property
@@ -159,7 +159,7 @@ class OperatorState:
 
     @property
     def is_fully_finished(self) -> bool:
-        """Whether all subtasks had finished when the checkpoint was taken."""
+        """True if all subtasks had finished when the checkpoint was taken."""
         return False
 
     @property

@@ -1,4 +1,4 @@
-"""Which texts Flink takes for the path of a file (`org.apache.flink.core.fs.Path`): URIs that are not escaped.
+"""Texts that Flink accepts as the path of a file (`org.apache.flink.core.fs.Path`): URIs that are not escaped.
 
 A path is kept as the text that it is. Flink loads no file with a text in it that it cannot take for a path, so neither
 the reader nor the model takes one.
@@ -20,7 +20,7 @@ _SERVER = re.compile(r"(?:[^@\[\]]*@)?\[([0-9A-Fa-f:.]+)(?:%[A-Za-z0-9_.]+)?\](?
 
 
 def refusal(text: str) -> str | None:
-    """Why Flink takes the text for no path, or None if it does."""
+    """Reason why Flink rejects the text as a path, or None if it accepts it."""
     if _ORDINARY.fullmatch(text):
         return None
     if not text:
@@ -37,7 +37,7 @@ def refusal(text: str) -> str | None:
 
 
 def relative_refusal(text: str) -> str | None:
-    """Why Flink takes the text for no path below the directory of `_metadata`, or None if it does.
+    """Reason why Flink rejects the text as a path below the directory of `_metadata`, or None if it accepts it.
 
     It takes slashes at the start away, and then for a scheme what has not been one before.
     """
@@ -71,7 +71,7 @@ def components(text: str) -> tuple[str | None, str | None, str]:
 
 
 def _is_server(authority: str) -> bool:
-    """Whether an authority with brackets is a host of IPv6, which is all that they are for (`java.net.URI`)."""
+    """True if an authority with brackets is an IPv6 host, the only use of brackets (`java.net.URI`)."""
     if (match := _SERVER.fullmatch(authority)) is None or int(match[2] or 0) >= 2**31:
         return False
     try:

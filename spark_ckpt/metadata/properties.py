@@ -16,7 +16,7 @@ NULL_PROPERTIES = bytes.fromhex("aced000570")
 
 @dataclass(frozen=True, slots=True)
 class SnapshotType:
-    """What kind of snapshot it is (`CheckpointType`, `SavepointType`). Names of enum constants are kept as text.
+    """Kind of snapshot (`CheckpointType`, `SavepointType`). Names of enum constants are kept as text.
 
     Args:
         class_name: "CheckpointType" or "SavepointType".
@@ -35,7 +35,7 @@ class SnapshotType:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointProperties:
-    """How Flink treats a checkpoint (`CheckpointProperties`)."""
+    """Properties by which Flink treats a checkpoint (`CheckpointProperties`)."""
 
     forced: bool
     checkpoint_type: SnapshotType | None
@@ -100,7 +100,7 @@ def read(data: DataInput) -> bytes:
 
 
 def decode(properties: bytes) -> CheckpointProperties | None:
-    """What the bytes that `CheckpointMetadata.properties` holds say; None for no bytes or a null object.
+    """Properties from the bytes of `CheckpointMetadata.properties`; None for no bytes or a null object.
 
     Raises:
         MetadataFormatError: as in `read`.

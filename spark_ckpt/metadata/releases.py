@@ -1,4 +1,4 @@
-"""Which releases of Flink can read a file.
+"""Flink releases that can read a file.
 
 A reader has to know the version of the file, the codes of the state handles in it (which are not tied to the version),
 and, if there are any, finished operators and subtasks. The tables say in which release line each came: the writers and
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from spark_ckpt.metadata.codes import code_of
 from spark_ckpt.metadata.model import CheckpointMetadata, FinishedOperatorSubtaskState, FullyFinishedOperatorState
-from spark_ckpt.metadata.parts import parts_of
+from spark_ckpt.metadata.traversal import parts_of
 
 
 class FlinkRelease(NamedTuple):

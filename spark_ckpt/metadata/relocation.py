@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
+from spark_ckpt.metadata.absolute_path import AbsolutePath
 from spark_ckpt.metadata.errors import NothingToRelocateError, PathPrefixError
 from spark_ckpt.metadata.handles import (
     FileMergingOperatorStreamStateHandle,
@@ -18,13 +19,12 @@ from spark_ckpt.metadata.handles import (
     SegmentFileStateHandle,
 )
 from spark_ckpt.metadata.model import CheckpointMetadata
-from spark_ckpt.metadata.parts import parts_of, with_parts
-from spark_ckpt.metadata.places import Place
+from spark_ckpt.metadata.traversal import parts_of, with_parts
 
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """What `relocate` did. A path counts as often as it stands in the file.
+    """Result of `relocate`. A path counts as often as it stands in the file.
 
     Args:
         metadata: the checkpoint with its new paths.
@@ -47,7 +47,7 @@ _PATH_FIELDS: dict[type, tuple[str, ...]] = {
 
 
 def relocate(metadata: CheckpointMetadata, old_prefix: str, new_prefix: str) -> Relocation:
-    """The same checkpoint with its state files in another place.
+    """Checkpoint with its state files in another place.
 
     A prefix ends where a component of the path ends: `s3://b/a` is none of `s3://b/ab`. Paths compare as
     `org.apache.flink.core.fs.Path` takes them: `file:/x`, `file:///x` and `/x` are one place, `s3://b/x` and `s3a://b/x`
@@ -68,7 +68,7 @@ def relocate(metadata: CheckpointMetadata, old_prefix: str, new_prefix: str) -> 
     left_alone: list[str] = []
 
     def moved(path: str) -> str:
-        place = Place.of(path)
+        place = AbsolutePath.of(path)
         if place is None or not old.holds(place):
             left_alone.append(path)
             return path
@@ -80,7 +80,7 @@ def relocate(metadata: CheckpointMetadata, old_prefix: str, new_prefix: str) -> 
     result = with_parts(metadata, _on_paths(moved))
     relative = tuple(relative_paths(metadata))
     if not rewritten:
-        places = {place for path in left_alone if (place := Place.of(path))}
+        places = {place for path in left_alone if (place := AbsolutePath.of(path))}
         schemes = tuple(sorted({p.scheme for p in places if old._replace(scheme=p.scheme).holds(p)}))
         raise NothingToRelocateError(old_prefix, _directories(places), schemes, len(relative))
     return Relocation(result, tuple(rewritten), tuple(left_alone), relative)
@@ -99,13 +99,13 @@ def _on_paths(change: Callable[[str], str]) -> Callable[[Any], Any]:
     return on_paths
 
 
-def _prefix(text: str) -> Place:
-    if (place := Place.of(text)) is None:
+def _prefix(text: str) -> AbsolutePath:
+    if (place := AbsolutePath.of(text)) is None:
         raise PathPrefixError(text)
     return place
 
 
-def _directories(places: Iterable[Place]) -> tuple[str, ...]:
+def _directories(places: Iterable[AbsolutePath]) -> tuple[str, ...]:
     """For each file system, the deepest directory that all of its places lie in."""
     deepest: dict[tuple[str, str], tuple[str, ...]] = {}
     for place in places:
@@ -113,4 +113,4 @@ def _directories(places: Iterable[Place]) -> tuple[str, ...]:
         known = deepest.setdefault((place.scheme, place.authority), parent)
         common = takewhile(lambda pair: pair[0] == pair[1], zip(known, parent, strict=False))
         deepest[place.scheme, place.authority] = tuple(component for component, _ in common)
-    return tuple(sorted(str(Place(*system, components)) for system, components in deepest.items()))
+    return tuple(sorted(str(AbsolutePath(*system, components)) for system, components in deepest.items()))

@@ -1,4 +1,4 @@
-"""What each version of the file can hold, and the same checkpoint as another version.
+"""Contents that each version of the file can hold, and conversion between versions.
 
 Versions differ in the frame alone; state handles are the same in all (`MetadataV2Serializer` to
 `MetadataV4Serializer`).
@@ -18,7 +18,7 @@ SUPPORTED_VERSIONS = (2, 3, 4)
 
 
 def convert(metadata: CheckpointMetadata, version: int) -> CheckpointMetadata:
-    """The same checkpoint as `loads(dumps(metadata, version))` gives it.
+    """Checkpoint as `loads(dumps(metadata, version))` returns it.
 
     Properties are in files of version 4 only; Flink takes a file of another version for one whose properties are null.
     Converting to 2 or 3 therefore drops them, and converting to 4 adds a null object where there are none.

@@ -1,1 +1,1 @@
-"""What an operator does to a checkpoint location, without Spark."""
+"""Operations on a checkpoint location, without Spark."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_ckpt.coordinator.messages import SubtaskKey
-from spark_ckpt.errors import DamagedCheckpointError, SegmentError, SparkCkptError, StorageError
+from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError, StorageError
+from spark_ckpt.format.errors import SegmentError
+from spark_ckpt.format.keys import SubtaskKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +30,10 @@ class Damage:
 
     @classmethod
     def of(cls, path: str, error: SparkCkptError) -> Damage:
-        """What an error says that came while `path` was read."""
+        """The damage behind an error that was raised while `path` was read."""
         if isinstance(error, SegmentError):
             return cls(error.path, error.reason, error.offset)
-        if isinstance(error, DamagedCheckpointError):
+        if isinstance(error, (DamagedCheckpointError, CorruptRecordError)):
             return cls(error.path, error.reason)
         return cls(error.path if isinstance(error, StorageError) else path, str(error))
 

@@ -1,22 +1,10 @@
-"""What keeps an operation from being done."""
+"""Errors of operations."""
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from spark_ckpt.errors import SparkCkptError
-
-
-class NoCheckpointError(SparkCkptError):
-    """No checkpoint of a location is complete.
-
-    Attributes:
-        location: the checkpoint location.
-    """
-
-    def __init__(self, location: str) -> None:
-        super().__init__(f"{location}: no checkpoint has completed here yet")
-        self.location = location
+from spark_ckpt.errors import CheckpointError, SparkCkptError
 
 
 class RescaleRefusedError(SparkCkptError):
@@ -35,47 +23,23 @@ class RescaleRefusedError(SparkCkptError):
         self.reason = reason
 
 
-class SparkLogFormatError(SparkCkptError, ValueError):
-    """A file of Spark's own in a checkpoint location that is not what Spark writes.
-
-    Attributes:
-        path: the file.
-        reason: what is wrong with it.
-    """
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(
-            f"{path}: {reason}. It was damaged, or written by a version of Spark that this release does not know: "
-            "bring it back from a copy, or upgrade spark-ckpt"
-        )
-        self.path = path
-        self.reason = reason
-
-
-class SparkLogEntryExistsError(SparkCkptError, FileExistsError):
-    """A file of Spark's log is there already, with other content: somebody else is writing this log.
-
-    Attributes:
-        path: the file.
-    """
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is there already, and is never overwritten: stop the query, then try again")
-        self.path = path
-
-
 class LocationInUseError(SparkCkptError):
     """A driver may be running the query of a location that an operation was to change. Nothing was changed.
 
     Attributes:
         location: the checkpoint location.
         owner: the driver that has claimed last, for a person.
-        is_known: whether the driver is known to run; if not, it ran on another host.
+        is_known: True if the driver is known to run; if not, it ran elsewhere.
         last_ms: when its newest record was written, in milliseconds since 1970 UTC.
     """
 
     def __init__(self, location: str, owner: str, is_known: bool, last_ms: int) -> None:
-        known = "is running" if is_known else "ran on another host, and nobody can tell from here whether it still does"
+        known = (
+            "is running"
+            if is_known
+            else "ran on another host, in another container, before the last boot, or an earlier release: nobody can "
+            "tell from here whether it still does"
+        )
         last = datetime.fromtimestamp(last_ms / 1000, timezone.utc).isoformat(timespec="seconds")
         super().__init__(
             f"{location} belongs to {owner}, which {known}. Its last record is of {last}. Stop the query first. If you "
@@ -139,7 +103,7 @@ class TargetNotEmptyError(SparkCkptError, FileExistsError):
         self.target = target
 
 
-class OutrunError(SparkCkptError):
+class SubsumedDuringCopyError(SparkCkptError):
     """A query drops its checkpoints faster than one can be copied.
 
     Attributes:
@@ -154,3 +118,18 @@ class OutrunError(SparkCkptError):
         )
         self.location = location
         self.tries = tries
+
+
+class CollectionRefusedError(CheckpointError):
+    """Orphans cannot be told from what is needed.
+
+    Attributes:
+        checkpoint_id: the checkpoint that cannot be read.
+    """
+
+    def __init__(self, location: str, checkpoint_id: int, cause: SparkCkptError) -> None:
+        self.checkpoint_id = checkpoint_id
+        super().__init__(
+            f"{location}: checkpoint {checkpoint_id} cannot be read, so its state files would be taken for orphans. "
+            f"Nothing was deleted. The cause: {cause}"
+        )

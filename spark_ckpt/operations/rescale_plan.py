@@ -1,15 +1,15 @@
-"""What a rescale starts from, and whether it may: from what Spark's logs and the checkpoint say, without any I/O."""
+"""The plan of a rescale, or its refusal: from Spark's logs and the checkpoint, without any I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from spark_ckpt.coordinator.batch_state import SparkBatch, StoreState
-from spark_ckpt.coordinator.messages import StoreKey
+from spark_ckpt.checkpoint.batch import SparkBatch, StoreState
+from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.operations.errors import RescaleRefusedError
-from spark_ckpt.operations.spark_entries import CommitEntry, OffsetEntry
-from spark_ckpt.operators import GLOBAL_LIMIT, HASHED, JOIN, SESSION_WINDOW, TRANSFORM_WITH_STATE
+from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
+from spark_ckpt.spark_files.operators import GLOBAL_LIMIT, HASHED, JOIN, SESSION_WINDOW, TRANSFORM_WITH_STATE
 
 STRICT_DISTRIBUTION = "spark.sql.streaming.statefulOperator.useStrictDistribution"
 """At false in queries that a Spark before 3.3 has begun: then a row can be elsewhere than the hash of its key says."""
@@ -19,7 +19,7 @@ _KEY_COLUMNS_NOT_HASHED = {SESSION_WINDOW: 1}
 
 @dataclass(frozen=True, slots=True)
 class SparkLogs:
-    """What Spark's logs say of the end of a query.
+    """The end of a query, by Spark's logs.
 
     Args:
         committed: the last committed batch.
@@ -36,7 +36,7 @@ class SparkLogs:
 
 @dataclass(frozen=True, slots=True)
 class RescalePlan:
-    """What is to be done.
+    """The plan of a rescale.
 
     Args:
         batch_id: the batch that stands for the rescale.
@@ -100,7 +100,7 @@ def plan_rescale(location: str, partitions: int, logs: SparkLogs, batch: SparkBa
 
 
 def runs_alone(store: StoreState, before: int, key_columns: Callable[[StoreKey], int]) -> bool:
-    """Whether an operator runs as one task, whatever the number of partitions: a limit, or one without a key.
+    """True if an operator runs as one task, whatever the number of partitions: a limit, or one without a key.
 
     Args:
         store: one of its stores.
@@ -118,5 +118,5 @@ def state_ids(batch: SparkBatch) -> Mapping[int, list[list[str]]]:
     """The ids of a checkpoint's states as Spark's commit log has them."""
     by_operator: dict[int, list[tuple[str, ...]]] = {}
     for store in batch.stores:
-        by_operator.setdefault(store.operator_id, []).append(store.ckpt_ids)
+        by_operator.setdefault(store.operator_id, []).append(store.state_ids)
     return {operator: [list(ids) for ids in zip(*stores, strict=True)] for operator, stores in by_operator.items()}

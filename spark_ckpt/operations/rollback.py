@@ -1,4 +1,4 @@
-"""A query goes back to an earlier checkpoint: what came after it is moved aside, and nothing is deleted."""
+"""Rollback of a query to an earlier checkpoint: later files are moved into a directory, and none is deleted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
+from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import (
     CheckpointRecord,
@@ -15,30 +17,28 @@ from spark_ckpt.completed import (
     RecordFiles,
     encode_record,
 )
-from spark_ckpt.coordinator.layout import in_location
-from spark_ckpt.coordinator.loading import read_checkpoint
-from spark_ckpt.coordinator.orphans import list_state, select_orphans
-from spark_ckpt.errors import CheckpointNotFoundError, DamagedCheckpointError, StateFileNotFoundError
-from spark_ckpt.operations.agreement import SparkBatches
+from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.errors import DamagedCheckpointError, StateFileNotFoundError
+from spark_ckpt.location.errors import CheckpointNotFoundError
+from spark_ckpt.location.orphans import list_state, select_orphans
+from spark_ckpt.operations.driver_liveness import check_not_held, open_store
 from spark_ckpt.operations.errors import RollbackRefusedError
-from spark_ckpt.operations.holding import check_not_held
-from spark_ckpt.operations.opening import open_store
-from spark_ckpt.operations.spark_log import BatchLog, SparkLog, entry_name
-from spark_ckpt.operations.verifying import Progress, verify_checkpoint
+from spark_ckpt.operations.verify import Progress, verify_checkpoint
+from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name
 from spark_ckpt.storage import Storage, copy_file
 
-ASIDE = "rolled-back"
-"""Directory in a checkpoint location with one directory for each time that its query went back."""
+ROLLBACK_DIR = "rolled-back"
+"""Directory in a checkpoint location with one directory for each rollback."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """What going back to a checkpoint did, or would do.
+    """Result of a rollback, or of its dry run.
 
     Args:
         location: the checkpoint location.
-        dry_run: whether nothing was to be changed.
-        checkpoint: the one that the query goes on from.
+        dry_run: True if nothing was to be changed.
+        checkpoint: the one that the query continues from.
         aside: directory that holds what was moved, relative to the location.
         batches: the batches that Spark had begun after it, ascending.
         checkpoints: ids of the later checkpoints, ascending.
@@ -67,7 +67,7 @@ def roll_back(
     clock: Clock | None = None,
     progress: Progress = lambda done, of: None,
 ) -> Rollback:
-    """Makes a checkpoint the newest one, so that the query goes on after its batch when it is started again.
+    """Makes a checkpoint the newest one, so that the query continues after its batch when it is started again.
 
     The checkpoint is read in full first. Then the location is claimed: a driver that runs all the same is shut out from
     here on. After a failure on the way it can be repeated; a query that is started in between goes on from a batch that
@@ -78,8 +78,8 @@ def roll_back(
         checkpoint_id: the checkpoint.
         settings: those of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; needed where its completed
             checkpoints are in ZooKeeper.
-        force: whether to go on where a driver may be running.
-        dry_run: whether to check everything and change nothing.
+        force: True to go on where a driver may be running.
+        dry_run: True to check everything and change nothing.
         clock: where time comes from.
         progress: called while the checkpoint is read.
 
@@ -87,28 +87,36 @@ def roll_back(
         CheckpointNotFoundError: there is no such checkpoint.
         LocationInUseError: a driver may be running.
         DamagedCheckpointError: the checkpoint is damaged.
-        RollbackRefusedError: Spark's logs have not what going on after its batch needs.
+        RollbackRefusedError: Spark's logs lack what a start after its batch needs.
         SettingError: a setting has an impossible value.
-        CorruptRecordError, StorageError: the location cannot be read or changed.
+        CorruptRecordError: records contradict one another. Damaged ones are moved aside with what came later.
+        StorageError: the location cannot be read or changed.
     """
     clock = clock or SystemClock()
     store, _ = open_store(storage, settings or {}, "rollback", clock)
     try:
-        store.recover()
+        damaged = _recover(store)
         record = _find(storage, store, checkpoint_id)
         if not force:
             check_not_held(storage.location, store)
         _check_whole(storage, record, progress)
         _check_logs(storage, record)
         if dry_run:
-            return _planned(storage, store, record, clock)
+            plan = _planned(storage, store, record, clock)
+            return replace(plan, moved=(*plan.moved, *damaged))
         store.claim()
-        return move_aside(storage, store, _find(storage, store, checkpoint_id), clock)
+        return stash_later(storage, store, _find(storage, store, checkpoint_id), clock, damaged)
     finally:
         store.shutdown(JobStatus.SUSPENDED)
 
 
-def move_aside(storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord, clock: Clock) -> Rollback:
+def stash_later(
+    storage: Storage,
+    store: CompletedCheckpointStore,
+    record: CheckpointRecord,
+    clock: Clock,
+    damaged: Sequence[str] = (),
+) -> Rollback:
     """Moves what came after a checkpoint, newest first, Spark's logs before the checkpoints.
 
     Wherever this is interrupted, the last batch of Spark's logs has its checkpoint.
@@ -118,6 +126,7 @@ def move_aside(storage: Storage, store: CompletedCheckpointStore, record: Checkp
         store: of its completed checkpoints, claimed.
         record: of the checkpoint.
         clock: where time comes from.
+        damaged: files of damaged records, which the store leaves out.
 
     Raises:
         FencedError: another driver has claimed meanwhile.
@@ -125,7 +134,7 @@ def move_aside(storage: Storage, store: CompletedCheckpointStore, record: Checkp
     """
     plan = _planned(storage, store, record, clock)
     moving = _Moving(storage, plan.aside)
-    for name in plan.moved:
+    for name in (*plan.moved, *damaged):
         moving.move(name)
     later = [other for other in store.all() if other.id > record.id]
     for other in reversed(later):
@@ -141,16 +150,37 @@ def move_aside(storage: Storage, store: CompletedCheckpointStore, record: Checkp
     return replace(plan, dry_run=False, moved=tuple(moving.sizes), size=sum(moving.sizes.values()))
 
 
+def stash(storage: Storage, names: Sequence[str], clock: Clock) -> str:
+    """Moves files to where a rollback puts them.
+
+    Returns:
+        The directory, relative to the location.
+
+    Raises:
+        StorageError: one cannot be moved.
+    """
+    moving = _Moving(storage, new_rollback_dir(clock))
+    for name in names:
+        moving.move(name)
+    return moving.directory
+
+
+def new_rollback_dir(clock: Clock) -> str:
+    """A directory for what is moved now, relative to the location."""
+    moment = datetime.fromtimestamp(clock.now_ms() / 1000, timezone.utc)
+    return f"{ROLLBACK_DIR}/{moment:%Y%m%dT%H%M%S}.{moment.microsecond // 1000:03}Z"
+
+
 class _Moving:
     """Moves files into a directory, below their own names."""
 
     def __init__(self, storage: Storage, directory: str) -> None:
         self._storage = storage
-        self._directory = directory
+        self.directory = directory
         self.sizes: dict[str, int] = {}
 
     def add(self, name: str, data: bytes) -> None:
-        self._storage.write_atomic(f"{self._directory}/{name}", data)
+        self._storage.write_atomic(f"{self.directory}/{name}", data)
         self.sizes[name] = len(data)
 
     def copy(self, name: str) -> None:
@@ -158,7 +188,7 @@ class _Moving:
         if name in self.sizes:
             return
         with suppress(StateFileNotFoundError):
-            self.sizes[name] = copy_file(self._storage, name, self._storage, f"{self._directory}/{name}")
+            self.sizes[name] = copy_file(self._storage, name, self._storage, f"{self.directory}/{name}")
 
     def move(self, name: str) -> None:
         """Moves a file, if it is there."""
@@ -170,12 +200,11 @@ class _Moving:
 def _planned(storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord, clock: Clock) -> Rollback:
     log = SparkLog(storage)
     batches = SparkBatches.of(log)
-    moment = datetime.fromtimestamp(clock.now_ms() / 1000, timezone.utc)
     return Rollback(
         storage.location,
         True,
         record,
-        f"{ASIDE}/{moment:%Y%m%dT%H%M%S}.{moment.microsecond // 1000:03}Z",
+        new_rollback_dir(clock),
         tuple(batch for batch in batches.started if batch > record.batch_id),
         tuple(other.id for other in store.all() if other.id > record.id),
         tuple(_entries_after(log, batches, record.batch_id)),
@@ -200,6 +229,18 @@ def _unneeded(storage: Storage, retained: Sequence[CheckpointRecord]) -> list[st
         except DamagedCheckpointError:  # noqa: PERF203
             return []
     return [orphan.path for orphan in select_orphans(list_state(storage), used) if not orphan.is_directory]
+
+
+def _recover(store: CompletedCheckpointStore) -> list[str]:
+    """Reads the log past damaged records, and returns their files."""
+    try:
+        store.recover()
+    except CorruptRecordError:
+        if not (damaged := store.leave_out_damaged()):
+            raise
+        store.recover()
+        return damaged
+    return []
 
 
 def _find(storage: Storage, store: CompletedCheckpointStore, checkpoint_id: int) -> CheckpointRecord:

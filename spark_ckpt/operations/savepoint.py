@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 
 from spark_ckpt.completed import MetadataReference, encode_record
+from spark_ckpt.location.savepoint import SAVEPOINT_RECORD, with_savepoint_paths
 from spark_ckpt.metadata import METADATA_FILE_NAME, dumps
-from spark_ckpt.operations.copying import CheckpointCopy, Copier
-from spark_ckpt.operations.snapshot import RECORD, find_record, read_snapshot, with_savepoint_paths
-from spark_ckpt.operations.spark_log import QUERY, SparkLog
-from spark_ckpt.operations.verifying import Progress
+from spark_ckpt.operations.copy import CheckpointCopy, Copier
+from spark_ckpt.operations.snapshot import find_record, read_snapshot
+from spark_ckpt.operations.verify import Progress
+from spark_ckpt.spark_files.logs import QUERY, SparkLog
 from spark_ckpt.storage import Storage
 
 
@@ -22,7 +22,7 @@ def take_savepoint(
     dry_run: bool = False,
     progress: Progress = lambda done, of: None,
 ) -> CheckpointCopy:
-    """Copies a checkpoint, with all that going on from it needs. Everything is read back before it counts as complete.
+    """Copies a checkpoint, with everything that a start from it needs. It is read back before it counts as complete.
 
     May run beside the query.
 
@@ -30,14 +30,14 @@ def take_savepoint(
         storage: of the checkpoint location.
         target: a new directory.
         checkpoint_id: the checkpoint; by default the newest whose batch Spark has committed.
-        dry_run: whether to check everything that can be without copying, and write nothing.
+        dry_run: True to check everything that can be without copying, and write nothing.
         progress: called after each state file.
 
     Raises:
         TargetNotEmptyError: there is something already.
         NoCheckpointError, CheckpointNotFoundError, NotCommittedError: there is no such checkpoint to go on from.
         DamagedCheckpointError: it is damaged.
-        OutrunError: the query drops its checkpoints faster than they can be copied.
+        SubsumedDuringCopyError: the query drops its checkpoints faster than they can be copied.
         StorageError: something cannot be read or written.
     """
     copier = Copier(storage, target, progress)
@@ -53,6 +53,6 @@ def take_savepoint(
     copier.write(METADATA_FILE_NAME, data)
     copier.check_state(snapshot, metadata)
     copier.copy_logs(snapshot.record.batch_id)
-    reference = MetadataReference(METADATA_FILE_NAME, len(data), hashlib.sha256(data).hexdigest())
-    copier.write(RECORD, encode_record(replace(snapshot.record, metadata=reference)))
+    reference = MetadataReference.of(METADATA_FILE_NAME, data)
+    copier.write(SAVEPOINT_RECORD, encode_record(replace(snapshot.record, metadata=reference)))
     return copier.result(snapshot, query_id)

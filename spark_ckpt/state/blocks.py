@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_ckpt.coordinator.chains import Chain, ChainEntry
-from spark_ckpt.coordinator.compose import handle_name
-from spark_ckpt.coordinator.layout import in_location
-from spark_ckpt.coordinator.messages import PartitionFilter
-from spark_ckpt.errors import SegmentError
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.compose import handle_name
+from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.format.errors import SegmentError
+from spark_ckpt.format.keys import PartitionFilter
+from spark_ckpt.format.segments import HEADER_BYTES, RawSection, read_block
 from spark_ckpt.metadata import KeyGroupRange
-from spark_ckpt.segments import HEADER_BYTES, RawSection, read_block
 from spark_ckpt.state.partition_hash import PartitionKey
 from spark_ckpt.state.rows import Buffer, Piece, Rows
 from spark_ckpt.storage import Storage
@@ -27,7 +27,7 @@ _BODY_LENGTH = slice(24, 28)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """What the segments of a chain have of one column family, oldest first: several entries of a key can be there.
+    """Entries of one column family in the segments of a chain, oldest first. A key may have several.
 
     Args:
         keys: the key of each entry.
@@ -70,7 +70,7 @@ def split_ranges(chain: Chain, ranges: list[KeyGroupRange]) -> Iterator[KeyGroup
 def read_entries(
     storage: Storage, store: str, chain: Chain, key_groups: KeyGroupRange, family: str, partition_key: PartitionKey
 ) -> Entries:
-    """What a chain has of a column family in a range of key groups.
+    """Entries of a column family in a chain, for a range of key groups.
 
     Args:
         storage: of the checkpoint location.

@@ -1,18 +1,19 @@
-"""What state a checkpoint has: its stores, their column families, and the types of the rows."""
+"""State of a checkpoint: stores, their column families, and the types of the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spark_ckpt.coordinator.batch_state import SPARK_OFFSETS, SparkBatch, StoreState
-from spark_ckpt.coordinator.chains import Chain, ChainTable
-from spark_ckpt.coordinator.compose import decompose
-from spark_ckpt.coordinator.loading import check_files
-from spark_ckpt.locations.location import FoundCheckpoint, find_checkpoint, storage_of
+from spark_ckpt.checkpoint.batch import SPARK_OFFSETS, SparkBatch, StoreState
+from spark_ckpt.checkpoint.chains import Chain, ChainTable
+from spark_ckpt.checkpoint.compose import decompose
+from spark_ckpt.checkpoint.load import check_files
+from spark_ckpt.location.find import CheckpointLocation, FoundCheckpoint
+from spark_ckpt.location.savepoint import is_savepoint, with_location_paths
+from spark_ckpt.spark_files.operator_metadata import OperatorMetadata, VariableKind, read_operator_metadata
+from spark_ckpt.spark_files.schemas import FamilySchema, read_schema
 from spark_ckpt.state.errors import StateNotFoundError, UnsupportedStateError
-from spark_ckpt.state.operator_metadata import OperatorMetadata, VariableKind, read_operator_metadata
-from spark_ckpt.state.schema_files import FamilySchema, read_schema
 from spark_ckpt.storage import Storage
 
 _AVRO = '"spark.sql.streaming.stateStore.encodingFormat":"avro"'
@@ -104,18 +105,19 @@ def open_state(location: str, checkpoint_id: int | None = None) -> StateCatalog:
     """The state of a checkpoint, none of whose rows has been read.
 
     Args:
-        location: checkpoint location of a query, as a path or URL.
+        location: checkpoint location of a query, or a savepoint, as a path or URL.
         checkpoint_id: which checkpoint; the newest unless given.
 
     Raises:
-        SparkCkptError: there is no such checkpoint, or it cannot be read (see `find_checkpoint`).
+        SparkCkptError: there is no such checkpoint, or it cannot be read (see `CheckpointLocation.find`).
         DamagedCheckpointError: a state file is missing or has another size.
         StateSchemaError: a schema file of Spark's is missing or damaged.
         StorageError: the storage does not answer.
     """
-    storage = storage_of(location)
-    found = find_checkpoint(location, checkpoint_id)
-    batch, table = decompose(found.metadata)
+    place = CheckpointLocation.open(location)
+    storage, checkpoint_id = place.copy_source(checkpoint_id)
+    found = place.find(checkpoint_id)
+    batch, table = decompose(with_location_paths(found.metadata) if is_savepoint(storage) else found.metadata)
     if found.record is not None:
         check_files(storage, found.record, table)
     is_avro = any(
@@ -128,13 +130,14 @@ def open_state(location: str, checkpoint_id: int | None = None) -> StateCatalog:
 
 def _stores(storage: Storage, batch: SparkBatch, table: ChainTable, is_avro: bool) -> tuple[Store, ...]:
     stores = []
-    metadata: dict[int, OperatorMetadata] = {}
+    metadata: dict[int, OperatorMetadata | None] = {}
     for state in batch.stores:
         operator = state.operator_id
         if operator not in metadata:
             metadata[operator] = read_operator_metadata(storage, operator, batch.batch_id)
-        variables = dict(metadata[operator].variables)
-        families = read_schema(storage, state.key, metadata[operator].schema_files.get(state.store))
+        described = metadata[operator]
+        variables = dict(described.variables) if described else {}
+        families = read_schema(storage, state.key, described.schema_files.get(state.store) if described else None)
         # Spark encodes the values of its state variables only.
         stores.append(Store(state, table[state.key], families, variables, is_avro and bool(variables)))
     return tuple(stores)

@@ -1,4 +1,4 @@
-"""What can be wrong with state that is read without Spark."""
+"""Errors of reading state without Spark."""
 
 from __future__ import annotations
 
@@ -19,23 +19,6 @@ class StateNotFoundError(SparkCkptError, LookupError):
         super().__init__(f"{location}: {reason}; there are {', '.join(available) or 'none'}")
         self.location = location
         self.available = tuple(available)
-
-
-class StateSchemaError(SparkCkptError, ValueError):
-    """A file of Spark's that describes state is missing, damaged or of a version that is not known.
-
-    Attributes:
-        path: the file or its directory.
-        reason: what is wrong with it.
-    """
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(
-            f"{path}: {reason}. Without this file of Spark's the rows of the state have no types: bring it back from a "
-            "copy of the checkpoint location"
-        )
-        self.path = path
-        self.reason = reason
 
 
 class StateRowError(SparkCkptError, ValueError):

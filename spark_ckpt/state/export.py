@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 
 from spark_ckpt.clock import SystemClock
 from spark_ckpt.errors import SparkCkptError, StorageError
-from spark_ckpt.locations.errors import TargetExistsError
-from spark_ckpt.locations.file_system import file_system_of, reading, storage_at
-from spark_ckpt.state.leaves import with_leaves
-from spark_ckpt.storage import CreateOutcome
+from spark_ckpt.location.errors import TargetExistsError
+from spark_ckpt.location.file_system import file_system_of, reading, storage_at
+from spark_ckpt.spark_files.types import map_leaf_types
+from spark_ckpt.storage import create_or_find
 
 _FIRST_COMMIT = f"_delta_log/{0:020d}.json"
 
@@ -79,18 +79,15 @@ def write_delta(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: str)
     storage = storage_at(path)
     if storage.exists(_FIRST_COMMIT):
         raise TargetExistsError(path)
-    target = pa.schema([pa.field(field.name, with_leaves(field.type, _delta_type)) for field in schema])
+    target = pa.schema([pa.field(field.name, map_leaf_types(field.type, _delta_type)) for field in schema])
     part = f"part-00000-{uuid.uuid4()}.parquet"
     with reading(path):
         file_system.makedirs(directory, exist_ok=True)
     rows = _write(file_system, f"{directory}/{part}", f"{path}/{part}", target, batches)
     commit = _first_commit(target, part, storage.size(part), SystemClock().now_ms())
-    result = storage.create_exclusive(_FIRST_COMMIT, commit)
-    if result.outcome is CreateOutcome.LOST and storage.read(_FIRST_COMMIT) != commit:
+    if not create_or_find(storage, _FIRST_COMMIT, commit):
         storage.delete(part)
         raise TargetExistsError(path)
-    if result.outcome is CreateOutcome.UNKNOWN:
-        raise StorageError(storage.describe(_FIRST_COMMIT), "create", result.cause) from result.cause
     return rows
 
 

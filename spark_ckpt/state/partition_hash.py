@@ -13,10 +13,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_ckpt.coordinator.messages import PartitionFilter
+from spark_ckpt.format.keys import PartitionFilter
+from spark_ckpt.spark_files.types import Bytes, CalendarInterval, Decimal, Fixed, Null, SparkType, Struct
 from spark_ckpt.state.errors import UnsupportedStateError
 from spark_ckpt.state.rows import Rows
-from spark_ckpt.state.types import Bytes, CalendarInterval, Decimal, Fixed, Null, SparkType, Struct
 from spark_ckpt.state.unsafe_row import null_bits, spans
 
 _SEED = 42
@@ -26,7 +26,7 @@ Hashes: TypeAlias = NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True)
 class PartitionKey:
-    """What of a key Spark partitions by (`StatePartitionKeyExtractorFactory`).
+    """Part of a key that Spark partitions by (`StatePartitionKeyExtractorFactory`).
 
     Args:
         kind: of the keys.
@@ -49,7 +49,7 @@ class PartitionKey:
         return _fields(self.kind, keys, self.columns, hashes).view(np.int32)
 
     def passing(self, keys: Rows, filters: Iterable[PartitionFilter]) -> NDArray[np.bool_]:
-        """Which keys pass all filters; raises as `hashes` does."""
+        """Mask of the keys that pass all filters; raises as `hashes` does."""
         hashes = self.hashes(keys).astype(np.int64)
         passing = np.ones(len(keys), np.bool_)
         for each in filters:

@@ -98,7 +98,7 @@ class Rows:
         return Rows(self.buffer, self.starts[which], self.sizes[which])
 
     def check(self, wrong: NDArray[np.bool_], reason: str) -> None:
-        """Makes sure that no row is wrong.
+        """Check that no row is malformed.
 
         Args:
             wrong: which are.

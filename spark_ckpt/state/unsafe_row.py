@@ -16,8 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from spark_ckpt.spark_files.types import (
+    Array,
+    Bytes,
+    CalendarInterval,
+    Decimal,
+    Fixed,
+    Map,
+    Null,
+    SparkType,
+    Struct,
+    Variant,
+)
 from spark_ckpt.state.rows import Rows
-from spark_ckpt.state.types import Array, Bytes, CalendarInterval, Decimal, Fixed, Map, Null, SparkType, Struct, Variant
 
 _SIZE = 0xFFFFFFFF
 _DECIMAL_BYTES = 16
@@ -81,7 +92,7 @@ def _column(kind: SparkType, at: NDArray[np.int64], nulls: NDArray[np.bool_], wi
 
 
 def spans(at: NDArray[np.int64], nulls: NDArray[np.bool_], within: Rows) -> Rows:
-    """Where the values without fixed length lie; a null lies anywhere and has no bytes."""
+    """Positions of the values of variable length. A null lies anywhere and has no bytes."""
     slots = within.buffer.words(at)
     offsets, sizes = slots >> 32, slots & _SIZE
     offsets[nulls] = sizes[nulls] = 0
@@ -178,7 +189,14 @@ def _maps(kind: Map, values: Rows, nulls: NDArray[np.bool_]) -> pa.Array:
     items = Rows(values.buffer, keys.starts + sizes, np.where(nulls, 0, values.sizes - 8 - sizes))
     offsets, key_elements = _elements(kind.key, keys, nulls)
     item_offsets, item_elements = _elements(kind.value, items, nulls)
-    values.check(np.diff(_counted(offsets)) != np.diff(_counted(item_offsets)), "a map with more keys or more values")
+    counts = np.diff(_counted(offsets))
+    values.check(counts != np.diff(_counted(item_offsets)), "a map with more keys or more values")
+    if key_elements.null_count:
+        # Arrow does not raise an error for such a map: it ends the process.
+        of_map = np.repeat(np.arange(len(values)), counts)
+        with_null = np.zeros(len(values), np.bool_)
+        with_null[of_map[np.asarray(key_elements.is_null())]] = True
+        values.check(with_null, "a map of {size} bytes with a null key")
     entries = pa.StructArray.from_arrays(
         [key_elements, item_elements], fields=[kind.arrow.key_field, kind.arrow.item_field]
     )

@@ -1,4 +1,4 @@
-"""How a column family becomes a table: the columns of Spark's `statestore` data source (`SchemaUtil`)."""
+"""Tables of column families, with the columns of Spark's `statestore` data source (`SchemaUtil`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from spark_ckpt.operators import GLOBAL_LIMIT, JOIN, SESSION_WINDOW, TRANSFORM_WITH_STATE
+from spark_ckpt.spark_files.operator_metadata import VariableKind
+from spark_ckpt.spark_files.operators import GLOBAL_LIMIT, JOIN, SESSION_WINDOW, TRANSFORM_WITH_STATE
+from spark_ckpt.spark_files.schemas import DEFAULT_FAMILY, FamilySchema
 from spark_ckpt.state.catalog import StateCatalog, Store
 from spark_ckpt.state.errors import StateNotFoundError
-from spark_ckpt.state.operator_metadata import VariableKind
 from spark_ckpt.state.partition_hash import PartitionKey
-from spark_ckpt.state.schema_files import DEFAULT_FAMILY, FamilySchema
 from spark_ckpt.state.unsafe_row import struct_array
 
 Side: TypeAlias = Literal["left", "right"]
@@ -51,8 +51,9 @@ class View:
 
     @property
     def partition_key(self) -> PartitionKey:
-        """What of its keys Spark partitions by: all but what tells the sessions or the rows of a key apart. Of a map or
-        of timers it is the first field, which has the key of the group. A limit is one task, and has nothing."""
+        """Part of its keys that Spark partitions by: all but what tells the sessions or the rows of a key apart.
+
+        Of a map or of timers it is the first field, the key of the group. A limit runs as one task and has none."""
         if self.store.state.name == GLOBAL_LIMIT:
             return PartitionKey(self.family.key, 0)
         name = self.family.name if self.family.name != DEFAULT_FAMILY else self.store.state.store
@@ -62,7 +63,7 @@ class View:
         return PartitionKey(self.family.key, len(self.family.key.types) - is_part)
 
     def _columns_of_group(self, kind: VariableKind | None) -> int | None:
-        """How many fields of a key have the key of the group; None for an index that Spark keeps for itself."""
+        """Number of key fields that hold the key of the group; None for an index that Spark keeps for itself."""
         if kind is None:
             return None
         return 1 if kind in (VariableKind.MAP, VariableKind.TIMER) else len(self.family.key.types)

@@ -1,31 +1,40 @@
-"""Where the coordinator keeps its files: a small contract over the file systems that fsspec or the driver reaches."""
+"""Storage of the coordinator's files: a small contract over the file systems that fsspec or the driver reaches."""
 
 from __future__ import annotations
 
-from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name, resolve_relative
+from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
 from spark_ckpt.storage.copying import copy_file
-from spark_ckpt.storage.creating import create_or_find
+from spark_ckpt.storage.creating import Found, Whose, create_and_find, create_or_find
 from spark_ckpt.storage.hadoop import FRAME_BYTES, HadoopCalls, HadoopStorage
 from spark_ckpt.storage.local import LocalStorage
-from spark_ckpt.storage.remote import FsspecStorage
-from spark_ckpt.storage.resolve import SUPPORTED_SCHEMES, resolve
+from spark_ckpt.storage.remote import FsspecStorage, MemoryStorage
+from spark_ckpt.storage.resolve import SUPPORTED_SCHEMES, resolve, storage_on
 from spark_ckpt.storage.s3 import s3_options
+from spark_ckpt.storage.s3_storage import S3Storage
+from spark_ckpt.storage.stable import MOST_READINGS, until_stable
 
 __all__ = [
     "FRAME_BYTES",
+    "MOST_READINGS",
     "SUPPORTED_SCHEMES",
     "CreateOutcome",
     "CreateResult",
     "FileInfo",
+    "Found",
     "FsspecStorage",
     "HadoopCalls",
     "HadoopStorage",
     "LocalStorage",
+    "MemoryStorage",
+    "S3Storage",
     "Storage",
+    "Whose",
     "checked_name",
     "copy_file",
+    "create_and_find",
     "create_or_find",
     "resolve",
-    "resolve_relative",
     "s3_options",
+    "storage_on",
+    "until_stable",
 ]

@@ -1,21 +1,22 @@
-"""What the coordinator asks of a storage, and what it may rely on."""
+"""The contract of a storage."""
 
 from __future__ import annotations
 
-import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from spark_ckpt.errors import PathEscapeError, StorageError
+from spark_ckpt.errors import StorageError
+from spark_ckpt.redaction import redacted
+from spark_ckpt.storage.errors import PathEscapeError
 
 DIRECTORY_MARKER = ".directory"
 """Name of the empty file that `make_directory` writes where there are no directories."""
 
 
 class CreateOutcome(Enum):
-    """How an exclusive create ended."""
+    """Outcome of an exclusive create."""
 
     WON = "won"
     """The file did not exist and has exactly the given bytes now."""
@@ -45,7 +46,7 @@ class FileInfo:
     Args:
         name: its name, without the directory.
         size: its bytes; 0 for a directory.
-        is_directory: whether it is one. An object store has a directory where it has names below it.
+        is_directory: True if it is one. An object store has a directory where it has names below it.
         modified_ms: when it was last written, in milliseconds since 1970 UTC; None where the storage does not say.
     """
 
@@ -63,24 +64,46 @@ class Storage(ABC):
     1. *Atomic visibility.* `write_atomic` and `create_exclusive` show a reader the whole file or none.
     2. *Mutual exclusion.* Of all `create_exclusive` of one name, in any process on any machine, one at most wins.
     3. *Consistent listing.* Once a create or write has returned, every later `list`, `read` and `exists` sees it.
+    4. *Durability.* When `write_atomic`, `write_chunks` or `make_directory` has returned, or `create_exclusive` has
+       won, a power loss takes neither the bytes of the file, nor its name, nor the name of a directory above it. Until
+       then it leaves the file, or nothing, or a temporary file (`.tmp-...`) that is empty, cut short or whole. A file
+       that was to be replaced is the old one or the new one.
+    5. *Deletions are not durable.* A power loss may undo `delete`, `delete_all` and `remove_empty`, each by itself and
+       in any order, unless `sync_deletions` has returned since. What refers to a file is deleted, and that deletion is
+       synced, before the file is. So a file that comes back is an orphan.
+
+    State files of executors are written past this contract, by Hadoop. On `file:` they are durable, name and bytes,
+    before an acknowledgement names them; on HDFS they are closed (`docs/storage.md`).
 
     A file is never changed after it is there, so nothing here appends, renames or locks. What fails raises
     `StorageError` with the file in it, after the retries that the implementation finds right.
     """
 
     def __init__(self, location: str) -> None:
-        self.location = location
+        self.location = redacted(location)
         """The location for a person: a path or URL without credentials."""
 
     @property
-    def is_remote(self) -> bool:
-        """Whether a request takes so long that it is better done without where it can be."""
+    def requests_are_slow(self) -> bool:
+        """True if a request takes so long that saving one is worth a delay or a thread. Says nothing of guarantees."""
         return False
 
     @property
     def writes_whole(self) -> bool:
-        """Whether a file that was written without an error is certain to be there with all its bytes."""
+        """True if a file that was written without an error is certain to be there with all its bytes."""
         return False
+
+    def probe(self, directory: str) -> None:  # noqa: B027  (most storages need no proof)
+        """Finds out whether the storage keeps to `create_exclusive`, by creating a file where there is one. Needed
+        once before an exclusive create is relied upon.
+
+        Args:
+            directory: in which the file is created and deleted.
+
+        Raises:
+            ExclusiveCreateUnsupportedError: the create did not lose.
+            StorageError: the file cannot be written at all, or the storage does not say how the create ended.
+        """
 
     @abstractmethod
     def read(self, name: str) -> bytes:
@@ -90,6 +113,20 @@ class Storage(ABC):
             StateFileNotFoundError: there is no such file.
             StorageError: it cannot be read.
         """
+
+    def read_many(self, names: Sequence[str]) -> dict[str, bytes | StorageError]:
+        """All bytes of several files, read side by side where a request takes long.
+
+        Returns:
+            By name the bytes of each file, or why it cannot be read.
+        """
+        return {name: self._read_or_error(name) for name in names}
+
+    def _read_or_error(self, name: str) -> bytes | StorageError:
+        try:
+            return self.read(name)
+        except StorageError as e:
+            return e
 
     @abstractmethod
     def write_atomic(self, name: str, data: bytes) -> None:
@@ -116,7 +153,7 @@ class Storage(ABC):
         """Creates a file if there is none of that name; makes directories as needed. If won, durable on return.
 
         Returns:
-            How it ended. Whoever must know what a lost or unknown outcome means reads the file and compares it.
+            How it ended. `create_and_find` also finds out what a lost or unknown outcome means.
 
         Raises:
             StorageError: the file was certainly not created: no permission, no space, no connection at all.
@@ -136,7 +173,7 @@ class Storage(ABC):
         """Deletes a file.
 
         Returns:
-            Whether there was one. Deleting what is not there is no error: a deletion may be repeated.
+            True if there was one. Deleting what is not there is no error: a deletion may be repeated.
 
         Raises:
             StorageError: it cannot be deleted, or it is unknown whether it was.
@@ -157,6 +194,13 @@ class Storage(ABC):
         if failure is not None:
             raise failure
 
+    def sync_deletions(self, directory: str) -> None:  # noqa: B027  (most storages lose none)
+        """Makes the deletions of files directly below a directory durable, where they are not.
+
+        Raises:
+            StorageError: they may be undone.
+        """
+
     @abstractmethod
     def size(self, name: str) -> int:
         """Number of bytes of a file.
@@ -167,7 +211,7 @@ class Storage(ABC):
         """
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file.
+        """True if there is such a file.
 
         Raises:
             StorageError: the storage does not say.
@@ -185,6 +229,14 @@ class Storage(ABC):
             StorageError: it cannot be made.
         """
         self.write_atomic(f"{directory}/{DIRECTORY_MARKER}", b"")
+
+    def first_link(self, directory: str) -> str | None:
+        """Name of a symbolic link that is the directory, or lies below it; None where there are no links.
+
+        Raises:
+            StorageError: the directory cannot be listed.
+        """
+        return None
 
     def remove_empty(self, directory: str) -> None:  # noqa: B027  (most storages have no directories)
         """Removes a directory that has nothing in it, where there are directories. Never fails."""
@@ -214,24 +266,4 @@ def checked_name(name: str, within: str) -> str:
     """
     if not name or "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
         raise PathEscapeError(name, within)
-    return name
-
-
-def resolve_relative(directory: str, path: str, root: str = "") -> str:
-    """The name that a path inside a file of `directory` stands for, such as `../shared/x` in `ckpt/chk-7`.
-
-    Args:
-        directory: name of the directory that holds the file that has the path.
-        path: the path as it stands there.
-        root: name of the directory that the result must lie below.
-
-    Raises:
-        PathEscapeError: the path is absolute, has a scheme, or leads out of `root`.
-    """
-    if not path or path.startswith("/") or "://" in path or "\0" in path or "\\" in path:
-        raise PathEscapeError(path, root or directory)
-    name = posixpath.normpath(posixpath.join(directory, path))
-    inside = name.startswith(f"{root}/") if root else not name.startswith(("../", "/")) and name not in ("..", ".")
-    if not inside:
-        raise PathEscapeError(path, root or directory)
     return name

@@ -8,7 +8,7 @@ from spark_ckpt.errors import StorageError
 from spark_ckpt.storage.base import Storage
 
 CHUNK_BYTES = 16 << 20
-"""How much of a file is held at a time."""
+"""Bytes of a file held at a time."""
 
 
 def copy_file(source: Storage, name: str, target: Storage, target_name: str) -> int:

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from fsspec import AbstractFileSystem
 
-from spark_ckpt.errors import HadoopError
 from spark_ckpt.storage.base import checked_name
+from spark_ckpt.storage.errors import HadoopError
 from spark_ckpt.storage.local import TEMPORARY_PREFIX
 from spark_ckpt.storage.remote import FsspecStorage
 
@@ -68,7 +68,7 @@ class HadoopStorage(FsspecStorage):
 
 
 class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
-    """What `FsspecStorage` needs of fsspec's interface. Paths are Hadoop's, with their scheme; nothing is cached.
+    """The part of fsspec's interface that `FsspecStorage` uses. Paths are Hadoop's, with their scheme. No cache.
 
     Args:
         calls: who carries out the operations.
@@ -125,7 +125,7 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
             raise
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> Sequence[Any]:  # noqa: ANN401
-        """What is directly below a directory."""
+        """The entries directly below a directory."""
         fields, _payload = self._calls.ask("list", path)
         entries = [_entry(path, status) for status in fields["files"]]
         return entries if detail else [entry["name"] for entry in entries]

@@ -1,22 +1,18 @@
-"""Storage on an fsspec file system: S3 through s3fs, and memory for tests."""
+"""Storage on an fsspec file system, and on its memory file system for tests."""
 
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.errors import (
-    DriverGoneError,
-    ExclusiveCreateUnsupportedError,
-    HadoopError,
-    SparkCkptError,
-    StateFileNotFoundError,
-    StorageError,
-)
+from spark_ckpt.errors import SparkCkptError, StateFileNotFoundError, StorageError
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
+from spark_ckpt.storage.errors import DriverGoneError, ExclusiveCreateUnsupportedError, HadoopError
 
 _T = TypeVar("_T")
 
@@ -25,24 +21,22 @@ _FIRST_PAUSE_SECONDS = 0.2
 """A request that is refused, as S3 does when there are too many, has 6 s to be heard; one that waits for an answer
 until the client gives up (10 s on S3) takes a minute. The JVM waits longer for the coordinator (`bridge.timeout`)."""
 
-_CONDITION_FAILED = ("PreconditionFailed", "412")
-_NOT_IMPLEMENTED = ("NotImplemented", "501")
-"""Error codes of S3. Where an answer has no body, the HTTP status stands for it."""
+READERS = 64
+"""Files that are read side by side: the log of a start with the default settings is one round."""
 
 _WAY_OUT = (
     "If the storage is slow or refuses so many requests, wait for it, or give it fewer to do; else see that its "
     "address and the credentials are right. Then try again"
 )
 
-# Exclusive only among the threads of this process, which is where a memory file system lives.
-_MEMORY_LOCK = threading.Lock()
-
 
 class FsspecStorage(Storage):
     """Files below a path of an fsspec file system on which a file appears whole when it is put.
 
-    The file system's own `mode="create"` creates exclusively; on S3 that is a conditional put. Some servers ignore the
-    condition without a word, so `probe` must be called once before an exclusive create is relied upon.
+    Paths are literal. So only such methods of fsspec are called as do not expand patterns: `rm_file` and not `rm`,
+    `cat_file` and not `cat`, `pipe_file` and not `pipe`.
+
+    The file system's own `mode="create"` creates exclusively; on S3 that is a conditional put.
 
     Args:
         fs: an fsspec file system.
@@ -56,18 +50,11 @@ class FsspecStorage(Storage):
         self._fs = fs
         self._root = root.rstrip("/")
         self._clock = clock or SystemClock()
-        self._is_memory = "memory" in _protocols(fs)
-        self._is_s3 = "s3" in _protocols(fs)
 
     @property
-    def is_remote(self) -> bool:
-        """It is, unless it is the memory of this process."""
-        return not self._is_memory
-
-    @property
-    def writes_whole(self) -> bool:
-        """S3 does: an object appears with all of the bytes that its request said it has, or not at all."""
-        return self._is_s3
+    def requests_are_slow(self) -> bool:
+        """True: they cross a network."""
+        return True
 
     def read(self, name: str) -> bytes:
         """All bytes of a file."""
@@ -79,6 +66,13 @@ class FsspecStorage(Storage):
         path = self._path(name)
         return bytes(self._retry(name, "read", lambda: self._fs.cat_file(path, start=offset, end=offset + length)))
 
+    def read_many(self, names: Sequence[str]) -> dict[str, bytes | StorageError]:
+        """All bytes of several files."""
+        if len(names) < 2:
+            return super().read_many(names)
+        with ThreadPoolExecutor(min(READERS, len(names)), "spark-ckpt-reader") as readers:
+            return dict(zip(names, readers.map(self._read_or_error, names), strict=True))
+
     def write_atomic(self, name: str, data: bytes) -> None:
         """Writes a file, in place of one that may be there."""
         path = self._path(name)
@@ -86,9 +80,6 @@ class FsspecStorage(Storage):
 
     def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
         """Writes a file in parts, in place of one that may be there; on S3 as a multipart upload."""
-        if self._is_memory:
-            super().write_chunks(name, chunks)
-            return
         path = self._path(name)
 
         def write() -> None:
@@ -108,11 +99,7 @@ class FsspecStorage(Storage):
         """Creates a file if there is none of that name."""
         path = self._path(name)
         try:
-            if self._is_memory:
-                with _MEMORY_LOCK:
-                    self._fs.pipe_file(path, data, mode="create")
-            else:
-                self._fs.pipe_file(path, data, mode="create")
+            self._fs.pipe_file(path, data, mode="create")
         except FileExistsError:
             return CreateResult(CreateOutcome.LOST)
         except (PermissionError, FileNotFoundError) as e:
@@ -120,12 +107,7 @@ class FsspecStorage(Storage):
         except (NotImplementedError, TypeError) as e:
             raise ExclusiveCreateUnsupportedError(self.describe(name), str(e)) from e
         except Exception as e:  # whatever the client raises, the request may have left
-            code = _s3_code(e)
-            if code in _CONDITION_FAILED:  # s3fs says that a file exists only if S3 has named the condition
-                return CreateResult(CreateOutcome.LOST)
-            if code in _NOT_IMPLEMENTED:
-                raise ExclusiveCreateUnsupportedError(self.describe(name), str(e)) from e
-            return CreateResult(CreateOutcome.UNKNOWN, e)
+            return self._failed_create(name, e)
         return CreateResult(CreateOutcome.WON)
 
     def list(self, directory: str) -> Sequence[FileInfo]:
@@ -150,14 +132,6 @@ class FsspecStorage(Storage):
             return False
         return True
 
-    def delete_all(self, names: Sequence[str]) -> None:
-        """Deletes files; on S3 a thousand with one request, which says nothing of a file that it could not delete."""
-        if not self._is_s3:
-            super().delete_all(names)
-        elif names:
-            paths = [self._path(name) for name in names]
-            self._retry(names[0], "delete", lambda: self._fs.rm(paths))
-
     def size(self, name: str) -> int:
         """Number of bytes of a file."""
         path = self._path(name)
@@ -171,16 +145,9 @@ class FsspecStorage(Storage):
 
         return self._retry(name, "read", ask)
 
-    def probe(self, name: str) -> None:
-        """Finds out whether the storage keeps to `create_exclusive`, by creating a file where there is one.
-
-        Args:
-            name: of a file that does not exist; deleted again.
-
-        Raises:
-            ExclusiveCreateUnsupportedError: the create did not lose.
-            StorageError: the file cannot be written at all, or the storage does not say how the create ended.
-        """
+    def probe(self, directory: str) -> None:
+        """Creates a file where there is one. Some servers ignore the condition of a conditional put without a word."""
+        name = f"{directory}/probe-{uuid.uuid4().hex}"
 
         def create() -> CreateOutcome:
             result = self.create_exclusive(name, b"2")
@@ -196,6 +163,14 @@ class FsspecStorage(Storage):
         if outcome is not CreateOutcome.LOST:
             raise ExclusiveCreateUnsupportedError(self.location, "it replaced a file that was there")
 
+    def _is_final(self, error: Exception) -> bool:
+        """True if another try would fail with the same error."""
+        return isinstance(error, (PermissionError, DriverGoneError))
+
+    def _failed_create(self, name: str, error: Exception) -> CreateResult:
+        """Outcome of an exclusive create whose request may have been sent."""
+        return CreateResult(CreateOutcome.UNKNOWN, error)
+
     def _path(self, name: str) -> str:
         return f"{self._root}/{checked_name(name, self.location)}"
 
@@ -209,11 +184,11 @@ class FsspecStorage(Storage):
         for attempt in range(_RETRIES + 1):
             try:
                 return call()
-            except (PermissionError, DriverGoneError) as e:  # noqa: PERF203
-                raise StorageError(self.describe(name), operation, e) from e
-            except FileNotFoundError as e:
+            except FileNotFoundError as e:  # noqa: PERF203
                 raise StateFileNotFoundError(self.describe(name)) from e
             except Exception as e:  # clients raise their libraries' errors as well as OSError
+                if self._is_final(e):
+                    raise StorageError(self.describe(name), operation, e) from e
                 if isinstance(e, SparkCkptError) and not isinstance(e, HadoopError):
                     raise  # of another storage, from which this one is fed
                 if attempt == _RETRIES:
@@ -237,12 +212,26 @@ def _modified_ms(entry: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _s3_code(error: Exception) -> str | None:
-    """The code of S3's answer that s3fs has made an error of its own from (`botocore.exceptions.ClientError`)."""
-    response = getattr(error.__cause__, "response", None)
-    return str(response["Error"].get("Code")) if response else None
+class MemoryStorage(FsspecStorage):
+    """Files in the memory of this process."""
 
+    # A memory file system lives in one process, so that an exclusive create has to exclude its threads only.
+    _lock = threading.Lock()
 
-def _protocols(fs: Any) -> tuple[str, ...]:  # noqa: ANN401
-    protocol = fs.protocol
-    return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+    @property
+    def requests_are_slow(self) -> bool:
+        """False."""
+        return False
+
+    def read_many(self, names: Sequence[str]) -> dict[str, bytes | StorageError]:
+        """All bytes of several files, one after another."""
+        return Storage.read_many(self, names)
+
+    def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
+        """Writes a file as `write_atomic` does."""
+        Storage.write_chunks(self, name, chunks)
+
+    def create_exclusive(self, name: str, data: bytes) -> CreateResult:
+        """Creates a file if there is none of that name."""
+        with self._lock:
+            return super().create_exclusive(name, data)

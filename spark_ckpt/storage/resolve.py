@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Mapping
+from typing import Any
 
-from spark_ckpt.errors import SparkCkptError, UnsupportedSchemeError
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+
+from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.redaction import remember_settings, remember_url
 from spark_ckpt.storage.base import Storage
+from spark_ckpt.storage.errors import UnsupportedSchemeError
 from spark_ckpt.storage.hadoop import HadoopCalls, HadoopStorage
 from spark_ckpt.storage.local import LocalStorage
-from spark_ckpt.storage.remote import FsspecStorage
+from spark_ckpt.storage.remote import FsspecStorage, MemoryStorage
 from spark_ckpt.storage.s3 import s3_file_system
+from spark_ckpt.storage.s3_storage import S3Storage
 
 _log = logging.getLogger(__name__)
 
@@ -25,11 +34,16 @@ class S3fsNotFoundError(SparkCkptError, ImportError):
     """A location on S3, and no s3fs in this Python environment."""
 
     def __init__(self, location: str) -> None:
-        super().__init__(f"{location} is on S3, and s3fs is not installed here: pip install 'spark-ckpt[s3]'")
+        super().__init__(
+            f"{location} is on S3, and the Python {sys.executable} has no s3fs: "
+            f"{sys.executable} -m pip install 'spark-ckpt[s3]'"
+        )
 
 
 def resolve(
-    location: str, hadoop_settings: Mapping[str, str] | None = None, hadoop: HadoopCalls | None = None
+    location: str | os.PathLike[str],
+    hadoop_settings: Mapping[str, str] | None = None,
+    hadoop: HadoopCalls | None = None,
 ) -> Storage:
     """The storage of a location.
 
@@ -45,6 +59,9 @@ def resolve(
         S3fsNotFoundError: the scheme needs s3fs.
         SettingError: a setting has an impossible value.
     """
+    location = os.fspath(location)
+    remember_url(location)
+    remember_settings(hadoop_settings or {})
     settings = {key.removeprefix("spark.hadoop."): value for key, value in (hadoop_settings or {}).items()}
     scheme, rest = _split(location)
     if not scheme:
@@ -72,6 +89,21 @@ def resolve(
     raise UnsupportedSchemeError(location, scheme, SUPPORTED_SCHEMES)
 
 
+def storage_on(file_system: Any, path: str, location: str) -> Storage:  # noqa: ANN401  (fsspec has no types)
+    """The storage below a path of an fsspec file system that a user has named. Not for S3, whose client `resolve` sets
+    up.
+
+    Args:
+        file_system: the file system.
+        path: on it.
+        location: the path or URL, for messages.
+    """
+    if isinstance(file_system, LocalFileSystem):
+        return LocalStorage(path)
+    kind = MemoryStorage if isinstance(file_system, MemoryFileSystem) else FsspecStorage
+    return kind(file_system, path, location)
+
+
 def _split(location: str) -> tuple[str, str]:
     """The scheme, or '' if there is none, and what follows its colon. A colon in a file's name is no scheme."""
     scheme, colon, rest = location.partition(":")
@@ -90,9 +122,7 @@ def _local_path(location: str, rest: str) -> str:
 
 
 def _memory(location: str, rest: str) -> Storage:
-    from fsspec.implementations.memory import MemoryFileSystem
-
-    return FsspecStorage(MemoryFileSystem(), "/" + rest.strip("/"), location)
+    return MemoryStorage(MemoryFileSystem(), "/" + rest.strip("/"), location)
 
 
 def _s3(location: str, scheme: str, rest: str, settings: Mapping[str, str]) -> Storage:
@@ -104,4 +134,4 @@ def _s3(location: str, scheme: str, rest: str, settings: Mapping[str, str]) -> S
         fs = s3_file_system(bucket, settings)
     except ImportError as e:
         raise S3fsNotFoundError(location) from e
-    return FsspecStorage(fs, root, location)
+    return S3Storage(fs, root, location)

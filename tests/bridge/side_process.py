@@ -16,6 +16,7 @@ import pyarrow as pa
 from spark_ckpt.bridge.driver_files import KINDS
 from spark_ckpt.bridge.protocol import FILE, SCHEMA, UNASKED, Message, from_batch, to_batch
 from tests.support.hadoop import MemoryHadoop
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -127,7 +128,7 @@ class SideProcess:
         self._process.kill()
         self._process.wait()
 
-    def end_input(self, timeout: float = 20) -> int:
+    def end_input(self, timeout: float = PATIENCE) -> int:
         assert self._process.stdin is not None
         self._writer.close()
         self._process.stdin.close()
@@ -146,4 +147,4 @@ class SideProcess:
             self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
-        self._log_reader.join(5)
+        self._log_reader.join(PATIENCE)

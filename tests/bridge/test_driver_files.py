@@ -12,13 +12,14 @@ import pytest
 
 from spark_ckpt.bridge.driver_files import DriverFiles
 from spark_ckpt.bridge.protocol import FILE, Message
-from spark_ckpt.errors import DriverGoneError, HadoopError
 from spark_ckpt.storage import HadoopStorage
+from spark_ckpt.storage.errors import DriverGoneError, HadoopError
 from tests.bridge import wire
+from tests.bridge.remote_driver import RemoteDriver, run_batch
 from tests.bridge.side_process import SideProcess
-from tests.bridge.test_side_process import RemoteDriver, run_batch
 from tests.support.hadoop import MemoryHadoop
 from tests.support.invariants import assert_invariants, completed_versions
+from tests.support.waiting import PATIENCE
 
 LOCATION = "hdfs://namenode/q"
 
@@ -113,7 +114,7 @@ class Requests:
                 results.put(e)
 
         threading.Thread(target=run, daemon=True).start()
-        return lambda: results.get(timeout=20)
+        return lambda: results.get(timeout=PATIENCE)
 
     def answer(self, request: Message, header: Mapping[str, object], reply: str = "ok", payload: bytes = b"") -> None:
         self.files.answered(Message(request.id, reply, json.dumps(header), b"", payload))
@@ -124,7 +125,7 @@ def test_answers_find_their_requests_in_any_order() -> None:
     results, sent = [], []
     for offset in range(3):
         results.append(requests.ask("read", offset=offset))
-        sent.append(requests.sent.get(timeout=20))
+        sent.append(requests.sent.get(timeout=PATIENCE))
     assert [request.kind for request in sent] == [FILE] * 3
     assert json.loads(sent[1].header) == {"operation": "read", "path": "hdfs:/a", "offset": 1}
     assert bytes(sent[1].payload) == b"content"
@@ -147,7 +148,7 @@ def test_errors_are_those_of_python_with_the_words_of_java(kind: str, error: typ
     requests = Requests()
     result = requests.ask("read")
     fields = {"error": "a.BException", "message": "no /a", "kind": kind}
-    requests.answer(requests.sent.get(timeout=20), fields, "error")
+    requests.answer(requests.sent.get(timeout=PATIENCE), fields, "error")
     raised = result()
     assert type(raised) is error
     assert str(raised) == "a.BException: no /a"
@@ -156,7 +157,7 @@ def test_errors_are_those_of_python_with_the_words_of_java(kind: str, error: typ
 def test_who_asks_after_the_end_is_told_so_at_once() -> None:
     requests = Requests()
     waiting = requests.ask("read")
-    requests.sent.get(timeout=20)
+    requests.sent.get(timeout=PATIENCE)
     requests.files.close()
     assert isinstance(waiting(), DriverGoneError)
     with pytest.raises(DriverGoneError, match="hdfs:/b"):

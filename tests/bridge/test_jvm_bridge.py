@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from spark_ckpt.bridge.protocol import Message
+from spark_ckpt.coordinator.messages import Decline
 from tests.bridge import wire
-from tests.bridge.test_side_process import RemoteDriver
+from tests.bridge.remote_driver import RemoteDriver
 from tests.support.hdfs import Hdfs, from_jvm
 from tests.support.invariants import assert_invariants, completed_versions
 from tests.support.processes import kill
@@ -22,12 +26,12 @@ PATIENCE_SECONDS = 120
 class JvmBridge:
     """`PythonBridge` in the JVM of the cluster."""
 
-    def __init__(self, hdfs: Hdfs) -> None:
+    def __init__(self, hdfs: Hdfs, python: str | Path = sys.executable) -> None:
         self._hdfs = hdfs
         # A map with a default is a function of everything: notifications are taken and forgotten.
         forget = hdfs.jvm.scala.Predef.Map().empty().withDefaultValue(hdfs.jvm.scala.runtime.BoxedUnit.UNIT)
         bridge = hdfs.jvm.org.apache.spark.sql.ckpt.bridge.PythonBridge
-        self._bridge = bridge(sys.executable, "4.2.0", hdfs.hadoop_files(), forget)
+        self._bridge = bridge(str(python), "4.2.0", hdfs.hadoop_files(), forget)
         self._patience = hdfs.jvm.scala.concurrent.duration.Duration.apply(PATIENCE_SECONDS, "s")
 
     def send(self, request: wire.Request) -> Any:
@@ -41,6 +45,12 @@ class JvmBridge:
         assert reply.kind == "ok", reply.header
         header: Mapping[str, Any] = json.loads(reply.header)
         return header
+
+    def failure(self, future: Any) -> str:
+        """The message of the exception that a request fails with."""
+        with pytest.raises(Py4JJavaError) as caught:
+            self._hdfs.jvm.scala.concurrent.Await.result(future, self._patience)
+        return str(caught.value.java_exception.getMessage())
 
     def run_batch(self, driver: RemoteDriver, version: int) -> Mapping[str, Any]:
         """A batch from its trigger to its last ack, whose reply is returned."""
@@ -81,3 +91,108 @@ def test_checkpoints_on_hdfs_with_a_side_process_that_dies(hdfs: Hdfs, bridge: J
     storage = hdfs.storage(location)
     assert_invariants(storage, orphans=True)  # what the process that died was to delete stays until another run claims
     assert completed_versions(storage) == [4, 5]
+
+
+MOST_CRASHES = 5
+"""`PythonBridge.MaxCrashes`."""
+
+DIES = textwrap.dedent(
+    """
+    import os, sys
+    from pathlib import Path
+    from spark_ckpt.bridge import __main__ as main
+    from spark_ckpt.coordinator.job import Job
+
+    with Path(__file__).with_name("lives").open("a") as lives:
+        lives.write(f"{os.getpid()}\\n")
+
+    def dies(handle):
+        def handle_or_die(self, message):
+            if message.job == "poison":
+                print("a library has aborted", file=sys.stderr, flush=True)
+                os._exit(9)
+            return handle(self, message)
+        return handle_or_die
+
+    setattr(Job, sys.argv[1], dies(getattr(Job, sys.argv[1])))
+    sys.exit(main.main())
+    """
+)
+
+
+class DyingPython:
+    """A Python whose side process dies over every message of a kind that a job named `poison` sends."""
+
+    def __init__(self, directory: Path, method: str) -> None:
+        program = directory / "dies.py"
+        program.write_text(DIES)
+        self.path = directory / "python"
+        self.path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" {method}\n')
+        self.path.chmod(0o755)
+        self._lives = directory / "lives"
+
+    @property
+    def lives(self) -> int:
+        """How many processes there have been."""
+        return len(self._lives.read_text().splitlines())
+
+
+@pytest.mark.parametrize("method", ["trigger", "acknowledge", "decline"])
+def test_a_request_that_ends_every_side_process_fails_and_others_go_on(hdfs: Hdfs, tmp_path: Path, method: str) -> None:
+    python = DyingPython(tmp_path, method)
+    bridge = JvmBridge(hdfs, python.path)
+    poison, other = RemoteDriver(tmp_path / "poison", run_id="poison"), RemoteDriver(tmp_path / "other", run_id="other")
+    bridge.run_batch(other, 1)
+    asked = [bridge.send(wire.trigger(poison.make_trigger(1)))]
+    if method != "trigger":
+        bridge.receive(asked.pop())
+        ack = poison.acks(1)[0]
+        declined = Decline("poison", ack.subtask, 0, 1, ack.task, "no space left")
+        asked.append(bridge.send(wire.ack(ack) if method == "acknowledge" else wire.decline(declined)))
+    # Replies to other queries must not reset the count.
+    for version in range(2, 12):
+        bridge.run_batch(other, version)
+    for message in (bridge.failure(asked[0]), bridge.failure(bridge.send(wire.trigger(poison.make_trigger(2))))):
+        assert "'trigger'" in message if method == "trigger" else "of the run poison, batch 0, version 1" in message
+        assert f"ended {MOST_CRASHES + 1} times over one request" in message
+        assert "exit code 9" in message
+        assert "a library has aborted" in message
+    assert MOST_CRASHES + 1 < python.lives <= MOST_CRASHES + 4  # two of them may have had several in flight
+    lives = python.lives
+    bridge.run_batch(other, 12)
+    # With its end the run is forgotten.
+    bridge.receive(bridge.send(("close", {"job": "poison", "status": "failed"}, b"", b"")))
+    bridge.send(("close", {"job": "other", "status": "finished"}, b"", b""))
+    bridge.close()
+    assert python.lives == lives
+    assert_invariants(tmp_path / "other", orphans=True)
+    assert completed_versions(tmp_path / "other") == [11, 12]
+
+
+def test_a_side_process_that_does_not_start_fails_what_waits(hdfs: Hdfs, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho no memory >&2\nexit 3\n")
+    python.chmod(0o755)
+    bridge = JvmBridge(hdfs, python)
+    driver = RemoteDriver(tmp_path / "q", run_id="run-1")
+    message = bridge.failure(bridge.send(wire.trigger(driver.make_trigger(1))))
+    assert f"ended {MOST_CRASHES + 1} times in a row before it had started, last with exit code 3" in message
+    assert "no memory" in message
+    # It may be possible later.
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    assert bridge.run_batch(driver, 1)["completed_version"] == 1
+    bridge.close()
+
+
+def test_modules_of_the_working_directory_are_not_imported(hdfs: Hdfs, bridge: JvmBridge, tmp_path: Path) -> None:
+    """The directory of the driver may be one that others can write to."""
+    marks = [tmp_path / name for name in ("orjson", "runpy", "spark_ckpt")]
+    planted = [hdfs.working_directory / f"{mark.name}.py" for mark in marks]
+    for module, mark in zip(planted, marks, strict=True):
+        module.write_text(f"open({str(mark)!r}, 'w').close()\n")
+    try:
+        assert bridge.run_batch(RemoteDriver(tmp_path / "q", run_id="run-1"), 1)["completed_version"] == 1
+    finally:
+        for module in planted:
+            module.unlink()
+    assert not any(mark.exists() for mark in marks)

@@ -24,12 +24,11 @@ from spark_ckpt.coordinator.messages import (
     LocateReply,
     Notification,
     Outcome,
-    PartitionFilter,
     Segment,
-    SubtaskKey,
     Task,
 )
 from spark_ckpt.errors import ProtocolError
+from spark_ckpt.format.keys import PartitionFilter, SubtaskKey
 from tests.bridge import wire
 
 messages = st.builds(
@@ -101,22 +100,24 @@ def ack(delta: Segment, base: Segment | None = None) -> Ack:
         ack(segment(3, b"", "shared/x"), segment(2, b"b" * 20)),
         ack(segment(3, b"d" * 30), segment(2, b"", "shared/y")),
         ack(replace(segment(3, b"", "shared/z"), start=40, file_size=100)),
+        replace(ack(segment(3, b"d" * 30)), base_failure='java.io.IOException: "no space" left'),
     ],
 )
 def test_an_ack_is_read_as_it_was_written(original: Ack) -> None:
     _, header, index, payload = wire.ack(original)
     found = protocol.parse_ack(header, index, payload)
-    assert (found.subtask, found.task, found.version, found.ckpt_id) == (
+    assert (found.subtask, found.task, found.version, found.state_id) == (
         original.subtask,
         original.task,
         original.version,
-        original.ckpt_id,
+        original.state_id,
     )
+    assert found.base_failure == original.base_failure
     assert_same(found.delta, original.delta)
     assert (found.base is None) == (original.base is None)
     if found.base is not None and original.base is not None:
         assert_same(found.base.segment, original.base.segment)
-        assert (found.base.version, found.base.ckpt_id) == (original.base.version, original.base.ckpt_id)
+        assert (found.base.version, found.base.state_id) == (original.base.version, original.base.state_id)
 
 
 def assert_same(found: Segment, original: Segment) -> None:
@@ -170,6 +171,7 @@ def test_a_header_that_is_no_json_object_is_refused(text: str) -> None:
     "reply",
     [
         AckReply(Outcome.SUCCESS, "0" * 32, True, 7, 3),
+        AckReply(Outcome.SUCCESS, "0" * 32, True, base_required=True),
         AckReply(Outcome.DENIED, None),
         AckReply(Outcome.UNKNOWN, None, reason='store "left" of\n\u00fcbung'),
     ],
@@ -179,8 +181,9 @@ def test_the_reply_to_an_ack(reply: AckReply) -> None:
     assert (message.id, message.kind) == (5, "ok")
     assert json.loads(message.header) == {
         "outcome": reply.outcome.value,
-        "ckpt_id": reply.ckpt_id,
+        "ckpt_id": reply.state_id,
         "base_due": reply.base_due,
+        "base_required": reply.base_required,
         "completed": reply.completed,
         "completed_version": reply.completed_version,
         "reason": reply.reason,
@@ -192,7 +195,10 @@ def test_the_reply_to_locate_has_ascending_offsets_and_the_inline_bytes() -> Non
         LocatedSegment(True, "shared/x", np.array([500, 20, 90], np.int64), 700),
         LocatedSegment(False, None, np.array([0, 40], np.int64), 60, b"x" * 60, (PartitionFilter(3, (0, 2)),)),
     )
-    message = protocol.locate_reply(5, LocateReply("0" * 32, 7, 64, (4, 2, 2, 2, 2), "dedupe", None, 3, segments))
+    reply = LocateReply("0" * 32, 7, 64, (4, 2, 2, 2, 2), "dedupe", None, 3, segments, base_due=True)
+    message = protocol.locate_reply(5, reply)
+    header = json.loads(message.header)
+    assert (header["base_due"], header["base_required"]) == (True, False)
     assert json.loads(message.header)["segments"] == [
         {"kind": "base", "path": "shared/x", "count": 3, "bytes": 700, "filters": []},
         {"kind": "delta", "path": None, "count": 2, "bytes": 60, "filters": [[3, [0, 2]]]},

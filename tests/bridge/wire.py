@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_ckpt.coordinator.messages import Ack, Decline, Segment, SubtaskKey, Task, Trigger
+from spark_ckpt.coordinator.messages import Ack, Decline, Segment, Task, Trigger, Unreadable
+from spark_ckpt.format.keys import SubtaskKey
 
 Request = tuple[str, dict[str, Any], bytes, bytes]
 
@@ -46,20 +47,22 @@ def ack(message: Ack) -> Request:
         "batch_id": message.batch_id,
         **message.subtask._asdict(),
         "version": message.version,
-        "ckpt_id": message.ckpt_id,
-        "base_ckpt_id": message.base_ckpt_id,
+        "ckpt_id": message.state_id,
+        "base_ckpt_id": message.base_state_id,
         "task": _task(message.task),
         "rows": message.rows,
         "rows_updated": 1,
         "rows_removed": 0,
         "delta": _describe(message.delta),
         "base": (
-            {**_describe(message.base.segment), "version": message.base.version, "ckpt_id": message.base.ckpt_id}
+            {**_describe(message.base.segment), "version": message.base.version, "ckpt_id": message.base.state_id}
             if message.base
             else None
         ),
         "timings_us": {"snapshot": 12, "write": 0},
     }
+    if message.base_failure is not None:
+        header["base_failure"] = message.base_failure
     index = b"".join(s.key_groups.astype("<u4").tobytes() + s.offsets.astype("<i8").tobytes() for s in segments)
     return "ack", header, index, b"".join(bytes(s.data) for s in segments)
 
@@ -76,8 +79,18 @@ def decline(message: Decline) -> Request:
     return "decline", header, b"", b""
 
 
-def locate(job: str, subtask: SubtaskKey, version: int, ckpt_id: str | None = None) -> Request:
-    return "locate", {"job": job, **subtask._asdict(), "version": version, "ckpt_id": ckpt_id}, b"", b""
+def unreadable(message: Unreadable) -> Request:
+    header = {
+        "job": message.job,
+        **message.subtask._asdict(),
+        "version": message.version,
+        "reason": message.reason,
+    }
+    return "unreadable", header, b"", b""
+
+
+def locate(job: str, subtask: SubtaskKey, version: int, state_id: str | None = None) -> Request:
+    return "locate", {"job": job, **subtask._asdict(), "version": version, "ckpt_id": state_id}, b"", b""
 
 
 def _task(task: Task) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spark_ckpt.segments import Section
-from tests.state.locations import StateLocation, row, schema
+from spark_ckpt.format.segments import Section
+from tests.support.state_location import StateLocation, row, schema
 
 KEY = schema(user="string", day="date")
 VALUE = schema(

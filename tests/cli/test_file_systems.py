@@ -6,7 +6,6 @@ import importlib
 import json
 import socket
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,16 +15,19 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from spark_ckpt import metadata as m
-from spark_ckpt.cli.target import Target
-from spark_ckpt.locations import file_system
+from spark_ckpt.cli.results.rewrite import Target
+from spark_ckpt.location import file_system
 from spark_ckpt.storage import remote
+from spark_ckpt.storage.remote import READERS
 from spark_ckpt.storage.s3 import S3_CLIENT
-from tests.cli.locations import make_location
-from tests.cli.running import run
 from tests.metadata.corpus import VECTORS
+from tests.support.cli import run
 from tests.support.faulty_s3 import FaultyS3, S3Fault
 from tests.support.hdfs import Hdfs
+from tests.support.locations import make_location
 from tests.support.s3 import HOST, S3
+from tests.support.uploads import copy
+from tests.support.waiting import eventually
 
 INCREMENTAL = VECTORS / "flink" / "f120-rocksdb-incr-p2-second"
 ABSOLUTE = "oracle://ckpt"
@@ -33,21 +35,13 @@ ABSOLUTE = "oracle://ckpt"
 
 @pytest.fixture(params=["memory", "s3"])
 def root(request: pytest.FixtureRequest) -> Iterator[str]:
-    """URL of an empty directory."""
+    """URL of an empty directory. What would be a pattern or an escape elsewhere is a name."""
     if request.param == "memory":
-        yield f"memory://{uuid.uuid4().hex}"
+        yield f"memory://{uuid.uuid4().hex}/odd [1] {{a,b}}%20"
         MemoryFileSystem.store.clear()
     else:
         bucket: S3 = request.getfixturevalue("s3")
-        yield f"{bucket.url}/deep/er"
-
-
-def copy(directory: str | Path, place: str, pattern: str = "**/*") -> None:
-    """Copies the files of a local directory."""
-    for path in Path(directory).glob(pattern):
-        if path.is_file():
-            with fsspec.open(f"{place}/{path.relative_to(directory)}", "wb") as file:
-                file.write(path.read_bytes())
+        yield f"{bucket.url}/deep/odd [1] {{a,b}}%20"
 
 
 def test_a_location_of_ours(root: str, tmp_path: Path) -> None:
@@ -193,7 +187,7 @@ def test_an_endpoint_that_never_answers(s3: S3, monkeypatch: pytest.MonkeyPatch)
     assert "Read timeout" in failed.error["message"]
 
 
-@pytest.mark.parametrize(("command", "tries"), [(COMMANDS[1], 5), (WRITING, 6)], ids=["a look", "a storage"])
+@pytest.mark.parametrize(("command", "tries"), [(COMMANDS[1], 6), (WRITING, 6)], ids=["a look", "a storage"])
 def test_only_one_layer_asks_again(
     s3: S3, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], tries: int
 ) -> None:
@@ -205,9 +199,8 @@ def test_only_one_layer_asks_again(
         for method in ("GET", "HEAD", "PUT"):
             server.fail(method, "", S3Fault.HELD, 1_000)
         failed = run(*fill(command, f"{s3.url}/x"), "--json")
-        deadline = time.monotonic() + 10  # the client may have given up before the server has noted the last one
-        while len(server.requests) < tries and time.monotonic() < deadline:
-            time.sleep(0.01)
+        # The client may have given up before the server has noted the last one.
+        eventually(lambda: len(server.requests) >= tries, what=lambda: f"{tries} requests, not {server.requests}")
         requests = list(server.requests)
     assert (failed.status, failed.error["error"]) == (1, "StorageError")
     assert len(requests) == tries, requests
@@ -218,6 +211,7 @@ def test_waiting_for_s3_has_an_end(s3: S3) -> None:
     assert on_s3.s3._client_config.connect_timeout == S3_CLIENT["connect_timeout"]
     assert on_s3.s3._client_config.read_timeout == S3_CLIENT["read_timeout"]
     assert on_s3.s3._client_config.retries["total_max_attempts"] == 1
+    assert on_s3.s3._client_config.max_pool_connections == READERS
 
 
 def test_the_configuration_of_fsspec_is_kept(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,6 +236,20 @@ def test_s3_without_s3fs(monkeypatch: pytest.MonkeyPatch) -> None:
     for command in (*COMMANDS, WRITING):
         failed = run(*fill(command, "s3://bucket/x"), "--json")
         assert (failed.status, failed.error["error"]) == (1, "S3fsNotFoundError")
+        assert f"{sys.executable} -m pip install" in failed.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("place", "package"),
+    [("abfss://c@account.dfs.core.windows.net/q", "adlfs"), ("az://c/q", "adlfs"), ("gs://b/q", "gcsfs")],
+)
+def test_a_scheme_whose_package_is_not_installed(place: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    for command in COMMANDS:
+        failed = run(*fill(command, place), "--json")
+        assert (failed.status, failed.error["error"]) == (1, "FileSystemPackageError")
+        assert failed.error["package"] == package
+        assert f"{sys.executable} -m pip install {package}" in failed.error["message"]
 
 
 # ---- HDFS ------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,31 +13,16 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from spark_ckpt import metadata as m
-from spark_ckpt.coordinator.batch_state import SegmentTable
-from spark_ckpt.coordinator.chains import Chain, ChainEntry
-from spark_ckpt.coordinator.compose import compose
-from spark_ckpt.coordinator.messages import Source
-from spark_ckpt.metadata.parts import parts_of
+from spark_ckpt.checkpoint.batch import SegmentTable, Source
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.format.segments import HEADER_BYTES, Section, SegmentKind, encode_segment
 from spark_ckpt.metadata.streams import KeyedState, UnknownSerializerError
-from spark_ckpt.segments import HEADER_BYTES, Section, SegmentKind, encode_segment
-from tests.cli.locations import KEY, OFFSETS, make_batch
-from tests.cli.running import Run, run
-from tests.metadata.streams.corpus import JOBS, STORAGE_ROOT, StateVector, backend, entries_of
+from spark_ckpt.metadata.traversal import parts_of
+from tests.metadata.streams.corpus import JOBS, STORAGE_ROOT, StateVector, backend, entries_of, job, lay_out
+from tests.support.cli import Run, run
+from tests.support.locations import KEY, OFFSETS, make_batch
+from tests.support.metadata_model import compose
 from tests.support.s3 import S3
-
-
-def job(name: str) -> StateVector:
-    return next(vector for vector in JOBS if vector.directory.name == name)
-
-
-def lay_out(vector: StateVector, root: Path) -> Path:
-    """A copy of the files of a job as they were; its `_metadata`."""
-    shutil.copytree(vector.directory, root / str(vector))
-    place = root / str(vector) / vector.place.relative_to(vector.directory)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if not place.exists():
-        shutil.copyfile(vector.directory / "_metadata", place)
-    return place
 
 
 def inspect(place: Path, root: Path, *arguments: object) -> Run:
@@ -340,7 +324,7 @@ def ours(tmp_path: Path) -> Path:
     store = replace(
         batch.stores[0],
         rows=tuple(chain.rows for chain in chains),
-        ckpt_ids=tuple(chain.ckpt_id for chain in chains),
+        state_ids=tuple(chain.state_id for chain in chains),
         segments=SegmentTable.of(chains),
     )
     sources = [Source("kafka", '{"orders":{"0":17,"1":40}}')]

@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -25,15 +24,8 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from spark_ckpt import errors
 from spark_ckpt import metadata as m
-from spark_ckpt.cli.describe import describe
-from spark_ckpt.cli.inspection import Inspection
-from spark_ckpt.cli.output import FORMAT, JsonOutput
-from spark_ckpt.cli.stream_report import UnreadStreamsError
-from spark_ckpt.completed import CheckpointRecord, MetadataReference
-from spark_ckpt.coordinator.collection import Collection
-from spark_ckpt.coordinator.messages import SubtaskKey
-from spark_ckpt.coordinator.orphans import Leftover
-from spark_ckpt.coordinator.statistics import (
+from spark_ckpt.checkpoint.errors import StateIdMismatchError, VersionNotFoundError
+from spark_ckpt.checkpoint.statistics import (
     CheckpointStats,
     CheckpointStatus,
     Spread,
@@ -41,8 +33,24 @@ from spark_ckpt.coordinator.statistics import (
     SubtaskStateStats,
     SubtaskStats,
 )
-from spark_ckpt.locations import errors as cli_errors
-from spark_ckpt.locations.location import FoundCheckpoint, find_checkpoint
+from spark_ckpt.cli.commands.gc import GcResult
+from spark_ckpt.cli.commands.rescale import RescaleResult
+from spark_ckpt.cli.commands.restore import RestoreResult
+from spark_ckpt.cli.commands.rollback import RollbackResult
+from spark_ckpt.cli.commands.verify import VerifyResult
+from spark_ckpt.cli.output import FORMAT, JsonOutput, Result
+from spark_ckpt.cli.results.copies import CopyResult
+from spark_ckpt.cli.results.history import History, HistoryEntry
+from spark_ckpt.cli.results.inspection import Inspection
+from spark_ckpt.cli.results.streams import UnreadStreamsError
+from spark_ckpt.completed import CheckpointRecord, MetadataReference
+from spark_ckpt.completed.errors import CorruptRecordError, FencedError, UnknownOutcomeError
+from spark_ckpt.format.errors import SegmentError
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.location import errors as location_errors
+from spark_ckpt.location.errors import CheckpointNotFoundError, LinkedStateError, ModificationTimeUnknownError
+from spark_ckpt.location.find import CheckpointLocation, FoundCheckpoint
+from spark_ckpt.location.orphans import Leftover
 from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType
 from spark_ckpt.metadata.streams import (
     StateFileOutsideError,
@@ -51,28 +59,25 @@ from spark_ckpt.metadata.streams import (
     UnknownSerializerError,
 )
 from spark_ckpt.operations import errors as operation_errors
-from spark_ckpt.operations.copying import CheckpointCopy
+from spark_ckpt.operations.copy import CheckpointCopy
 from spark_ckpt.operations.damage import Damage
-from spark_ckpt.operations.errors import RescaleRefusedError, SparkLogEntryExistsError, SparkLogFormatError
-from spark_ckpt.operations.rescaling import RescaledStore, Rescaling
+from spark_ckpt.operations.errors import CollectionRefusedError, RescaleRefusedError
+from spark_ckpt.operations.gc import Collection
+from spark_ckpt.operations.rescale import RescaledStore, Rescaling
 from spark_ckpt.operations.rollback import Rollback
-from spark_ckpt.operations.verifying import CheckpointVerdict, Verification
-from spark_ckpt.state.errors import (
-    FilterError,
-    StateNotFoundError,
-    StateRowError,
-    StateSchemaError,
-    UnsupportedStateError,
-)
+from spark_ckpt.operations.verify import CheckpointVerdict, Verification
+from spark_ckpt.spark_files.errors import SparkLogEntryExistsError, SparkLogFormatError, StateSchemaError
+from spark_ckpt.state.errors import FilterError, StateNotFoundError, StateRowError, UnsupportedStateError
+from spark_ckpt.storage.errors import PathEscapeError
 from spark_ckpt.storage.resolve import S3fsNotFoundError
 from tests.cli.json_schema import DEFINITIONS, ERRORS, RESULTS, SCHEMA, alternatives, used, validator
-from tests.cli.locations import OWNER, make_location
-from tests.cli.running import run
 from tests.cli.states import state_location
-from tests.cli.test_inspect_streams import job, lay_out
 from tests.metadata.corpus import FLINK, MUTANTS, VECTORS
+from tests.metadata.handles import checkpoint, everywhere
 from tests.metadata.strategies import checkpoints
-from tests.metadata.test_relocation import checkpoint, everywhere
+from tests.metadata.streams.corpus import job, lay_out
+from tests.support.cli import run
+from tests.support.locations import OWNER, make_location
 
 INCREMENTAL = VECTORS / "flink" / "f120-rocksdb-incr-p2-second"
 RANGE = m.KeyGroupRange(0, 1)
@@ -112,7 +117,7 @@ def without(inspection: Inspection) -> list[Any]:
     stores = {key: replace(store, state_format_version=None) for key, store in inspection.stores.items()}
     unnamed = replace(properties, checkpoint_type=SnapshotType("SavepointType", None))
     return [
-        json.loads(json.dumps({"format": FORMAT, **describe(replace(inspection, properties=each, stores=stores))}))
+        json.loads(json.dumps({"format": FORMAT, **replace(inspection, properties=each, stores=stores).to_json()}))
         for each in (properties, unnamed)
     ]
 
@@ -145,16 +150,17 @@ VERIFICATION = Verification(
 
 
 ERROR_EXAMPLES: list[errors.SparkCkptError] = [
-    cli_errors.LocationNotFoundError("/x"),
-    cli_errors.ForeignLocationError("/x", "reason"),
-    operation_errors.NoCheckpointError("/x"),
+    location_errors.LocationNotFoundError("/x"),
+    location_errors.ForeignLocationError("/x", "reason"),
+    location_errors.NoCheckpointError("/x"),
+    location_errors.CheckpointsMissingError("/x/ckpt", 1),
     operation_errors.NotCommittedError("/x", 1, 2),
     operation_errors.TargetNotEmptyError("/x"),
-    operation_errors.OutrunError("/x", 20),
+    operation_errors.SubsumedDuringCopyError("/x", 20),
     operation_errors.LocationInUseError("/x", "owner", True, 1),
     operation_errors.RollbackRefusedError("/x", 1, "reason"),
-    errors.CheckpointNotFoundError("/x", 1, [2, 3]),
-    cli_errors.TargetExistsError("/x/_metadata"),
+    CheckpointNotFoundError("/x", 1, [2, 3]),
+    location_errors.TargetExistsError("/x/_metadata"),
     m.MetadataFormatError("/x", 8, "field", "reason"),
     m.UnsupportedMetadataVersionError("/x", 5),
     m.MetadataValueError("field", "reason"),
@@ -164,15 +170,17 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     errors.StorageError("/x", "read", OSError("reason")),
     errors.StateFileNotFoundError("/x"),
     S3fsNotFoundError("s3://b"),
-    cli_errors.HadoopNotFoundError("hdfs://b", "reason"),
-    errors.CorruptRecordError("/x", "reason"),
+    location_errors.HadoopNotFoundError("hdfs://b", "reason"),
+    location_errors.FileSystemPackageError("abfss://b", "abfss", "adlfs"),
+    CorruptRecordError("/x", "reason"),
     errors.DamagedCheckpointError("/x", 1, "reason", None, "way out"),
     errors.DamagedCheckpointError("/x", 2, "reason", 1, "way out"),
-    errors.PathEscapeError("/x", "/y"),
+    PathEscapeError("/x", "/y"),
     errors.CheckpointError("message"),
-    errors.SegmentError("/x", 8, "reason"),
-    errors.CollectionRefusedError("/x", 1, errors.CheckpointError("message")),
-    errors.ModificationTimeUnknownError("/x"),
+    SegmentError("/x", 8, "reason"),
+    CollectionRefusedError("/x", 1, errors.CheckpointError("message")),
+    LinkedStateError("/x"),
+    ModificationTimeUnknownError("/x"),
     StateStreamFormatError("/x", 8, "field", "reason"),
     UnknownSerializerError("/x", 8, "field", "class"),
     StateFileSizeError("/x", 1, 2),
@@ -181,10 +189,10 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     RescaleRefusedError("/x", 5, "reason"),
     SparkLogFormatError("/x", "reason"),
     SparkLogEntryExistsError("/x"),
-    errors.VersionNotFoundError("/x", 5, (3, 4)),
-    errors.StateIdMismatchError("message"),
-    errors.FencedError("/x", 1, 2, "process 1 on a (run b)"),
-    errors.UnknownOutcomeError("/x", None),
+    VersionNotFoundError("/x", 5, {7: 3, 8: 4}),
+    StateIdMismatchError("message"),
+    FencedError("/x", 1, 2, "process 1 on a (run b)"),
+    UnknownOutcomeError("/x", None),
     errors.SettingError("key", "reason"),
     StateNotFoundError("/x", "reason", ["default"]),
     StateSchemaError("/x", "reason"),
@@ -237,21 +245,23 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         name: [run(names.get(name, name), *arguments, "--json").json for arguments in each]
         for name, each in commands.items()
     }
-    outputs["inspect"] += without(Inspection.of(find_checkpoint(ours)))
+    outputs["inspect"] += without(Inspection.of(CheckpointLocation.open(ours).find()))
     orphans = (Leftover("shared/a", 1, None, False), Leftover("shared/b", 2, 1_700_000_000_000, False))
-    entry = partial(JsonOutput().history_entry, "/x", HISTORY[1])
-    outputs["history"] = [printed(partial(JsonOutput().history, "/x"), HISTORY), printed(entry, [SUBTASK])]
-    outputs["gc"] = [printed(JsonOutput().collection, Collection("/x", False, orphans, (("a", "reason"),)))]
     rollback = Rollback("/x", False, RECORD, "rolled-back/1", (4,), (5,), ("offsets/4",), 1)
-    outputs["rollback"] = [printed(JsonOutput().rollback, rollback)]
     copy = CheckpointCopy("/x", "/y", False, RECORD, "id", 1, 2)
-    outputs["savepoint"] = [printed(JsonOutput().savepoint, copy)]
-    outputs["restore"] = [printed(JsonOutput().restored, copy)]
-    outputs["verify"] = [printed(JsonOutput().verification, VERIFICATION)]
     store = RescaledStore(0, "dedupe", "default", 3, 4, 9)
     rescaling = Rescaling("/x", 3, 4, 7, 12, 14, 1000, (store,))
     dry = replace(rescaling, checkpoint_id=None, new_bytes=0)
-    outputs["rescale"] = [printed(JsonOutput().rescaling, each) for each in (rescaling, dry)]
+    results: dict[str, list[Result]] = {
+        "history": [History("/x", HISTORY), HistoryEntry("/x", HISTORY[1], [SUBTASK])],
+        "gc": [GcResult(Collection("/x", False, orphans, (("a", "reason"),), orphans))],
+        "rollback": [RollbackResult(rollback)],
+        "savepoint": [CopyResult(copy)],
+        "restore": [RestoreResult(copy)],
+        "verify": [VerifyResult(VERIFICATION)],
+        "rescale": [RescaleResult(rescaling), RescaleResult(dry)],
+    }
+    outputs |= {name: [printed(JsonOutput().show, result) for result in each] for name, each in results.items()}
     return outputs
 
 
@@ -288,7 +298,7 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
         for derived in base.__subclasses__():
             yield from classes(derived)
 
-    packages = ("cli", "locations", "metadata", "operations", "state")
+    packages = ("cli", "location", "metadata", "operations", "state")
     own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
     # The commands find out themselves whether there is a file, and do not use `metadata.load`.
@@ -315,7 +325,7 @@ def test_the_schema_is_one() -> None:
 @given(checkpoints(3))
 def test_every_checkpoint_is_what_the_schema_says(metadata: m.CheckpointMetadata) -> None:
     inspection = Inspection.of(FoundCheckpoint("path", 1, metadata))
-    validator("inspect").validate({"format": FORMAT, **describe(inspection)})
+    validator("inspect").validate({"format": FORMAT, **inspection.to_json()})
 
 
 @pytest.mark.parametrize(

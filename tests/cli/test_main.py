@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt import __version__
+from spark_ckpt.cli.main import main
 from spark_ckpt.metadata import CheckpointMetadata, MasterState, dump
-from tests.cli.running import run
+from tests.support.cli import run
 
 
 def test_help_names_the_commands() -> None:
@@ -18,6 +19,17 @@ def test_help_names_the_commands() -> None:
     for command in ("convert", "inspect", "list", "relocate"):
         assert f"\n  {command} " in shown.stdout
         assert run(command, "-h").status == 0
+
+
+def test_short_helps_fit_a_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, _, listed = run("--help").stdout.partition("\nCommands:\n")
+    lines = listed.splitlines()
+    assert [line.split()[0] for line in lines] == sorted(main.commands)
+    assert max(map(len, lines)) <= 80
+    for line in lines:
+        _, text = line.split(maxsplit=1)
+        assert text.endswith(".") and not text.endswith("..."), line
 
 
 def test_version() -> None:

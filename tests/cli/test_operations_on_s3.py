@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import spark_ckpt
-from tests.cli.running import run
-from tests.cli.test_file_systems import copy
-from tests.operations.locations import Query
-from tests.operations.queries import make_query
-from tests.state.locations import StateLocation
-from tests.state.test_reading import KEY, VALUE, section
+from tests.state.changes import KEY, VALUE, section
+from tests.support.cli import run
+from tests.support.queries import make_query
 from tests.support.s3 import S3
+from tests.support.state_location import StateLocation
+from tests.support.stopped_query import StoppedQuery
+from tests.support.uploads import copy
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_rollback(local: Path, remote: str) -> None:
 
 @pytest.mark.parametrize("partitions", [8, 7])
 def test_rescale(partitions: int, tmp_path: Path, s3: S3) -> None:
-    Query(tmp_path)
+    StoppedQuery(tmp_path)
     copy(tmp_path, s3.url)
     done = [run("rescale", place, "--partitions", partitions, "--json").json for place in (s3.url, tmp_path)]
     assert done[0]["stores"] == done[1]["stores"]

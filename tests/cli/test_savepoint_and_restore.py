@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import run
-from tests.operations.queries import make_query
+from tests.support.cli import run
+from tests.support.queries import make_query
 
 
 @pytest.fixture
@@ -20,6 +20,8 @@ def test_a_savepoint_and_a_query_from_it(location: Path, tmp_path: Path) -> None
     assert planned.stdout.startswith(f"checkpoint 7, batch 5, would be copied to {tmp_path / 's'}: ")
     done = run("savepoint", location, tmp_path / "s")
     assert done.status == 0
+    # Only the size of the paths in `_metadata` differs.
+    assert planned.stdout.rpartition(": ")[2].split(",")[0] == done.stdout.rpartition(": ")[2].split(",")[0]
     assert done.stdout.startswith(f"checkpoint 7, batch 5, copied to {tmp_path / 's'}: ")
     assert run("verify", tmp_path / "s").stdout.startswith("checkpoint 7, batch 5: whole; ")
     assert run("inspect", tmp_path / "s", "--streams").status == 0
@@ -48,8 +50,14 @@ def test_the_same_query(location: Path, tmp_path: Path) -> None:
 
 def test_a_savepoint_is_no_location(location: Path, tmp_path: Path) -> None:
     run("savepoint", location, tmp_path / "s")
-    for command in ("list", "gc"):
-        assert run(command, tmp_path / "s", "--json").error["error"] == "ForeignLocationError"
+    error = run("gc", tmp_path / "s", "--json").error
+    assert error["error"] == "SavepointLocationError"
+    assert f"spark-ckpt restore {tmp_path / 's'}" in error["message"]
+
+
+def test_a_savepoint_is_listed(location: Path, tmp_path: Path) -> None:
+    run("savepoint", location, tmp_path / "s")
+    assert [c["id"] for c in run("list", tmp_path / "s", "--json").json["checkpoints"]] == [7]
 
 
 def test_failures(location: Path, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.running import run
 from tests.cli.states import state_location
+from tests.support.cli import run
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_rows_as_json(location: str) -> None:
 
 def test_a_limit(location: str) -> None:
     shown = run("read", location, "--limit", 1)
-    assert shown.stdout.splitlines()[-1] == "the first 1 row; --limit for more"
+    assert shown.stdout.splitlines()[-1] == "1 row shown; --limit shows more"
     assert len(run("read", location, "--limit", 1, "--json").json["rows"]) == 1
     assert run("read", location, "--limit", 1, "--json").json["has_more"] is True
     assert len(run("read", location, "--limit", 0, "--json").json["rows"]) == 2
@@ -125,7 +125,7 @@ def test_differences_as_json(location: str) -> None:
 
 def test_all_differences_are_counted(location: str) -> None:
     shown = run("diff", location, 2, 3, "--limit", 1)
-    assert shown.stdout.splitlines()[-1] == "1 inserted, 1 updated, 1 deleted; 2 of them not shown, --limit for more"
+    assert shown.stdout.splitlines()[-1] == "1 inserted, 1 updated, 1 deleted; 2 of them not shown, --limit shows more"
     assert run("diff", location, 3, 3).stdout == "0 inserted, 0 updated, 0 deleted\n"
 
 

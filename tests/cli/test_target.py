@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from spark_ckpt.cli.target import Target
-from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StorageError
-from spark_ckpt.locations.errors import TargetExistsError
+from spark_ckpt.cli.results.rewrite import Target
+from spark_ckpt.errors import StorageError
+from spark_ckpt.location.errors import TargetExistsError
 from spark_ckpt.storage import CreateOutcome, CreateResult, LocalStorage
+from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 
 
 @pytest.mark.parametrize(

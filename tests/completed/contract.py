@@ -9,8 +9,16 @@ from abc import ABC, abstractmethod
 import pytest
 
 from spark_ckpt.completed import CheckpointIDCounter, CheckpointRecord, CompletedCheckpointStore, JobStatus
-from spark_ckpt.errors import FencedError
-from tests.completed.making import add
+from spark_ckpt.completed.errors import FencedError
+from tests.completed.records import add
+
+
+def discard(store: CompletedCheckpointStore) -> None:
+    """Drops all checkpoints at the end of a query, as its settings may say."""
+    store.keep_counting()
+    for checkpoint in store.all():
+        store.subsume(checkpoint)
+    store.shutdown(JobStatus.FINISHED)
 
 
 class CompletedCheckpointStoreContract(ABC):
@@ -33,7 +41,6 @@ class CompletedCheckpointStoreContract(ABC):
         store.recover()
         assert store.all() == []
         assert store.latest() is None
-        assert store.number_of_retained_checkpoints() == 0
 
     def test_recovering_changes_nothing(self) -> None:
         first = self.claimed()
@@ -96,29 +103,23 @@ class CompletedCheckpointStoreContract(ABC):
         assert third.all() == [added]
 
     @pytest.mark.parametrize("status", list(JobStatus))
-    def test_shutdown_keeps_unless_told_to_discard(self, status: JobStatus) -> None:
+    def test_shutdown_keeps_the_checkpoints(self, status: JobStatus) -> None:
         store = self.claimed()
         added = self.add(store, 1)
-        assert store.shutdown(status) == []
+        store.shutdown(status)
         other = self.open_store("b")
         other.recover()
         assert other.all() == [added]
 
     def test_a_finished_query_may_discard(self) -> None:
         store = self.claimed()
-        added = [self.add(store, 1), self.add(store, 2)]
-        assert store.shutdown(JobStatus.FINISHED, discard=True) == added
+        for version in (1, 2):
+            self.add(store, version)
+        discard(store)
+        assert store.all() == []
         other = self.open_store("b")
         other.recover()
         assert other.all() == []
-
-    def test_a_suspended_query_keeps_even_if_told_to_discard(self) -> None:
-        store = self.claimed()
-        added = self.add(store, 1)
-        assert store.shutdown(JobStatus.SUSPENDED, discard=True) == []
-        other = self.open_store("b")
-        other.recover()
-        assert other.all() == [added]
 
     def test_nothing_is_added_before_the_claim_or_after_the_shutdown(self) -> None:
         store = self.open_store()
@@ -219,12 +220,20 @@ class FencingStoreContract(CompletedCheckpointStoreContract):
                 self.add(store, 1)
         self.add(stores[-1], 1)
 
+    def test_ids_ascend_although_all_checkpoints_were_discarded(self) -> None:
+        first = self.claimed("a")
+        last = [self.add(first, version) for version in (1, 2, 3)][-1]
+        discard(first)
+        second = self.claimed("b")
+        assert second.all() == []
+        assert min(second.claims()[-1].id, self.add(second, 1).id) > last.id
+
     def test_a_driver_that_was_shut_out_discards_nothing(self) -> None:
         first = self.claimed("a")
         added = self.add(first, 1)
         second = self.claimed("b")
         with pytest.raises(FencedError):
-            first.shutdown(JobStatus.FINISHED, discard=True)
+            discard(first)
         second.recover()
         assert second.all() == [added]
 
@@ -236,9 +245,9 @@ class CheckpointIDCounterContract(ABC):
 
     def test_counts(self) -> None:
         counter = self.open_counter()
-        assert [counter.get(), counter.get_and_increment(), counter.get_and_increment(), counter.get()] == [1, 1, 2, 3]
+        assert [counter.get(), counter.get()] == [1, 1]
         counter.set_count(17)
-        assert counter.get_and_increment() == 17
+        assert counter.get() == 17
         counter.shutdown(JobStatus.FINISHED)
 
     def test_never_goes_back(self) -> None:

@@ -15,14 +15,16 @@ from spark_ckpt.completed import (
     LogIDCounter,
     encode_record,
 )
-from spark_ckpt.completed.base import CLAIM_GRACE_MS
-from spark_ckpt.completed.filesystem import LATE_REQUEST_MS
-from spark_ckpt.errors import CorruptRecordError, FencedError, StorageError, UnknownOutcomeError
+from spark_ckpt.completed.base import CLAIMS_KEPT
+from spark_ckpt.completed.errors import ClaimDeletedError, CorruptRecordError, FencedError, UnknownOutcomeError
+from spark_ckpt.completed.filesystem import LATE_REQUEST_SECONDS
+from spark_ckpt.errors import StorageError
 from spark_ckpt.storage import LocalStorage, Storage
 from tests.completed.contract import CheckpointIDCounterContract, FencingStoreContract
-from tests.completed.making import add, owner, record
+from tests.completed.records import add, owner, record
 from tests.storage.faulty import Fault, FaultyStorage
-from tests.storage.test_remote import NoClock, memory_storage
+from tests.support.clocks import NoClock
+from tests.support.memory_storage import memory_storage
 
 
 class TestFilesystemStoreOnALocalDisk(FencingStoreContract):
@@ -155,7 +157,7 @@ def test_a_record_whose_request_may_still_arrive_is_not_dropped(storage: FaultyS
     added = store.add(lambda checkpoint_id, attempt: record(checkpoint_id, 1, 1, attempt))
     assert not store.may_subsume(added)
     assert store.may_subsume(add(store, 2))
-    clock.now += LATE_REQUEST_MS
+    clock.now += int(LATE_REQUEST_SECONDS * 1000)
     assert store.may_subsume(added)
 
 
@@ -323,9 +325,26 @@ def test_a_damaged_record_is_named_with_what_to_do(storage: FaultyStorage, tmp_p
     add(claimed(storage), 1)
     file = tmp_path / "ckpt" / "completed" / f"{2:020d}.json"
     file.write_bytes(DAMAGES[damage](file.read_bytes()))
-    with pytest.raises(CorruptRecordError, match="Move the file aside") as caught:
+    with pytest.raises(CorruptRecordError, match=r"was damaged after it was written\. Restore") as caught:
         stored(storage)
     assert caught.value.path == str(file)
+
+
+def test_a_store_goes_on_past_a_damaged_record(storage: FaultyStorage, tmp_path: Path) -> None:
+    """The driver that has written it, should it live, finds its next id taken."""
+    before = claimed(storage)
+    add(before, 1)
+    add(before, 2)
+    (tmp_path / "ckpt" / "completed" / f"{3:020d}.json").write_bytes(b"")
+    store = FilesystemCompletedCheckpointStore(storage, owner())
+    with pytest.raises(CorruptRecordError):
+        store.recover()
+    assert store.leave_out_damaged() == [f"ckpt/completed/{3:020d}.json"]
+    store.recover()
+    assert [record.id for record in store.all()] == [2]
+    assert store.claim().id == 4
+    with pytest.raises(FencedError):
+        add(before, 3)
 
 
 def test_a_record_under_another_number_is_refused(storage: FaultyStorage, tmp_path: Path) -> None:
@@ -359,18 +378,184 @@ def test_a_claim_that_comes_when_its_id_is_free_again_is_none(storage: FaultySto
     assert not storage.exists(late)
 
 
-def test_claims_are_kept_for_the_grace_time_and_the_newest_for_ever(storage: FaultyStorage) -> None:
+# ---- ownership without clocks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("boot_ms", [0, 1_700_000_000_000, 4_000_000_000_000], ids=["1970", "2023", "2096"])
+def test_a_number_of_claims_is_kept_whatever_the_clocks_say(storage: FaultyStorage, boot_ms: int) -> None:
     clock = NoClock()
-    claimed(storage, "a", clock)
-    clock.now += CLAIM_GRACE_MS - 1000
-    claimed(storage, "b", clock)
-    assert [claim.id for claim in claimed(storage, "c", clock).claims()] == [1, 2, 3]
-    clock.now += 2000
-    assert [claim.id for claim in claimed(storage, "d", clock).claims()] == [2, 3, 4]
-    clock.now += 2 * CLAIM_GRACE_MS
-    store = claimed(storage, "e", clock)
-    assert [claim.id for claim in store.claims()] == [5]
-    assert store.generation == 5
+    claimed(storage, "before", clock)
+    clock.now = boot_ms
+    for i in range(CLAIMS_KEPT + 3):
+        store = claimed(storage, f"d{i}", clock)
+    assert [claim.id for claim in store.claims()] == list(range(5, CLAIMS_KEPT + 5))
+    assert [claim.id for claim in claimed(storage, "e", clock).claims()] == list(range(6, CLAIMS_KEPT + 6))
+    assert store.generation == CLAIMS_KEPT + 4
+
+
+@pytest.fixture(params=[1, 2], ids=["last claim saw its own in the way", "last claim did not"])
+def zombie(storage: FaultyStorage, request: pytest.FixtureRequest) -> FilesystemCompletedCheckpointStore:
+    """An owner that stood still while so many took over that the claim is dropped that took its next id."""
+    zombie = claimed(storage, "zombie")
+    add(zombie, 1)
+    for i in range(CLAIMS_KEPT + request.param):
+        store = claimed(storage, f"d{i}")
+        add(store, i + 2)
+        store.subsume(store.all()[0])
+    assert not storage.exists(next_name(zombie))
+    return zombie
+
+
+def next_name(store: FilesystemCompletedCheckpointStore) -> str:
+    return f"ckpt/completed/{store.counter.get():020d}.json"
+
+
+def test_a_zombie_whose_next_id_is_free_again_completes_nothing(
+    storage: FaultyStorage, zombie: FilesystemCompletedCheckpointStore
+) -> None:
+    before = stored(storage)
+    with pytest.raises(FencedError, match="has taken over"):
+        add(zombie, 2)
+    assert stored(storage) == before
+    with pytest.raises(FencedError):
+        zombie.check_owner()
+    assert claimed(storage, "next").all() == before
+    assert not storage.exists(next_name(zombie))
+
+
+def test_a_zombie_whose_next_id_is_free_again_owns_nothing(zombie: FilesystemCompletedCheckpointStore) -> None:
+    with pytest.raises(FencedError, match="has taken over"):
+        zombie.check_owner()
+
+
+def test_what_a_zombie_has_created_before_it_died_does_not_count(
+    storage: FaultyStorage, zombie: FilesystemCompletedCheckpointStore
+) -> None:
+    before, name = stored(storage), next_name(zombie)
+    storage.write_atomic(name, encode_record(record(zombie.counter.get(), 2, zombie.generation)))
+    assert stored(storage) == before
+    assert claimed(storage, "next").all() == before
+    assert not storage.exists(name)
+
+
+def test_a_claim_between_the_record_of_a_zombie_and_its_look_for_its_own_does_not_count_it(
+    storage: FaultyStorage, zombie: FilesystemCompletedCheckpointStore, tmp_path: Path
+) -> None:
+    before, name = stored(storage), next_name(zombie)
+    later: list[FilesystemCompletedCheckpointStore] = []
+
+    def take_over(operation: str, _: str) -> None:
+        if storage.inner.exists(name) and not later:
+            later.append(claimed(LocalStorage(tmp_path), "later"))
+
+    storage.before = take_over
+    with pytest.raises(FencedError, match="host-later"):
+        add(zombie, 2)
+    assert later[0].all() == before == stored(storage)
+
+
+def test_what_a_zombie_has_left_is_not_taken_for_the_claim_that_was_there(storage: FaultyStorage) -> None:
+    zombies = [claimed(storage, f"zombie{i}") for i in range(2)]
+    for i in range(CLAIMS_KEPT + 1):
+        store = claimed(storage, f"d{i}")
+    assert not storage.exists(next_name(zombies[1]))
+    kept = add(store, 1)
+    for zombie in zombies:  # the next id of the first one is that of the second one's claim
+        with pytest.raises(FencedError):
+            add(zombie, 1)
+    assert stored(storage) == [kept]
+
+
+def test_a_zombie_deletes_nothing(storage: FaultyStorage, zombie: FilesystemCompletedCheckpointStore) -> None:
+    """Its record may be gone by now, and another one have its name."""
+    storage.fail("delete", ".", times=100)
+    with pytest.raises(FencedError):
+        add(zombie, 2)
+    assert [rule.times for rule in storage.rules] == [100]
+
+
+def test_a_start_that_stood_still_before_its_claim_does_not_take_an_id_that_is_free_again(
+    storage: FaultyStorage,
+) -> None:
+    slow = FilesystemCompletedCheckpointStore(storage, owner("slow"), clock=NoClock())
+    slow.recover()
+    for i in range(CLAIMS_KEPT + 1):
+        last = claimed(storage, f"d{i}")
+        add(last, i + 1)
+    assert not storage.exists(next_name(slow))
+    newest = last.all()[-1]
+    assert slow.claim().id == newest.id + 1
+    with pytest.raises(FencedError, match="host-slow"):
+        add(last, 100)
+    assert slow.all()[-1] == newest
+
+
+def test_a_start_whose_claim_lies_below_others_owns_nothing(storage: FaultyStorage) -> None:
+    """Its id was a checkpoint's that the last claim saw, and its owner dropped; and all that came between is gone."""
+    first = claimed(storage, "first")
+    slow = FilesystemCompletedCheckpointStore(storage, owner("slow"), clock=NoClock())
+    slow.recover()
+    add(first, 1)
+    for i in range(CLAIMS_KEPT + 1):
+        last = claimed(storage, f"d{i}")
+    last.subsume(last.all()[0])
+    kept = add(last, 2)
+    assert slow.claim().id < kept.id
+    with pytest.raises(FencedError, match="has taken over"):
+        add(slow, 2)
+    with pytest.raises(FencedError, match="has taken over"):
+        slow.check_owner()
+    assert stored(storage) == [kept]
+
+
+def test_an_owner_that_cannot_look_for_its_claim_is_in_doubt(storage: FaultyStorage) -> None:
+    store = claimed(storage)
+    storage.fail("read", r"0{19}1\.json")
+    with pytest.raises(UnknownOutcomeError, match=r"0{19}2\.json"):
+        add(store, 1)
+    assert store.all() == []
+    assert store.settle() == stored(storage)[0]
+
+
+def test_claims_go_in_the_order_of_their_ids_and_not_past_a_failure(storage: FaultyStorage) -> None:
+    def ids() -> list[int]:
+        return sorted(int(file.name.partition(".")[0]) for file in storage.inner.list("ckpt/completed"))
+
+    for i in range(CLAIMS_KEPT + 2):
+        storage.fail("delete", r"0{19}2\.json")
+        claimed(storage, f"d{i}")
+    assert [claim.id for claim in claimed(storage, "e").claims()] == list(range(4, CLAIMS_KEPT + 4))
+    assert ids() == list(range(2, CLAIMS_KEPT + 4))
+    storage.rules.clear()
+    assert [claim.id for claim in claimed(storage, "f").claims()] == list(range(5, CLAIMS_KEPT + 5)) == ids()
+
+
+def test_a_claim_comes_anew_if_its_id_was_used_since_the_log_was_read(storage: FaultyStorage) -> None:
+    """A start may take long, and the owner complete and drop what would show that it is still there."""
+    owning = claimed(storage, "owning")
+    add(owning, 1)
+    slow = FilesystemCompletedCheckpointStore(storage, owner("slow"), clock=NoClock())
+    slow.recover()
+    for version in range(2, 7):
+        add(owning, version)
+    for checkpoint in owning.all()[:-2]:
+        owning.subsume(checkpoint)
+    claim = slow.claim()
+    assert claim.id == owning.counter.get()
+    assert [checkpoint.version for checkpoint in slow.all()] == [5, 6] == [c.version for c in stored(storage)]
+    with pytest.raises(FencedError, match="host-slow"):
+        add(owning, 7)
+    add(slow, 7)
+    assert not storage.exists(f"ckpt/completed/{3:020d}.json")
+
+
+def test_a_claim_that_was_deleted_by_hand_is_told_from_a_takeover(storage: FaultyStorage) -> None:
+    store = claimed(storage)
+    storage.delete(f"ckpt/completed/{1:020d}.json")
+    with pytest.raises(ClaimDeletedError, match=r"0{19}1\.json is gone"):
+        add(store, 1)
+    assert [checkpoint.version for checkpoint in stored(storage)] == [1]  # whole, though it was not answered for
+    assert claimed(storage, "b").all() == stored(storage)
 
 
 class TestTheCounterOfALog(CheckpointIDCounterContract):

@@ -11,11 +11,9 @@ import pytest
 from spark_ckpt.completed import (
     FilesystemCompletedCheckpointStore,
 )
-from spark_ckpt.errors import (
-    FencedError,
-)
+from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.storage import LocalStorage
-from tests.completed.making import add, owner
+from tests.completed.records import add, owner
 from tests.completed.zookeeper_place import Place
 from tests.storage.faulty import FaultyStorage
 
@@ -27,6 +25,14 @@ def test_the_mirror_follows_what_is_added_and_dropped(place: Place) -> None:
         assert place.mirrored() == store.all()
     store.subsume(store.all()[0])
     assert place.mirrored() == store.all() == place.stored()
+
+
+def test_a_checkpoint_that_is_dropped_last_leaves_no_file(place: Place) -> None:
+    """As when `cleanup` drops all checkpoints at the end of a query: their files go right after."""
+    store = place.claimed()
+    for record in [add(store, version) for version in (1, 2, 3)]:
+        store.subsume(record)
+    assert place.mirrored() == place.stored() == []
 
 
 def test_what_failed_is_made_up_for_in_order(place: Place, tmp_path: Path) -> None:

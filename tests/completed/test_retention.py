@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_ckpt.completed import CheckpointRecord, select_subsumed
-from tests.completed.making import record
+from tests.completed.records import record
 
 
 def log(*versions: int) -> list[CheckpointRecord]:

@@ -16,15 +16,16 @@ from spark_ckpt.completed import (
     decode_record,
     encode_record,
 )
-from spark_ckpt.errors import DamagedCheckpointError, LogInTheWayError
+from spark_ckpt.completed.errors import StoreMismatchError
+from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.storage import LocalStorage
 from tests.completed.contract import CompletedCheckpointStoreContract
-from tests.completed.making import add, owner, record
-from tests.storage.test_remote import NoClock
+from tests.completed.records import add, owner, record
+from tests.support.clocks import NoClock
 
 
 class TestStandaloneStore(CompletedCheckpointStoreContract):
-    """A record in the place of each `_metadata`: what is read from real ones is in tests/coordinator/test_scan.py."""
+    """A record in the place of each `_metadata`: what is read from real ones is in tests/location/test_listing.py."""
 
     @pytest.fixture(autouse=True)
     def _location(self, tmp_path: Path) -> None:
@@ -74,7 +75,7 @@ def test_what_is_damaged_is_left_aside_and_reported(storage: LocalStorage, caplo
     with caplog.at_level(logging.WARNING):
         store.recover()
     assert store.all() == [whole]
-    assert store.set_aside == (damaged,)
+    assert store.corrupt == (damaged,)
     assert "chk-7/_metadata: cut off" in caplog.text
     store.claim()
     assert add(store, 4).id == 9  # the numbers of damaged ones are not used again
@@ -84,6 +85,6 @@ def test_a_log_of_another_store_is_not_left_to_age(storage: LocalStorage) -> Non
     log = FilesystemCompletedCheckpointStore(storage, owner(), clock=NoClock())
     log.recover()
     log.claim()
-    with pytest.raises(LogInTheWayError, match="1 records of completed checkpoints") as caught:
+    with pytest.raises(StoreMismatchError, match="1 records of completed checkpoints") as caught:
         StandaloneCompletedCheckpointStore(storage, Scan, owner()).recover()
     assert caught.value.path == storage.describe("ckpt/completed")

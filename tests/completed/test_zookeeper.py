@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,25 +14,26 @@ from spark_ckpt.completed import (
     CheckpointIDCounter,
     CompletedCheckpointStore,
 )
-from spark_ckpt.completed.base import CLAIM_GRACE_MS
-from spark_ckpt.completed.mirror import Mirror
-from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore
-from spark_ckpt.completed.zookeeper_counter import ZooKeeperCheckpointIDCounter
-from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
-from spark_ckpt.errors import (
+from spark_ckpt.completed.base import CLAIMS_KEPT
+from spark_ckpt.completed.errors import (
     CorruptRecordError,
     FencedError,
     LocationMovedError,
     OwnershipLostError,
-    StorageError,
     UnknownOutcomeError,
 )
+from spark_ckpt.completed.mirror import Mirror
+from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore
+from spark_ckpt.completed.zookeeper_counter import ZooKeeperCheckpointIDCounter
+from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
+from spark_ckpt.errors import StorageError
 from spark_ckpt.storage import LocalStorage
 from tests.completed.contract import CheckpointIDCounterContract, FencingStoreContract
-from tests.completed.making import add, owner
+from tests.completed.records import add, owner
 from tests.completed.zookeeper_place import Place
 from tests.storage.faulty import Fault
-from tests.support.zookeeper import PATIENCE, ZooKeeperServer
+from tests.support.waiting import PATIENCE
+from tests.support.zookeeper import ZooKeeperServer
 
 
 class TestZooKeeperStore(FencingStoreContract):
@@ -66,24 +66,10 @@ class TestZooKeeperCounter(CheckpointIDCounterContract):
     def open_counter(self) -> CheckpointIDCounter:
         return ZooKeeperCheckpointIDCounter(self.session, self.path)
 
-    def test_users_never_get_an_id_twice(self) -> None:
-        taken: list[int] = []
-
-        def take() -> None:
-            counter = self.open_counter()
-            taken.extend(counter.get_and_increment() for _ in range(10))
-
-        threads = [threading.Thread(target=take) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(taken) == list(range(1, 31))
-
     def test_a_node_without_a_number_is_a_typed_error(self) -> None:
         self.session.ensure(self.path)
         with pytest.raises(StorageError, match="no number"):
-            self.open_counter().get_and_increment()
+            self.open_counter().set_count(2)
 
 
 # ---- who owns --------------------------------------------------------------------------------------------------------
@@ -181,14 +167,13 @@ def test_an_owner_that_is_gone_is_no_hindrance(place: Place) -> None:
     assert second.claim().generation == 2
 
 
-def test_claims_are_kept_for_the_grace_time(place: Place) -> None:
-    for name in "ab":
-        place.claimed(name)
-        place.clock.now += CLAIM_GRACE_MS - 1000
-    assert [claim.id for claim in place.claimed("c").claims()] == [2, 3]
-    assert place.nodes("/records") == [f"{2:020d}", f"{3:020d}"]
-    place.clock.now += 2 * CLAIM_GRACE_MS
-    assert [(claim.id, claim.generation) for claim in place.claimed("d").claims()] == [(4, 4)]
+def test_a_number_of_claims_is_kept_whatever_the_clock_says(place: Place) -> None:
+    for i in range(CLAIMS_KEPT + 2):
+        place.clock.now = 4_000_000_000_000 if i % 2 else 0
+        store = place.claimed(f"d{i}")
+    assert [claim.id for claim in store.claims()] == list(range(3, CLAIMS_KEPT + 3))
+    assert place.nodes("/records") == [f"{claim.id:020d}" for claim in store.claims()]
+    assert store.generation == CLAIMS_KEPT + 2
 
 
 def _race(quorum: str, node: str, directory: str, name: str, start: Any, results: Any) -> None:

@@ -9,17 +9,12 @@ import pytest
 from spark_ckpt.completed import (
     JobStatus,
 )
+from spark_ckpt.completed.errors import FencedError, OwnershipLostError, UnknownOutcomeError, ZooKeeperUnavailableError
 from spark_ckpt.completed.mirror import Mirror
 from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore
 from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
-from spark_ckpt.errors import (
-    FencedError,
-    OwnershipLostError,
-    UnknownOutcomeError,
-    ZooKeeperUnavailableError,
-)
 from spark_ckpt.storage import LocalStorage
-from tests.completed.making import add, owner
+from tests.completed.records import add, owner
 from tests.completed.zookeeper_place import Place
 from tests.support.zookeeper import await_gone
 
@@ -48,7 +43,7 @@ def test_a_driver_outlives_a_crash_of_the_server(own_place: Place) -> None:
 
 
 def test_a_driver_that_is_cut_off_for_too_long_has_lost(own_place: Place) -> None:
-    store = own_place.claimed(timeout=3)
+    store = own_place.claimed(timeout=6)
     session = own_place.sessions[-1]
     session.client._connection._socket.shutdown(2)
     with own_place.server.client() as client:
@@ -75,6 +70,3 @@ def test_a_server_that_goes_away_is_named(own_place: Place) -> None:
     own_place.server.stop()
     with pytest.raises(ZooKeeperUnavailableError, match=own_place.server.quorum):
         store.recover()
-
-
-# ---- what is there ---------------------------------------------------------------------------------------------------

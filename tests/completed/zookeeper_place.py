@@ -15,9 +15,9 @@ from spark_ckpt.completed.mirror import Mirror
 from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore
 from spark_ckpt.completed.zookeeper_session import NoAnswerError, ZooKeeperSession
 from spark_ckpt.storage import LocalStorage, Storage
-from tests.completed.making import owner
+from tests.completed.records import owner
 from tests.storage.faulty import Fault
-from tests.storage.test_remote import NoClock
+from tests.support.clocks import NoClock
 from tests.support.zookeeper import ZooKeeperServer
 
 

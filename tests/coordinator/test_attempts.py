@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from spark_ckpt.coordinator.attempts import CompletedAttempts
 from spark_ckpt.coordinator.messages import Outcome
-from tests.coordinator.test_pending import NOW, ack, failure, pending
+from tests.coordinator.pending_checkpoint import NOW, ack, failure, pending
 
 
 def completed() -> tuple[CompletedAttempts, str]:
     """A checkpoint with an ack of the first attempt of a task, and its state."""
     checkpoint, first = pending(), ack()
     checkpoint.acknowledge(first, NOW)
-    return checkpoint.completed(), first.ckpt_id
+    return checkpoint.attempts_at_completion(), first.state_id
 
 
 def test_a_copy_that_comes_after_completion_is_denied_until_the_attempt_that_counts_has_failed() -> None:
@@ -51,8 +51,12 @@ def test_a_failure_before_completion_is_remembered() -> None:
     checkpoint.acknowledge(first, NOW)
     checkpoint.acknowledge(ack(stage_attempt=1), NOW)  # it relies on the first
     checkpoint.task_failed(failure())
-    assert checkpoint.acknowledge(ack(attempt=1), NOW) == (Outcome.DUPLICATE, first.ckpt_id, None)
-    assert checkpoint.completed().late(ack(attempt=2), first.ckpt_id) == (Outcome.DUPLICATE, first.ckpt_id, None)
+    assert checkpoint.acknowledge(ack(attempt=1), NOW) == (Outcome.DUPLICATE, first.state_id, None)
+    assert checkpoint.attempts_at_completion().late(ack(attempt=2), first.state_id) == (
+        Outcome.DUPLICATE,
+        first.state_id,
+        None,
+    )
 
 
 def test_a_subtask_whose_ack_was_answered_with_an_error_is_told_what_counts() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,8 @@ import pytest
 from spark_ckpt.coordinator.cleaner import Cleaner, ImmediateCleaner, ThreadCleaner
 from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import FaultyStorage
-from tests.storage.test_remote import NoClock
+from tests.support.clocks import NoClock
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture(params=[ImmediateCleaner, ThreadCleaner])
@@ -28,7 +29,7 @@ def storage(tmp_path: Path) -> FaultyStorage:
 def test_deletes_what_it_is_given(make: Callable[[FaultyStorage], Cleaner], storage: FaultyStorage) -> None:
     cleaner = make(storage)
     cleaner.submit(["ckpt/shared/a", "ckpt/chk-3/_metadata"])
-    cleaner.close(10)
+    cleaner.close(PATIENCE)
     assert not storage.exists("ckpt/shared/a")
     assert storage.exists("ckpt/shared/b")
     assert {entry.name for entry in storage.list("ckpt")} == {"shared"}
@@ -38,7 +39,7 @@ def test_deletes_a_file_once(make: Callable[[FaultyStorage], Cleaner], storage: 
     cleaner = make(storage)
     for _ in range(3):
         cleaner.submit(["ckpt/shared/a"])
-    cleaner.close(10)
+    cleaner.close(PATIENCE)
     assert storage.log.count(("delete", "ckpt/shared/a")) == 1
     assert cleaner.was_submitted("ckpt/shared/a")
     assert not cleaner.was_submitted("ckpt/shared/b")
@@ -48,7 +49,7 @@ def test_tries_again(make: Callable[[FaultyStorage], Cleaner], storage: FaultySt
     storage.fail("delete", "shared/a", times=2)
     cleaner = make(storage)
     cleaner.submit(["ckpt/shared/a"])
-    cleaner.close(10)
+    cleaner.close(PATIENCE)
     assert not storage.exists("ckpt/shared/a")
 
 
@@ -59,8 +60,69 @@ def test_gives_up_and_goes_on(
     cleaner = make(storage)
     with caplog.at_level(logging.WARNING):
         cleaner.submit(["ckpt/shared/a", "ckpt/shared/b"])
-        cleaner.close(10)
+        cleaner.close(PATIENCE)
     assert storage.exists("ckpt/shared/a")
     assert not storage.exists("ckpt/shared/b")
     assert "left behind" in caplog.text
     assert storage.describe("ckpt/shared/a") in caplog.text
+
+
+def test_the_deletion_of_records_is_durable_before_files_go(
+    make: Callable[[FaultyStorage], Cleaner], storage: FaultyStorage
+) -> None:
+    cleaner = make(storage)
+    cleaner.submit(["ckpt/shared/a", "ckpt/shared/b"])
+    cleaner.close(PATIENCE)
+    changes = [entry for entry in storage.log if entry[0] in ("sync", "delete")]
+    assert changes == [("sync", "ckpt/completed"), ("delete", "ckpt/shared/a"), ("delete", "ckpt/shared/b")]
+
+
+def test_files_stay_while_a_power_loss_could_bring_their_records_back(
+    make: Callable[[FaultyStorage], Cleaner], storage: FaultyStorage, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage.fail("sync", "ckpt/completed", times=100)
+    cleaner = make(storage)
+    with caplog.at_level(logging.WARNING):
+        cleaner.submit(["ckpt/shared/a"])
+        cleaner.close(PATIENCE)
+    assert storage.exists("ckpt/shared/a")
+    assert "left behind" in caplog.text
+
+
+class Refusing(FaultyStorage):
+    """A storage that fails in a way that nothing declares."""
+
+    def delete_all(self, names: Sequence[str]) -> None:
+        if any("odd" in name for name in names):
+            raise RuntimeError("a library has failed")
+        super().delete_all(names)
+
+    def remove_empty(self, directory: str) -> None:
+        raise RuntimeError("a library has failed")
+
+
+@pytest.mark.parametrize("bad", ["ckpt/../../other/x", "ckpt/shared/odd"])
+def test_no_name_stops_the_cleaner(
+    make: Callable[[FaultyStorage], Cleaner], storage: FaultyStorage, bad: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    cleaner = make(Refusing(storage.inner))
+    with caplog.at_level(logging.WARNING):
+        cleaner.submit([bad, "ckpt/shared/a", "ckpt/chk-3/_metadata"])
+        cleaner.submit(["ckpt/shared/b"])
+        cleaner.close(PATIENCE)
+    assert not [name for name in ("ckpt/shared/a", "ckpt/shared/b", "ckpt/chk-3/_metadata") if storage.exists(name)]
+    assert bad in caplog.text
+    assert "chk-3" in caplog.text
+
+
+def test_a_thread_that_has_ended_is_started_again(storage: FaultyStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaner = ThreadCleaner(storage, NoClock())
+    with monkeypatch.context() as patched:
+        patched.setattr(cleaner, "_run", lambda: None)
+        cleaner.submit(["ckpt/shared/a"])
+        assert cleaner._thread is not None
+        cleaner._thread.join()
+    cleaner.submit(["ckpt/shared/b"])
+    cleaner.close(PATIENCE)
+    assert not storage.exists("ckpt/shared/a")
+    assert not storage.exists("ckpt/shared/b")

@@ -11,20 +11,16 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.completed import JobStatus
+from spark_ckpt.completed.errors import FencedError, UnknownOutcomeError
+from spark_ckpt.coordinator.errors import TooManyFailuresError
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import Ack, AckReply, Operator, Outcome, SubtaskKey, TaskFailed
-from spark_ckpt.errors import (
-    CheckpointError,
-    FencedError,
-    SparkCkptError,
-    StorageError,
-    TooManyFailuresError,
-    UnknownOutcomeError,
-)
-from spark_ckpt.segments import SegmentKind
+from spark_ckpt.coordinator.messages import Ack, AckReply, Operator, Outcome, TaskFailed
+from spark_ckpt.errors import CheckpointError, SparkCkptError, StorageError
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segments import SegmentKind
 from spark_ckpt.storage import LocalStorage
-from tests.coordinator.driving import Driver, check_rows, faulty_environment, load, located, make_segment, restore
 from tests.storage.faulty import Fault, FaultyStorage
+from tests.support.driver import Driver, check_rows, faulty_environment, load, located, make_segment, restore
 from tests.support.invariants import assert_invariants, completed_versions
 
 STEPS = {
@@ -196,7 +192,7 @@ class TestARecordOfUnknownFate:
         assert storage.exists("ckpt/chk-4/_metadata")
         reply, _ = retry_the_task(driver, job, acks[-1])
         # The checkpoint was made with the first attempt's state; the second must take that.
-        assert (reply.outcome, reply.ckpt_id) == (Outcome.DUPLICATE, acks[-1].ckpt_id)
+        assert (reply.outcome, reply.state_id) == (Outcome.DUPLICATE, acks[-1].state_id)
         storage.deliver()
         for ack in acks:
             driver.take_over(ack)
@@ -331,7 +327,7 @@ def _restarted(driver: Driver, storage: FaultyStorage, version: int) -> Driver:
     if version > 1:
         for key in again.subtasks():
             reply = located(again, version - 1, key)
-            again.ids[key] = str(reply.ckpt_id)
+            again.ids[key] = str(reply.state_id)
             again.rows[key] = restore(storage, reply)
     return again
 

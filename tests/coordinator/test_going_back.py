@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from spark_ckpt.errors import DamagedCheckpointError, FencedError, RolledBackError
-from spark_ckpt.operations.verifying import verify
-from tests.operations.queries import SETTINGS, Query, make_query
+from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint, read_metadata, state_of
+from spark_ckpt.clock import SystemClock
+from spark_ckpt.completed.errors import CorruptRecordError, FencedError
+from spark_ckpt.coordinator.errors import RolledBackError
+from spark_ckpt.coordinator.job import Job
+from spark_ckpt.coordinator.messages import NO_VERSION, Event, Notification, Unreadable
+from spark_ckpt.errors import DamagedCheckpointError
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.location.listing import list_completed
+from spark_ckpt.operations.rollback import roll_back
+from spark_ckpt.operations.verify import verify
+from spark_ckpt.operations.verify_state import check_subtask
 from tests.support.invariants import assert_invariants
+from tests.support.queries import SETTINGS, Query, make_query
 
 
 @pytest.fixture
@@ -23,6 +34,11 @@ def query(tmp_path: Path) -> Query:
 def damage(query: Query, *checkpoint_ids: int) -> None:
     for checkpoint_id in checkpoint_ids:
         query.storage.write_atomic(f"ckpt/chk-{checkpoint_id}/_metadata", b"damaged")
+
+
+def state_of_checkpoint(query: Query, checkpoint_id: int) -> CheckpointState:
+    record = next(r for r in list_completed(query.storage).records if r.id == checkpoint_id)
+    return read_checkpoint(query.storage, record)
 
 
 def test_the_command_is_named(query: Query) -> None:
@@ -39,6 +55,7 @@ def test_the_query_goes_back_and_can_be_started_again(query: Query) -> None:
     with pytest.raises(RolledBackError) as caught:
         query.restart()
     error = caught.value
+    assert isinstance(error.damaged, DamagedCheckpointError)
     assert (error.checkpoint_id, error.damaged.checkpoint_id) == (6, 7)
     assert str(error).endswith("it goes on with batch 5")
     aside = str(error).partition("lies in ")[2].partition(". ")[0]
@@ -66,6 +83,38 @@ def test_state_is_read_before_the_query_goes_back_to_it(query: Query) -> None:
     assert caught.value.checkpoint_id == 5
 
 
+class Slow(SystemClock):
+    """Minutes pass from one look to the next."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def monotonic(self) -> float:
+        self.time += 100.0
+        return self.time
+
+
+def test_tasks_are_told_that_the_query_goes_back_until_it_has(query: Query) -> None:
+    """It may take longer than `bridge.timeout`, after which they would give up."""
+    damage(query, 7, 6)
+    driver = query._new_driver()
+    driver.environment = replace(driver.environment, clock=Slow())
+    told: list[Notification] = []
+    with pytest.raises(RolledBackError) as caught:
+        Job(driver.make_trigger(7), driver.environment, told.append)
+    assert caught.value.checkpoint_id == 5
+    assert set(told) == {Notification(driver.run_id, Event.GOING_BACK, NO_VERSION)}
+    segments = sum(len(chain.entries) for chains in state_of_checkpoint(query, 5).table.values() for chain in chains)
+    assert len(told) > segments
+
+
+def test_no_task_is_told_so_by_a_start_that_goes_on(query: Query) -> None:
+    told: list[Notification] = []
+    driver = query._new_driver()
+    Job(driver.make_trigger(7), driver.environment, told.append)
+    assert told == []
+
+
 def test_no_checkpoint_is_whole(query: Query) -> None:
     damage(query, 4, 5, 6, 7)
     with pytest.raises(DamagedCheckpointError, match="No other retained checkpoint is whole"):
@@ -84,3 +133,139 @@ def test_the_driver_before_is_shut_out(query: Query) -> None:
         job.acknowledge(ack)
     with pytest.raises(FencedError):
         job.acknowledge(last)
+
+
+def newest_record(query: Query) -> str:
+    return max(f"ckpt/completed/{file.name}" for file in query.storage.list("ckpt/completed"))
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", None], ids=["empty", "no record", "missing"])
+def test_the_newest_record_is_damaged(query: Query, content: bytes | None) -> None:
+    """The checkpoint that it named is lost, and its batch is repeated. The driver that wrote it is shut out."""
+    old, job = query.driver, query.driver.trigger(7)
+    if content is None:
+        query.storage.delete(newest_record(query))
+    else:
+        query.storage.write_atomic(newest_record(query), content)
+    with pytest.raises(RolledBackError) as caught:
+        query.restart()
+    assert caught.value.checkpoint_id == 6
+    for ack in [old.make_ack(key, 7) for key in old.subtasks()][:-1]:
+        job.acknowledge(ack)
+    with pytest.raises(FencedError):
+        job.acknowledge(old.make_ack(old.subtasks()[-1], 7))
+    assert query.restart() == 5
+    query.driver.batch(6)
+    query.commit(5)
+    assert verify(query.storage, everything=True).is_whole
+    assert_invariants(query.storage)
+
+
+def test_a_damaged_record_that_nothing_needs_is_moved_aside(query: Query) -> None:
+    """That of a batch which Spark has not committed: the query starts at once."""
+    query.run(range(6, 7), commit_last=False)
+    record = newest_record(query)
+    query.storage.write_atomic(record, b"")
+    assert query.restart() == 6
+    assert not query.storage.exists(record)
+    (aside,) = query.storage.list("rolled-back")
+    assert query.storage.exists(f"rolled-back/{aside.name}/{record}")
+    query.driver.batch(7)
+    query.commit(6)
+    assert verify(query.storage, everything=True).is_whole
+
+
+def test_a_damaged_record_without_the_setting(query: Query) -> None:
+    query.settings = SETTINGS
+    query.storage.write_atomic(newest_record(query), b"")
+    with pytest.raises(CorruptRecordError) as caught:
+        query.restart()
+    assert str(caught.value).endswith(f"spark-ckpt rollback {query.storage.location} --id 6")
+    assert query.storage.exists(newest_record(query))
+    roll_back(query.storage, 6, force=True)
+    assert query.restart() == 5
+
+
+def test_a_record_is_damaged_and_no_checkpoint_is_whole(query: Query) -> None:
+    damage(query, 4, 5, 6)
+    query.storage.write_atomic(newest_record(query), b"")
+    with pytest.raises(CorruptRecordError, match="No other retained checkpoint is whole"):
+        query.restart()
+    assert query.storage.exists("commits/5")
+
+
+# ---- an executor cannot read -----------------------------------------------------------------------------------------
+
+
+def flip(query: Query, checkpoint_id: int) -> str:
+    """Turns a bit over in a state file that this checkpoint has, and none before it."""
+    before = {file.name for file in query.storage.list("ckpt/shared")}
+    kept = {i: files_of(query, i) for i in range(4, 8)}
+    others = set().union(*(files for i, files in kept.items() if i < checkpoint_id))
+    name = min(kept[checkpoint_id] - others)
+    assert name.rpartition("/")[2] in before
+    data = query.storage.read(f"ckpt/{name}")
+    query.storage.write_atomic(f"ckpt/{name}", data[:-1] + bytes((data[-1] ^ 1,)))
+    return name
+
+
+def files_of(query: Query, checkpoint_id: int) -> set[str]:
+    record = next(r for r in list_completed(query.storage).records if r.id == checkpoint_id)
+    return read_checkpoint(query.storage, record).files()
+
+
+def meet(query: Query) -> None:
+    """The query starts, and its executors read all of its state: the driver sees nothing wrong with the files."""
+    batch = query.open()
+    assert query.driver.job is not None
+    for key in query.driver.subtasks():
+        query.driver.job.unreadable(Unreadable(query.driver.run_id, key, batch, "the checksum of the block is wrong"))
+
+
+def test_an_executor_meets_damage_and_the_query_goes_back(query: Query) -> None:
+    name = flip(query, 7)
+    with pytest.raises(RolledBackError, match=name) as caught:
+        meet(query)
+    assert caught.value.checkpoint_id == 6
+    assert query.restart() == 5
+
+
+def test_an_executor_meets_damage_and_the_command_is_named(query: Query) -> None:
+    query.settings = SETTINGS
+    name = flip(query, 7)
+    with pytest.raises(DamagedCheckpointError, match=name) as caught:
+        meet(query)
+    assert caught.value.newest_good == 6
+    assert str(caught.value).endswith(f"spark-ckpt rollback {query.storage.location} --id 6")
+    assert query.storage.exists("commits/5")
+
+
+def test_an_executor_meets_damage_that_all_checkpoints_have(query: Query) -> None:
+    for checkpoint_id in (4, 5, 6, 7):
+        flip(query, checkpoint_id)
+    with pytest.raises(DamagedCheckpointError, match="No other retained checkpoint is whole"):
+        meet(query)
+    assert query.storage.exists("commits/5")
+
+
+def test_an_executor_that_could_not_read_whole_files_changes_nothing(query: Query) -> None:
+    meet(query)
+    assert query.storage.exists("commits/5")
+
+
+def is_readable(query: Query, subtask: SubtaskKey) -> bool:
+    record = list_completed(query.storage).records[-1]
+    state = state_of(query.storage, record, read_metadata(query.storage, record))
+    return not check_subtask(query.storage, state, "_metadata", subtask)
+
+
+def test_an_owner_that_another_driver_has_followed_does_not_go_back(query: Query) -> None:
+    flip(query, 7)
+    query.open()
+    first = query.driver
+    query.open()
+    assert first.job is not None
+    damaged = next(key for key in first.subtasks() if not is_readable(query, key))
+    with pytest.raises(FencedError):
+        first.job.unreadable(Unreadable(first.run_id, damaged, 6, "a block is damaged"))
+    assert query.storage.exists("commits/5")

@@ -10,26 +10,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spark_ckpt.checkpoint.errors import StateIdMismatchError, VersionNotFoundError
 from spark_ckpt.completed import JobStatus
-from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, Operator, Outcome, Segment, SubtaskKey, TaskFailed
-from spark_ckpt.errors import (
-    CheckpointError,
-    IncompleteCheckpointError,
-    PathEscapeError,
-    ProtocolError,
-    StateIdMismatchError,
-    VersionNotFoundError,
-)
+from spark_ckpt.coordinator.errors import IncompleteCheckpointError
+from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, Operator, Outcome, Segment, TaskFailed
+from spark_ckpt.errors import CheckpointError, ProtocolError
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segments import SegmentKind
 from spark_ckpt.metadata import load
-from spark_ckpt.segments import SegmentKind
+from spark_ckpt.operations.gc import MINIMUM_GRACE_SECONDS
 from spark_ckpt.storage import LocalStorage
-from tests.coordinator.driving import Driver, apply, check_rows, faulty_environment, located, make_segment, restore
+from spark_ckpt.storage.errors import PathEscapeError
+from tests.storage.faulty import FaultyStorage
+from tests.support.clocks import NoClock
+from tests.support.driver import Driver, apply, check_rows, faulty_environment, located, make_segment, restore
 from tests.support.invariants import assert_invariants, completed_versions
 
 JOIN = (
     Operator(0, "symmetricHashJoin", ("left", "right"), 4, 2),
     Operator(1, "globalLimit", ("default",), 1),
 )
+
+
+class WritesWhole(LocalStorage):
+    """As an object store: what was written without an error is there with all its bytes."""
+
+    @property
+    def writes_whole(self) -> bool:
+        return True
 
 
 @pytest.fixture
@@ -113,7 +121,7 @@ def test_large_state_stays_in_the_files_that_tasks_have_written(driver: Driver, 
 
 def located_paths(driver: Driver, version: int, key: SubtaskKey, ack: Ack) -> list[str | None] | None:
     try:
-        return [segment.path for segment in located(driver, version, key, ack.ckpt_id).segments]
+        return [segment.path for segment in located(driver, version, key, ack.state_id).segments]
     except VersionNotFoundError:
         return None  # not complete yet
 
@@ -149,7 +157,7 @@ def test_metadata_says_what_the_batch_was(driver: Driver) -> None:
 def test_version_0_has_no_state(driver: Driver) -> None:
     driver.trigger(1)
     reply = located(driver, 0, driver.subtasks()[0])
-    assert (reply.ckpt_id, reply.segments, reply.rows, reply.operator) == (None, (), 0, "symmetricHashJoin")
+    assert (reply.state_id, reply.segments, reply.rows, reply.operator) == (None, (), 0, "symmetricHashJoin")
     assert reply.max_parallelism == 1024
 
 
@@ -168,9 +176,9 @@ class TestAcksThatDoNotCount:
         assert driver.job is not None
         key = driver.subtasks()[0]
         again = driver.job.acknowledge(driver.make_ack(key, 1, stage=99))
-        assert (again.outcome, again.ckpt_id) == (Outcome.DUPLICATE, driver.ids[key])
+        assert (again.outcome, again.state_id) == (Outcome.DUPLICATE, driver.ids[key])
         assert (again.completed, again.completed_version) == (None, 1)
-        own = driver.job.acknowledge(driver.make_ack(key, 1, ckpt_id=driver.ids[key]))
+        own = driver.job.acknowledge(driver.make_ack(key, 1, state_id=driver.ids[key]))
         assert (own.outcome, own.completed) == (Outcome.SUCCESS, 2)
 
     def test_a_copy_does_not_win_against_the_attempt_that_completed_the_checkpoint(self, driver: Driver) -> None:
@@ -183,7 +191,7 @@ class TestAcksThatDoNotCount:
         task = copy.task
         driver.job.task_failed(TaskFailed(copy.job, task.stage_id, task.stage_attempt, task.partition, 0, "lost"))
         reply = driver.job.acknowledge(driver.make_ack(key, 1, attempt=1))
-        assert (reply.outcome, reply.ckpt_id) == (Outcome.DUPLICATE, driver.ids[key])
+        assert (reply.outcome, reply.state_id) == (Outcome.DUPLICATE, driver.ids[key])
 
     def test_a_late_ack_does_not_pass_for_the_end_of_the_next_checkpoint(self, driver: Driver) -> None:
         """The JVM tells a new side process only what came after the last checkpoint that it was told of."""
@@ -202,7 +210,7 @@ class TestAcksThatDoNotCount:
         for key in driver.subtasks():
             reply = job.acknowledge(driver.make_ack(key, 1, stage=2) if key == first else acks[key])
             assert reply.outcome is (Outcome.DUPLICATE if key == first else Outcome.SUCCESS)
-        assert located(driver, 1, first).ckpt_id == acks[first].ckpt_id
+        assert located(driver, 1, first).state_id == acks[first].state_id
 
     def test_an_ack_of_another_version_is_discarded(self, driver: Driver) -> None:
         driver.batch(1)
@@ -214,7 +222,7 @@ class TestAcksThatDoNotCount:
 
     def test_files_of_acks_that_do_not_count_are_deleted(self, driver: Driver, storage: LocalStorage) -> None:
         job = driver.trigger(1)
-        key, other = driver.subtasks()[:2]
+        key, *others = driver.subtasks()
 
         def ack_with_file(attempt: int) -> Ack:
             path = f"shared/delta-{uuid.uuid4().hex}"
@@ -222,17 +230,25 @@ class TestAcksThatDoNotCount:
             storage.write_atomic(f"ckpt/{path}", bytes(made.data))
             return driver.make_ack(key, 1, attempt=attempt, delta=replace(made, path=path, data=b""))
 
-        counted, denied, failed = ack_with_file(0), ack_with_file(1), ack_with_file(0)
-        assert job.acknowledge(counted).outcome is Outcome.SUCCESS
-        assert job.acknowledge(counted).outcome is Outcome.SUCCESS
+        lost, denied, failed, counted = (ack_with_file(attempt) for attempt in (0, 1, 0, 2))
+        assert job.acknowledge(lost).outcome is Outcome.SUCCESS
+        assert job.acknowledge(lost).outcome is Outcome.SUCCESS
         assert job.acknowledge(denied).outcome is Outcome.DENIED
-        assert storage.exists(f"ckpt/{counted.delta.path}")
-        assert not storage.exists(f"ckpt/{denied.delta.path}")
         job.task_failed(TaskFailed(driver.run_id, driver.stage, 0, key.partition, 0, "lost"))
-        assert not storage.exists(f"ckpt/{counted.delta.path}")
         assert job.acknowledge(failed).outcome is Outcome.DENIED
+        assert job.acknowledge(counted).outcome is Outcome.SUCCESS
+        for each in (lost, denied, failed, counted):  # any may be told again to the next side process
+            assert storage.exists(f"ckpt/{each.delta.path}")
+        for subtask in others:
+            job.acknowledge(driver.make_ack(subtask, 1, attempt=2 if subtask.partition == key.partition else 0))
+        assert completed_versions(driver.location) == [1]
+        assert storage.exists(f"ckpt/{counted.delta.path}")
+        for each in (lost, denied, failed):
+            assert not storage.exists(f"ckpt/{each.delta.path}")
+        driver.take_over(counted)
+        driver.trigger(2)
         with pytest.raises(CheckpointError, match="given up with an earlier attempt"):
-            job.acknowledge(replace(counted, subtask=other))
+            job.acknowledge(driver.make_ack(key, 2, delta=lost.delta))
 
     def test_the_attempt_that_replaces_a_failed_one_is_in_the_checkpoint(
         self, driver: Driver, storage: LocalStorage
@@ -248,7 +264,7 @@ class TestAcksThatDoNotCount:
             driver.take_over(ack)
         assert reply.completed == 2
         check_rows(driver, storage, 1)
-        assert located(driver, 1, first).ckpt_id == acks[0].ckpt_id
+        assert located(driver, 1, first).state_id == acks[0].state_id
 
 
 class TestTriggers:
@@ -294,10 +310,59 @@ class TestBases:
     def test_a_base_of_a_state_that_did_not_count_is_not_used(self, driver: Driver, storage: LocalStorage) -> None:
         driver.batch(1)
         key = driver.subtasks()[0]
-        wrong = replace(driver.base_of(key, 1), ckpt_id=uuid.uuid4().hex)
+        wrong = replace(driver.base_of(key, 1), state_id=uuid.uuid4().hex)
         self._batch_with(driver, 2, key, wrong)
         assert [segment.is_base for segment in located(driver, 2, key).segments] == [False, False]
         check_rows(driver, storage, 2)
+
+    @pytest.mark.parametrize("content", [None, b"cut off"])
+    @pytest.mark.parametrize("writes_whole", [True, False])
+    def test_a_base_whose_file_is_lost_is_left_out(
+        self, tmp_path: Path, content: bytes | None, writes_whole: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """It may have waited for its ack for days, so it is looked for also where files are sure to be whole."""
+        storage = WritesWhole(tmp_path) if writes_whole else LocalStorage(tmp_path)
+        clock = NoClock()
+        environment = replace(faulty_environment(storage), clock=clock)
+        driver = Driver(tmp_path, operators=JOIN, environment=environment)
+        driver.batch(1)
+        lost, there = driver.subtasks()[:2]
+        bases = {}
+        for key in (lost, there):
+            base = driver.base_of(key, 1)
+            path = "shared/base-" + uuid.uuid4().hex
+            data = content if key == lost else bytes(base.segment.data)
+            if data is not None:
+                storage.write_atomic(f"ckpt/{path}", data)
+            bases[key] = replace(base, segment=replace(base.segment, path=path, data=b""))
+        clock.now += int(MINIMUM_GRACE_SECONDS * 1000)
+        job = driver.trigger(2)
+        for key in driver.subtasks():
+            reply = job.acknowledge(ack := driver.make_ack(key, 2, base=bases.get(key)))
+            assert reply.outcome is Outcome.SUCCESS
+            driver.take_over(ack)
+        assert not any(segment.is_base for segment in located(driver, 2, lost).segments)
+        assert located(driver, 2, there).segments[0].is_base
+        assert str(lost) in caplog.text
+        check_rows(driver, storage, 2)
+        assert_invariants(driver.location)
+
+    def test_a_base_of_a_recent_batch_is_not_asked_for(self, tmp_path: Path) -> None:
+        """It costs a request, and no collection of garbage takes a file that young."""
+        storage = FaultyStorage(WritesWhole(tmp_path))
+        clock = NoClock()
+        driver = Driver(tmp_path, environment=replace(faulty_environment(storage), clock=clock))
+        driver.batch(1)
+        for version, is_asked in ((2, False), (3, True)):
+            key = driver.subtasks()[0]
+            base = driver.base_of(key, version - 1)
+            path = "shared/base-" + uuid.uuid4().hex
+            storage.write_atomic(f"ckpt/{path}", bytes(base.segment.data))
+            storage.log.clear()
+            clock.now += int(MINIMUM_GRACE_SECONDS * 1000) if is_asked else 0
+            self._batch_with(driver, version, key, replace(base, segment=replace(base.segment, path=path, data=b"")))
+            assert (("size", f"ckpt/{path}") in storage.log) is is_asked
+            assert located(driver, version, key).segments[0].is_base
 
     def test_a_base_older_than_the_chains_is_not_used(self, driver: Driver, storage: LocalStorage) -> None:
         driver.batch(1)
@@ -325,11 +390,11 @@ class TestBases:
         path = "shared/delta-superfluous"
         made = make_segment(SegmentKind.DELTA, 2, driver.changes_of(key, 2))
         storage.write_atomic(f"ckpt/{path}", bytes(made.data))
-        ckpt_id = uuid.uuid4().hex
+        state_id = uuid.uuid4().hex
         rows = {group: dict(entries) for group, entries in driver.rows[key].items()}
         apply(rows, driver.changes_of(key, 2))
-        base = BaseSnapshot(make_segment(SegmentKind.BASE, 2, rows), 2, ckpt_id)
-        self._batch_with(driver, 2, key, base, ckpt_id, replace(made, path=path, data=b""))
+        base = BaseSnapshot(make_segment(SegmentKind.BASE, 2, rows), 2, state_id)
+        self._batch_with(driver, 2, key, base, state_id, replace(made, path=path, data=b""))
         assert [segment.is_base for segment in located(driver, 2, key).segments] == [True]
         assert not storage.exists(f"ckpt/{path}")
         check_rows(driver, storage, 2)
@@ -342,7 +407,8 @@ class TestBases:
             settings={"chain.maxDeltas": "4"},
             environment=faulty_environment(LocalStorage(tmp_path)),
         )
-        due = [version for version in range(1, 20) if driver.batch(version)[0].base_due]
+        replies = {version: driver.batch(version)[0] for version in range(1, 20)}
+        due = [version for version, reply in replies.items() if reply.base_due and not reply.base_required]
         assert due
         assert due[0] <= 6
         assert {later - earlier for earlier, later in pairwise(due)} == {4}
@@ -364,7 +430,7 @@ class TestBases:
         version: int,
         key: SubtaskKey,
         base: BaseSnapshot,
-        ckpt_id: str | None = None,
+        state_id: str | None = None,
         delta: Segment | None = None,
     ) -> None:
         job = driver.trigger(version)
@@ -374,7 +440,7 @@ class TestBases:
                 subtask,
                 version,
                 base=base if own else None,
-                ckpt_id=ckpt_id if own else None,
+                state_id=state_id if own else None,
                 delta=delta if own else None,
             )
             job.acknowledge(ack)
@@ -388,7 +454,7 @@ class TestAcksThatMakeNoSense:
         job = driver.trigger(2)
         key = driver.subtasks()[0]
         with pytest.raises(StateIdMismatchError, match=driver.ids[key]):
-            job.acknowledge(driver.make_ack(key, 2, base_ckpt_id=uuid.uuid4().hex))
+            job.acknowledge(driver.make_ack(key, 2, base_state_id=uuid.uuid4().hex))
 
     @pytest.mark.parametrize("path", ["../offsets/0", "chk-2/_metadata", "shared/../../x", "/etc/passwd", "shared/"])
     def test_a_file_outside_the_shared_directory(self, driver: Driver, path: str) -> None:
@@ -418,7 +484,10 @@ class TestLocating:
     def test_a_version_that_is_not_retained_names_those_that_are(self, driver: Driver) -> None:
         for version in range(1, 5):
             driver.batch(version)
-        with pytest.raises(VersionNotFoundError, match="there are 3, 4") as caught:
+        with pytest.raises(
+            VersionNotFoundError,
+            match=r"4 \(version 3\), 5 \(version 4\)\. Go back to one of them: spark-ckpt rollback .* --id 5",
+        ) as caught:
             located(driver, 1, driver.subtasks()[0])
         assert caught.value.available == (3, 4)
 
@@ -428,7 +497,7 @@ class TestLocating:
         other = uuid.uuid4().hex
         with pytest.raises(StateIdMismatchError, match=f"{key}.*{other}.*{driver.ids[key]}"):
             located(driver, 1, key, other)
-        assert located(driver, 1, key, driver.ids[key]).ckpt_id == driver.ids[key]
+        assert located(driver, 1, key, driver.ids[key]).state_id == driver.ids[key]
 
     def test_a_store_that_the_checkpoint_does_not_have_names_those_it_has(self, driver: Driver) -> None:
         driver.batch(1)

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from spark_ckpt.checkpoint.statistics import CheckpointStatus
 from spark_ckpt.completed import JobStatus
+from spark_ckpt.completed.errors import FencedError
+from spark_ckpt.coordinator.errors import TooManyFailuresError
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import Ack, Decline, Event, Notification, Outcome, SubtaskKey
-from spark_ckpt.coordinator.statistics import CheckpointStatus
-from spark_ckpt.errors import FencedError, TooManyFailuresError
-from spark_ckpt.segments import SegmentKind
+from spark_ckpt.coordinator.messages import Ack, Decline, Event, Notification, Outcome
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segments import SegmentKind
 from spark_ckpt.storage import LocalStorage
-from tests.coordinator.driving import Driver, check_rows, faulty_environment, make_segment
 from tests.storage.faulty import Fault, FaultyStorage
-from tests.storage.test_remote import NoClock
+from tests.support.clocks import NoClock
+from tests.support.driver import Driver, check_rows, faulty_environment, make_segment
 from tests.support.invariants import assert_invariants, completed_versions
 
 RECORD = r"completed/0{19}3\.json"
@@ -73,7 +75,6 @@ class TestDeclining:
         ack = with_file(driver, storage, key, 1)
         job.acknowledge(ack)
         job.decline(self.declined(ack))
-        assert not storage.exists(f"ckpt/{ack.delta.path}")
         assert job.acknowledge(driver.make_ack(key, 1)).outcome is Outcome.DENIED
         again = driver.make_ack(key, 1, attempt=1)
         assert job.acknowledge(again).outcome is Outcome.SUCCESS
@@ -81,6 +82,7 @@ class TestDeclining:
             job.acknowledge(driver.make_ack(other, 1))
         (stats,) = job.history
         assert stats.failures == {"declined": 1}
+        assert not storage.exists(f"ckpt/{ack.delta.path}")
 
     def test_of_another_version_nothing_changes(self, driver: Driver) -> None:
         job, key = driver.trigger(1), driver.subtasks()[0]
@@ -112,24 +114,46 @@ class TestExpiry:
         assert reply.reason is not None
         assert driver.prefix + "timeout" in reply.reason
         assert "3 of 4 subtasks" in reply.reason
+        job.close(JobStatus.FAILED)
         assert list(storage.list("ckpt/shared")) == []
+
+    def test_a_new_side_process_may_complete_it_with_the_acks_that_it_is_told_again(
+        self, driver: Driver, storage: FaultyStorage, job: Job
+    ) -> None:
+        """The JVM tells it the acks of an aborted checkpoint too (docs/protocol.md, section 1.5)."""
+        first, *others = driver.subtasks()
+        early = with_file(driver, storage, first, 1)
+        assert job.acknowledge(early).outcome is Outcome.SUCCESS
+        self.pass_seconds(driver, 61)
+        late = driver.make_ack(others[0], 1)
+        assert job.acknowledge(late).outcome is Outcome.DISCARDED
+
+        driver.job = None
+        again = driver.trigger(1)
+        acks = [early, *(driver.make_ack(other, 1, attempt=1) for other in others)]
+        replies = [again.acknowledge(ack) for ack in acks]
+        assert [reply.outcome for reply in replies] == [Outcome.SUCCESS] * 4
+        assert completed_versions(driver.location) == [1]
+        for ack in acks:
+            driver.take_over(ack)
+        check_rows(driver, storage, 1)
 
     def test_before_the_time_is_over_nothing_happens(self, driver: Driver, job: Job) -> None:
         self.pass_seconds(driver, 55)
         job.expire()
-        assert 0 < (job.patience or 0) < 6
+        assert 0 < (job.seconds_to_expiry or 0) < 6
         acknowledge_all(driver, 1)
         assert completed_versions(driver.location) == [1]
-        assert job.patience is None
+        assert job.seconds_to_expiry is None
 
     def test_time_alone_gives_it_up_once(self, driver: Driver, job: Job) -> None:
         heard = listen(driver)
         self.pass_seconds(driver, 61)
-        assert job.patience == 0
+        assert job.seconds_to_expiry == 0
         job.expire()
         job.expire()
         assert [(n.event, n.version) for n in heard] == [(Event.ABORTED, 1)]
-        assert job.patience is None
+        assert job.seconds_to_expiry is None
 
     def test_the_batch_can_begin_anew(self, driver: Driver, storage: FaultyStorage, job: Job) -> None:
         self.pass_seconds(driver, 61)
@@ -157,7 +181,7 @@ class TestExpiry:
         job = driver.trigger(1)
         self.pass_seconds(driver, 1e9)
         job.expire()
-        assert job.patience is None
+        assert job.seconds_to_expiry is None
         acknowledge_all(driver, 1)
         assert completed_versions(driver.location) == [1]
 
@@ -216,7 +240,7 @@ class TestToleratedFailures:
                 job.acknowledge(acks[-1])
         assert clock_of(driver).slept == [0.5, 1.0]
         assert job.acknowledge(acks[-1]).completed == 2
-        driver.ids = {ack.subtask: ack.ckpt_id for ack in acks}
+        driver.ids = {ack.subtask: ack.state_id for ack in acks}
         storage.fail("create", "_metadata", times=2)
         assert driver.batch(2)[-1].completed == 3
 
@@ -356,10 +380,10 @@ def test_an_ack_of_a_subtask_that_is_not_in_the_plan_is_unknown_and_its_file_del
     job, key = driver.trigger(1), driver.subtasks()[0]
     stranger = replace(with_file(driver, storage, key, 1), subtask=SubtaskKey(3, "default", 0))
     reply = job.acknowledge(stranger)
-    assert (reply.outcome, reply.ckpt_id) == (Outcome.UNKNOWN, None)
+    assert (reply.outcome, reply.state_id) == (Outcome.UNKNOWN, None)
     assert "operator 3, store default, partition 0 is no subtask of batch 0" in (reply.reason or "")
-    assert not storage.exists(f"ckpt/{stranger.delta.path}")
     driver.batch(1)
+    assert not storage.exists(f"ckpt/{stranger.delta.path}")
     assert job.acknowledge(replace(driver.make_ack(key, 1), subtask=stranger.subtask)).outcome is Outcome.UNKNOWN
 
 

@@ -1,47 +1,11 @@
 from __future__ import annotations
 
-import uuid
-
-import numpy as np
 import pytest
 
-from spark_ckpt.coordinator.messages import Ack, Operator, Outcome, Segment, SubtaskKey, Task, TaskFailed
+from spark_ckpt.coordinator.messages import Ack, Operator, Outcome
 from spark_ckpt.coordinator.pending import PendingCheckpoint
-
-JOIN = Operator(0, "symmetricHashJoin", ("left", "right"), 2)
-LIMIT = Operator(1, "globalLimit", ("default",), 1)
-NOW = 1_700_000_000_000
-
-
-def pending() -> PendingCheckpoint:
-    return PendingCheckpoint([JOIN, LIMIT], 4, 5, NOW)
-
-
-def ack(
-    operator: int = 0,
-    store: str = "left",
-    partition: int = 0,
-    *,
-    stage: int = 1,
-    stage_attempt: int = 0,
-    attempt: int = 0,
-) -> Ack:
-    return Ack(
-        job="job",
-        subtask=SubtaskKey(operator, store, partition),
-        batch_id=4,
-        version=5,
-        ckpt_id=uuid.uuid4().hex,
-        task=Task(stage, stage_attempt, partition, attempt),
-        rows=1,
-        delta=Segment(np.empty(0, np.uint32), np.empty(0, np.int64), 0, 0),
-    )
-
-
-def failure(
-    partition: int = 0, *, stage: int = 1, stage_attempt: int = 0, attempt: int = 0, reason: str = "x"
-) -> TaskFailed:
-    return TaskFailed("job", stage, stage_attempt, partition, attempt, reason)
+from spark_ckpt.format.keys import SubtaskKey
+from tests.coordinator.pending_checkpoint import NOW, ack, failure, pending
 
 
 def outcome(checkpoint: PendingCheckpoint, message: Ack) -> Outcome:
@@ -65,7 +29,7 @@ def test_is_complete_when_every_store_of_every_subtask_has_acknowledged() -> Non
 def test_a_subtask_that_is_not_in_the_plan_is_unknown(subtask: tuple[int, str, int]) -> None:
     checkpoint = pending()
     decision = checkpoint.acknowledge(ack(*subtask), NOW)
-    assert (decision.outcome, decision.ckpt_id) == (Outcome.UNKNOWN, None)
+    assert (decision.outcome, decision.state_id) == (Outcome.UNKNOWN, None)
     assert decision.reason is not None
     assert f"{SubtaskKey(*subtask)} is no subtask of batch 4" in decision.reason
     assert not checkpoint.acks
@@ -80,7 +44,7 @@ def test_the_same_ack_again_is_a_success_again() -> None:
 def test_a_second_state_of_the_same_attempt_is_a_duplicate() -> None:
     checkpoint, first = pending(), ack()
     checkpoint.acknowledge(first, NOW)
-    assert checkpoint.acknowledge(ack(), NOW) == (Outcome.DUPLICATE, first.ckpt_id, None)
+    assert checkpoint.acknowledge(ack(), NOW) == (Outcome.DUPLICATE, first.state_id, None)
 
 
 class TestSpeculation:
@@ -131,7 +95,7 @@ class TestStageAttempts:
     def test_a_new_attempt_of_the_stage_repeats_what_is_acknowledged(self) -> None:
         checkpoint, first = pending(), ack(stage_attempt=0)
         checkpoint.acknowledge(first, NOW)
-        assert checkpoint.acknowledge(ack(stage_attempt=1), NOW) == (Outcome.DUPLICATE, first.ckpt_id, None)
+        assert checkpoint.acknowledge(ack(stage_attempt=1), NOW) == (Outcome.DUPLICATE, first.state_id, None)
 
     def test_a_new_attempt_of_the_stage_waits_for_a_task_of_the_old_one_that_still_runs(self) -> None:
         checkpoint = pending()
@@ -146,14 +110,14 @@ class TestStageAttempts:
         checkpoint, first = pending(), ack(attempt=0)
         checkpoint.acknowledge(first, NOW)
         assert checkpoint.task_failed(failure(attempt=0, reason="Resubmitted")) == []
-        assert checkpoint.acknowledge(ack(attempt=1), NOW) == (Outcome.DUPLICATE, first.ckpt_id, None)
+        assert checkpoint.acknowledge(ack(attempt=1), NOW) == (Outcome.DUPLICATE, first.state_id, None)
 
 
 class TestStagesThatRunTwice:
     def test_the_first_ack_of_a_subtask_counts(self) -> None:
         checkpoint, first = pending(), ack(stage=1)
         checkpoint.acknowledge(first, NOW)
-        assert checkpoint.acknowledge(ack(stage=2), NOW) == (Outcome.DUPLICATE, first.ckpt_id, None)
+        assert checkpoint.acknowledge(ack(stage=2), NOW) == (Outcome.DUPLICATE, first.state_id, None)
 
     def test_what_the_first_stage_left_out_is_taken_from_the_second(self) -> None:
         checkpoint = pending()

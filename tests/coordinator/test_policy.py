@@ -4,8 +4,19 @@ from collections import Counter
 
 import pytest
 
-from spark_ckpt.config import MAX_INLINE_BYTES, CheckpointConfig
-from spark_ckpt.coordinator.policy import SMALL_BYTES, Placement, is_base_due, place, retained_checkpoints
+from spark_ckpt.completed import JobStatus
+from spark_ckpt.config import ACK_MEMORY, ACK_THRESHOLD, MAX_INLINE_BYTES, CheckpointConfig
+from spark_ckpt.coordinator.messages import Operator
+from spark_ckpt.coordinator.policy import (
+    SMALL_BYTES,
+    Placement,
+    ack_threshold,
+    discards_checkpoints,
+    is_base_due,
+    is_rewrite_due,
+    place,
+    retained_checkpoints,
+)
 
 CONFIG = CheckpointConfig()
 
@@ -22,6 +33,13 @@ def test_the_inline_state_of_one_metadata_is_capped() -> None:
 
 def test_a_threshold_of_0_writes_files_always() -> None:
     assert place(1, 0, CheckpointConfig(inline_threshold=0)) is Placement.FILE
+
+
+@pytest.mark.parametrize("cleanup", ["deleteOnEnd", "deleteOnCancellation"])
+def test_a_suspended_query_keeps_its_checkpoints_whatever_the_settings_say(cleanup: str) -> None:
+    config = CheckpointConfig(cleanup=cleanup)
+    assert discards_checkpoints(JobStatus.CANCELLED, config)
+    assert not discards_checkpoints(JobStatus.SUSPENDED, config)
 
 
 def test_a_base_is_due_when_the_chain_is_longest() -> None:
@@ -41,6 +59,13 @@ def test_a_few_small_deltas_make_no_base_due_however_small_that_is() -> None:
 def test_nothing_changed_since_the_base_means_none_is_due() -> None:
     for version in range(20):
         assert not is_base_due(0, version, 0, 0, 0, CONFIG)
+
+
+def test_a_base_that_sets_more_free_than_it_costs_is_due() -> None:
+    assert is_rewrite_due(1 << 20, 40)
+    assert is_rewrite_due((1 << 20) + 1, 1 << 20)
+    assert not is_rewrite_due(1 << 20, 1 << 20)
+    assert not is_rewrite_due(SMALL_BYTES, 40)
 
 
 @pytest.mark.parametrize(
@@ -69,3 +94,22 @@ def test_every_length_that_can_be_set_ends_chains() -> None:
 def test_never_fewer_than_two_are_retained() -> None:
     assert retained_checkpoints(CheckpointConfig(retained=1)) == 2
     assert retained_checkpoints(CheckpointConfig(retained=7)) == 7
+
+
+@pytest.mark.parametrize("partitions", [1, 4, 200, 1000, 32767])
+@pytest.mark.parametrize("stores", [1, 4])
+def test_what_travels_with_the_acks_of_a_batch_fits_into_its_memory(partitions: int, stores: int) -> None:
+    config = CheckpointConfig.parse({ACK_MEMORY.key: str(64 << 20)})
+    operators = [Operator(n, "op", tuple("abcd"[:stores]), partitions) for n in range(2)]
+    threshold = ack_threshold(operators, config)
+    acks = 2 * stores * partitions
+    assert 2 * threshold * acks <= 64 << 20, "a delta and a base of each"
+    assert threshold <= config.ack_threshold
+    assert threshold == config.ack_threshold or 2 * (threshold + 1) * acks > 64 << 20, "no lower than needed"
+
+
+def test_few_tasks_have_the_whole_threshold() -> None:
+    assert ack_threshold([Operator(0, "op", ("default",), 64)], CheckpointConfig()) == CheckpointConfig().ack_threshold
+    assert ack_threshold([], CheckpointConfig()) == CheckpointConfig().ack_threshold
+    small = CheckpointConfig.parse({ACK_THRESHOLD.key: "10"})
+    assert ack_threshold([Operator(0, "op", ("default",), 64)], small) == 10

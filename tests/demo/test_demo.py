@@ -14,8 +14,8 @@ import s3fs
 from benchmarks.demo.layout import Layout
 from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.session import REPOSITORY
-from spark_ckpt.locations.location import storage_of
-from tests.cli.running import run as run_command
+from spark_ckpt.location.find import CheckpointLocation
+from tests.support.cli import run as run_command
 from tests.support.invariants import assert_invariants
 from tests.support.provider import provider_under_test
 
@@ -83,7 +83,9 @@ def test_a_short_run_on_s3_is_equal_and_leaves_its_server_up(tmp_path: Path, mon
             for query in QUERIES:
                 location = f"{root}/{query.name}"
                 checkpoints = run_command("list", location, "--json").json["checkpoints"]
-                assert assert_invariants(storage_of(location)).checkpoints == len(checkpoints) >= 3
+                assert (
+                    assert_invariants(CheckpointLocation.open(location).of_query()).checkpoints == len(checkpoints) >= 3
+                )
                 assert not Path(Layout(tmp_path).checkpoint(query.name)).exists()
         finally:
             demo.send_signal(signal.SIGTERM)

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.demo.layout import Batches, Layout, files_done, read_batches
 from benchmarks.object_store import ObjectStore
-from spark_ckpt.operations.spark_log import SparkLog
+from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import LocalStorage
 
 OFFSETS = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n{"logOffset":4}\n'

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.completed import RecordFiles
-from spark_ckpt.coordinator.layout import in_location
-from spark_ckpt.operations.spark_entries import CommitEntry, OffsetEntry, OperatorMetadata
-from spark_ckpt.operations.spark_log import QUERY, SparkLog
-from spark_ckpt.segments import Section
+from spark_ckpt.format.segments import Section
+from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
+from spark_ckpt.spark_files.logs import QUERY, SparkLog
+from spark_ckpt.spark_files.operator_metadata import OperatorMetadata
 from spark_ckpt.storage import LocalStorage
-from tests.state.locations import Schema, StateLocation, row, schema
+from tests.support.state_location import Schema, StateLocation, row, schema
 
 KEYS = 12
 COMMITS = 23

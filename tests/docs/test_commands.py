@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Run, run
 from tests.docs.made_up import damage_newest, drop_older, make_totals
-from tests.docs.pages import DOCS, PAGES, REPOSITORY, blocks, command_lines, console
+from tests.docs.pages import DOCS, PAGES, blocks, command_lines, console
 from tests.docs.shapes import missing_line
+from tests.support.cli import Run, run
 
-SHOWING = (REPOSITORY / "README.md", DOCS / "operations.md", DOCS / "reading-state.md")
+SHOWING = (DOCS / "demo.md", DOCS / "operations.md", DOCS / "reading-state.md")
 """Pages with commands on what `make demo` leaves. Those of the first steps run on a query of their own."""
 
 DAMAGED = 3

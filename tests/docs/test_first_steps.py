@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import run
 from tests.docs.pages import DOCS, Command, blocks, console
 from tests.docs.shapes import missing_line
 from tests.support.checkpoints import completed_checkpoints
+from tests.support.cli import run
 from tests.support.processes import DriverJob, kill
 from tests.support.session import use_this_python
 

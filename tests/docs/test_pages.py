@@ -37,12 +37,14 @@ def own_lines() -> Iterator[tuple[Path, str]]:
 def test_every_command_is_one_that_the_program_takes() -> None:
     known = list(own_lines())
     assert len(known) > 30
+    # Commands keep the names of the help option that the first context has.
+    program = click.Context(main, **main.context_settings)
     for page, line in known:
         name, *arguments = shlex.split(line, comments=True)
         command = main.commands.get(name)
         assert command is not None, f"{page.name}: there is no spark-ckpt {name}"
         try:
-            command.make_context(name, arguments)
+            command.make_context(name, arguments, parent=program)
         except click.MissingParameter:
             # In the text a command may be named without what it is called with.
             assert all(argument.startswith("-") for argument in arguments), f"{page.name}: spark-ckpt {line}"

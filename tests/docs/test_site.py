@@ -13,7 +13,7 @@ from tests.docs.pages import DOCS, REPOSITORY
 def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    result = subprocess.run(build, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120)
+    result = subprocess.run(build, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stderr
     built = {path.parent.name for path in (tmp_path / "site").glob("*/index.html")}
     assert built == {page.stem for page in DOCS.glob("*.md")} - {"index"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from jsonschema import ValidationError
@@ -12,11 +13,10 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 import spark_ckpt
-from spark_ckpt.config import RETAINED, STORE
-from spark_ckpt.session import PROVIDER_CLASS, PROVIDER_KEY
-from tests.cli.running import run
+from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY, RETAINED, STORE
 from tests.docs.made_up import KEYS, make_totals
 from tests.docs.pages import DOCS, PAGES, REPOSITORY, blocks
+from tests.support.cli import run
 
 ELSEWHERE = {"metadata.md": 5, "first-steps.md": 2}
 HERE = {"README.md": 1, "reading-state.md": 2, "high-availability.md": 1, "json.md": 1, "operations.md": 2}
@@ -45,8 +45,8 @@ def run_blocks(page: Path, places: dict[str, object], **names: object) -> dict[s
 
 def test_the_readme_configures_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without starting one: the first steps do."""
-    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda builder: builder._options)
-    settings = run_blocks(REPOSITORY / "README.md", {})["spark"]
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda builder: MagicMock())
+    settings = run_blocks(REPOSITORY / "README.md", {})["builder"]._options
     assert settings[PROVIDER_KEY] == PROVIDER_CLASS
     assert settings[RETAINED.key] == "5"
 

@@ -66,6 +66,8 @@ def run_cell(spark: SparkSession, folder: CellFolder) -> None:
         for _ in range(MOST_STARTS):
             if run_query(spark, folder):
                 break
+            if folder.cell.kind is Kind.POISON:
+                disarm(folder.folder)  # whoever runs the query has found out why
         disarm(folder.folder)
     folder.finish()
 
@@ -74,14 +76,23 @@ def run_query(spark: SparkSession, folder: CellFolder) -> bool:
     """One run. Whether it came to the end of the input."""
     sink = StruckSink(folder.out, Injector(folder.folder, kill_coordinator))
     writer = sink.attach(plan(folder.feed.stream(spark), None).writeStream)
+    beside = start_beside(spark, folder) if folder.cell.point.beside else None
     query = writer.option("checkpointLocation", str(folder.location)).trigger(availableNow=True).start()
     error = None
     try:
         query.awaitTermination()
     except StreamingQueryException as e:
         error = next((named[1] for named in (pattern.search(str(e)) for pattern in _ERRORS) if named), str(e))
+    if beside is not None:
+        beside.awaitTermination()  # it must not fail
     folder.note(Run(failed_tasks(spark, query), error))
     return error is None
+
+
+def start_beside(spark: SparkSession, folder: CellFolder) -> StreamingQuery:
+    """The other query of this driver: the same, with a location of its own."""
+    writer = BatchLog(folder.out_beside, "update").attach(plan(folder.feed.stream(spark), None).writeStream)
+    return writer.option("checkpointLocation", str(folder.location_beside)).trigger(availableNow=True).start()
 
 
 def failed_tasks(spark: SparkSession, query: StreamingQuery) -> int:

@@ -13,9 +13,6 @@ from tests.support.events import SCHEMA
 from tests.support.feeds import Feed
 from tests.support.jobs import with_duplicates
 
-FILES_OF_RUNS = (3, 4, 1)
-"""Input files, one a batch, that come with each run of the query. The fault strikes in the second."""
-
 
 @dataclass(frozen=True)
 class Run:
@@ -37,6 +34,8 @@ class CellFolder:
         self.folder = folder
         self.location = folder / "checkpoint"
         self.out = folder / "out"
+        self.location_beside = folder / "beside" / "checkpoint"
+        self.out_beside = folder / "beside" / "out"
         self.feed = Feed(folder / "feed", SCHEMA)
         self._later = folder / "later"
         self._runs = folder / "runs.jsonl"
@@ -46,7 +45,7 @@ class CellFolder:
         """Makes the input, and holds all of it back."""
         self._later.mkdir()
         (self.folder / "cell.json").write_text(json.dumps({"point": cell.point.name, "kind": cell.kind.name}))
-        for batch in with_duplicates(rng, sum(FILES_OF_RUNS)):
+        for batch in with_duplicates(rng, sum(cell.point.runs)):
             self.feed.drop(batch)
         for file in self.feed.folder.glob("*.json"):
             file.rename(self._later / file.name)
@@ -60,7 +59,7 @@ class CellFolder:
     def stages(self) -> Iterable[int]:
         """The numbers of the runs that are not over, each with its input in place."""
         files = 0
-        for number, more in enumerate(FILES_OF_RUNS):
+        for number, more in enumerate(self.cell.point.runs):
             files += more
             there = len(list(self.feed.folder.glob("*.json")))
             if there > files:

@@ -72,7 +72,7 @@ class Injector:
 
     def __init__(self, folder: Path, kill_coordinator: Callable[[], None] = kill_this_process) -> None:
         self.folder = folder
-        self._kills = {Kind.KILL: kill_coordinator, Kind.KILL_DRIVER: kill_driver}
+        self._kills = {Kind.KILL: kill_coordinator, Kind.POISON: kill_coordinator, Kind.KILL_DRIVER: kill_driver}
         self._met = 0
         self._reached = False
         self._lock = threading.Lock()
@@ -83,7 +83,8 @@ class Injector:
         if cell is None or cell.point.place is not place:
             return None
         with self._lock:
-            if not self._is_now(cell, what, name) or not self._take():
+            again = cell.kind is Kind.POISON and self._struck_by() == f"{what} {name}"
+            if not again and (not self._is_now(cell, what, name) or not self._take(f"{what} {name}")):
                 return None
         if cell.kind in self._kills:
             self._kills[cell.kind]()
@@ -114,12 +115,20 @@ class Injector:
         self._met += 1
         return self._met == cell.point.skip + 1
 
-    def _take(self) -> bool:
+    def _take(self, moment: str) -> bool:
         try:
-            (self.folder / STRUCK).touch(exist_ok=False)
+            with (self.folder / STRUCK).open("x") as file:
+                file.write(moment)
         except FileExistsError:
             return False
         return True
+
+    def _struck_by(self) -> str | None:
+        """What was met when the fault struck."""
+        try:
+            return (self.folder / STRUCK).read_text()
+        except FileNotFoundError:
+            return None
 
 
 class StruckStorage(FaultyStorage):

@@ -18,6 +18,7 @@ class Kind(Enum):
     LATE = "late"
     KILL = "coordinator killed"
     KILL_DRIVER = "driver killed"
+    POISON = "coordinator killed each time"
 
 
 class Place(Enum):
@@ -44,7 +45,8 @@ def failed(error: str) -> str:
 class Point:
     """A moment in the life of a checkpoint.
 
-    A query under test has three runs; the fault strikes once, in the second one.
+    A query under test has a few runs; the fault strikes once, in the second one, but for one that strikes each time the
+    same message comes until the query has ended.
 
     Args:
         name: for a person.
@@ -56,6 +58,8 @@ class Point:
         after: an operation and a pattern, for a point that is only reached when the answer to that operation gets lost:
             `skip` counts those operations, and the first `what` after the lost answer is struck.
         settings: of the query under test, without the prefix of all our settings.
+        runs: input files, one a batch, that come with each run of the query.
+        beside: whether another query runs in the same driver, which must not notice anything.
     """
 
     name: str
@@ -66,6 +70,8 @@ class Point:
     skip: int = 0
     after: tuple[str, str] | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    runs: tuple[int, ...] = (3, 4, 1)
+    beside: bool = False
 
 
 RECORD = r"^ckpt/completed/[0-9]{20}\.json$"
@@ -81,6 +87,7 @@ REPEATED = ("ack", "locate")
 PATIENCE_SECONDS = 5
 """How long a task waits for an answer that is to be overtaken."""
 
+_ONE_BATCH = (1, 1, 1, 1, 1)
 _STRICT = {"tolerableFailures": "0"}
 _FILES = {"inlineThreshold": "0"}
 _BASES = _FILES | {"chain.maxDeltas": "2"}
@@ -252,6 +259,42 @@ POINTS = (
         "^ckpt/(chk-|shared/)",
         settings=_FEW,
     ),
+    # Runs of one batch, as a scheduler starts them. The second run claims, and brings the second batch.
+    Point("run of one batch: claim", Place.STORAGE, "create", {Kind.LATE: WENT_ON}, RECORD, runs=_ONE_BATCH),
+    Point(
+        "run of one batch: merged segments with bases",
+        Place.STORAGE,
+        "write",
+        {Kind.ERROR: RETRIED, Kind.KILL: WENT_ON},
+        "^ckpt/shared/merged-",
+        settings=_FILES | _STRICT | {"chain.maxDeltas": "1"},
+        runs=_ONE_BATCH,
+    ),
+    Point(
+        "run of one batch: record",
+        Place.STORAGE,
+        "create",
+        {Kind.LOST: WENT_ON, Kind.KILL: WENT_ON, Kind.KILL_DRIVER: RESTARTED},
+        RECORD,
+        skip=1,
+        runs=_ONE_BATCH,
+    ),
+    Point("run of one batch: last ack", Place.REQUEST, "ack", {Kind.KILL: WENT_ON}, skip=ACKS - 1, runs=_ONE_BATCH),
+    Point(
+        "run of one batch: close", Place.REQUEST, "close", {Kind.ERROR: WENT_ON, Kind.KILL: WENT_ON}, runs=_ONE_BATCH
+    ),
+    # Several queries in one driver share the side process.
+    Point("beside another query: first ack", Place.REQUEST, "ack", {Kind.KILL: WENT_ON}, skip=ACKS, beside=True),
+    Point("beside another query: record", Place.STORAGE, "create", {Kind.KILL: WENT_ON}, RECORD, skip=2, beside=True),
+    Point(
+        "beside another query: a poisonous ack",
+        Place.REQUEST,
+        "ack",
+        {Kind.POISON: failed("BridgeError")},
+        skip=ACKS,
+        beside=True,
+    ),
+    Point("a poisonous trigger", Place.REQUEST, "trigger", {Kind.POISON: failed("BridgeError")}, skip=1),
     # The run ends.
     Point("close: on its way", Place.REQUEST, "close", dict.fromkeys((Kind.ERROR, Kind.LATE, Kind.KILL), WENT_ON)),
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spark_ckpt.bridge.protocol import Message, error
-from spark_ckpt.coordinator.layout import CKPT, SHARED
+from spark_ckpt.checkpoint.layout import CKPT, SHARED
 from tests.faults.injection import SLOW_SECONDS, Injector
 from tests.faults.points import REPEATED, Kind, Place
 
@@ -66,7 +66,7 @@ class Relay:
             _block(injector.folder)
         if message.kind in _GIVEN_UP:
             _unblock(injector.folder)
-        kind = injector.strike(Place.REQUEST, message.kind)
+        kind = injector.strike(Place.REQUEST, message.kind, f"{header.get('batch_id')} {asked.subtask}")
         if kind is Kind.ERROR:
             return Passed([], [_injected(message.id)])
         return Passed(self._pass(Place.REQUEST, kind, message, asked), [])

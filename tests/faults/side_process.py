@@ -18,7 +18,7 @@ from spark_ckpt.bridge.__main__ import LineFormatter
 from spark_ckpt.bridge.protocol import SCHEMA, Message, from_batch, to_batch
 from spark_ckpt.bridge.server import Server
 from spark_ckpt.coordinator.messages import Trigger
-from spark_ckpt.coordinator.opening import Environment
+from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.storage import resolve
 from tests.faults.injection import Injector, StruckStorage
 from tests.faults.relay import Passed, Relay

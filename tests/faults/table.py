@@ -118,6 +118,9 @@ class FaultTable:
         try:
             assert_same_rows(BatchLog(folder.out, "update").rows(), running_counts(folder.feed.rows()))
             self._judge.check(folder.location, all_retained="retained" not in folder.cell.point.settings)
+            if folder.cell.point.beside:
+                assert_same_rows(BatchLog(folder.out_beside, "update").rows(), running_counts(folder.feed.rows()))
+                self._judge.check(folder.location_beside)
         except AssertionError as error:
             return str(error)
         return None

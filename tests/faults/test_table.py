@@ -20,6 +20,8 @@ SOME = (
     Cell(point_named("last ack: its answer"), Kind.LATE),
     Cell(point_named("subsuming: delete files"), Kind.KILL),
     Cell(point_named("checkpoint complete, commit of Spark to come"), Kind.ERROR),
+    Cell(point_named("run of one batch: record"), Kind.KILL),
+    Cell(point_named("beside another query: a poisonous ack"), Kind.POISON),
     Cell(point_named("record: create"), Kind.KILL_DRIVER),
 )
 

@@ -14,7 +14,7 @@ from spark_ckpt.metadata import (
     RelativeFileStateHandle,
     loads,
 )
-from spark_ckpt.metadata.parts import parts_of
+from spark_ckpt.metadata.traversal import parts_of
 from tests.support.flink_check import Verdict, check, different_content
 
 

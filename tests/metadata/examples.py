@@ -10,7 +10,7 @@ import numpy as np
 
 from spark_ckpt import metadata as m
 from spark_ckpt.metadata.codes import code_of
-from spark_ckpt.metadata.parts import parts_of
+from spark_ckpt.metadata.traversal import parts_of
 
 LEAST, MOST = -(2**63), 2**63 - 1
 RANGE = m.KeyGroupRange(3, 4)

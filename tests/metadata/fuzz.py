@@ -2,8 +2,8 @@
 
 python -m tests.metadata.fuzz --seconds 600
 
-Metadata has to be read or refused as `tests.metadata.judging` says, and as Flink's own loader does; a stream has to be
-read, or refused with an error that names the place.
+Metadata has to be read or refused as `tests.metadata.invariants` says, and as Flink's own loader does; a stream has
+to be read, or refused with an error that names the place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from tests.metadata.deviations import outcomes, unexplained
-from tests.metadata.judging import judge, judge_memory
+from tests.metadata.invariants import judge, judge_memory
 from tests.metadata.mutations import mutated, seeds
 from tests.metadata.streams.cases import CASES
 from tests.support.flink_check import class_path

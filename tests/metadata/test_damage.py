@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spark_ckpt import metadata as m
 from spark_ckpt.metadata import MetadataFormatError, loads
 from tests.metadata.corpus import FLINK, MUTANTS, Vector
-from tests.metadata.judging import judge, judge_memory, read
+from tests.metadata.invariants import judge, judge_memory, read
 from tests.metadata.mutations import mutated, seeds
 
 SMALL = [vector for vector in (*FLINK, *MUTANTS) if vector.loads and len(vector.content) <= 2400]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from spark_ckpt import metadata as m
 from spark_ckpt.metadata import modified_utf8
-from spark_ckpt.metadata.parts import parts_of, with_parts
 from spark_ckpt.metadata.properties import NULL_PROPERTIES
+from spark_ckpt.metadata.traversal import parts_of, with_parts
 from tests.metadata.corpus import FLINK, MUTANTS
 from tests.metadata.examples import INLINE, MANY, MOST, OFFSETS, everywhere, extremes, positions, positions_in
 from tests.metadata.strategies import checkpoints

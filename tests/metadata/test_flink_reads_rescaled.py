@@ -5,22 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from spark_ckpt import metadata as m
-from spark_ckpt.coordinator.directory import list_completed
-from spark_ckpt.keygroups import overlapping_ranges
-from spark_ckpt.operations.rescaling import rescale
-from tests.operations.locations import FACTORS, Query, blocks
+from spark_ckpt.format.key_groups import overlapping_ranges
+from spark_ckpt.location.listing import list_completed
+from spark_ckpt.operations.rescale import rescale
 from tests.support.flink_check import assert_flink_agrees, check
+from tests.support.stopped_query import FACTORS, StoppedQuery, blocks
 
 CHAINS = ((8,), (2,), (3,), (48,), (64,), (7, 6), (6, 63, 4))
 """With 64 key groups: partitions that own whole ones, such that share them, and several rescales."""
 
 
-def newest(query: Query) -> Path:
+def newest(query: StoppedQuery) -> Path:
     return query.directory / "ckpt" / list_completed(query.storage).records[-1].metadata.path
 
 
 def test_flink_finds_each_block_once_where_it_belongs(tmp_path: Path) -> None:
-    queries = {chain: Query(tmp_path / "-".join(map(str, chain))) for chain in CHAINS}
+    queries = {chain: StoppedQuery(tmp_path / "-".join(map(str, chain))) for chain in CHAINS}
     before = {chain: m.load(newest(query)) for chain, query in queries.items()}
     for chain, query in queries.items():
         for partitions in chain:

@@ -12,7 +12,7 @@ import pytest
 
 from spark_ckpt import metadata as m
 from tests.metadata.corpus import FLINK, Vector
-from tests.metadata.test_relocation import everywhere
+from tests.metadata.handles import everywhere
 from tests.support.flink_check import assert_flink_agrees, check
 
 PLACES = ("oracle://ckpt", "s3://bucket/moved")

@@ -10,23 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from spark_ckpt.coordinator.compose import decompose, operator_id_of
+from spark_ckpt.checkpoint.compose import decompose, operator_id_of
+from spark_ckpt.completed.errors import CorruptRecordError
 from spark_ckpt.coordinator.messages import Operator
-from spark_ckpt.errors import CheckpointNotFoundError, CorruptRecordError, DamagedCheckpointError, StorageError
+from spark_ckpt.errors import DamagedCheckpointError, StorageError
+from spark_ckpt.location.errors import CheckpointNotFoundError, NoCheckpointError
+from spark_ckpt.location.savepoint import SAVEPOINT_RECORD
 from spark_ckpt.metadata import METADATA_FILE_NAME, load, relative_paths
-from spark_ckpt.operations.copying import CheckpointCopy
-from spark_ckpt.operations.errors import NoCheckpointError, NotCommittedError, OutrunError, TargetNotEmptyError
-from spark_ckpt.operations.restoring import restore
+from spark_ckpt.operations.copy import CheckpointCopy
+from spark_ckpt.operations.errors import NotCommittedError, SubsumedDuringCopyError, TargetNotEmptyError
+from spark_ckpt.operations.restore import restore
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.savepoint import take_savepoint
-from spark_ckpt.operations.snapshot import RECORD
-from spark_ckpt.operations.verifying import verify
+from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage, Storage, resolve
-from tests.coordinator.driving import check_rows, located
-from tests.coordinator.driving import restore as rows_of
-from tests.operations.queries import OPERATORS, Query, make_query
 from tests.storage.faulty import FaultyStorage
+from tests.support.driver import check_rows, located
+from tests.support.driver import restore as rows_of
 from tests.support.invariants import assert_invariants
+from tests.support.queries import OPERATORS, Query, make_query
 
 
 @pytest.fixture
@@ -65,10 +67,10 @@ class TestSavepoint:
         shared = {f"ckpt/{entry.path}" for chains in table.values() for chain in chains for entry in chain.entries}
         spark = {name for name in names_in(query.storage) if name.startswith(("sources/", "state/"))}
         logs = {"metadata", "offsets/4", "offsets/5", "commits/5"}
-        assert names_in(target) == shared | spark | logs | {"_metadata", RECORD}
+        assert names_in(target) == shared | spark | logs | {"_metadata", SAVEPOINT_RECORD}
         assert (done.checkpoint.id, done.files) == (7, len(names_in(target)))
         assert done.size == sum((Path(target.location) / name).stat().st_size for name in names_in(target))
-        for name in names_in(target) - {"_metadata", RECORD}:
+        for name in names_in(target) - {"_metadata", SAVEPOINT_RECORD}:
             assert target.read(name) == query.storage.read(name)
 
     def test_its_paths_count_from_its_own_directory(self, query: Query, target: LocalStorage) -> None:
@@ -89,7 +91,8 @@ class TestSavepoint:
 
     def test_one_of_an_earlier_checkpoint(self, query: Query, target: LocalStorage) -> None:
         for batch in (3, 4):
-            query.storage.write_atomic(f"state/0/_metadata/v2/{batch}", b"v2\n{}")
+            described = query.storage.read("state/0/_metadata/metadata").replace(b"v1\n", b"v2\n")
+            query.storage.write_atomic(f"state/0/_metadata/v2/{batch}", described)
         done = take_savepoint(query.storage, target, 5)
         assert (done.checkpoint.id, done.checkpoint.batch_id) == (5, 3)
         assert {"offsets/2", "offsets/3", "commits/3", "state/0/_metadata/v2/3"} < names_in(target)
@@ -100,14 +103,12 @@ class TestSavepoint:
         assert (planned.dry_run, planned.checkpoint.id) == (True, 7)
         assert not Path(target.location).exists()
         done = take_savepoint(query.storage, target)
-        shared = {name for name in names_in(target) if name.startswith("ckpt/shared/")}
-        assert planned.files == len(shared)
-        assert planned.size == sum(len(target.read(name)) for name in shared)
+        assert planned.files == done.files == len(names_in(target))
         assert done.query_id == planned.query_id == query.driver.query_id
 
     def test_one_that_was_interrupted_is_none(self, query: Query, target: LocalStorage) -> None:
         take_savepoint(query.storage, target)
-        target.delete(RECORD)
+        target.delete(SAVEPOINT_RECORD)
         with pytest.raises(NoCheckpointError):
             restore(target, LocalStorage(f"{target.location}-new"))
         with pytest.raises(TargetNotEmptyError, match="delete it first"):
@@ -115,11 +116,11 @@ class TestSavepoint:
 
     def test_damage_is_found(self, query: Query, target: LocalStorage) -> None:
         take_savepoint(query.storage, target)
-        record = target.read(RECORD)
-        target.write_atomic(RECORD, record[:-40])
+        record = target.read(SAVEPOINT_RECORD)
+        target.write_atomic(SAVEPOINT_RECORD, record[:-40])
         with pytest.raises(CorruptRecordError, match="copy of the savepoint"):
             restore(target, LocalStorage(f"{target.location}-1"))
-        target.write_atomic(RECORD, record)
+        target.write_atomic(SAVEPOINT_RECORD, record)
         target.write_atomic(METADATA_FILE_NAME, target.read(METADATA_FILE_NAME)[:-1])
         with pytest.raises(DamagedCheckpointError, match="bytes instead of"):
             restore(target, LocalStorage(f"{target.location}-2"))
@@ -260,7 +261,7 @@ class TestRefusals:
         with pytest.raises(DamagedCheckpointError, match="as damaged as the original") as caught:
             copy(query.storage, target)
         assert caught.value.path == target.describe(f"ckpt/{path}")
-        assert not target.exists(RECORD)
+        assert not target.exists(SAVEPOINT_RECORD)
         assert not target.exists("commits/5")
 
     def test_missing_state(self, query: Query, target: LocalStorage, copy: Callable[..., None]) -> None:
@@ -300,7 +301,7 @@ class TestRefusals:
                 batch += 5
 
         running.before = go_on
-        with pytest.raises(OutrunError, match="retained"):
+        with pytest.raises(SubsumedDuringCopyError, match="retained"):
             copy(running, target)
 
     def test_a_disk_that_is_full(self, query: Query, target: LocalStorage, copy: Callable[..., None]) -> None:
@@ -308,7 +309,7 @@ class TestRefusals:
         full.fail("write", "_metadata$")
         with pytest.raises(StorageError):
             copy(query.storage, full)
-        assert not target.exists(RECORD)
+        assert not target.exists(SAVEPOINT_RECORD)
         assert not target.exists("ckpt/completed/00000000000000000007.json")
 
 

@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.clock import SystemClock
+from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.coordinator.messages import Operator
-from spark_ckpt.errors import CheckpointNotFoundError, DamagedCheckpointError, FencedError
+from spark_ckpt.errors import DamagedCheckpointError
+from spark_ckpt.location.errors import CheckpointNotFoundError
 from spark_ckpt.operations.errors import LocationInUseError, RollbackRefusedError
 from spark_ckpt.operations.rollback import Rollback, roll_back
-from spark_ckpt.operations.verifying import verify
+from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage, Storage
-from tests.coordinator.driving import check_rows, located, restore
-from tests.operations.queries import Query, make_query
 from tests.storage.faulty import FaultyStorage
+from tests.support.driver import check_rows, located, restore
 from tests.support.invariants import assert_invariants, completed_versions
+from tests.support.queries import Query, make_query
 
 
 @pytest.fixture
@@ -98,7 +100,8 @@ def test_a_batch_that_was_not_committed(query: Query) -> None:
 
 def test_what_spark_knows_of_operators_from_later_batches_on(query: Query) -> None:
     for batch in (3, 4):
-        query.storage.write_atomic(f"state/0/_metadata/v2/{batch}", b"v2\n{}")
+        described = query.storage.read("state/0/_metadata/metadata").replace(b"v1\n", b"v2\n")
+        query.storage.write_atomic(f"state/0/_metadata/v2/{batch}", described)
     done = back(query, 5)
     assert "state/0/_metadata/v2/4" in done.moved
     assert query.storage.exists("state/0/_metadata/v2/3")

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tests.simulation.playing import Tally, play, play_many
+from tests.simulation.schedules import Tally, play, play_many
 
 CHUNK = 50
 MOST_SEEDS_SHOWN = 10
@@ -57,6 +57,11 @@ def _many(first: int, seeds: int, workers: int) -> int:
             tally.add(part)
             failed = f"[bold red]{len(tally.failures)} failed[/]" if tally.failures else ""
             bar.update(task, completed=tally.schedules, description=failed)
+            if (
+                not console.is_terminal
+                and tally.schedules * 10 // seeds > (tally.schedules - part.schedules) * 10 // seeds
+            ):
+                console.print(f"{tally.schedules} of {seeds} schedules, {time.monotonic() - began:.0f} s {failed}")
     _show(console, tally)
     result = f"[bold red]{len(tally.failures)} failed[/]" if tally.failures else "[bold green]every invariant holds[/]"
     console.print(f"{tally.schedules} schedules from seed {first} on, {time.monotonic() - began:.0f} s: {result}")

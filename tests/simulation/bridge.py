@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.coordinator.cleaner import Cleaner
+from spark_ckpt.coordinator.errors import JobNotOpenError
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import (
     Ack,
@@ -25,14 +26,15 @@ from spark_ckpt.coordinator.messages import (
     LocateReply,
     Notification,
     Outcome,
-    SubtaskKey,
     TaskFailed,
     Trigger,
 )
-from spark_ckpt.coordinator.opening import Environment
-from spark_ckpt.errors import JobNotOpenError, SparkCkptError
+from spark_ckpt.coordinator.open_job import Environment
+from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.storage import Storage
 from tests.simulation.scheduler import Group, Mailbox, Promise
+from tests.support.driver import do_now
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -91,9 +93,10 @@ class SideProcess:
             host=bridge.group.name,
             pid=1,
             process_token=self.group.name,
-            clock=world.scheduler,
+            clock=bridge.clock,
             open_storage=lambda trigger: world.storage(self.group),
             make_cleaner=lambda storage, clock: ActorCleaner(storage, clock, world, self.group),
+            in_background=do_now,
         )
 
     def send(self, numbered: Numbered) -> None:
@@ -124,7 +127,7 @@ class SideProcess:
         world = self._world
         job: Job | None = None
         while True:
-            numbered = box.get(None if job is None else job.patience)
+            numbered = box.get(None if job is None else job.seconds_to_expiry)
             if numbered is None:
                 assert job is not None
                 job.expire()
@@ -181,8 +184,11 @@ class _Open:
 class Bridge:
     """Endpoint and bridge of one driver JVM."""
 
-    def __init__(self, world: World, group: Group, rng: random.Random, notify: Callable[[Notification], None]) -> None:
+    def __init__(
+        self, world: World, group: Group, rng: random.Random, clock: Clock, notify: Callable[[Notification], None]
+    ) -> None:
         self.group = group
+        self.clock = clock
         self.notify = notify
         self._world, self._rng = world, rng
         self._jobs: dict[str, _Open] = {}
@@ -216,7 +222,7 @@ class Bridge:
             if ack.version != job.known_pending_version:
                 job.known_pending.clear()
                 job.known_pending_version = ack.version
-            job.known_pending[ack.subtask] = ack.ckpt_id
+            job.known_pending[ack.subtask] = ack.state_id
         if reply.completed is not None and reply.completed_version == job.known_pending_version:
             job.known, job.known_version = dict(job.known_pending), job.known_pending_version
         return reply
@@ -269,7 +275,7 @@ class Bridge:
         if job is not None and numbered.id in self._unanswered:
             if isinstance(reply, AckReply) and reply.completed is not None:
                 job.again.clear()
-            elif isinstance(reply, Exception) and numbered in job.again:
+            elif _does_not_count(reply) and numbered in job.again:
                 job.again.remove(numbered)  # it does not count, so it must not count the second time either
         self._settle(numbered.id, reply)
 
@@ -329,6 +335,13 @@ class Bridge:
         process = self._process = SideProcess(self._world, self, self._lives)
         self._world.scheduler.spawn("pipe", self.group, lambda: self._read(process))
         return process
+
+
+def _does_not_count(reply: Reply) -> bool:
+    """Whether an ack was answered so (`PythonBridge.NotCounted`)."""
+    if isinstance(reply, AckReply):
+        return reply.outcome in (Outcome.DENIED, Outcome.UNKNOWN, Outcome.DISCARDED)
+    return isinstance(reply, Exception)
 
 
 def describe(request: Request) -> str:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
 
+from spark_ckpt.checkpoint.chains import Chain, all_entries
+from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
 from spark_ckpt.completed import CheckpointRecord, ClaimRecord, Record, decode_record, encode_record
-from spark_ckpt.coordinator.chains import Chain
-from spark_ckpt.coordinator.loading import CheckpointState, read_checkpoint
-from spark_ckpt.coordinator.messages import Event, Notification, StoreKey, SubtaskKey
+from spark_ckpt.config import CheckpointConfig
+from spark_ckpt.coordinator.messages import Event, Notification
+from spark_ckpt.coordinator.policy import chain_bound, rewrite_cycle
 from spark_ckpt.errors import SparkCkptError
-from spark_ckpt.segments import decode_block
-from tests.simulation.disk import SimulatedStorage
+from spark_ckpt.format.keys import StoreKey, SubtaskKey
+from spark_ckpt.location.listing import _read_metadata as read_directory
+from spark_ckpt.location.listing import scan
+from tests.simulation.decoder_cache import read_block
+from tests.simulation.disk import FOREIGN_FILES, SimulatedStorage
 from tests.simulation.faults import Faults
 from tests.simulation.model import Rows, applied
 from tests.simulation.scheduler import Group
@@ -23,7 +29,16 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 _FILE = re.compile(r"ckpt/completed/([0-9]{20})\.json")
+_METADATA = re.compile(r"ckpt/(chk-([0-9]+)(?:-[0-9]+)?)/_metadata")
 _NODE = re.compile(r"/.+/records/([0-9]{20})")
+
+
+PREFIX = "spark.sql.streaming.stateStore.ckpt."
+MOST_CYCLES = 3
+"""A base that lets go of a file is asked for once in a cycle, and may have to be asked for again."""
+
+DELTAS_BEHIND = 2
+"""An attempt that has the state in memory may acknowledge before it hears that its chain is at the bound."""
 
 
 class Violation(AssertionError):  # noqa: N818
@@ -36,7 +51,8 @@ class Checks:
     def __init__(self, world: World) -> None:
         self._world = world
         self._storage = SimulatedStorage(world.disk, world.way(Group("judge"), Faults(pause=0)))
-        self._record = _FILE if world.profile.store == "filesystem" else _NODE
+        self._record = _NODE if world.profile.store == "zookeeper" else _FILE
+        self._is_standalone = world.profile.store == "standalone"
         self._digests: dict[str, bytes] = {}
         self._records: dict[int, Record] = {}
         self._newest = 0
@@ -45,6 +61,19 @@ class Checks:
         self._uses: Counter[str] = Counter()
         self._brought_back: set[int] = set()
         self._committed = -1
+        self.committed_by = ""
+        """The run that has written Spark's newest commit."""
+        self._told: set[int] = set()
+        self._ending: set[str] = set()
+        self._foreign = FOREIGN_FILES if world.profile.foreign else ()
+        self.first: Violation | None = None
+        """The first violation: the code that caused it may take it for an error of the storage, and go on."""
+        prefixed = {PREFIX + key: value for key, value in world.profile.settings.items()}
+        self._most_deltas = chain_bound(CheckpointConfig.parse(prefixed)) + DELTAS_BEHIND
+        self._most_unused = MOST_CYCLES * rewrite_cycle(CheckpointConfig.parse(prefixed))
+        self._unused_since: dict[str, int] = {}
+        self.is_discarded = False
+        """Whether the query has ended in a way after which its settings want no checkpoints."""
 
     # ---- changes of files and nodes ----------------------------------------------------------------------------------
 
@@ -58,24 +87,47 @@ class Checks:
             return
         if name.startswith("ckpt/") and self._digests.setdefault(name, digest) != digest:
             self._violated(f"the name {name} is used for a second content")
-        if (match := self._record.fullmatch(name)) is not None:
+        if self._is_standalone:
+            if (match := _METADATA.fullmatch(name)) is not None:
+                self._recorded_standalone(int(match[2]), match[1])
+        elif (match := self._record.fullmatch(name)) is not None:
             self._world.trace(f"record {int(match[1])} is there")
             self._recorded(decode_record(data, name, int(match[1])))
         elif (match := _FILE.fullmatch(name)) is not None:
             record = self._records.get(int(match[1]))
             if record is None or encode_record(record) != data:
                 self._violated(f"{name} repeats what is no record in ZooKeeper")
-        elif name.startswith("commits/"):
+        if name.startswith("commits/"):
             self._committed = max(self._committed, int(name[len("commits/") :]))
             self._last_committed_is_there()
 
     def deleted(self, name: str) -> None:
-        if (match := self._record.fullmatch(name)) is not None:
+        if name in FOREIGN_FILES:
+            self._violated(f"{name} is deleted, which is not ours")
+        if self._is_standalone and (match := _METADATA.fullmatch(name)) is not None:
+            self._digests.pop(name)  # without a log, a number is free again once its directory is gone
+            record = self._records.get(int(match[2]))
+            if isinstance(record, CheckpointRecord) and f"ckpt/{record.metadata.path}" == name:
+                self._dropped(record.id)
+        elif (match := self._record.fullmatch(name)) is not None:
             self._world.trace(f"record {int(match[1])} is gone")
             self._dropped(int(match[1]))
-        elif self._uses[name]:
+        elif self._uses[name] and not (self._is_standalone and self._forgets_unanswered(name)):
             users = [checkpoint for checkpoint, files in self._needed.items() if name in files]
             self._violated(f"{name} is deleted, and the retained checkpoints {users} need it")
+
+    def _forgets_unanswered(self, name: str) -> bool:
+        """Without a log, a `_metadata` whose create was answered with an error makes a checkpoint that its driver takes
+        for none, and a reader leaves out. Nothing was promised of it.
+
+        Returns:
+            Whether no other checkpoint needs the file.
+        """
+        users = [checkpoint for checkpoint, files in self._needed.items() if name in files]
+        if self._told.isdisjoint(users):
+            for checkpoint in users:
+                self._dropped(checkpoint)
+        return not self._uses[name]
 
     def _recorded(self, record: Record) -> None:
         if record.id != self._newest + 1:
@@ -90,10 +142,29 @@ class Checks:
             self._completed(record)
         else:
             self._world.count("claims")
+            self.is_discarded |= record.owner.run_id in self._ending
+
+    def _recorded_standalone(self, record_id: int, directory: str) -> None:
+        """A checkpoint without a log exists as soon as its `_metadata` does."""
+        self._world.trace(f"{directory} is there")
+        if record_id < self._newest:
+            self._violated(f"{directory} follows checkpoint {self._newest}")
+        try:
+            record, _ = read_directory(self._storage, record_id, directory)
+        except SparkCkptError as e:
+            self._violated(f"checkpoint {record_id} is incomplete the moment it is recorded: {e}")
+        self._dropped(record_id)
+        self._records[record_id], self._newest = record, record_id
+        self._world.count("checkpoints")
+        self._completed(record)
+
+    def _owner(self) -> ClaimRecord | None:
+        """The newest claim."""
+        return next((r for _, r in sorted(self._records.items(), reverse=True) if isinstance(r, ClaimRecord)), None)
 
     def _completed(self, record: CheckpointRecord) -> None:
-        owner = next(r for _, r in sorted(self._records.items(), reverse=True) if isinstance(r, ClaimRecord))
-        if owner.owner != record.owner:
+        owner = self._owner()
+        if owner is not None and owner.owner != record.owner:
             self._violated(f"checkpoint {record.id} is completed by {record.owner} after the claim of {owner.owner}")
         try:
             state = read_checkpoint(self._storage, record)
@@ -101,10 +172,27 @@ class Checks:
             self._violated(f"checkpoint {record.id} is incomplete the moment it is recorded: {e}")
         files = {f"ckpt/{path}" for path in state.files()} | {f"ckpt/{record.metadata.path}"}
         self._needed[record.id] = files
-        self._ids[record.id] = state.ckpt_ids()
+        self._ids[record.id] = state.state_ids()
         self._uses.update(files)
         for key in self._world.query.subtasks():
             self._same(state, key)
+        if self._world.profile.idle is not None:
+            self._check_use(state)
+
+    def _check_use(self, state: CheckpointState) -> None:
+        """No file is kept for good for less than half of its bytes."""
+        used: Counter[str] = Counter()
+        sizes: dict[str, int] = {}
+        for entry in all_entries(state.table):
+            if entry.path is not None:
+                used[entry.path] += entry.size
+                sizes[entry.path] = entry.file_size
+        small = self._world.profile.small_bytes or 0
+        unused = [path for path, size in sizes.items() if size - used[path] > max(small, used[path])]
+        self._unused_since = {path: self._unused_since.get(path, state.version) for path in unused}
+        for path, since in self._unused_since.items():
+            if state.version - since > self._most_unused:
+                self._violated(f"{path} is kept since version {since} for {used[path]} of its {sizes[path]} bytes")
 
     def _same(self, state: CheckpointState, key: SubtaskKey) -> None:
         rows = self._rows_of(state.table[key.of_operator][key.partition])
@@ -119,11 +207,14 @@ class Checks:
         rows: Rows = {}
         if any(entry.is_base for entry in chain.entries[1:]):
             self._violated(f"a base in the middle of a chain: {[entry.version for entry in chain.entries]}")
+        if chain.deltas > self._most_deltas:
+            self._violated(f"a chain has {chain.deltas} deltas; there may be {self._most_deltas}")
         for entry in chain.entries:
             data = entry.data if entry.path is None else self._world.disk.read(f"ckpt/{entry.path}")
-            assert data is not None
+            if data is None:
+                self._violated(f"a checkpoint is incomplete the moment it is recorded: {entry.path} is not there")
             for offset in entry.offsets.tolist():
-                block = decode_block(data, offset, entry.path or "inline")
+                block = read_block(data, offset, entry.path or "inline")
                 for section in block.sections:
                     entries = {key: value for key, value in section.entries if not isinstance(value, tuple)}
                     rows = applied(rows, {block.key_group: entries})
@@ -137,7 +228,7 @@ class Checks:
         self._last_committed_is_there()
 
     def _last_committed_is_there(self) -> None:
-        if self._committed >= 0 and self._committed + 1 not in self._versions():
+        if not self.is_discarded and self._committed >= 0 and self._committed + 1 not in self._versions():
             self._violated(
                 f"batch {self._committed} is committed, and the retained checkpoints have versions {self._versions()}"
             )
@@ -167,6 +258,7 @@ class Checks:
         """Executors are told something."""
         checkpoint, version = notification.checkpoint_id or 0, notification.version
         if notification.event is Event.COMPLETE:
+            self._told.add(checkpoint)
             record = self._records.get(checkpoint)
             if not isinstance(record, CheckpointRecord) or record.version != version:
                 self._violated(f"checkpoint {checkpoint} of version {version} is said to be complete, and is not")
@@ -177,20 +269,80 @@ class Checks:
         if notification.event is Event.SUBSUMED and checkpoint in self._needed:
             self._violated(f"checkpoint {checkpoint} of version {version} is said to be dropped, and is not")
 
+    def may_go_back(self) -> bool:
+        """Whether Spark's newest commit is of a run that another one had shut out by then: with ids in the commit log
+        it names states that the newest checkpoint of the version does not have."""
+        version = self._committed + 1
+        newest = max((i for i in self._needed if self._records[i].version == version), default=None)  # type: ignore[union-attr]
+        return newest is not None and self._records[newest].owner.run_id != self.committed_by
+
+    def went_back(self) -> int:
+        """Somebody has taken the newest commit away.
+
+        Returns:
+            Its batch.
+        """
+        self._committed -= 1
+        return self._committed + 1
+
+    def closing(self, run_id: str, status: str) -> None:
+        """The coordinator is about to hear that a run has ended."""
+        cleanup, owner = self._world.profile.settings.get("cleanup", "retain"), self._owner()
+        wanted = cleanup == "deleteOnEnd" or (cleanup == "deleteOnCancellation" and status == "cancelled")
+        if wanted:
+            self._ending.add(run_id)  # which may be about to claim
+        if wanted and (self._is_standalone or (owner is not None and owner.owner.run_id == run_id)):
+            self.is_discarded = True
+            self._world.count("checkpoints discarded")
+
+    def after_discarding(self, is_all: bool) -> None:
+        """The query has ended, and nothing of it was to stay: what is found is whole, or nothing is there at all."""
+        findings = Findings()
+        records = [record for record in self._all_records(findings) if isinstance(record, CheckpointRecord)]
+        if is_all or self._world.profile.store != "zookeeper":  # whose files may lag behind
+            check_checkpoints(self._storage, records, findings)
+        if is_all:
+            findings.check(not records, f"checkpoints {[record.id for record in records]} are kept")
+            self._look_for_foreign_files(findings)
+        if findings.violations:
+            self._violated("; ".join(findings.violations))
+
+    def starts_over(self) -> None:
+        """Somebody begins anew where the checkpoints are gone. What has ever been written there still counts."""
+        self.is_discarded = False
+        self._committed = -1
+
+    def _all_records(self, findings: Findings) -> Sequence[Record]:
+        return scan(self._storage).records if self._is_standalone else check_log(self._storage, findings)
+
+    def _look_for_foreign_files(self, findings: Findings) -> None:
+        """They are there; from here on they are not, and disturb no other check."""
+        names, self._foreign = self._foreign, ()
+        for name in names:
+            directory, _, base = name.rpartition("/")
+            findings.check(self._world.disk.directories[directory].pop(base, None) is not None, f"{name} is gone")
+
+    def _check_no_orphans(self, records: Sequence[Record], findings: Findings) -> None:
+        """No file of ours that nothing refers to."""
+        self._look_for_foreign_files(findings)
+        if not self._is_standalone:  # which deletes none, since nothing says that a driver is the only one
+            check_no_orphans(self._storage, records, findings)
+
     def at_the_end(self) -> None:
         """The system has settled: all invariants, and no file that nothing refers to."""
         findings = Findings()
-        records = check_log(self._storage, findings)
+        records = self._all_records(findings)
         there = {record.id for record in records if isinstance(record, CheckpointRecord)}
         findings.check(there == set(self._needed), f"the files have records {there}, in truth {set(self._needed)}")
         checkpoints = [record for record in records if isinstance(record, CheckpointRecord)]
         check_checkpoints(self._storage, checkpoints, findings)
-        check_no_orphans(self._storage, records, findings)
+        self._check_no_orphans(records, findings)
         if findings.violations:
             self._violated("; ".join(findings.violations))
         if self._committed + 1 != self._world.batches:
             self._violated(f"batch {self._committed} is the last one that is committed of {self._world.batches}")
 
-    def _violated(self, what: str) -> None:
+    def _violated(self, what: str) -> NoReturn:
         self._world.trace(f"VIOLATED: {what}")
-        raise Violation(what)
+        self.first = self.first or Violation(what)
+        raise self.first

@@ -12,6 +12,10 @@ from tests.simulation.faults import Way
 T = TypeVar("T")
 
 
+FOREIGN_FILES = ("ckpt/shared/payroll.parquet", "ckpt/shared/merged-report.csv", "ckpt/chk-1/notes.txt", "ckpt/keep.me")
+"""Files that are not ours, where ours are."""
+
+
 class Observer(Protocol):
     """Is told of every file or node that comes or goes, at once."""
 
@@ -34,6 +38,8 @@ class Disk:
         self.observer: Observer | None = None
         self._now_ms = now_ms
         self._modified_ms: dict[str, int] = {}
+        self._deleted: dict[str, dict[str, tuple[int, FileInfo]]] = {}
+        """What a listing may still show, by directory and name, and when it was deleted."""
 
     def read(self, name: str) -> bytes | None:
         directory, _, base = name.rpartition("/")
@@ -54,8 +60,11 @@ class Disk:
 
     def delete(self, name: str) -> bool:
         directory, _, base = name.rpartition("/")
-        if self.directories.get(directory, {}).pop(base, None) is None:
+        data = self.directories.get(directory, {}).pop(base, None)
+        if data is None:
             return False
+        entry = FileInfo(base, len(data), modified_ms=self._modified_ms[name])
+        self._deleted.setdefault(directory, {})[base] = self._now_ms(), entry
         if directory == "ckpt/completed":
             self.dropped.add(name)
         if not self.directories[directory]:
@@ -64,13 +73,19 @@ class Disk:
             self.observer.deleted(name)
         return True
 
-    def list(self, directory: str) -> list[FileInfo]:
+    def list(self, directory: str, lag: float = 0.0) -> list[FileInfo]:
+        """What is in a directory, and perhaps what was `lag` seconds ago."""
         prefix = f"{directory}/"
         files = [
             FileInfo(name, len(data), modified_ms=self._modified_ms[prefix + name])
             for name, data in self.directories.get(directory, {}).items()
         ]
         below = {name[len(prefix) :].split("/")[0] for name in self.directories if name.startswith(prefix)}
+        if lag and directory in self._deleted:
+            since, there = self._now_ms() - int(1000 * lag), self.directories.get(directory, {})
+            files += [
+                entry for at, entry in self._deleted[directory].values() if at > since and entry.name not in there
+            ]
         return files + [FileInfo(name, 0, True) for name in sorted(below)]
 
 
@@ -80,15 +95,21 @@ class SimulatedStorage(Storage):
     Args:
         disk: the files.
         way: to them.
-        is_remote: whether it says that a request is dear.
+        is_remote: whether it is an object store: a request is dear, and what was written without an error is there.
+        lag: seconds for which a listing may show a file that is deleted. Contract 3 of `Storage` promises that one
+            shows what was written, and no more.
     """
 
-    def __init__(self, disk: Disk, way: Way, is_remote: bool = False) -> None:
+    def __init__(self, disk: Disk, way: Way, is_remote: bool = False, lag: float = 0.0) -> None:
         super().__init__("sim://location")
-        self._disk, self._way, self._is_remote = disk, way, is_remote
+        self._disk, self._way, self._is_remote, self._lag = disk, way, is_remote, lag
 
     @property
-    def is_remote(self) -> bool:
+    def requests_are_slow(self) -> bool:
+        return self._is_remote
+
+    @property
+    def writes_whole(self) -> bool:
         return self._is_remote
 
     def read(self, name: str) -> bytes:
@@ -101,7 +122,8 @@ class SimulatedStorage(Storage):
         return len(self.read(name))
 
     def list(self, directory: str) -> Sequence[FileInfo]:
-        return self._reading("list", directory, lambda: self._disk.list(directory))
+        lag = self._lag if self._lag and self._way.rng.random() < 0.5 else 0.0
+        return self._reading("list", directory, lambda: self._disk.list(directory, lag))
 
     def write_atomic(self, name: str, data: bytes) -> None:
         if (fault := self._writing("write", name, lambda: self._disk.write(name, bytes(data)))) is not None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from spark_ckpt.clock import Clock
+from spark_ckpt.completed.errors import ZooKeeperUnavailableError
 from spark_ckpt.completed.zookeeper_session import NoAnswerError, ZooKeeperSession
-from spark_ckpt.errors import ZooKeeperUnavailableError
 from tests.simulation.disk import Observer
 from tests.simulation.faults import Way
 

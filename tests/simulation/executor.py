@@ -17,15 +17,16 @@ from spark_ckpt.coordinator.messages import (
     Notification,
     Outcome,
     Segment,
-    SubtaskKey,
     Task,
     Trigger,
 )
-from spark_ckpt.segments import SegmentKind, decode_block
-from tests.coordinator.driving import make_segment
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segments import SegmentKind
+from tests.simulation.decoder_cache import read_block
 from tests.simulation.group_commit import GroupCommit
 from tests.simulation.model import Changes, Rows, applied
 from tests.simulation.scheduler import Group
+from tests.support.driver import make_segment
 
 if TYPE_CHECKING:
     from tests.simulation.spark import Driver
@@ -44,7 +45,7 @@ class TaskError(Exception):
 class Committed:
     """A version that the coordinator has taken, not yet folded into the table."""
 
-    ckpt_id: str
+    state_id: str
     changes: Changes
 
 
@@ -63,13 +64,14 @@ class Store:
         self._base_made = 0.0
         self._writing: object = None
         """Stands for the base that is being written."""
+        self._must_bring_base = False
 
     def open(self, trigger: Trigger, wanted: str | None) -> Rows:
         """The rows at the version that a batch starts from; `wanted` is the id that Spark's commit log names."""
         version = trigger.version - 1
         driver, world = self._executor.driver, self._executor.world
         located = driver.bridge.locate(trigger, Locate(trigger.job, self._key, version, wanted), self._held(version))
-        if located is not None and not (version > 0 and located.ckpt_id == self._held(version)):
+        if located is not None and not (version > 0 and located.state_id == self._held(version)):
             self._load(version, located)
         if self._version != version:
             self._take_back()
@@ -77,6 +79,8 @@ class Store:
         self._is_open = True
         if self._committed is not None:
             self._aside, self._committed = self._committed, None
+        if located is not None:
+            self._obey(located.base_due, located.base_required)
         world.checks.opened(self._key, version, self._rows)
         return self._rows
 
@@ -89,21 +93,23 @@ class Store:
         world, rng = self._executor.world, self._executor.rng
         driver = self._executor.driver
         base = None
-        if self._base is not None and self._aside is None:
-            base, self._base = self._base, None
         try:
-            ckpt_id = world.new_id()
+            if self._aside is None:
+                if self._must_bring_base and self._base is None:
+                    self._write_base_now()
+                base, self._base = self._base, None
+            state_id = world.new_id()
             delta = self._executor.ship_delta(trigger, task, changes)
             ack = Ack(
                 job=trigger.job,
                 subtask=self._key,
                 batch_id=trigger.batch_id,
                 version=trigger.version,
-                ckpt_id=ckpt_id,
+                state_id=state_id,
                 task=task,
                 rows=sum(len(entries) for entries in applied(self._rows, changes).values()),
                 delta=delta,
-                base_ckpt_id=self._id,
+                base_state_id=self._id,
                 base=base,
             )
             world.scheduler.sleep(rng.random() ** 3 * 0.5)
@@ -117,18 +123,18 @@ class Store:
         finally:
             self._is_open = False
         world.count(f"ack: {reply.outcome.value}")
-        if reply.outcome is Outcome.SUCCESS or reply.ckpt_id == ckpt_id:
-            self._committed, self._aside = Committed(ckpt_id, changes), None
+        if reply.outcome is Outcome.SUCCESS or reply.state_id == state_id:
+            self._committed, self._aside = Committed(state_id, changes), None
         else:
             self._take_back()
-        if reply.base_due and self._base is None and self._writing is None and self._version > 0:
-            self._make_base()
+        if reply.outcome is Outcome.SUCCESS:
+            self._obey(reply.base_due, reply.base_required)
         if reply.outcome is Outcome.DENIED:
             raise Denied
         if reply.outcome not in (Outcome.SUCCESS, Outcome.DUPLICATE):
             raise TaskError(f"the checkpoint was given up ({reply.outcome.value})")
-        assert reply.ckpt_id is not None
-        return reply.ckpt_id
+        assert reply.state_id is not None
+        return reply.state_id
 
     def notified(self, notification: Notification) -> None:
         """Frees what it does not need any more, but nothing that a batch uses."""
@@ -150,14 +156,14 @@ class Store:
         """What is committed goes into the table."""
         assert self._committed is not None
         self._rows = applied(self._rows, self._committed.changes)
-        self._version, self._id, self._committed = self._version + 1, self._committed.ckpt_id, None
+        self._version, self._id, self._committed = self._version + 1, self._committed.state_id, None
 
     def _held(self, version: int) -> str | None:
         if version == self._version:
             return self._id
         if version == self._version + 1:
             held = self._committed or self._aside
-            return held.ckpt_id if held else None
+            return held.state_id if held else None
         return None
 
     def _take_back(self) -> None:
@@ -170,13 +176,28 @@ class Store:
         for segment in located.segments:
             data = bytes(segment.data) if segment.path is None else self._executor.read(segment.path)
             for offset in segment.offsets.tolist():
-                block = decode_block(data, offset, segment.path or "inline")
+                block = read_block(data, offset, segment.path or "inline")
                 for section in block.sections:
                     entries = {key: value for key, value in section.entries if not isinstance(value, tuple)}
                     rows = applied(rows, {block.key_group: entries})
-        self._rows, self._version, self._id = rows, version, located.ckpt_id
+        self._rows, self._version, self._id = rows, version, located.state_id
         self._committed = self._aside = None
         self.forget_base()
+
+    def _obey(self, due: bool, required: bool) -> None:
+        """What the coordinator says about bases, of the version in the table."""
+        self._must_bring_base = required
+        if due and self._base is None and self._writing is None and self._version > 0:
+            self._make_base()
+
+    def _write_base_now(self) -> None:
+        """The chain is at its bound: no ack without a base."""
+        assert self._id is not None
+        version, state_id = self._version, self._id
+        self.forget_base()
+        base = BaseSnapshot(self._executor.ship_base(version, self._rows), version, state_id)
+        if self._version == version:
+            self._base = base
 
     def _make_base(self) -> None:
         """Writes a base in the background, which goes with the next ack after that."""
@@ -223,6 +244,11 @@ class Executor:
         for (run_id, _), store in self._stores.items():
             if run_id == notification.job:
                 store.notified(notification)
+
+    def ended(self, run_id: str) -> None:
+        """The stores of a run that has ended are unloaded."""
+        for key in [key for key in self._stores if key[0] == run_id]:
+            self._stores.pop(key).forget_base()
 
     def oldest(self) -> float:
         """When the oldest file was written that no ack has named yet."""

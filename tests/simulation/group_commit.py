@@ -47,7 +47,7 @@ class GroupCommit:
             try:
                 scheduler.sleep(self._executor.rng.random() * _MOST_WAITED_SECONDS)
                 del self._open[stage]
-                file.path = self._write("group", b"".join(joined.data for joined in file.segments))
+                file.path = self._write("deltas", b"".join(joined.data for joined in file.segments))
             finally:
                 self._open = {key: other for key, other in self._open.items() if other is not file}
                 file.failed = file.path is None

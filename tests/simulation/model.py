@@ -6,9 +6,10 @@ import random
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from spark_ckpt.coordinator.messages import Operator, SubtaskKey
-from spark_ckpt.keygroups import factors, owned_ranges
-from tests.coordinator.driving import apply
+from spark_ckpt.coordinator.messages import Operator
+from spark_ckpt.format.key_groups import factors, owned_ranges
+from spark_ckpt.format.keys import SubtaskKey
+from tests.support.driver import apply
 
 Rows: TypeAlias = dict[int, dict[bytes, bytes]]
 """Rows of a store in a subtask, by key group; a key group without rows is left out."""
@@ -27,12 +28,15 @@ class Query:
         seed: of the input.
         operators: stateful operators; those of one inner list run in one stage.
         max_parallelism: number of key groups.
+        idle: partitions from this one on have no input after the first batch.
     """
 
     seed: int
     stages: tuple[tuple[Operator, ...], ...]
     max_parallelism: int
+    idle: int | None = None
     _answers: dict[tuple[int, SubtaskKey], Rows] = field(default_factory=dict)
+    _key_groups: dict[SubtaskKey, list[int]] = field(default_factory=dict)
 
     @property
     def operators(self) -> tuple[Operator, ...]:
@@ -48,6 +52,8 @@ class Query:
 
     def changes(self, version: int, key: SubtaskKey, before: Rows) -> Changes:
         """What the batch that leads to a version makes of the rows of a subtask."""
+        if self.idle is not None and key.partition >= self.idle:
+            return {} if version > 1 else {self._groups(key)[0]: {b"k0": b"1"}}
         rng = random.Random(f"{self.seed}/{version}/{key.operator_id}/{key.store}/{key.partition}")
         groups = self._groups(key)
         changes: Changes = {}
@@ -68,6 +74,11 @@ class Query:
         return known
 
     def _groups(self, key: SubtaskKey) -> list[int]:
+        if key not in self._key_groups:
+            self._key_groups[key] = self._groups_of(key)
+        return self._key_groups[key]
+
+    def _groups_of(self, key: SubtaskKey) -> list[int]:
         parallelism = next(o.parallelism for o in self.operators if o.operator_id == key.operator_id)
         chain = tuple(factors(max(o.parallelism for o in self.operators), self.max_parallelism))
         return [group for r in owned_ranges(key.partition, parallelism, chain) for group in r]

@@ -5,30 +5,24 @@ from __future__ import annotations
 import json
 import random
 from collections import deque
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
-from spark_ckpt.coordinator.messages import Close, Notification, Operator, Source, SubtaskKey, Task, TaskFailed, Trigger
-from spark_ckpt.errors import SparkCkptError
-from tests.simulation.bridge import Bridge, BridgeError
-from tests.simulation.executor import Denied, Executor, TaskError
+from spark_ckpt.checkpoint.batch import Source
+from spark_ckpt.coordinator.messages import Close, Notification, TaskFailed, Trigger
+from spark_ckpt.format.keys import SubtaskKey
+from tests.simulation.bridge import Bridge
+from tests.simulation.clocks import MachineClock
+from tests.simulation.executor import Executor
 from tests.simulation.scheduler import Group, Mailbox, Promise
+from tests.simulation.stages import BatchFailed, TaskSet
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-MOST_FAILURES = 4
-"""As `spark.task.maxFailures`."""
-
-MOST_DENIALS = 60
 PREFIX = "spark.sql.streaming.stateStore.ckpt."
-
-
-class BatchFailed(Exception):  # noqa: N818
-    """A task has failed too often, or Spark has found its own log changed."""
 
 
 class Ending(Enum):
@@ -39,161 +33,6 @@ class Ending(Enum):
     STOPPED = "cancelled"
 
 
-@dataclass(eq=False)
-class Attempt:
-    """One attempt of a task."""
-
-    stage_attempt: int
-    partition: int
-    number: int
-    executor: Executor
-    group: Group
-    ids: dict[SubtaskKey, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Ended:
-    attempt: Attempt
-    reason: str | None
-    is_denial: bool = False
-
-
-class TaskSet:
-    """A stage of a batch: attempts of its tasks until each has succeeded once."""
-
-    def __init__(self, run: Run, trigger: Trigger, operators: tuple[Operator, ...], is_map: bool) -> None:
-        self.stage_id = run.driver.next_stage()
-        self.done: dict[int, Attempt] = {}
-        self.ids: dict[SubtaskKey, str] = {}
-        """What Spark counts: of each subtask the id that its first successful attempt reported."""
-        self._run, self._trigger, self._operators, self._is_map = run, trigger, operators, is_map
-        self._world, self._rng = run.driver.world, run.driver.rng
-        self._ends: Mailbox[Ended] = Mailbox(self._world.scheduler)
-        self._running: list[Attempt] = []
-        self._numbers: dict[tuple[int, int], int] = {}
-        self._failures: dict[int, int] = {}
-        self._denials = 0
-        self._stage_attempt = 0
-
-    def go(self, partitions: list[int]) -> None:
-        """Runs the tasks.
-
-        Raises:
-            BatchFailed: one has failed too often.
-        """
-        driver, profile = self._run.driver, self._world.profile
-        driver.stages.append(self)
-        try:
-            for partition in partitions:
-                self._launch(partition)
-                if self._rng.random() < profile.speculation:
-                    self._launch(partition)
-            while any(partition not in self.done for partition in partitions):
-                ended = self._ends.get(300.0)
-                if ended is None:
-                    raise BatchFailed("a task does not end")
-                self._handle(ended)
-        finally:
-            for attempt in list(self._running):
-                self._kill(attempt)
-            if self in driver.stages:
-                driver.stages.remove(self)
-
-    def lost(self, executor: Executor) -> None:
-        """An executor is gone, with the results of the map tasks that ran there."""
-        for attempt in [a for a in self._running if a.executor is executor]:
-            self._ends.put(Ended(attempt, "ExecutorLostFailure"))
-        for partition, attempt in list(self.done.items()):
-            if self._is_map and attempt.executor is executor:
-                self._world.count("task resubmitted")
-                self._run.driver.listener.put(self._failure(attempt, "Resubmitted"))
-                del self.done[partition]
-                self._launch(partition)
-
-    def rerun(self, partitions: list[int]) -> None:
-        """A new attempt of the stage, for tasks whose output a later stage cannot fetch."""
-        self._world.count("stage run again")
-        self._stage_attempt += 1
-        self._failures.clear()
-        for partition in partitions:
-            del self.done[partition]
-        self.go(partitions)
-
-    def _handle(self, ended: Ended) -> None:
-        attempt, partition = ended.attempt, ended.attempt.partition
-        if attempt not in self._running:
-            return
-        self._running.remove(attempt)
-        if ended.reason is None:
-            if partition not in self.done:
-                self.done[partition] = attempt
-                for key, ckpt_id in attempt.ids.items():
-                    self.ids.setdefault(key, ckpt_id)
-                for other in [a for a in self._running if a.partition == partition]:
-                    self._kill(other)
-            return
-        self._run.driver.listener.put(self._failure(attempt, ended.reason))
-        if ended.is_denial:
-            self._denials += 1
-        elif ended.reason != "ExecutorLostFailure":
-            self._failures[partition] = self._failures.get(partition, 0) + 1
-        if self._failures.get(partition, 0) >= MOST_FAILURES or self._denials > MOST_DENIALS:
-            raise BatchFailed(f"task {partition} failed: {ended.reason}")
-        if partition not in self.done and not any(a.partition == partition for a in self._running):
-            if self._rng.random() < self._world.profile.fetch_failure:
-                # The other attempts go on although their stage attempt is over, and count if they succeed.
-                self._stage_attempt += 1
-                self._world.count("stage attempted again")
-            self._launch(partition, 0.5 if ended.is_denial else 0.05)
-
-    def _launch(self, partition: int, delay: float = 0.0) -> None:
-        key = (self._stage_attempt, partition)
-        number = self._numbers[key] = self._numbers.get(key, -1) + 1
-        busy = [a.executor for a in self._running if a.partition == partition]
-        executor = self._run.driver.executor(partition, busy)
-        group = Group(f"task {self.stage_id}.{self._stage_attempt}/{partition}.{number}", executor.group)
-        attempt = Attempt(self._stage_attempt, partition, number, executor, group)
-        self._running.append(attempt)
-        delay += self._rng.random() * 0.2
-        self._world.scheduler.spawn(group.name, group, lambda: self._ends.put(self._work(attempt)), delay)
-
-    def _work(self, attempt: Attempt) -> Ended:
-        """What a task attempt does: opens its stores, computes, commits."""
-        task = Task(self.stage_id, attempt.stage_attempt, attempt.partition, attempt.number)
-        query, trigger = self._world.query, self._trigger
-        keys = [SubtaskKey(o.operator_id, store, attempt.partition) for o in self._operators for store in o.stores]
-        try:
-            changes = {}
-            for key in keys:
-                rows = attempt.executor.store(trigger.job, key).open(trigger, self._run.wanted(key))
-                changes[key] = query.changes(trigger.version, key, rows)
-            for key in keys:
-                store = attempt.executor.store(trigger.job, key)
-                attempt.ids[key] = store.commit(trigger, task, changes[key])
-            if self._rng.random() < self._world.faults.error:
-                raise TaskError("the sink cannot be written")
-        except Denied:
-            return Ended(attempt, "TaskCommitDenied", True)
-        except (SparkCkptError, BridgeError, TaskError) as e:
-            self._world.count(f"task failed: {type(e).__name__}")
-            return Ended(attempt, f"{type(e).__name__}: {e}")
-        return Ended(attempt, None)
-
-    def _kill(self, attempt: Attempt) -> None:
-        """An attempt that is not needed any more is interrupted, or not before it has done its work."""
-        if attempt in self._running:
-            self._running.remove(attempt)
-        self._run.driver.listener.put(self._failure(attempt, "TaskKilled"))
-        scheduler = self._world.scheduler
-        delay = self._rng.choice((0.0, 0.05, 5.0))
-        scheduler.spawn("kill task", attempt.executor.group, lambda: scheduler.kill(attempt.group), delay)
-
-    def _failure(self, attempt: Attempt, reason: str) -> TaskFailed:
-        return TaskFailed(
-            self._trigger.job, self.stage_id, attempt.stage_attempt, attempt.partition, attempt.number, reason
-        )
-
-
 class Run:
     """One run of the query: from what Spark's logs say to the last batch, or to an error."""
 
@@ -202,6 +41,7 @@ class Run:
         self.run_id = f"{driver.group.name}-run{number}"
         self.group = Group(self.run_id, driver.group)
         self.ended: Promise[tuple[Ending, str]] = Promise(driver.world.scheduler)
+        self.is_through = False
         self._ids: dict[str, str] = {}
 
     def go(self) -> None:
@@ -211,9 +51,13 @@ class Run:
             while batch < self.world.batches:
                 self._batch(batch)
                 batch += 1
+                if self.driver.rng.random() < self.world.profile.one_batch:
+                    self.world.count("run of few batches")
+                    break
         except BatchFailed as e:
             self.ended.set((Ending.FAILED, str(e)))
         else:
+            self.is_through = batch >= self.world.batches
             self.ended.set((Ending.FINISHED, ""))
 
     def wanted(self, key: SubtaskKey) -> str | None:
@@ -230,6 +74,10 @@ class Run:
     def _batch(self, batch: int) -> None:
         world, rng = self.world, self.driver.rng
         world.scheduler.sleep(rng.random() * 0.1)
+        if world.checks.is_discarded:
+            raise BatchFailed("the query is over for good")
+        while (quiet := world.quiet_until - world.scheduler.now) > 0:
+            world.scheduler.sleep(quiet + rng.random())
         world.disk.create(f"offsets/{batch}", b"v1\n{}\n%d" % batch)
         trigger = self._trigger(batch)
         world.trace(f"{self.run_id}: batch {batch} begins")
@@ -248,13 +96,14 @@ class Run:
                     if lost:
                         again.rerun(lost)
             for stage in stages:
-                for key, ckpt_id in stage.ids.items():
-                    ids.setdefault(key, ckpt_id)
+                for key, state_id in stage.ids.items():
+                    ids.setdefault(key, state_id)
         world.scheduler.sleep(rng.random() ** 2)
-        content = {str(tuple(key)): ckpt_id for key, ckpt_id in ids.items()}
+        content = {str(tuple(key)): state_id for key, state_id in ids.items()}
         world.checks.before_commit(self.run_id, batch, ids)
         if not world.disk.create(f"commits/{batch}", json.dumps(content).encode()):
             raise BatchFailed(f"commits/{batch} exists: another run has committed it")
+        world.checks.committed_by = self.run_id
         world.trace(f"{self.run_id}: batch {batch} is committed")
         self._ids = content
 
@@ -272,7 +121,7 @@ class Run:
             settings={
                 PREFIX + "maxParallelism": str(self.world.query.max_parallelism),
                 PREFIX + "store": profile.store,
-                PREFIX + "zookeeper.quorum": "zookeeper:2181",
+                **({PREFIX + "zookeeper.quorum": "zookeeper:2181"} if profile.store == "zookeeper" else {}),
                 **{PREFIX + key: value for key, value in profile.settings.items()},
             },
             spark_version="4.2.0",
@@ -285,7 +134,8 @@ class Driver:
     def __init__(self, world: World, name: str, rng: random.Random) -> None:
         self.world, self.rng = world, rng
         self.group = Group(name)
-        self.bridge = Bridge(world, self.group, rng, self._notify)
+        self.clock = MachineClock(world.scheduler)
+        self.bridge = Bridge(world, self.group, rng, self.clock, self._notify)
         self.began: deque[float] = deque(maxlen=2)
         """When the batch that runs has begun, and the one before it."""
         self.listener: Mailbox[TaskFailed | Close] = Mailbox(world.scheduler)
@@ -334,6 +184,17 @@ class Driver:
         """When the oldest file may have been written that a checkpoint of this driver can yet be the first to name."""
         return min([*self.began, *(executor.oldest() for executor in self.executors)], default=inf)
 
+    def _ended(self, run_id: str) -> None:
+        """Executors are told that a run has ended, or they end with it."""
+        for executor in list(self.executors):
+            if self.rng.random() < 0.3:
+                self.executors.remove(executor)
+                executor.close()
+                self.world.scheduler.kill(executor.group)
+                self._new_executor()
+            else:
+                executor.ended(run_id)
+
     def _notify(self, notification: Notification) -> None:
         """Executors are told something: late, more than once or never."""
         for executor in self.executors:
@@ -361,9 +222,15 @@ class Driver:
             assert end is not None
             ending, why = end
             world.trace(f"{run.run_id}: {ending.value} {why}")
+            if "StateIdMismatchError" in why:
+                world.go_back()
             self.listener.put(Close(run.run_id, ending.value))
             self.run = None
-            if ending is Ending.FINISHED or not world.starts_again(ending, why):
+            if ending is Ending.FINISHED:
+                if run.is_through or self.rng.random() < 0.1:
+                    break
+                self._ended(run.run_id)
+            elif not world.starts_again(ending, why):
                 break
             world.scheduler.sleep(self.rng.random() * 2)
         for executor in self.executors:
@@ -378,4 +245,6 @@ class Driver:
             if isinstance(event, TaskFailed) and self.rng.random() < self.world.profile.lost_events:
                 self.world.count("listener event lost")
                 continue
+            if isinstance(event, Close):
+                self.world.checks.closing(event.job, event.status)
             self.bridge.tell(event)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.simulation.mutations import MUTATIONS
-from tests.simulation.playing import play
+from tests.simulation.schedules import play
 
 MOST_SEEDS = 600
 """So many schedules may be needed to find a mistake."""

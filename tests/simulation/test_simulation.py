@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.faults import Faults
-from tests.simulation.playing import Tally, play, play_many
-from tests.simulation.world import INCIDENTS, Profile
+from tests.simulation.profile import INCIDENTS, Profile
+from tests.simulation.schedules import Tally, play, play_many
 
 CHUNKS = 20
 CHUNK = 100
 """Schedules of one test."""
 
 STORAGE_FAILS = Faults(error=0.05, error_after=0.05, late=0.05, exists=0.05)
+
+DYING = Profile(faults=Faults(kill=0.1), large=1.0, speculation=0.5, incidents=4, settings={"inlineThreshold": "0"})
 
 CASES = {
     "nothing goes wrong": Profile(),
@@ -80,6 +82,56 @@ CASES = {
         },
         large=0.5,
     ),
+    "runs of one batch": Profile(one_batch=1.0, large=0.5, settings={"inlineThreshold": "0"}, batches=7),
+    "quiet days, with garbage collected beside them": Profile(
+        large=1.0,
+        incidents=8,
+        weights={"quiet days": 3, "lose executor": 1, "kill side process": 1},
+        settings={"inlineThreshold": "0", "chain.maxDeltas": "1"},
+    ),
+    "clocks are wrong": Profile(
+        faults=STORAGE_FAILS,
+        incidents=12,
+        weights={"clock goes wrong": 4, "freeze driver": 2, "start driver": 3, "kill side process": 1},
+        claims_kept=4,
+        batches=7,
+    ),
+    "garbage is collected where clocks are wrong": Profile(
+        large=1.0,
+        incidents=12,
+        weights={"clock goes wrong": 3, "collect garbage": 6, "quiet days": 1, "kill driver": 1},
+        settings={"inlineThreshold": "0", "chain.maxDeltas": "1"},
+        is_remote=True,
+    ),
+    "listings lag behind": Profile(
+        lag=5.0,
+        faults=Faults(error=0.03),
+        incidents=8,
+        weights={"kill driver": 1, "start driver": 2, "collect garbage": 3},
+    ),
+    "standalone": Profile(
+        store="standalone",
+        faults=Faults(error=0.03, error_after=0.03),
+        large=0.5,
+        incidents=6,
+        weights={"kill driver": 1, "kill side process": 1, "lose executor": 1, "collect garbage": 2},
+        settings={"inlineThreshold": "0"},
+    ),
+    "three drivers and ids in Spark's commit log": Profile(
+        checkpoint_format=2,
+        faults=Faults(error=0.03, error_after=0.03, late=0.03, exists=0.03, kill=0.01),
+        incidents=10,
+        weights={"kill side process": 2, "kill driver": 1, "freeze driver": 2, "start driver": 3, "stop query": 1},
+        speculation=0.3,
+        batches=7,
+    ),
+    "some partitions are idle": Profile(
+        parallelism=4,
+        idle=3,
+        batches=45,
+        settings={"inlineThreshold": "0", "chain.maxDeltas": "4"},
+        small_bytes=64,
+    ),
     "ids in Spark's commit log": Profile(
         checkpoint_format=2,
         incidents=8,
@@ -107,9 +159,29 @@ def test_case(case: str) -> None:
     assert tally.counts["checkpoints"] >= 10 * CASES[case].batches
 
 
+@pytest.mark.parametrize("store", ["filesystem", "zookeeper", "standalone"])
+@pytest.mark.parametrize("cleanup", ["deleteOnCancellation", "deleteOnEnd"])
+def test_checkpoints_that_are_to_go_with_their_query(store: str, cleanup: str) -> None:
+    """Nothing is left, or what is left is whole; and what must stay does, which the checks see to."""
+    undisturbed = Profile(store=store, settings={"cleanup": cleanup}, large=0.5)
+    stopped = Profile(
+        store=store, settings={"cleanup": cleanup}, incidents=6, weights={"stop query": 1, "quiet days": 1}
+    )
+    for profile in (undisturbed, stopped):
+        tally = Tally()
+        for seed in range(10):
+            played = play(seed, profile)
+            assert played.failure is None, "\n".join([*played.log[-60:], f"seed {seed}: {played.failure}"])
+            tally.counts.update(played.counts)
+        ends = profile is stopped or cleanup == "deleteOnEnd"
+        assert bool(tally.counts["checkpoints discarded"]) == ends
+
+
 def test_all_that_can_go_wrong_does() -> None:
     """A world in which something cannot happen any more proves less than it seems to."""
     counts = play_many(range(CHUNK)).counts
+    for seed in range(10):  # deletions are few: they wait for the end of a batch
+        counts.update(play(seed, DYING).counts)
     for what in (
         *(f"ack: {outcome}" for outcome in ("success", "duplicate", "denied")),
         *(f"create: {fault}" for fault in ("error", "lost answer", "late", "exists")),
@@ -124,10 +196,18 @@ def test_all_that_can_go_wrong_does() -> None:
             "listener event lost",
             "aborted",
             "subsumed",
-            "garbage collected",
+            "run of few batches",
+            "checkpoints discarded",
+            "started over",
+            *(f"clock: {how}" for how in ("forward", "back", "1970", "still")),
         ),
     ):
         assert counts[what], f"'{what}' has not happened"
+
+
+def test_garbage_is_collected() -> None:
+    """What an orphan is has to be older than the newest checkpoint, so there are few in a short schedule."""
+    assert sum(play(seed, CASES["garbage is collected"]).counts["garbage collected"] for seed in range(60))
 
 
 def test_a_schedule_is_a_function_of_its_seed_in_every_process() -> None:

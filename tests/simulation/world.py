@@ -6,135 +6,35 @@ import logging
 import random
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from unittest.mock import patch
 
 from spark_ckpt.clock import Clock
+from spark_ckpt.completed import ClaimRecord
+from spark_ckpt.completed.base import CLAIMS_KEPT, RecordStore
 from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
-from spark_ckpt.coordinator.collection import collect_garbage
-from spark_ckpt.coordinator.messages import Operator
-from spark_ckpt.errors import CollectionRefusedError, StorageError
+from spark_ckpt.coordinator import policy
+from spark_ckpt.errors import LogMissingError, StorageError
+from spark_ckpt.operations.errors import CollectionRefusedError
+from spark_ckpt.operations.gc import DEFAULT_GRACE_SECONDS, collect_garbage
 from spark_ckpt.storage import Storage
 from tests.simulation.checks import Checks
-from tests.simulation.disk import Disk, SimulatedStorage
+from tests.simulation.clocks import MachineClock
+from tests.simulation.decoder_cache import read_metadata
+from tests.simulation.disk import FOREIGN_FILES, Disk, SimulatedStorage
 from tests.simulation.ensemble import Ensemble, SimulatedSession
 from tests.simulation.faults import Faults, Late, Way
-from tests.simulation.model import Query
+from tests.simulation.inline import InlinePool
+from tests.simulation.profile import Profile
 from tests.simulation.scheduler import Group, Scheduler, Stuck
 from tests.simulation.spark import Driver, Ending
 
 MOST_DRIVERS = 3
 MOST_LAST_DRIVERS = 6
-INCIDENTS = (
-    "kill side process",
-    "kill driver",
-    "freeze driver",
-    "start driver",
-    "lose executor",
-    "stop query",
-    "collect garbage",
-    "expire session",
-)
 LATE_SECONDS = 40.0
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """What kind of world it is.
-
-    Args:
-        layout: stages, operators and stores of the query.
-        parallelism: of all operators.
-        batches: how many there are to do.
-        settings: of the coordinator.
-        faults: of the storage.
-        incidents: how many there are.
-        weights: of the kinds of incidents; those that are not named do not happen.
-        large: chance that a segment is in a file that a task writes.
-        speculation: chance that a second attempt of a task is started beside the first.
-        twice: chance that a batch runs its stages twice.
-        fetch_failure: chance that a stage is attempted again.
-        lost_events: chance that the end of a task is not reported.
-        executors: of each driver.
-        checkpoint_format: 2 if Spark's commit log names the ids of the states.
-        store: of completed checkpoints, `filesystem` or `zookeeper`.
-        is_remote: whether a request to the storage is dear.
-    """
-
-    layout: str = "one"
-    parallelism: int = 2
-    batches: int = 5
-    settings: dict[str, str] = field(default_factory=dict)
-    faults: Faults = field(default_factory=Faults)
-    incidents: int = 0
-    weights: dict[str, float] = field(default_factory=lambda: dict.fromkeys(INCIDENTS, 1.0))
-    large: float = 0.0
-    speculation: float = 0.0
-    twice: float = 0.0
-    fetch_failure: float = 0.0
-    lost_events: float = 0.0
-    executors: int = 2
-    checkpoint_format: int = 1
-    store: str = "filesystem"
-    is_remote: bool = False
-
-    @staticmethod
-    def of(rng: random.Random) -> Profile:
-        """A random one. Quiet parts are as likely as wild ones, so that rare things are seen alone as well."""
-        rate = rng.choice((0.0, 0.01, 0.03, 0.08, 0.2))
-        faults = Faults(
-            error=rng.choice((0.0, rate)),
-            error_after=rng.choice((0.0, rate)),
-            late=rng.choice((0.0, rate)),
-            exists=rng.choice((0.0, rate)),
-            kill=rng.choice((0.0, 0.0, rate / 2)),
-            pause=rng.choice((0.1, 0.3, 0.6)),
-        )
-        weights = {what: rng.choice((0.0, 1.0, 3.0)) + 0.01 for what in INCIDENTS}
-        checkpoint_format = rng.choice((1, 1, 1, 2))
-        if checkpoint_format == 2:
-            # One driver at a time: of two that complete one version, Spark may commit the ids of the one that lost.
-            faults.kill = 0.0
-            weights = {what: 1.0 for what in INCIDENTS if what not in ("freeze driver", "start driver")}
-        return Profile(
-            layout=rng.choice(("one", "one", "stores", "operators", "stages")),
-            parallelism=rng.choice((1, 2, 2, 3)),
-            batches=rng.randint(3, 7),
-            settings={
-                "retained": str(rng.choice((1, 2, 2, 3, 5))),
-                "inlineThreshold": rng.choice(("0", "0", "20480")),
-                "chain.maxDeltas": str(rng.choice((1, 2, 4))),
-                "tolerableFailures": str(rng.choice((0, 1, 3))),
-                "timeout": rng.choice(("3", "600", "600")),
-                "history": "3",
-            },
-            faults=faults,
-            incidents=rng.choice((0, 2, 5, 8)),
-            weights=weights,
-            large=rng.choice((0.0, 0.3, 1.0)),
-            speculation=rng.choice((0.0, 0.3)),
-            twice=rng.choice((0.0, 0.0, 0.3)),
-            fetch_failure=rng.choice((0.0, 0.3)),
-            lost_events=rng.choice((0.0, 0.0, 0.03)),
-            executors=rng.choice((1, 2, 3)),
-            checkpoint_format=checkpoint_format,
-            store=rng.choice(("filesystem", "filesystem", "filesystem", "zookeeper")),
-            is_remote=rng.choice((False, True)),
-        )
-
-    def query(self, seed: int) -> Query:
-        def operator(number: int, *stores: str) -> Operator:
-            return Operator(number, "stateStoreSave", stores, self.parallelism, 2)
-
-        stages = {
-            "one": ((operator(0, "default"),),),
-            "stores": ((operator(0, "left", "right"),),),
-            "operators": ((operator(0, "default"), operator(1, "default")),),
-            "stages": ((operator(0, "default"),), (operator(1, "default"),)),
-        }[self.layout]
-        return Query(seed, stages, 4 * self.parallelism)
+DAY_SECONDS = 24 * 3600.0
 
 
 class World:
@@ -164,6 +64,8 @@ class World:
         self.drivers: list[Driver] = []
         self._calm = False
         self._started = 0
+        self.quiet_until = 0.0
+        """No input comes before."""
         self._outside = Group("outside")
 
     # ---- what its parts use ------------------------------------------------------------------------------------------
@@ -182,9 +84,9 @@ class World:
 
     def storage(self, group: Group) -> Storage:
         """The storage as a process sees it."""
-        return SimulatedStorage(self.disk, self.way(group, self.faults), self.profile.is_remote)
+        return SimulatedStorage(self.disk, self.way(group, self.faults), self.profile.is_remote, self.profile.lag)
 
-    def session(self, quorum: str, timeout: float, clock: Clock) -> ZooKeeperSession:
+    def session(self, quorum: str, timeout: float, clock: Clock, security: None) -> ZooKeeperSession:
         """A session of the process that asks for it."""
         group = self.scheduler.current().group
         session = SimulatedSession(self.ensemble, self.way(group, self.faults), quorum, timeout, clock)
@@ -193,11 +95,30 @@ class World:
 
     def starts_again(self, ending: Ending, why: str) -> bool:
         """Whether whoever runs the query starts it again in the same driver."""
+        if self.checks.is_discarded:
+            return False
         if ending is Ending.STOPPED:
             return not self._calm
         if "FencedError" in why:
             return not self._calm and self.rng.random() < 0.2
         return self.rng.random() < 0.7
+
+    def go_back(self) -> None:
+        """What `docs/limits.md` says where a run that was shut out has committed: without that commit, the batch is
+        repeated."""
+        if self.checks.may_go_back():
+            self.count("commit of a run that was shut out")
+            self.disk.directories["commits"].pop(str(self.checks.went_back()))
+
+    @property
+    def _surplus_claims(self) -> Callable[..., list[ClaimRecord]]:
+        """The real method keeps more claims than a schedule makes."""
+        real, fewer = RecordStore._surplus_claims, CLAIMS_KEPT - self.profile.claims_kept
+
+        def surplus(store: RecordStore, kept: int = CLAIMS_KEPT) -> list[ClaimRecord]:
+            return real(store, kept - fewer)
+
+        return surplus
 
     # ---- its life ----------------------------------------------------------------------------------------------------
 
@@ -208,31 +129,76 @@ class World:
             Violation: an invariant does not hold.
             Stuck: the query cannot be brought to its end.
         """
-        with _same_ids(self.rng), patch("spark_ckpt.coordinator.stores.ZooKeeperSession", self.session):
+        with (
+            _same_ids(self.rng),
+            patch("spark_ckpt.location.open_store.ZooKeeperSession", self.session),
+            patch("spark_ckpt.coordinator.state_files.ThreadPoolExecutor", InlinePool),
+            patch.object(RecordStore, "_surplus_claims", self._surplus_claims),
+            patch("spark_ckpt.checkpoint.load.loads", read_metadata),
+            patch.object(policy, "SMALL_BYTES", self.profile.small_bytes or policy.SMALL_BYTES),
+        ):
             try:
+                if self.profile.foreign:
+                    for name in FOREIGN_FILES:
+                        self.disk.write(name, b"not ours")
                 self._start_driver()
                 self.scheduler.spawn("incidents", self._outside, self._incidents)
-                self.scheduler.run(lambda: self._calm)
-                self._finish()
+                self.scheduler.run(lambda: self._calm or self.checks.is_discarded)
+                if self.checks.is_discarded or not self._finish():
+                    self._end_without_checkpoints()
+                    if not self._starts_over():
+                        return
                 # Once more, with one batch more: its claim finds what the others have left behind.
                 self.batches += 1
                 self.profile = replace(self.profile, speculation=0.0, twice=0.0, fetch_failure=0.0, lost_events=0.0)
                 self._start_driver()
-                self._finish()
-                self.checks.at_the_end()
+                if self._finish():
+                    self.checks.at_the_end()
+                else:
+                    self._end_without_checkpoints()
             finally:
                 self.scheduler.close()
         self.counts["batches"] += self.batches
 
-    def _finish(self) -> None:
-        """All drivers come to their end, and all requests to theirs; another driver does what is left."""
-        self.scheduler.run(lambda: not self._alive())
+    def _end_without_checkpoints(self) -> None:
+        """The query has ended for good."""
+        self._wait(LATE_SECONDS)
+        profile = self.profile
+        nothing_failed = not profile.incidents and not profile.faults.any() and not profile.faults.kill
+        self.checks.after_discarding(nothing_failed)
+
+    def _starts_over(self) -> bool:
+        """Somebody deletes Spark's logs and begins with the first batch. Without a log nothing counts the ids.
+
+        Returns:
+            Whether the query could go on from its end.
+        """
+        if self.profile.store == "standalone":
+            return False
+        self.scheduler.run(lambda: self._calm and self._nobody_lives())
+        self.count("started over")
+        self.disk.directories.pop("commits", None)
+        self.disk.directories.pop("offsets", None)
+        self.checks.starts_over()
+        self.profile = replace(self.profile, settings=self.profile.settings | {"cleanup": "retain"})
+        self._start_driver()
+        return self._finish()
+
+    def _finish(self) -> bool:
+        """All drivers come to their end, and all requests to theirs; another driver does what is left.
+
+        Returns:
+            Whether the query could go on from here.
+        """
+        self.scheduler.run(self._nobody_lives)
         self._wait(LATE_SECONDS)
         for _ in range(MOST_LAST_DRIVERS):
+            if self.checks.is_discarded:
+                return False
             if self.disk.read(f"commits/{self.batches - 1}") is not None:
-                return
+                return True
             self._start_driver()
-            self.scheduler.run(lambda: not self._alive())
+            self.scheduler.run(self._nobody_lives)
             self._wait(LATE_SECONDS)
         raise Stuck(f"batch {self.batches - 1} cannot be committed, although nothing goes wrong any more")
 
@@ -241,12 +207,21 @@ class World:
         self.scheduler.spawn("wait", self._outside, lambda: over.append(True), seconds)
         self.scheduler.run(lambda: bool(over))
 
+    @property
+    def _has_wrong_clocks(self) -> bool:
+        return self.profile.weights.get("clock goes wrong", 0) >= 1
+
     def _alive(self) -> list[Driver]:
         return [driver for driver in self.drivers if driver.group.alive and not driver.ended]
+
+    def _nobody_lives(self) -> bool:
+        return all(driver.ended or not driver.group.alive for driver in self.drivers)
 
     def _start_driver(self) -> Driver:
         self._started += 1
         driver = Driver(self, f"driver{self._started}", self.rng)
+        if self._has_wrong_clocks and self.rng.random() < 0.3:
+            self.count(f"clock: {driver.clock.go_wrong(self.rng)}")
         self.drivers.append(driver)
         self.trace(f"{driver.group.name} starts")
         return driver
@@ -279,11 +254,16 @@ class World:
             self.scheduler.kill(driver.group)
             self._start_driver()
         elif what == "freeze driver":
-            driver.group.frozen_until = self.scheduler.now + self.rng.expovariate(0.1)
+            days = self.rng.choice((0, 0, 0, 8)) * DAY_SECONDS
+            driver.group.frozen_until = self.scheduler.now + days + self.rng.expovariate(0.1)
             if len(self._alive()) < MOST_DRIVERS:
                 self._start_driver()
         elif what == "start driver":
             self._start_driver()
+        elif what == "clock goes wrong":
+            self.count(f"clock: {driver.clock.go_wrong(self.rng)}")
+        elif what == "quiet days":
+            self._quiet_days()
         elif what == "lose executor":
             driver.lose_executor()
         elif what == "stop query":
@@ -291,19 +271,30 @@ class World:
         elif what == "collect garbage":
             oldest = min(d.oldest() for d in self._alive())
             group = Group("collector")
-            self.scheduler.spawn("collector", group, lambda: self._collect(group, self.scheduler.now - oldest))
+            grace = max(0.0, self.scheduler.now - oldest) + 0.01
+            self.scheduler.spawn("collector", group, lambda: self._collect(group, grace))
         else:
             for group, session in self.sessions:
                 if group.belongs_to(driver.group):
                     session.expire()
 
-    def _collect(self, group: Group, busy_seconds: float) -> None:
-        """`spark-ckpt gc` with the shortest grace time that is right: a moment longer than what is under way."""
+    def _quiet_days(self) -> None:
+        """No input for days, but what was begun is done. Then somebody collects garbage, as a cron job would."""
+        quiet = DAY_SECONDS * self.rng.uniform(0.5, 4)
+        self.quiet_until = self.scheduler.now + quiet
+        self.scheduler.sleep(quiet - self.rng.random() * 60)
+        group = Group("collector")
+        self.scheduler.spawn("collector", group, lambda: self._collect(group, DEFAULT_GRACE_SECONDS))
+
+    def _collect(self, group: Group, grace_seconds: float) -> None:
+        """`spark-ckpt gc`, on a machine whose clock may be wrong. The shortest grace time that is right is a moment
+        longer than what is under way."""
+        clock = MachineClock(self.scheduler)
+        if self._has_wrong_clocks and self.rng.random() < 0.5:
+            self.count(f"clock: {clock.go_wrong(self.rng)}")
         try:
-            collection = collect_garbage(
-                self.storage(group), grace_seconds=max(0.0, busy_seconds) + 0.01, clock=self.scheduler
-            )
-        except (StorageError, CollectionRefusedError) as e:
+            collection = collect_garbage(self.storage(group), grace_seconds=grace_seconds, clock=clock)
+        except (StorageError, CollectionRefusedError, LogMissingError) as e:
             # The files may lag behind ZooKeeper, and name a checkpoint that is dropped; nothing else can be wrong.
             lags = self.profile.store == "zookeeper"
             if not lags and not isinstance(e, StorageError) and not isinstance(e.__cause__, StorageError):

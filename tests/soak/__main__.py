@@ -21,7 +21,7 @@ from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.session import REPOSITORY
 from benchmarks.demo.supervisor import DriverFailedError
 from benchmarks.demo.verdicts import judge, show_verdicts
-from spark_ckpt.operations.spark_log import SparkLog
+from spark_ckpt.spark_files.logs import SparkLog
 from tests.soak.killer import VICTIMS, Killer
 from tests.support.session import use_this_python
 from tests.support.standalone_cluster import StandaloneCluster

@@ -13,7 +13,8 @@ from benchmarks.demo.supervisor import Kill, QueryState
 from tests.soak import killer as killer_module
 from tests.soak.killer import COORDINATOR, DRIVER, EXECUTOR, Killer, schedule
 
-# Writes logs as Spark does, batch by batch, beside a child that looks like the coordinator.
+# Writes logs as Spark does, batch by batch, beside a child that looks like the coordinator. The last batch waits for
+# the last kill: one that comes late, as on a busy machine, would meet nothing.
 JOB = """
 import json, subprocess, sys, time
 from pathlib import Path
@@ -31,6 +32,8 @@ for batch in range(batches):
     for log in logs:
         (log / "offsets" / str(batch)).write_text("v1\\n{}\\n" + json.dumps({"logOffset": batch}))
     time.sleep(0.3)
+    while batch == batches - 1 and not (work / "all are killed").exists():
+        time.sleep(0.05)
     for log in logs:
         (log / "commits" / str(batch)).touch()
 for child in children:
@@ -58,6 +61,13 @@ class Silence:
 
 @dataclass
 class FakeJob(Killer):
+    """The killer of such a job."""
+
+    def note(self, kill: Kill) -> None:
+        super().note(kill)
+        if len(self.done) == self.kills:
+            (self.layout.work / "all are killed").touch()
+
     def command(self) -> list[str]:
         return [sys.executable, "-c", JOB, str(self.layout.work), str(self.files)]
 

@@ -9,13 +9,13 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from spark_ckpt.coordinator.directory import list_completed
+from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
 from spark_ckpt.coordinator.failures import FailureReason
-from spark_ckpt.coordinator.loading import CheckpointState, read_checkpoint
+from spark_ckpt.location.listing import list_completed
 from spark_ckpt.storage import LocalStorage
 from tests.spark.jobs.attempts import BROKEN, BROKEN_LATE, HELD, LATER, MEETING, NOT_THERE, PASSED, SLOW, ZOMBIE
 from tests.support.checkpoints import committed_batches
@@ -66,6 +66,12 @@ class Waiting(NamedTuple):
         return self.stage, self.partition
 
 
+def options(checkpoint_format: int) -> dict[str, Any]:
+    """What all starts of the driver have."""
+    conf = f"spark.sql.streaming.stateStore.checkpointFormatVersion={checkpoint_format}"
+    return {"script": "attempts.py", "partitions": PARTITIONS, "conf": conf}
+
+
 class Attempts:
     """The driver on a cluster, its attempts, and the keys that they wait at."""
 
@@ -73,8 +79,7 @@ class Attempts:
         self.cluster = cluster
         self._hooks = jobs.folder / "hooks"
         self._log = jobs.folder / "tasks.jsonl"
-        conf = f"spark.sql.streaming.stateStore.checkpointFormatVersion={checkpoint_format}"
-        self.job: DriverJob = jobs.start(script="attempts.py", master=cluster.url, partitions=PARTITIONS, conf=conf)
+        self.job: DriverJob = jobs.start(master=cluster.url, **options(checkpoint_format))
 
     def ends(self) -> list[TaskEnd]:
         """All ends so far, in their order."""
@@ -207,7 +212,7 @@ def checkpoints(location: Path) -> dict[int, CheckpointState]:
 
 def ids_in_checkpoint(checkpoint: CheckpointState) -> dict[int, list[str]]:
     """Ids of the states in a checkpoint, by operator and partition."""
-    return {key.operator_id: ids for key, ids in checkpoint.ckpt_ids().items()}
+    return {key.operator_id: ids for key, ids in checkpoint.state_ids().items()}
 
 
 @pytest.fixture
@@ -247,5 +252,5 @@ def test_attempts_of_tasks(
         assert ids_in_checkpoint(completed[number]) == ids_in_commit(jobs.location, number), f"batch {number}"
     for batch in with_duplicates(rng, 2):
         jobs.feed.drop(batch)
-    jobs.finish(jobs.start(name="next", partitions=PARTITIONS, script="attempts.py"))
+    jobs.finish(jobs.start(name="next", **options(checkpoint_format)))
     starts_from_what_counts(jobs.sink, ends)

@@ -107,7 +107,7 @@ def test_damaged_state_file(count: RunningCount, rng: random.Random, with_files:
     print(f"bit of byte {position} of {len(whole)}")
     damaged.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
     count.drop(1)
-    count.fails("[StateFileError]", damaged.name)
+    count.fails("[DamagedCheckpointError]", damaged.name)
     damaged.write_bytes(whole)
     count.recovers()
 
@@ -151,18 +151,6 @@ def test_damaged_record(count: RunningCount) -> None:
     assert newest.name in str(raised.value)
     assert committed_batches(count.location) == committed
     newest.write_bytes(whole)
-    count.recovers()
-
-
-def test_setting_that_is_no_value(count: RunningCount) -> None:
-    """The error names the setting and what it can be; the location stays as it was."""
-    count.drain()
-    before = log_records(count.location)
-    count.spark.conf.set(CKPT_PREFIX + "retained", "many")
-    count.drop(1)
-    count.fails("[SettingError]", CKPT_PREFIX + "retained", "many")
-    assert log_records(count.location) == before, "a query that cannot run has claimed the location"
-    count.spark.conf.set(CKPT_PREFIX + "retained", "1000")
     count.recovers()
 
 

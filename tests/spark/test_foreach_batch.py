@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
+from queue import Queue
 
 import pytest
 from delta.tables import DeltaTable
+from pyspark import InheritableThread
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.types import LongType
 
 from tests.support.checkpoints import committed_batches, completed_checkpoints
 from tests.support.events import SCHEMA, events
@@ -52,6 +60,84 @@ class PartialLog(BatchLog):
             super().write(frame, batch_id)
 
 
+@sf.udf(LongType())
+def dawdle(value: int) -> int:
+    """The value, after a while in which a second job can come to the same store."""
+    time.sleep(0.1)
+    return value
+
+
+class Threads:
+    """Runs things at once, each on a new thread of a kind."""
+
+    def __init__(self, kind: type[threading.Thread]) -> None:
+        self.kind = kind
+
+    def run(self, bodies: Sequence[Callable[[], None]]) -> None:
+        """Returns when all have ended; raises what the first to fail has raised."""
+        errors: list[BaseException] = []
+
+        def run(body: Callable[[], None]) -> None:
+            try:
+                body()
+            except BaseException as e:
+                errors.append(e)
+
+        threads = [self.kind(target=run, args=(body,)) for body in bodies]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[0]
+
+
+class Pool:
+    """Runs things at once, on threads that were started in the first batch and have Spark's local properties of it."""
+
+    def __init__(self) -> None:
+        self._work: list[Queue[Callable[[], None]]] = []
+
+    def run(self, bodies: Sequence[Callable[[], None]]) -> None:
+        """As `Threads.run`."""
+        while len(self._work) < len(bodies):
+            self._work.append(Queue())
+            InheritableThread(target=self._serve, args=(self._work[-1],), daemon=True).start()
+        futures: list[Future[None]] = []
+        for queue, body in zip(self._work, bodies, strict=False):
+            future: Future[None] = Future()
+            futures.append(future)
+            queue.put(partial(self._settle, future, body))
+        for future in futures:
+            future.result()
+
+    @staticmethod
+    def _serve(work: Queue[Callable[[], None]]) -> None:
+        while True:
+            work.get()()
+
+    @staticmethod
+    def _settle(future: Future[None], body: Callable[[], None]) -> None:
+        try:
+            body()
+            future.set_result(None)
+        except BaseException as e:
+            future.set_exception(e)
+
+
+class TwoJobs(BatchLog):
+    """Writes each batch to two places at once, by two jobs: one waits for the stores of the other."""
+
+    def __init__(self, folder: Path, threads: Threads | Pool) -> None:
+        super().__init__(folder / "first", "update")
+        self.other = BatchLog(folder / "second", "update")
+        self.threads = threads
+
+    def write(self, frame: DataFrame, batch_id: int) -> None:
+        slow = frame.withColumn("total", dawdle("total"))
+        self.threads.run([partial(super().write, slow, batch_id), partial(self.other.write, slow, batch_id)])
+
+
 class DeltaMerge:
     """Merges each batch into a Delta table by key."""
 
@@ -89,6 +175,30 @@ def test_data_frame_used_twice(
     sink = TwiceLog(tmp_path / "out", "update")
     rows = runner.run(lambda: by_key(feed.stream(spark)), sink, {feed: events(rng)})
     assert_same_rows(rows, answer(feed, spark))
+
+
+@pytest.mark.parametrize(
+    "threads",
+    [partial(Threads, InheritableThread), partial(Threads, threading.Thread), Pool],
+    ids=["inheritable", "plain", "pool"],
+)
+def test_two_jobs_at_once(
+    runner: QueryRunner,
+    spark: SparkSession,
+    rng: random.Random,
+    tmp_path: Path,
+    checkpoint_format: None,
+    threads: Callable[[], Threads | Pool],
+) -> None:
+    """Two jobs run on each batch at once: both write the whole batch, and the state is as if there had been one.
+
+    So it is on threads that lack Spark's local properties, which name the query and the batch, or have earlier ones.
+    """
+    feed = runner.feed("events", SCHEMA)
+    sink = TwoJobs(tmp_path / "out", threads())
+    rows = runner.run(lambda: by_key(feed.stream(spark)), sink, {feed: events(rng, 3)})
+    assert_same_rows(rows, answer(feed, spark))
+    assert_same_rows(sink.other.rows(), rows)
 
 
 class PartlyUsed:

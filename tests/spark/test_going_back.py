@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_ckpt.operations.restoring import restore
+from spark_ckpt.operations.restore import restore
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.savepoint import take_savepoint
-from spark_ckpt.operations.verifying import verify
+from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage
 from tests.support.checkpoints import CheckpointJudge, committed_batches, log_records
+from tests.support.cli import run
 from tests.support.counts import RunningCount
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
@@ -56,6 +57,8 @@ def test_a_fork_and_the_query_both_go_on(
     savepoint = LocalStorage(tmp_path / "savepoint")
     take_savepoint(LocalStorage(count.location), savepoint)
     assert verify(savepoint).is_whole
+    rows = [run("read", place, "--limit", 0, "--json").json["rows"] for place in (savepoint.location, count.location)]
+    assert rows[0] == rows[1] != []
     fork = QueryRunner(spark, tmp_path / "fork", judge)
     restore(savepoint, LocalStorage(fork.location))
     shutil.copytree(tmp_path / "out", tmp_path / "fork" / "out")
@@ -66,3 +69,24 @@ def test_a_fork_and_the_query_both_go_on(
     count.drain()
     count.is_right()
     assert committed_batches(query.location)[-1] == committed_batches(fork.location)[-1]
+
+
+def test_a_query_that_starts_on_a_savepoint_changes_nothing_in_it(
+    count: RunningCount, spark: SparkSession, tmp_path: Path, judge: CheckpointJudge
+) -> None:
+    count.drain()
+    on_savepoint = QueryRunner(spark, tmp_path / "fork", judge)
+    take_savepoint(LocalStorage(count.location), LocalStorage(on_savepoint.location))
+    before = everything_in(on_savepoint.location)
+    count.drop(1)
+    with pytest.raises(Exception, match="SavepointLocationError") as raised:
+        on_savepoint.drain(count.stream(), count.sink)
+    assert f"spark-ckpt restore {on_savepoint.location} NEW_LOCATION" in str(raised.value).replace("file:", "")
+    assert everything_in(on_savepoint.location) == before
+
+
+def everything_in(location: Path) -> dict[str, bytes | None]:
+    """The content of each file, and None for each directory, hidden ones included."""
+    return {
+        str(path.relative_to(location)): None if path.is_dir() else path.read_bytes() for path in location.rglob("*")
+    }

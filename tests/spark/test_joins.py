@@ -7,40 +7,15 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import SparkSession
 
+from tests.spark.join_query import LEFT, RIGHT, joined, side
 from tests.support.checkpoints import committed_batches, completed_checkpoints
-from tests.support.events import moment
-from tests.support.feeds import FAR_AHEAD, at
 from tests.support.provider import ProviderUnderTest
-from tests.support.runner import Batches, QueryRunner
+from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, Rows, assert_same_rows
 
-LEFT = "left_ts timestamp, left_id long, a string"
-RIGHT = "right_ts timestamp, right_id long, b string"
 TYPES = ["inner", "left_outer", "right_outer", "full_outer", "left_semi"]
-
-
-def side(rng: random.Random, name: str, batches: int = 5) -> Batches:
-    """Rows of one side: some ids several times, some on this side only; the last batch makes all of them expire."""
-    rows = [
-        [(at(moment(rng, batch)), rng.randrange(25), f"{name}{batch}-{number}") for number in range(12)]
-        for batch in range(batches)
-    ]
-    return [*rows, [(at(FAR_AHEAD), -1 if name == "left" else -2, "end")]]
-
-
-def joined(left: DataFrame, right: DataFrame, how: str) -> DataFrame:
-    """The join with the bounds on both event times that let Spark forget rows, without the rows of the last batch."""
-    condition = sf.expr(
-        "left_id = right_id AND right_ts BETWEEN left_ts - INTERVAL 10 SECONDS AND left_ts + INTERVAL 25 SECONDS"
-    )
-    both = left.withWatermark("left_ts", "10 seconds").join(
-        right.withWatermark("right_ts", "10 seconds"), condition, how
-    )
-    ids = ["left_id"] if how == "left_semi" else ["left_id", "right_id"]
-    return both.where(sf.coalesce(*ids) >= 0)
 
 
 @pytest.fixture

@@ -20,6 +20,9 @@ Figures = dict[str, int]
 
 TIMES = ("ckptSnapshotTimeMs", "ckptWriteTimeMs", "ckptAcknowledgeTimeMs")
 
+# Spark appends partition and store.
+NEWEST_BASE = "SnapshotLastUploaded."
+
 
 @pytest.fixture
 def run(
@@ -73,8 +76,23 @@ def test_figures_of_bases(run: Callable[[int], list[Figures]], spark: SparkSessi
     assert run(1)[0]["ckptRestoredBytes"] < sum(figures["ckptDeltaBytes"] for figures in before)
 
 
+def newest_bases(figures: Figures) -> dict[str, int]:
+    """The versions of the newest bases by partition and store, of those that lag most."""
+    return {name: version for name, version in figures.items() if name.startswith(NEWEST_BASE)}
+
+
+def test_partitions_that_lag(run: Callable[[int], list[Figures]], spark: SparkSession) -> None:
+    """A partition whose state is deltas only lags by all of them, also after a restart, until it has a base."""
+    for figures in [*run(3), *run(2)]:
+        assert min(newest_bases(figures).values()) == 0
+    spark.conf.set(CKPT_PREFIX + "chain.maxDeltas", "1")
+    assert min(newest_bases(run(12)[-1]).values()) > 5
+
+
 def test_all_are_documented(run: Callable[[int], list[Figures]]) -> None:
     """The page has exactly the metrics that there are."""
-    lines = (REPOSITORY / "docs" / "metrics.md").read_text().splitlines()
-    documented = {line.split("`")[1] for line in lines if line.startswith("| `")}
-    assert documented == set(run(1)[0]) - {"commitTimeMs"}
+    page = (REPOSITORY / "docs" / "metrics.md").read_text()
+    documented = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+    figures = run(1)[0]
+    assert documented == set(figures) - {"commitTimeMs"} - set(newest_bases(figures))
+    assert f"`{NEWEST_BASE}partition_" in page

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from spark_ckpt.coordinator.layout import metadata_path
+from spark_ckpt.checkpoint.layout import metadata_path
 from tests.support.checkpoints import committed_batches, log_records, numbers
 from tests.support.counts import RunningCount
 from tests.support.provider import ProviderUnderTest

@@ -15,11 +15,11 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from spark_ckpt.errors import StorageError
 from spark_ckpt.operations.errors import RescaleRefusedError
-from spark_ckpt.operations.rescaling import rescale
-from spark_ckpt.operations.spark_log import BatchLog as SparkBatchLog
-from spark_ckpt.operations.spark_log import SparkLog
+from spark_ckpt.operations.rescale import rescale
+from spark_ckpt.spark_files.logs import BatchLog as SparkBatchLog
+from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import LocalStorage
-from tests.spark.test_transform_with_state import COUNTS, RememberingRows, remembered
+from tests.spark.processors import COUNTS, RememberingRows, remembered
 from tests.storage.faulty import FaultyStorage
 from tests.support.checkpoints import committed_batches
 from tests.support.events import SCHEMA, end, events, without_end
@@ -75,9 +75,9 @@ def drain(runner: QueryRunner, plan: Callable[[], DataFrame], sink: Sink) -> Non
 
 def parallelism(location: Path) -> list[int]:
     """Partitions of each store, as the newest checkpoint has them."""
-    from spark_ckpt.locations.location import completed_checkpoints
+    from spark_ckpt.location.find import CheckpointLocation
 
-    return [store.parallelism for store in completed_checkpoints(str(location))[-1].operators]
+    return [store.parallelism for store in CheckpointLocation.open(str(location)).checkpoints()[-1].operators]
 
 
 def by_key(frame: DataFrame) -> DataFrame:

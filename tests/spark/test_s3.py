@@ -10,9 +10,9 @@ import pytest
 
 from benchmarks.object_store import s3a_class_path
 from spark_ckpt.storage import resolve
-from tests.cli.running import run
 from tests.spark.jobs.running_count import GATE, waiting
 from tests.support.checkpoints import log_records
+from tests.support.cli import run
 from tests.support.feeds import at
 from tests.support.invariants import assert_invariants
 from tests.support.jobs import Jobs, with_duplicates

@@ -8,7 +8,7 @@ import uuid
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_ckpt.coordinator.scan import scan
+from spark_ckpt.location.listing import scan
 from spark_ckpt.storage import LocalStorage
 from tests.spark.jobs.running_count import FAILED, GATE, waiting
 from tests.support.checkpoints import committed_batches, log_records
@@ -44,7 +44,7 @@ def test_standalone_restarts_after_a_kill(jobs: Jobs, rng: random.Random, spark:
     assert again.wait() == 0, again.output()[-6000:]
     assert_same_rows(BatchLog(jobs.folder / "out", "update").rows(), jobs.answer())
     found = scan(LocalStorage(jobs.location))
-    assert found.set_aside == ()
+    assert found.corrupt == ()
     assert {record.batch_id for record in found.records} == set(committed_batches(jobs.location))
     assert log_records(jobs.location) == []
     state = spark.read.format("statestore").option("operatorId", 0).load(str(jobs.location))

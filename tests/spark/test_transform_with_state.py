@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import (
@@ -18,14 +17,13 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from tests.spark.processors import COUNTS, RememberingFrames, RememberingRows, remembered
 from tests.support.events import BATCH_SECONDS, SCHEMA, end, events, without_end
 from tests.support.feeds import at
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, Rows, assert_same_rows
 
-COLUMNS = ["key", "n", "listed", "mapped"]
-COUNTS = "key string, n long, listed string, mapped string"
 SUMS = "key string, n long, total long"
 
 
@@ -34,61 +32,6 @@ def served(provider: ProviderUnderTest) -> None:
     """Spark's other built-in provider has no column families."""
     if provider.name == "hdfs":
         pytest.skip("Spark runs transformWithState with its RocksDB provider or ours")
-
-
-class Remembering(StatefulProcessor):
-    """Keeps the rows of a key as a count, as a list of values and as a map from their last digit to a number."""
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self.count = handle.getValueState("count", "n long")
-        self.listed = handle.getListState("listed", "value long")
-        self.mapped = handle.getMapState("mapped", "digit long", "n long")
-
-    def add(self, key: str, values: list[int]) -> tuple[str, int, str, str]:
-        """Adds the values of a batch; returns all that is known of the key now."""
-        count = (self.count.get() or (0,))[0] + len(values)
-        self.count.update((count,))
-        self.listed.appendValue((values[0],))
-        if values[1:]:  # Spark refuses to append nothing
-            self.listed.appendList([(value,) for value in values[1:]])
-        for value in values:
-            digit = (value % 10,)
-            self.mapped.updateValue(digit, ((self.mapped.getValue(digit) or (0,))[0] + 1,))
-        if count > 20:  # a map that also forgets
-            self.mapped.removeKey((0,))
-        listed = sorted(row[0] for row in self.listed.get())
-        mapped = sorted((digit[0], n[0]) for digit, n in self.mapped.iterator())
-        return key, count, str(listed), str(mapped)
-
-    def close(self) -> None:
-        return
-
-
-class RememberingRows(Remembering):
-    def handleInputRows(self, key: tuple[str], rows: Iterator[Row], timers: TimerValues) -> Iterator[Row]:  # noqa: N802
-        yield Row(**dict(zip(COLUMNS, self.add(key[0], [row.value for row in rows]), strict=True)))
-
-
-class RememberingFrames(Remembering):
-    def handleInputRows(  # noqa: N802
-        self, key: tuple[str], rows: Iterator[pd.DataFrame], timers: TimerValues
-    ) -> Iterator[pd.DataFrame]:
-        values = [int(value) for frame in rows for value in frame["value"]]
-        yield pd.DataFrame([self.add(key[0], values)], columns=COLUMNS)
-
-
-def remembered(batches: list[Rows]) -> dict[str, tuple[int, list[int], Counter[int]]]:
-    """What `Remembering` should know in the end, batch by batch as it forgets."""
-    known: dict[str, tuple[int, list[int], Counter[int]]] = {}
-    for batch in batches:
-        for key in {str(row[1]) for row in batch}:
-            values = [int(str(row[2])) for row in batch if row[1] == key]
-            count, listed, mapped = known.get(key, (0, [], Counter[int]()))
-            mapped = mapped + Counter(value % 10 for value in values)
-            if count + len(values) > 20:
-                del mapped[0]
-            known[key] = (count + len(values), listed + values, mapped)
-    return known
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_ckpt.errors import StorageError
-from spark_ckpt.locations.errors import TargetExistsError
+from spark_ckpt.location.errors import TargetExistsError
 from spark_ckpt.state.export import write_delta, write_parquet
 
 ROWS = pa.table(

@@ -14,18 +14,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spark_ckpt.coordinator.chains import Chain
-from spark_ckpt.coordinator.messages import PartitionFilter
+from spark_ckpt.checkpoint.chains import Chain
+from spark_ckpt.format.keys import PartitionFilter
+from spark_ckpt.spark_files.types import struct_of
 from spark_ckpt.state.catalog import open_state
 from spark_ckpt.state.errors import UnsupportedStateError
 from spark_ckpt.state.partition_hash import PartitionKey
-from spark_ckpt.state.reading import StateScan, read_state
-from spark_ckpt.state.types import struct_of
+from spark_ckpt.state.read import StateScan, read_state
 from spark_ckpt.state.views import choose_view
-from tests.state import strategies, unsafe_writer
-from tests.state.locations import StateLocation, schema
-from tests.state.test_reading import KEY, VALUE, key, section
-from tests.state.test_unsafe_row import rows_of
+from tests.state import strategies
+from tests.state.changes import KEY, VALUE, key, section
+from tests.support import unsafe_writer
+from tests.support.state_location import StateLocation, schema
+from tests.support.unsafe_writer import rows_of
 
 INTEGERS = ("boolean", "byte", "short", "integer", "date", "interval year to month")
 LONGS = ("long", "timestamp", "timestamp_ntz", "interval day to second", "time(6)")

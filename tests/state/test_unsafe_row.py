@@ -2,32 +2,24 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spark_ckpt.spark_files.types import struct_of
 from spark_ckpt.state.errors import StateRowError
-from spark_ckpt.state.rows import Buffer, Piece, Rows
-from spark_ckpt.state.types import struct_of
 from spark_ckpt.state.unsafe_row import decode_rows
-from tests.state import strategies, unsafe_writer
+from tests.state import strategies
+from tests.support import unsafe_writer
+from tests.support.unsafe_writer import rows_of
 
 
 def schema(*types: Any) -> dict[str, Any]:
     fields = [{"name": f"f{i}", "type": kind, "nullable": True, "metadata": {}} for i, kind in enumerate(types)]
     return {"type": "struct", "fields": fields}
-
-
-def rows_of(encoded: Sequence[bytes], before: bytes = b"") -> Rows:
-    """Rows in a buffer that begins with other bytes: nothing has to be aligned."""
-    sizes = np.array([len(row) for row in encoded], np.int64)
-    pieces = [Piece("before", 0, 0, before), *(Piece(f"file-{i}", 1000, i, row) for i, row in enumerate(encoded))]
-    return Rows(Buffer.of(pieces, "store"), len(before) + np.cumsum(sizes) - sizes, sizes)
 
 
 def decode(kind: dict[str, Any], *encoded: bytes) -> pa.StructArray:
@@ -105,6 +97,18 @@ def test_a_map_with_keys_of_another_number_than_values() -> None:
     row = struct.pack("<qq", 0, 16 << 32 | len(content)) + content
     with pytest.raises(StateRowError, match="a map with more keys or more values"):
         decode(schema({"type": "map", "keyType": "long", "valueType": "long"}), row)
+
+
+def test_a_map_with_a_null_key() -> None:
+    """Arrow checks keys for nulls by ending the process."""
+    keys, items = unsafe_writer.array("long", [1, None]), unsafe_writer.array("long", [1, 2])
+    content = struct.pack("<q", len(keys)) + keys + items
+    row = struct.pack("<qq", 0, 16 << 32 | len(content)) + content
+    kind = schema({"type": "map", "keyType": "long", "valueType": "long"})
+    whole = unsafe_writer.row(kind, [[(3, 4)]])
+    with pytest.raises(StateRowError, match="a map of 72 bytes with a null key") as caught:
+        decode(kind, whole, row)
+    assert caught.value.path == "file-1"
 
 
 def test_values_that_overlap() -> None:

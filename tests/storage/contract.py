@@ -6,19 +6,90 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from spark_ckpt.errors import PathEscapeError, StateFileNotFoundError, StorageError
+from spark_ckpt.errors import StateFileNotFoundError, StorageError
 from spark_ckpt.storage import CreateOutcome, FileInfo, Storage, copying
+from spark_ckpt.storage.errors import PathEscapeError
+
+ODD_NAMES = [
+    "[1]",
+    "*",
+    "a?b",
+    "{a,b}",
+    "%2e%2e",
+    "a%20b",
+    "a b",
+    "~",
+    "$HOME",
+    "a#b",
+    "a;b",
+    "a+b",
+    "a&b=c",
+    "ä",
+    "[!a]",
+]
+"""Names that something between us and the files could take for more than a name."""
 
 
 class StorageContract(ABC):
     @abstractmethod
     @pytest.fixture
-    def storage(self) -> Storage:
+    def storages(self) -> Callable[[str], Storage]:
+        """Gives the storage at a name, below a place that is empty."""
+
+    @pytest.fixture
+    def storage(self, storages: Callable[[str], Storage]) -> Storage:
         """An empty storage."""
+        return storages("location")
+
+    @pytest.mark.parametrize(
+        ("odd", "like_it"), [("o[1]", "o1"), ("o*", "ox"), ("o?", "ox"), ("{o,x}", "o"), ("**", "x")]
+    )
+    def test_a_location_is_no_pattern(self, storages: Callable[[str], Storage], odd: str, like_it: str) -> None:
+        storage, other = storages(odd), storages(like_it)
+        names = ["d/a", "d/b", "d/c"]
+        for name in names:
+            other.write_atomic(name, b"other")
+        assert list(storage.list("d")) == []
+        assert not storage.exists("d/a")
+        storage.delete_all(names)
+        storage.delete("d/a")
+        storage.remove_empty("d")
+        assert [other.read(name) for name in names] == [b"other"] * 3
+        for name in names:
+            assert storage.create_exclusive(name, b"mine").outcome is CreateOutcome.WON
+        assert {file.name for file in storage.list("d")} == {"a", "b", "c"}
+        storage.delete_all(names[:2])
+        storage.delete(names[2])
+        assert list(storage.list("d")) == []
+        assert [other.read(name) for name in names] == [b"other"] * 3
+
+    @pytest.mark.parametrize("odd", ODD_NAMES)
+    def test_a_name_is_literal(self, storages: Callable[[str], Storage], odd: str) -> None:
+        """In the location, for a directory and for a file, beside names that a pattern or an escape would mean."""
+        storage = storages(f"in {odd}")
+        others = ["1", "x", "axb", "a", "b", "..x", "a-b", "!a"]
+        for other in others:
+            storage.write_atomic(f"d/{other}", b"other")
+        name = f"d/{odd}"
+        assert not storage.exists(name)
+        assert storage.create_exclusive(name, b"one").outcome is CreateOutcome.WON
+        assert storage.create_exclusive(name, b"two").outcome is CreateOutcome.LOST
+        assert storage.read(name) == b"one"
+        storage.write_atomic(name, b"three")
+        assert (storage.read_range(name, 1, 2), storage.size(name)) == (b"hr", 5)
+        assert {file.name for file in storage.list("d")} == {*others, odd}
+        storage.write_chunks(f"e/{odd}/{odd}", lambda: (b"in", b"side"))
+        assert [(file.name, file.is_directory) for file in storage.list("e")] == [(odd, True)]
+        assert [(file.name, file.size) for file in storage.list(f"e/{odd}")] == [(odd, 6)]
+        storage.delete_all([f"e/{odd}/{odd}"])
+        assert not storage.exists(f"e/{odd}/{odd}")
+        storage.delete_all([name])
+        storage.delete(name)
+        assert {file.name for file in storage.list("d")} == set(others)
 
     def test_a_listing_says_when_a_file_was_written(self, storage: Storage) -> None:
         now_ms = time.time_ns() // 1_000_000

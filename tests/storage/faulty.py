@@ -32,7 +32,7 @@ class FaultyStorage(Storage):
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner.location)
         self.inner = inner
-        self.requests_are_dear = inner.is_remote
+        self.requests_are_dear = inner.requests_are_slow
         self.rules: list[Rule] = []
         self.log: list[tuple[str, str]] = []
         self.before: Callable[[str, str], None] = lambda operation, name: None
@@ -40,8 +40,12 @@ class FaultyStorage(Storage):
         self._lock = threading.Lock()
 
     @property
-    def is_remote(self) -> bool:
+    def requests_are_slow(self) -> bool:
         return self.requests_are_dear
+
+    @property
+    def writes_whole(self) -> bool:
+        return self.inner.writes_whole
 
     def fail(self, operation: str, pattern: str, fault: Fault = Fault.ERROR, times: int = 1) -> None:
         self.rules.append(Rule(operation, pattern, fault, times))
@@ -91,9 +95,16 @@ class FaultyStorage(Storage):
         self._plain("delete", name)
         return self.inner.delete(name)
 
+    def sync_deletions(self, directory: str) -> None:
+        self._plain("sync", directory)
+        self.inner.sync_deletions(directory)
+
     def size(self, name: str) -> int:
         self._plain("size", name)
         return self.inner.size(name)
+
+    def first_link(self, directory: str) -> str | None:
+        return self.inner.first_link(directory)
 
     def remove_empty(self, directory: str) -> None:
         self.inner.remove_empty(directory)

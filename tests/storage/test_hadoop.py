@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from spark_ckpt.errors import HadoopError, StorageError
+from spark_ckpt.errors import StorageError
 from spark_ckpt.storage import CreateOutcome, FsspecStorage, HadoopStorage, Storage, hadoop, resolve
+from spark_ckpt.storage.errors import HadoopError
 from tests.storage.contract import StorageContract
-from tests.storage.test_remote import NoClock
+from tests.support.clocks import NoClock
 from tests.support.hadoop import MemoryHadoop
 
 LOCATION = "hdfs://namenode:8020/q"
@@ -19,8 +20,9 @@ LOCATION = "hdfs://namenode:8020/q"
 
 class TestHadoopStorage(StorageContract):
     @pytest.fixture
-    def storage(self) -> Storage:
-        return HadoopStorage(MemoryHadoop(), LOCATION)
+    def storages(self) -> Callable[[str], Storage]:
+        files = MemoryHadoop()
+        return lambda name: HadoopStorage(files, f"{LOCATION}/{name}")
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def test_serves_every_scheme_that_has_no_other_storage(location: str, files: Mem
     storage.write_atomic("a", b"1")
     assert files.files == {f"{location}/a": b"1"}
     assert storage.describe("a") == f"{location}/a"
-    assert storage.is_remote
+    assert storage.requests_are_slow
 
 
 @pytest.mark.parametrize(("scheme", "warned"), [("hdfs", False), ("viewfs", False), ("webhdfs", False), ("gs", True)])

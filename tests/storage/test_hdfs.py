@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable
 
 import pytest
 
-from spark_ckpt.errors import HadoopError, StorageError
+from spark_ckpt.errors import StorageError
 from spark_ckpt.storage import CreateOutcome, Storage, hadoop
+from spark_ckpt.storage.errors import HadoopError
 from tests.storage.contract import StorageContract
-from tests.storage.test_remote import NoClock
+from tests.support.clocks import NoClock
 from tests.support.hdfs import Hdfs
 
 
 class TestHdfsStorage(StorageContract):
     @pytest.fixture
-    def storage(self, hdfs: Hdfs) -> Storage:
-        return hdfs.storage(hdfs.new_location())
+    def storages(self, hdfs: Hdfs) -> Callable[[str], Storage]:
+        place = hdfs.new_location()
+        return lambda name: hdfs.storage(f"{place}/{name}")
 
 
 @pytest.fixture

@@ -3,25 +3,27 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StorageError
+from spark_ckpt.errors import StorageError
 from spark_ckpt.storage import CreateOutcome, LocalStorage, Storage
+from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 from tests.storage.contract import StorageContract
 
 
 class TestLocalStorage(StorageContract):
     @pytest.fixture
-    def storage(self, tmp_path: Path) -> Storage:
-        return LocalStorage(tmp_path / "location")
+    def storages(self, tmp_path: Path) -> Callable[[str], Storage]:
+        return lambda name: LocalStorage(tmp_path / name)
 
 
 class TestLocalStorageThatIsNotDurable(StorageContract):
     @pytest.fixture
-    def storage(self, tmp_path: Path) -> Storage:
-        return LocalStorage(tmp_path / "location", durable=False)
+    def storages(self, tmp_path: Path) -> Callable[[str], Storage]:
+        return lambda name: LocalStorage(tmp_path / name, durable=False)
 
 
 def _race(directory: str, contender: int, rounds: int) -> list[int]:
@@ -116,3 +118,83 @@ def test_a_location_below_a_file_is_a_typed_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StorageError, match="file"):
         LocalStorage(tmp_path / "file").write_atomic("a/b", b"x")
+
+
+@pytest.fixture
+def synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of what is synced, relative to the directory of the test; of a file being written `*`."""
+    names: list[str] = []
+    sync = os.fsync
+
+    def note(descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        names.append(os.path.relpath(path, tmp_path) if path.is_dir() else "*")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    return names
+
+
+@pytest.mark.parametrize("write", ["create_exclusive", "write_atomic"])
+def test_the_name_of_every_new_directory_is_synced(tmp_path: Path, synced: list[str], write: str) -> None:
+    storage = LocalStorage(tmp_path / "a" / "location")
+    getattr(storage, write)("ckpt/chk-7/_metadata", b"x")
+    assert synced == ["*", "a/location/ckpt/chk-7", "a/location/ckpt", "a/location", "a", "."]
+    synced.clear()
+    getattr(storage, write)("ckpt/chk-8/_metadata", b"x")
+    assert synced == ["*", "a/location/ckpt/chk-8", "a/location/ckpt"]
+    synced.clear()
+    getattr(storage, write)("ckpt/chk-8/other", b"x")
+    assert synced == ["*", "a/location/ckpt/chk-8"]
+
+
+def test_the_name_of_a_directory_that_another_process_made_is_synced(tmp_path: Path, synced: list[str]) -> None:
+    """It may not have come to that."""
+    (tmp_path / "ckpt" / "chk-7").mkdir(parents=True)
+    LocalStorage(tmp_path).create_exclusive("ckpt/chk-7/_metadata", b"x")
+    assert synced == ["*", "ckpt/chk-7", "ckpt", "."]
+
+
+def test_a_directory_that_was_removed_is_synced_anew(tmp_path: Path, synced: list[str]) -> None:
+    storage = LocalStorage(tmp_path)
+    for _ in range(2):
+        synced.clear()
+        storage.write_atomic("ckpt/chk-7/_metadata", b"x")
+        assert synced[:3] == ["*", "ckpt/chk-7", "ckpt"]
+        storage.delete("ckpt/chk-7/_metadata")
+        storage.remove_empty("ckpt/chk-7")
+
+
+def test_a_directory_that_is_made_is_synced(tmp_path: Path, synced: list[str]) -> None:
+    LocalStorage(tmp_path).make_directory("state/0/3")
+    assert synced == ["state/0/3", "state/0", "state", "."]
+
+
+def test_deletions_in_a_directory_are_synced(tmp_path: Path, synced: list[str]) -> None:
+    storage = LocalStorage(tmp_path)
+    storage.sync_deletions("ckpt/completed")
+    assert synced == []
+    storage.write_atomic("ckpt/completed/a", b"x")
+    synced.clear()
+    storage.delete("ckpt/completed/a")
+    storage.sync_deletions("ckpt/completed")
+    assert synced == ["ckpt/completed"]
+
+
+def test_deletions_that_cannot_be_synced_are_a_typed_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, "input/output error")
+
+    storage = LocalStorage(tmp_path)
+    storage.make_directory("ckpt/completed")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StorageError, match="ckpt/completed"):
+        storage.sync_deletions("ckpt/completed")
+
+
+def test_what_need_not_be_durable_is_not_synced(tmp_path: Path, synced: list[str]) -> None:
+    storage = LocalStorage(tmp_path, durable=False)
+    storage.write_atomic("a/b", b"x")
+    storage.make_directory("c")
+    storage.sync_deletions("c")
+    assert synced == []

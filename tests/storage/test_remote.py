@@ -1,43 +1,26 @@
 from __future__ import annotations
 
+import threading
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StorageError
+from spark_ckpt.errors import StorageError
 from spark_ckpt.storage import CreateOutcome, FsspecStorage, Storage
+from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
+from spark_ckpt.storage.remote import READERS
 from tests.storage.contract import StorageContract
-
-
-class NoClock:
-    """A clock whose sleep takes no time."""
-
-    def __init__(self) -> None:
-        self.slept: list[float] = []
-        self.now = 1_000_000
-
-    def now_ms(self) -> int:
-        self.now += 1
-        return self.now
-
-    def monotonic(self) -> float:
-        return self.now / 1000
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-
-
-def memory_storage() -> FsspecStorage:
-    root = f"/{uuid.uuid4().hex}"
-    return FsspecStorage(MemoryFileSystem(), root, f"memory:/{root}", NoClock())
+from tests.support.clocks import NoClock
+from tests.support.memory_storage import memory_storage, memory_storages
 
 
 class TestMemoryStorage(StorageContract):
     @pytest.fixture
-    def storage(self) -> Storage:
-        return memory_storage()
+    def storages(self) -> Callable[[str], Storage]:
+        return memory_storages()
 
 
 class Flaky(MemoryFileSystem):  # type: ignore[misc]
@@ -61,6 +44,27 @@ class Flaky(MemoryFileSystem):  # type: ignore[misc]
     def pipe_file(self, *args: Any, **kwargs: Any) -> None:
         self._fail()
         super().pipe_file(*args, **kwargs)
+
+
+class AllAtOnce(MemoryFileSystem):  # type: ignore[misc]
+    """Answers no read before so many wait."""
+
+    cachable = False
+
+    def __init__(self, readers: int) -> None:
+        super().__init__()
+        self.barrier = threading.Barrier(readers, timeout=60)
+
+    def cat_file(self, *args: Any, **kwargs: Any) -> bytes:
+        self.barrier.wait()
+        return b"x"
+
+
+def test_the_records_of_a_log_are_read_side_by_side() -> None:
+    storage = FsspecStorage(AllAtOnce(READERS), "/log", "http://log", NoClock())
+    names = [str(i) for i in range(READERS)]
+    assert storage.read_many(names) == dict.fromkeys(names, b"x")
+    assert READERS >= 64
 
 
 def flaky(error: Exception, times: int) -> tuple[FsspecStorage, NoClock]:
@@ -110,11 +114,11 @@ class IgnoresTheCondition(MemoryFileSystem):  # type: ignore[misc]
 def test_the_probe_refuses_a_server_that_ignores_the_condition() -> None:
     storage = FsspecStorage(IgnoresTheCondition(), "/bucket", "s3://bucket")
     with pytest.raises(ExclusiveCreateUnsupportedError, match="s3://bucket"):
-        storage.probe("probe")
-    assert not storage.exists("probe")
+        storage.probe("a")
+    assert list(storage.list("a")) == []
 
 
 def test_the_probe_leaves_nothing() -> None:
     storage = memory_storage()
-    storage.probe("a/probe")
+    storage.probe("a")
     assert list(storage.list("a")) == []

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_ckpt.errors import PathEscapeError, SettingError, UnsupportedSchemeError
-from spark_ckpt.storage import FsspecStorage, LocalStorage, resolve, resolve_relative, s3_options
+from spark_ckpt.errors import SettingError
+from spark_ckpt.storage import FsspecStorage, LocalStorage, resolve, s3_options
+from spark_ckpt.storage.errors import UnsupportedSchemeError
 
 
 @pytest.mark.parametrize(
@@ -100,16 +101,3 @@ def test_without_settings_s3_uses_the_usual_chain() -> None:
 def test_a_flag_that_is_neither_true_nor_false_is_refused() -> None:
     with pytest.raises(SettingError, match=r"path\.style\.access: 'yes'"):
         s3_options("bucket", {"fs.s3a.path.style.access": "yes"})
-
-
-def test_paths_inside_a_checkpoint_resolve_within_it() -> None:
-    assert resolve_relative("ckpt/chk-7", "../shared/x", "ckpt") == "ckpt/shared/x"
-    assert resolve_relative("ckpt/chk-7", "own", "ckpt") == "ckpt/chk-7/own"
-
-
-@pytest.mark.parametrize(
-    "path", ["../../offsets/3", "../../../etc/passwd", "/etc/passwd", "s3://other/x", "", "..", "../", "a\0", "..\\x"]
-)
-def test_paths_that_lead_out_of_a_checkpoint_are_refused(path: str) -> None:
-    with pytest.raises(PathEscapeError):
-        resolve_relative("ckpt/chk-7", path, "ckpt")

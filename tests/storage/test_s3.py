@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from spark_ckpt.errors import StateFileNotFoundError
-from spark_ckpt.storage import Storage, resolve
+from spark_ckpt.errors import StateFileNotFoundError, StorageError
+from spark_ckpt.storage import Storage, resolve, s3_client
 from tests.storage.contract import StorageContract
+from tests.support.clocks import NoClock
 from tests.support.s3 import S3, Requests, count_requests
 
 
 class TestS3Storage(StorageContract):
     @pytest.fixture
-    def storage(self, s3: S3) -> Storage:
-        return resolve(f"s3a://{s3.bucket}/{uuid.uuid4().hex}")
+    def storages(self, s3: S3) -> Callable[[str], Storage]:
+        place = f"s3a://{s3.bucket}/{uuid.uuid4().hex}"
+        return lambda name: resolve(f"{place}/{name}")
 
 
 @pytest.fixture
@@ -54,5 +57,38 @@ def test_to_find_that_a_file_is_not_there_is_one_request(storage: Storage, reque
 
 
 def test_what_may_be_spared(storage: Storage) -> None:
-    assert storage.is_remote
+    assert storage.requests_are_slow
     assert storage.writes_whole
+
+
+def test_a_key_may_look_like_a_version(storage: Storage) -> None:
+    storage.write_atomic("d/a", b"other")
+    storage.write_atomic("d/a?versionId=1", b"mine")
+    assert (storage.read("d/a?versionId=1"), storage.size("d/a?versionId=1")) == (b"mine", 4)
+    storage.delete_all(["d/a?versionId=1"])
+    assert [file.name for file in storage.list("d")] == ["a"]
+
+
+def test_more_than_a_thousand_are_deleted_in_parts(
+    storage: Storage, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_client, "_MOST_KEYS_IN_A_REQUEST", 2)
+    names = [f"d/{i}" for i in range(5)]
+    for name in names:
+        storage.write_atomic(name, b"x")
+    requests.clear()
+    storage.delete_all(names)
+    assert requests == ["delete_objects"] * 3
+    assert list(storage.list("d")) == []
+
+
+def test_an_object_that_cannot_be_deleted_is_an_error(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S3 answers "200" and lists what it has left."""
+
+    async def refuse(self: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        return {"Errors": [{"Key": "location/d/b", "Code": "AccessDenied", "Message": "not yours"}]}
+
+    monkeypatch.setattr(s3_client.OneTryS3FileSystem, "_call_s3", refuse)
+    monkeypatch.setattr(storage, "_clock", NoClock())
+    with pytest.raises(StorageError, match="AccessDenied: location/d/b: not yours"):
+        storage.delete_all(["d/a", "d/b"])

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from spark_ckpt.completed import FilesystemCompletedCheckpointStore, Owner
-from spark_ckpt.errors import ExclusiveCreateUnsupportedError, StorageError
-from spark_ckpt.storage import CreateOutcome, FsspecStorage, s3_client
+from spark_ckpt.errors import StorageError
+from spark_ckpt.storage import CreateOutcome, S3Storage, s3_client
+from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 from spark_ckpt.storage.s3 import s3_file_system
-from tests.storage.test_remote import NoClock
+from tests.support.clocks import NoClock
 from tests.support.faulty_s3 import FaultyS3, S3Fault
 
 TRIES = 6
@@ -60,14 +61,14 @@ def clock() -> NoClock:
 
 
 @pytest.fixture
-def storage(client: Any, clock: NoClock) -> FsspecStorage:
+def storage(client: Any, clock: NoClock) -> S3Storage:
     root = f"{BUCKET}/{uuid.uuid4().hex}"
-    return FsspecStorage(client, root, f"s3a://{root}", clock)
+    return S3Storage(client, root, f"s3a://{root}", clock)
 
 
 @pytest.mark.parametrize("fault", PASSING)
 def test_what_goes_wrong_is_asked_again_until_there_is_an_end(
-    storage: FsspecStorage, server: FaultyS3, clock: NoClock, fault: S3Fault
+    storage: S3Storage, server: FaultyS3, clock: NoClock, fault: S3Fault
 ) -> None:
     """No layer below asks again, but for a connection that was dropped: then aiohttp does it, once."""
     for operation, arguments, method in OPERATIONS:
@@ -89,14 +90,14 @@ def test_what_goes_wrong_is_asked_again_until_there_is_an_end(
         assert f"({TRIES} tries). If the storage is slow or refuses so many requests, wait" in str(failed.value)
 
 
-def test_the_reason_of_the_refusal_is_reported(storage: FsspecStorage, server: FaultyS3) -> None:
+def test_the_reason_of_the_refusal_is_reported(storage: S3Storage, server: FaultyS3) -> None:
     server.fail("PUT", "d/a", S3Fault.SLOW_DOWN, ALWAYS)
     with pytest.raises(StorageError, match="Please reduce your request rate"):
         storage.write_atomic("d/a", b"x")
 
 
 def test_an_answer_that_does_not_come_is_not_waited_for_without_end(
-    storage: FsspecStorage, server: FaultyS3, monkeypatch: pytest.MonkeyPatch
+    storage: S3Storage, server: FaultyS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(s3_client, "REQUEST_SECONDS", 0.2)
     server.fail("PUT", "late", S3Fault.HELD, ALWAYS)
@@ -107,7 +108,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for_without_end(
     assert "no answer" in str(result.cause)
 
 
-def test_a_write_whose_answer_is_lost_is_there(storage: FsspecStorage, server: FaultyS3) -> None:
+def test_a_write_whose_answer_is_lost_is_there(storage: S3Storage, server: FaultyS3) -> None:
     server.fail("PUT", "d/a", S3Fault.ANSWER_DROPPED)
     storage.write_atomic("d/a", b"x")
     assert storage.read("d/a") == b"x"
@@ -118,7 +119,7 @@ def test_a_write_whose_answer_is_lost_is_there(storage: FsspecStorage, server: F
     [(S3Fault.SLOW_DOWN, 1, False), (S3Fault.DROPPED, 2, False), (S3Fault.ANSWER_DROPPED, 2, True)],
 )
 def test_an_exclusive_create_is_not_asked_for_again(
-    storage: FsspecStorage, server: FaultyS3, fault: S3Fault, requests: int, is_there: bool
+    storage: S3Storage, server: FaultyS3, fault: S3Fault, requests: int, is_there: bool
 ) -> None:
     """But by aiohttp; whoever needs the file finds out whose it is."""
     server.fail("PUT", "d/new", fault, requests)
@@ -129,7 +130,7 @@ def test_an_exclusive_create_is_not_asked_for_again(
     assert again is (CreateOutcome.LOST if is_there else CreateOutcome.WON)
 
 
-def test_a_failed_condition_that_is_not_named_is_one(storage: FsspecStorage, server: FaultyS3) -> None:
+def test_a_failed_condition_that_is_not_named_is_one(storage: S3Storage, server: FaultyS3) -> None:
     """AWS names it in the answer; other servers may not."""
     server.fail("PUT", "d/new", S3Fault.CONDITION_FAILED)
     assert storage.create_exclusive("d/new", b"mine").outcome is CreateOutcome.LOST
@@ -138,13 +139,13 @@ def test_a_failed_condition_that_is_not_named_is_one(storage: FsspecStorage, ser
 # ---- what a driver does with it when it starts -----------------------------------------------------------------------
 
 
-def claim(storage: FsspecStorage) -> int:
+def claim(storage: S3Storage) -> int:
     store = FilesystemCompletedCheckpointStore(storage, Owner("host", 1, "token", "query", "run"), clock=NoClock())
     store.recover()
     return store.claim().generation
 
 
-def test_a_server_that_ignores_the_condition_is_refused(storage: FsspecStorage, server: FaultyS3) -> None:
+def test_a_server_that_ignores_the_condition_is_refused(storage: S3Storage, server: FaultyS3) -> None:
     server.fail("PUT", "probe-", S3Fault.CONDITION_IGNORED, ALWAYS)
     with pytest.raises(ExclusiveCreateUnsupportedError, match="two drivers could both complete") as refused:
         claim(storage)
@@ -152,7 +153,7 @@ def test_a_server_that_ignores_the_condition_is_refused(storage: FsspecStorage, 
     assert list(storage.list("ckpt/completed")) == []
 
 
-def test_a_server_that_does_not_know_the_condition_is_refused(storage: FsspecStorage, server: FaultyS3) -> None:
+def test_a_server_that_does_not_know_the_condition_is_refused(storage: S3Storage, server: FaultyS3) -> None:
     server.fail("PUT", "probe-", S3Fault.UNKNOWN_CONDITION, ALWAYS)
     with pytest.raises(ExclusiveCreateUnsupportedError, match="A header implies what is not implemented") as refused:
         claim(storage)
@@ -162,7 +163,7 @@ def test_a_server_that_does_not_know_the_condition_is_refused(storage: FsspecSto
 
 @pytest.mark.parametrize("fault", [*PASSING, S3Fault.ANSWER_DROPPED])
 def test_a_server_that_is_busy_at_the_start_is_not_refused(
-    storage: FsspecStorage, server: FaultyS3, fault: S3Fault
+    storage: S3Storage, server: FaultyS3, fault: S3Fault
 ) -> None:
     server.fail("PUT", "probe-", fault, TRIES - 1)
     server.fail("PUT", ".json", fault, 2)
@@ -170,7 +171,7 @@ def test_a_server_that_is_busy_at_the_start_is_not_refused(
     assert claim(storage) == 2
 
 
-def test_a_server_that_stays_busy_is_reported(storage: FsspecStorage, server: FaultyS3) -> None:
+def test_a_server_that_stays_busy_is_reported(storage: S3Storage, server: FaultyS3) -> None:
     server.fail("PUT", "probe-", S3Fault.SLOW_DOWN, ALWAYS)
     with pytest.raises(StorageError, match=rf"ckpt/completed/probe-.*reduce your request rate.*\({TRIES} tries\)"):
         claim(storage)

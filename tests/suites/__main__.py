@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from tests.suites.report import markdown, table
 from tests.suites.results import Outcome
-from tests.suites.running import run_suites
+from tests.suites.runner import run_suites
 from tests.suites.suites import SUITES, Suite
 from tests.support.provider import REPOSITORY, provider_under_test
 

@@ -39,12 +39,12 @@ EXCLUSIONS = (
     Exclusion(
         "ProviderStateStoreSuite",
         "SPARK-18342: commit fails when rename fails",
-        "uses a file system of its own whose renames fail; our files are created exclusively and never renamed",
+        "uses its own file system with failing renames; our files are created exclusively and never renamed",
     ),
     Exclusion(
         "ProviderStateDataSourceReadSuite",
         "ERROR: snapshot of version not found",
-        "expects an error for a version without a snapshot; ours starts from any version that is retained",
+        "expects an error for a version without a snapshot; ours starts from any retained version",
     ),
     Exclusion(
         "StreamSuite",
@@ -59,7 +59,7 @@ EXCLUSIONS = (
     Exclusion(
         "StateStoreCoordinatorStreamingSuite",
         "SPARK-51358: Infrequent maintenance with RocksDB",
-        "expects stores to lag behind with snapshots while Spark's maintenance is rare; ours do without maintenance",
+        "expects stores to lag behind with snapshots while Spark's maintenance is rare; ours need no maintenance",
     ),
     Exclusion(
         "StateDataSourceTransformWithStateSuite",

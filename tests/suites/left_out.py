@@ -10,7 +10,7 @@ PACKAGES = tuple(
 """Where Spark has its suites of streaming and state: all that are below are on the list or here."""
 
 LEFT_OUT: Mapping[str, tuple[str, ...]] = {
-    "abstract, or mixed into others: those are looked at": (
+    "abstract, or mixed into suites that are listed": (
         "ChecksumCheckpointFileManagerSuite",
         "FileStreamSinkSuite",
         "OffsetSuite",
@@ -25,7 +25,7 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "SymmetricHashJoinStateManagerBaseSuite",
         "TransformWithStateSuite",
     ),
-    "of one of Spark's own providers: makes it with `new`, casts to its classes, or reads its files and metrics": (
+    "specific to one of Spark's own providers: uses `new`, casts to its classes, or reads its files and metrics": (
         "AutoSnapshotLoaderSuite",
         "HDFSStateStoreRowChecksumSuite",
         "ListStateSuite",
@@ -45,7 +45,7 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "TimerSuite",
         "ValueStateSuite",
     ),
-    "repeats a suite of the list with a provider of Spark's": (
+    "repeats a listed suite with one of Spark's providers": (
         "HDFSBackedStateDataSourceChangeDataReaderSuite",
         "HDFSBackedStateDataSourceReadSuite",
         "RocksDBStateDataSourceReadSuite",
@@ -58,8 +58,8 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "RocksDBWithCheckpointV2StateDataSourceReaderSnapshotSuite",
         "RocksDBWithCheckpointV2StateDataSourceReaderSuite",
     ),
-    "Spark's offline repartition: takes RocksDB's provider by name only, without a switch; and it writes a version of "
-    "a query that does not run, so that no plan says whose acks make the checkpoint": (
+    "Spark's offline repartition: accepts only RocksDB's provider, by name; and it writes a version of a query that "
+    "does not run, so no plan defines the acks of a checkpoint": (
         "OfflineStateRepartitionCkptV1IntegrationSuite",
         "OfflineStateRepartitionCkptV2IntegrationSuite",
         "OfflineStateRepartitionJoinCkptV1IntegrationSuite",
@@ -70,7 +70,7 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "StatePartitionAllColumnFamiliesWriterSuite",
     ),
     "runs on `local-cluster`, which needs a built Spark home": ("TransformWithStateClusterSuite",),
-    "no test meets a provider that is chosen": (
+    "no test uses a configurable provider": (
         "AsyncProgressTrackingMicroBatchExecutionSuite",
         "FlatMapGroupsWithStateExecHelperSuite",
         "MergingSortWithSessionWindowStateIteratorSuite",
@@ -88,7 +88,7 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
         "TriggerAvailableNowSuite",
         "TwsTesterSuite",
     ),
-    "has another subject: sources, sinks, logs, plans, the user interface, or the life of a query": (
+    "other subjects: sources, sinks, logs, plans, the user interface, or the life cycle of a query": (
         "AcceptsLatestSeenOffsetSuite",
         "CheckpointFileManagerSuite",
         "CommitLogSuite",

@@ -11,7 +11,7 @@ import pytest
 from tests.suites.exclusions import EXCLUSIONS
 from tests.suites.jvm import spark_tests
 from tests.suites.left_out import LEFT_OUT, PACKAGES
-from tests.suites.running import run_suites
+from tests.suites.runner import run_suites
 from tests.suites.suites import SUITES
 from tests.support.provider import CKPT, REPOSITORY
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from spark_ckpt.coordinator.batch_state import SPARK_OFFSETS
+from spark_ckpt.checkpoint.batch import SPARK_OFFSETS
 from spark_ckpt.metadata import load
 from tests.support.invariants import assert_invariants
 from tests.support.provider import ProviderUnderTest
+from tests.support.waiting import eventually
 
 CLEANING_SECONDS = 60.0
 
@@ -94,15 +94,17 @@ class CheckpointJudge:
 
     def _check_invariants(self, location: Path, orphans: bool) -> None:
         """All invariants; the cleaner deletes in the background and has a moment for it."""
-        deadline = time.monotonic() + CLEANING_SECONDS
-        while True:
-            try:
+
+        def hold() -> bool:
+            with suppress(AssertionError):
                 assert_invariants(location, orphans=orphans)
-                return
-            except AssertionError:
-                if time.monotonic() > deadline:
-                    raise
-            time.sleep(0.1)
+                return True
+            return False
+
+        with suppress(TimeoutError):
+            eventually(hold, CLEANING_SECONDS)
+            return
+        assert_invariants(location, orphans=orphans)
 
     def _keep_metadata(self, location: Path) -> None:
         for file in metadata_files(location):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from spark_ckpt import metadata as m
-from spark_ckpt.metadata.parts import with_parts
+from spark_ckpt.metadata.traversal import with_parts
 from tests.support.flink_path import as_flink_path, as_flink_uuid
 from tests.support.metadata_report import as_flink_size
 

@@ -41,10 +41,12 @@ def from_jvm(number: int, message: Any) -> Message:
 
 
 class Hdfs:
-    """The cluster; what is written goes below the directory. Without a JDK or Maven the test is skipped."""
+    """The cluster; what is written goes below the directory, where the JVM runs. Without a JDK or Maven the test is
+    skipped."""
 
     def __init__(self, directory: Path) -> None:
         use_this_python()
+        self.working_directory = directory
         jars = [build(MODULE, CLUSTER_JARS) / "*", Path(pyspark.__file__).parent / "jars" / "*", jar_path()]
         class_path = ":".join(map(str, jars))
         self._log = (directory / "hdfs.log").open("wb")
@@ -90,7 +92,7 @@ class Hdfs:
 
     def to_jvm(self, message: Message) -> Any:
         """The shim's class of messages."""
-        return self.jvm.org.apache.spark.sql.ckpt.Message(
+        return self.jvm.org.apache.spark.sql.ckpt.protocol.Message(
             message.kind, message.header, message.index, bytes(message.payload)
         )
 

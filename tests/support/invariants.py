@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.completed import CheckpointRecord, Record, RecordFiles
-from spark_ckpt.coordinator.loading import read_checkpoint
 from spark_ckpt.errors import SparkCkptError
-from spark_ckpt.operations.log_check import check_log as damages_of_log
-from spark_ckpt.operations.state_check import check_state
+from spark_ckpt.operations.verify import check_log as damages_of_log
+from spark_ckpt.operations.verify_state import check_state
 from spark_ckpt.storage import LocalStorage, Storage
 
 _RECORD = re.compile(r"([0-9]{20})\.json")

@@ -6,20 +6,19 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from tests.support.checkpoints import committed_batches
 from tests.support.provider import REPOSITORY, ProviderUnderTest
+from tests.support.waiting import eventually
 
 JOBS = REPOSITORY / "tests" / "spark" / "jobs"
 BRIDGE = "spark_ckpt.bridge"
 """What the command line of the side process holds."""
 
 PATIENCE = 600.0
-_POLL = 0.005
 
 
 def children(pid: int) -> list[int]:
@@ -120,14 +119,16 @@ class DriverJob:
 
     def await_(self, condition: Callable[[], bool]) -> bool:
         """Waits for `condition`; false if the driver ended before it came true."""
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            if not self.running():
-                return condition()
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"nothing happened in {PATIENCE} s:\n{self.output()[-4000:]}")
-            time.sleep(_POLL)
-        return True
+
+        holds = False
+
+        def came() -> bool:
+            nonlocal holds
+            holds = condition()
+            return holds or not self.running()
+
+        eventually(came, PATIENCE, lambda: f"the driver makes headway:\n{self.output()[-4000:]}")
+        return holds or condition()
 
     def side_process(self) -> int:
         """The pid of the coordinator beside the driver's JVM."""

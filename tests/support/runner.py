@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tests.support.checkpoints import CheckpointJudge, committed_batches, numbers
 from tests.support.feeds import Feed, Row
 from tests.support.sinks import Rows, Sink
+from tests.support.waiting import eventually
 
 PATIENCE = 600.0
 """Seconds after which a query that makes no headway fails its test."""
@@ -107,14 +107,16 @@ class QueryRunner:
 
     def await_(self, condition: Callable[[], bool], *, query: StreamingQuery | None = None) -> None:
         """Waits for `condition`; fails with the query's own error if the query ends before."""
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
+
+        def holds() -> bool:
+            if condition():
+                return True
             if query is not None and not query.isActive:
                 error = query.exception()
                 raise error if error is not None else AssertionError("the query has ended by itself")
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"nothing happened in {PATIENCE} s; committed {committed_batches(self.location)}")
-            time.sleep(0.01)
+            return False
+
+        eventually(holds, PATIENCE, lambda: f"the query makes headway; committed {committed_batches(self.location)}")
 
     def _batch_under_way(self) -> bool:
         started = numbers(self.location / "offsets")

@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tests.support.delta import DELTA_CONF, delta_jars
-from tests.support.provider import REPOSITORY, ProviderUnderTest
+from tests.support.provider import CKPT_PREFIX, REPOSITORY, ProviderUnderTest
 
 KEEP_ALL = 10_000
 
@@ -57,7 +57,7 @@ def open_session(
     if provider.is_ours:
         from spark_ckpt import configure
 
-        builder = configure(builder, retained=KEEP_ALL)
+        builder = configure(builder, retained=None if f"{CKPT_PREFIX}retained" in settings else KEEP_ALL)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel(os.environ.get("SPARK_CKPT_TEST_LOG_LEVEL", "ERROR"))
     return spark

@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import time
 from pathlib import Path
 from types import TracebackType
 
 import pyspark
 
 from tests.support.processes import descendants, find_below, kill
+from tests.support.waiting import eventually
 
 SPARK_HOME = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
 EXECUTOR = "CoarseGrainedExecutorBackend"
-
-_PATIENCE = 300.0
 
 
 class StandaloneCluster:
@@ -91,9 +89,16 @@ class StandaloneCluster:
 
     def _await_text(self, name: str, pattern: str) -> re.Match[str]:
         log = self.folder / f"{name}.log"
-        deadline = time.monotonic() + _PATIENCE
-        while (found := re.search(pattern, log.read_text(errors="replace"))) is None:
-            if time.monotonic() > deadline or any(daemon.poll() is not None for daemon in self._daemons):
-                raise TimeoutError(f"{name} did not come up:\n{log.read_text(errors='replace')[-4000:]}")
-            time.sleep(0.05)
-        return found
+
+        def text() -> str:
+            return log.read_text(errors="replace")
+
+        def found() -> re.Match[str] | None:
+            match = re.search(pattern, text())
+            running = all(daemon.poll() is None for daemon in self._daemons)
+            assert match or running, f"{name} has ended:\n{text()[-4000:]}"
+            return match
+
+        match = eventually(found, what=lambda: f"{name} comes up:\n{text()[-4000:]}")
+        assert match is not None
+        return match

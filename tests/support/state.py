@@ -11,10 +11,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark_ckpt import read_state
-from spark_ckpt.keygroups import key_group_of
+from spark_ckpt.format.key_groups import key_group_of
 from spark_ckpt.metadata import KeyGroupRange
 from spark_ckpt.state.catalog import open_state
-from spark_ckpt.state.reading import read_view
+from spark_ckpt.state.read import read_view
 from spark_ckpt.state.views import choose_view
 from tests.support.checkpoints import committed_batches, log_records
 from tests.support.sinks import assert_same_rows

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import pyspark
 from kazoo.client import KazooClient
 
+from tests.support.waiting import PATIENCE, eventually
+
 MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 TICK_MS = 200
-PATIENCE = 300.0
 
 
 class ZooKeeperServer:
@@ -26,11 +28,27 @@ class ZooKeeperServer:
 
     Args:
         directory: for its data and its log.
+        config: more lines of its configuration.
+        java_options: more options of its JVM.
+        client_options: kazoo's, for the clients of tests.
+        port_name: the setting that takes its port.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        config: str = "",
+        java_options: Sequence[str] = (),
+        client_options: Mapping[str, Any] | None = None,
+        port_name: str = "clientPort",
+    ) -> None:
         self.directory = directory
         self.port = _free_port()
+        self._config = config
+        self._java_options = java_options
+        self._client_options = client_options or {}
+        self._port_name = port_name
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -42,19 +60,28 @@ class ZooKeeperServer:
         self.directory.mkdir(parents=True, exist_ok=True)
         config = self.directory / "zoo.cfg"
         config.write_text(
-            f"tickTime={TICK_MS}\ndataDir={self.directory}/data\nclientPort={self.port}\n"
-            "clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\nmaxSessionTimeout=60000\n"
+            f"tickTime={TICK_MS}\ndataDir={self.directory}/data\n{self._port_name}={self.port}\n"
+            f"{self._port_name}Address=127.0.0.1\n{self._config}\nadmin.enableServer=false\nmaxClientCnxns=0\nmaxSessionTimeout=60000\n"
         )
         java = str(Path(home, "bin", "java")) if (home := os.environ.get("JAVA_HOME")) else shutil.which("java")
         jars = Path(pyspark.__file__).parent / "jars" / "*"
         with (self.directory / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [str(java), "-Xmx192m", "-XX:TieredStopAtLevel=1", "-cp", str(jars), MAIN, str(config)],
+                [
+                    str(java),
+                    "-Xmx192m",
+                    "-XX:TieredStopAtLevel=1",
+                    *self._java_options,
+                    "-cp",
+                    str(jars),
+                    MAIN,
+                    str(config),
+                ],
                 stdout=log,
                 stderr=log,
             )
         with self.client():
-            pass
+            assert self._process.poll() is None, f"another server has taken port {self.port}"
 
     def stop(self) -> None:
         """Kills it, as a crash would."""
@@ -77,7 +104,10 @@ class ZooKeeperServer:
     def client(self) -> Iterator[KazooClient]:
         """A client of the test's own."""
         client = KazooClient(
-            self.quorum, timeout=10, connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 0.2}
+            self.quorum,
+            timeout=10,
+            connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 0.2},
+            **self._client_options,
         )
         client.start(PATIENCE)
         try:
@@ -105,13 +135,16 @@ class ZooKeeperServer:
 
 def await_gone(client: KazooClient, path: str) -> None:
     """Waits until there is no such node."""
-    deadline = time.monotonic() + PATIENCE
-    while client.exists(path) is not None:
-        assert time.monotonic() < deadline, f"{path} is still there"
-        time.sleep(0.02)
+    eventually(lambda: client.exists(path) is None, PATIENCE, f"{path} goes away")
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that is likely to stay free until the server takes it, and while it is down between two starts.
+
+    None that the system gives to connections and to other servers, which it takes from 32768 on.
+    """
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -1,4 +1,4 @@
-"""Which key group a key belongs to in Flink (`KeyGroupRangeAssignment`). Ours are numbered otherwise."""
+"""Key group of a key in Flink (`KeyGroupRangeAssignment`). Ours are numbered otherwise."""
 
 from __future__ import annotations
 

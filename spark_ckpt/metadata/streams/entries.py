@@ -13,7 +13,7 @@ from spark_ckpt.metadata.streams.values import Timer, Value
 
 
 class Part(Enum):
-    """What a part of an entry is."""
+    """Kind of a part of an entry."""
 
     KEY = "key"
     NAMESPACE = "namespace"

@@ -1,4 +1,4 @@
-"""What can be wrong with a state stream, or with the way to it."""
+"""Errors of state streams, and of finding them."""
 
 from __future__ import annotations
 

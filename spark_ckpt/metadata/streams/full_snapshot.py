@@ -136,7 +136,7 @@ class _EntryReader:
         return parts
 
     def _length_of(self, datum: Datum, field: str) -> None:
-        """What follows is the length of what was read."""
+        """Read the length that follows a datum, and check it."""
         at = self._data.position
         length = len(datum.raw)
         expected = length.to_bytes(max(1, (length.bit_length() + 7) // 8), "little")

@@ -1,4 +1,4 @@
-"""What keyed streams and operator streams begin with: the states they hold and the serializers of those.
+"""Headers of keyed streams and operator streams: the states they hold and their serializers.
 
 keyed       i32 6, bool compressed, SER key serializer, i16 n, META of each      `KeyedBackendSerializationProxy`
 operator    i32 5 or 6, in 6 bool compressed, then for list states and again for broadcast states
@@ -27,7 +27,7 @@ NAMESPACE_SERIALIZER, KEY_SERIALIZER, VALUE_SERIALIZER = "NAMESPACE_SERIALIZER",
 
 
 class BackendStateType(Enum):
-    """What kind of state it is (`StateMetaInfoSnapshot.BackendStateType`); the value is Flink's ordinal."""
+    """Kind of state (`StateMetaInfoSnapshot.BackendStateType`); the value is Flink's ordinal."""
 
     KEY_VALUE = 0
     OPERATOR = 1

@@ -21,7 +21,7 @@ _GROUPS_LOOKED_AT = 3
 
 
 class Layout(Enum):
-    """How the key groups of a stream are laid out."""
+    """Layout of the key groups of a stream."""
 
     HEAP = "heap snapshot"
     FULL = "full snapshot"
@@ -79,7 +79,7 @@ class KeyedState:
 
     @property
     def can_read_entries(self) -> bool:
-        """Whether entries can be told apart: a full snapshot has their lengths, a heap snapshot needs serializers."""
+        """True if entries can be told apart: a full snapshot has their lengths, a heap snapshot needs serializers."""
         return self.layout is Layout.FULL or self.header.unknown is None
 
     def key_groups(self) -> tuple[KeyGroup, ...]:

@@ -40,7 +40,7 @@ class Serializer:
 
     @property
     def has_fixed_length(self) -> bool:
-        """Whether all values have one length (`TypeSerializer.getLength` is not -1)."""
+        """True if all values have one length (`TypeSerializer.getLength` is not -1)."""
         return _KINDS[self.snapshot_class].has_fixed_length and all(part.has_fixed_length for part in self.nested)
 
     def read(self, data: DataInput, field: str) -> Value:

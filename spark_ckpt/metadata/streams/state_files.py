@@ -12,6 +12,7 @@ from typing import IO
 import fsspec
 
 from spark_ckpt.errors import SparkCkptError, StateFileNotFoundError, StorageError
+from spark_ckpt.metadata.absolute_path import AbsolutePath
 from spark_ckpt.metadata.handles import (
     ByteStreamStateHandle,
     EmptySegmentFileStateHandle,
@@ -21,9 +22,9 @@ from spark_ckpt.metadata.handles import (
     SegmentFileStateHandle,
     StreamStateHandle,
 )
-from spark_ckpt.metadata.places import Place
+from spark_ckpt.metadata.literal_urls import file_system_of_url
+from spark_ckpt.metadata.streams.checkpoint_paths import CheckpointPaths
 from spark_ckpt.metadata.streams.errors import StateFileSizeError, StateStreamFormatError
-from spark_ckpt.metadata.streams.places import CheckpointPlaces
 from spark_ckpt.metadata.streams.stream_input import StreamInput
 
 _PIECE_BYTES = 1 << 16
@@ -82,7 +83,7 @@ class StateFiles:
 
     Args:
         metadata: its `_metadata` file, as a path or URL.
-        also, allow_outside: as in `CheckpointPlaces`, which says what may be opened.
+        also, allow_outside: as in `CheckpointPaths`, which says what may be opened.
         file_system_of: gives the fsspec file system of a path or URL, and the path on it; with credentials, if need be.
     """
 
@@ -92,9 +93,9 @@ class StateFiles:
         also: Sequence[str] = (),
         *,
         allow_outside: bool = False,
-        file_system_of: Callable[[str], tuple[fsspec.AbstractFileSystem, str]] = fsspec.core.url_to_fs,
+        file_system_of: Callable[[str], tuple[fsspec.AbstractFileSystem, str]] = file_system_of_url,
     ) -> None:
-        self._places = CheckpointPlaces(os.fspath(metadata), also, allow_outside=allow_outside)
+        self._paths = CheckpointPaths(os.fspath(metadata), also, allow_outside=allow_outside)
         self._file_system_of = file_system_of
 
     def open(self, handle: StreamStateHandle, *, size_is_known: bool = True) -> StateStream:
@@ -117,28 +118,28 @@ class StateFiles:
         if isinstance(handle, EmptySegmentFileStateHandle):
             return StateStream("empty part of a merged file", BytesIO(), 0, 0)
         if isinstance(handle, SegmentFileStateHandle):
-            place = self._places.of_absolute(handle.file_path)
-            file, size = self._open(place)
+            location = self._paths.of_absolute(handle.file_path)
+            file, size = self._open(location)
             if not 0 <= handle.start_pos <= handle.start_pos + handle.state_size <= size:
                 file.close()
-                raise StateFileSizeError(str(place), handle.start_pos + handle.state_size, size)
-            return StateStream(str(place), file, handle.start_pos, handle.state_size)
+                raise StateFileSizeError(str(location), handle.start_pos + handle.state_size, size)
+            return StateStream(str(location), file, handle.start_pos, handle.state_size)
         return self._whole(handle, size_is_known)
 
     def _whole(self, handle: FileStateHandle | RelativeFileStateHandle, size_is_known: bool) -> StateStream:
         if isinstance(handle, RelativeFileStateHandle):
-            place = self._places.of_relative(handle.relative_path)
+            location = self._paths.of_relative(handle.relative_path)
         else:
-            place = self._places.of_absolute(handle.file_path)
-        file, size = self._open(place)
+            location = self._paths.of_absolute(handle.file_path)
+        file, size = self._open(location)
         if size_is_known and handle.state_size not in (-1, size):
             file.close()
-            raise StateFileSizeError(str(place), handle.state_size, size)
-        return StateStream(str(place), file, 0, size)
+            raise StateFileSizeError(str(location), handle.state_size, size)
+        return StateStream(str(location), file, 0, size)
 
-    def _open(self, place: Place) -> tuple[IO[bytes], int]:
-        with _reading(str(place)):
-            file_system, path = self._file_system_of(str(place))
+    def _open(self, location: AbsolutePath) -> tuple[IO[bytes], int]:
+        with _reading(str(location)):
+            file_system, path = self._file_system_of(str(location))
             # One key group after another is read, each with a seek: what lies ahead is worth having.
             file = file_system.open(path, "rb", block_size=_READ_AHEAD_BYTES, cache_type="readahead")
             return file, file.seek(0, os.SEEK_END)

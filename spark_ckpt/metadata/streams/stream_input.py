@@ -37,7 +37,7 @@ class StreamInput(DataInput):
         return self._path
 
     def at_end(self) -> bool:
-        """Whether nothing follows."""
+        """True if nothing follows."""
         return self.remaining == 0 or not self._has(1)
 
     def mark(self) -> int:
@@ -46,7 +46,7 @@ class StreamInput(DataInput):
         return self.position
 
     def since(self, position: int) -> bytes:
-        """What was read since a position that is not before the last mark."""
+        """Bytes read since a position that is not before the last mark."""
         return self._data[position - self._start : self.position - self._start]
 
     def skip(self, length: int, field: str) -> None:
@@ -70,7 +70,7 @@ class StreamInput(DataInput):
         return at
 
     def _has(self, length: int) -> bool:
-        """Whether so many bytes follow; they are in memory then."""
+        """True if this many bytes follow; they are in memory then."""
         missing = self.position + length - self._start - len(self._data)
         if missing <= 0:
             return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -110,3 +111,17 @@ BACKENDS = [StateVector(path) for path in sorted((VECTORS / "backends").iterdir(
 
 def backend(name: str) -> StateVector:
     return next(vector for vector in BACKENDS if vector.directory.name == name)
+
+
+def job(name: str) -> StateVector:
+    return next(vector for vector in JOBS if vector.directory.name == name)
+
+
+def lay_out(vector: StateVector, root: Path) -> Path:
+    """A copy of the files of a job as they were; its `_metadata`."""
+    shutil.copytree(vector.directory, root / str(vector))
+    place = root / str(vector) / vector.place.relative_to(vector.directory)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if not place.exists():
+        shutil.copyfile(vector.directory / "_metadata", place)
+    return place

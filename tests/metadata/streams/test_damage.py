@@ -24,7 +24,7 @@ from spark_ckpt.metadata.streams import (
 )
 from tests.metadata.streams.cases import CASES, Case
 from tests.metadata.streams.corpus import backend, entries_of, inline, open_stream
-from tests.metadata.streams.test_serializers import LONG, MAP, VOID, composite, simple, utf
+from tests.metadata.streams.serializer_snapshots import LONG, MAP, VOID, composite, simple, utf
 
 IS_COMPRESSED = [case for case in CASES if "compressed" in case.name]
 

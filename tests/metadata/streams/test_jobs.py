@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from spark_ckpt import metadata as m
-from spark_ckpt.metadata.parts import parts_of
 from spark_ckpt.metadata.streams import (
     BackendStateType,
     KeyedState,
@@ -34,6 +33,7 @@ from spark_ckpt.metadata.streams.assignment import key_group_of
 from spark_ckpt.metadata.streams.full_snapshot import read_full_entries
 from spark_ckpt.metadata.streams.headers import read_operator_header
 from spark_ckpt.metadata.streams.heap_snapshot import read_heap_entries
+from spark_ckpt.metadata.traversal import parts_of
 from tests.metadata.streams.corpus import JOBS, KeyGroups, StateVector, entries_of, values_of
 
 FIRST_EVENT_TIMER, FIRST_PROCESSING_TIMER = 10**12, 4 * 10**12

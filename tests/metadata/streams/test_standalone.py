@@ -8,7 +8,8 @@ import sys
 import spark_ckpt.metadata.streams
 from spark_ckpt.metadata.streams.snappy import SnappyInput
 
-allowed = ("spark_ckpt.metadata", "spark_ckpt.errors")
+# Errors hide credentials.
+allowed = ("spark_ckpt.metadata", "spark_ckpt.errors", "spark_ckpt.redaction")
 print(sorted(
     name for name in sys.modules
     if name.partition(".")[0] in ("pyspark", "py4j", "pyarrow", "click", "rich")

@@ -26,6 +26,9 @@ from tests.support.sinks import BatchLog
 GATE = "gate"
 """A key that passes the gate only when it is open; till then only the first operator has acknowledged."""
 
+SLOW = "slow"
+"""A key whose rows take a second each, until the gate is open."""
+
 FAILED = 3
 
 
@@ -48,7 +51,7 @@ def waiting(gate: Path) -> Path:
 
 
 def held(key: Column, gate: Path) -> Column:
-    """The key as it is, but a row of the gate waits for the gate's file, and its task with it."""
+    """The key as it is, but a row of the gate waits for the gate's file, and its task with it; slow rows take long."""
 
     mark = waiting(gate)
 
@@ -56,6 +59,8 @@ def held(key: Column, gate: Path) -> Column:
         while value == GATE and not gate.exists():
             mark.touch()
             time.sleep(0.02)
+        if value == SLOW and not gate.exists():
+            time.sleep(1.0)
         return value
 
     return sf.udf(wait, "string")(key)

@@ -17,8 +17,9 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
 /**
- * What a batch takes when its state store does next to nothing: one map of the JVM that is changed in place and lost
- * with the process. It has no versions and writes no file, so it can neither repeat a batch nor restart a query.
+ * Floor of a batch's duration, with a state store that does next to nothing: one map of the JVM that is changed in
+ * place and lost with the process. It has no versions and writes no file, so it can neither repeat a batch nor restart
+ * a query.
  */
 class FloorStateStoreProvider extends StateStoreProvider {
   private var storeId: StateStoreId = _

@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.backend.{DeltaEntry, ListCursor}
-import org.apache.spark.sql.ckpt.executor.{FamilySchema, StateDeltas, VersionedDelta}
+import org.apache.spark.sql.ckpt.executor.{ColumnFamily, StateDeltas, ValueEncoding, VersionedDelta}
 import org.apache.spark.sql.execution.streaming.state.RecordType
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.NextIterator
@@ -22,14 +22,16 @@ import org.apache.spark.util.NextIterator
  * A delta has what a batch has made of a key or, with the setting `changeFeed=writes`, each write. A list that is put is
  * given as an update with its first row and an append for each further one; a removal has no value.
  */
-private[ckpt] final class ChangeFeed(schema: FamilySchema, deltas: StateDeltas, chain: List[VersionedDelta])
+private[ckpt] final class ChangeFeed(
+    family: ColumnFamily,
+    encoding: ValueEncoding,
+    deltas: StateDeltas,
+    chain: List[VersionedDelta])
     extends NextIterator[(RecordType.Value, UnsafeRow, UnsafeRow, Long)] {
   import ChangeFeed._
 
-  private val encoding = schema.newValueEncoding()
-
   private val changes = chain.iterator.flatMap { delta =>
-    deltas.read(delta, schema.name).iterator.flatMap(entry => changesOf(entry, delta.version - 1))
+    deltas.read(delta, family.name).iterator.flatMap(entry => changesOf(entry, delta.version - 1))
   }
 
   override protected def getNext(): Change =
@@ -42,10 +44,10 @@ private[ckpt] final class ChangeFeed(schema: FamilySchema, deltas: StateDeltas, 
   override protected def close(): Unit = ()
 
   private def changesOf(entry: DeltaEntry, batch: Long): Iterator[Change] = {
-    val key = schema.key(entry.key, Platform.BYTE_ARRAY_OFFSET, entry.key.length)
+    val key = family.key(entry.key, Platform.BYTE_ARRAY_OFFSET, entry.key.length)
     val start = Platform.BYTE_ARRAY_OFFSET
     if (entry.value == null) Iterator.single((RecordType.DELETE_RECORD, key, null, batch))
-    else if (!schema.multiValue) {
+    else if (!family.multiValue) {
       Iterator.single((RecordType.PUT_RECORD, key, encoding.decode(entry.value, start, entry.value.length), batch))
     } else {
       val rows = new ListCursor().reset(entry.value, start, entry.value.length)

@@ -12,18 +12,22 @@ package org.apache.spark.sql.ckpt
 
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.ckpt.driver.CheckpointDriver
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
 import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec
 
 /**
- * What to name in `spark.sql.extensions` for queries with `transformWithState`: Spark runs that operator with its
+ * Class to name in `spark.sql.extensions` for queries with `transformWithState`: Spark runs that operator with its
  * RocksDB provider only, by class name (`TransformWithStateExecBase.validateStateStoreProvider`), and this puts
- * operators in its place that take ours too.
+ * operators in its place that take ours too. It also warns if a query continues with another provider than it asks for.
  */
 class CheckpointExtensions extends (SparkSessionExtensions => Unit) {
-  override def apply(extensions: SparkSessionExtensions): Unit =
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    SparkVersion.check()
     extensions.injectColumnar(_ => CheckpointExtensions.Operators)
+  }
 }
 
 private[ckpt] object CheckpointExtensions {
@@ -32,10 +36,13 @@ private[ckpt] object CheckpointExtensions {
   /** A columnar rule, since no other rule of an extension sees the plan of a micro-batch with its state. */
   object Operators extends ColumnarRule {
     override val preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
-      override def apply(plan: SparkPlan): SparkPlan = plan.transformUp {
-        case operator: TransformWithStateExec if operator.isStreaming => new CheckpointedTransformWithState(operator)
-        case operator: TransformWithStateInPySparkExec if operator.isStreaming =>
-          new CheckpointedTransformWithStateInPySpark(operator)
+      override def apply(plan: SparkPlan): SparkPlan = {
+        if (plan.exists(_.isInstanceOf[StateStoreWriter])) CheckpointDriver.warnOfOtherProvider()
+        plan.transformUp {
+          case operator: TransformWithStateExec if operator.isStreaming => new CheckpointedTransformWithState(operator)
+          case operator: TransformWithStateInPySparkExec if operator.isStreaming =>
+            new CheckpointedTransformWithStateInPySpark(operator)
+        }
       }
     }
   }

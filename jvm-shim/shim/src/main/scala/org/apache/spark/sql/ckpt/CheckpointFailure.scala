@@ -16,10 +16,14 @@ import com.fasterxml.jackson.databind.JsonNode
  * Base of what goes wrong in a checkpoint. The message names the thing that is wrong and the way out.
  *
  * @param error  name of the error's class; for errors of the side process the Python class
- * @param reason the text for a person, without the name
+ * @param text   for a person, without the name
  */
-class CheckpointFailure(val error: String, val reason: String, cause: Throwable = null)
-    extends RuntimeException(s"[$error] $reason", cause)
+class CheckpointFailure(val error: String, text: String, cause: Throwable = null)
+    extends RuntimeException(s"[$error] ${Redaction.redacted(text)}", cause) {
+
+  /** The text for a person, without credentials. */
+  val reason: String = Redaction.redacted(text)
+}
 
 /** The Python side process cannot be started or does not stay alive. */
 class BridgeFailure(reason: String, cause: Throwable = null) extends CheckpointFailure("BridgeError", reason, cause)

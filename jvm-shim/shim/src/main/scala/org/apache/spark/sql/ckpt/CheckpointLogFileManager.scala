@@ -30,6 +30,7 @@ import org.apache.spark.sql.internal.SQLConf
  * Set with `spark.sql.streaming.checkpointFileManagerClass`, for which Spark wants this constructor.
  */
 class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends CheckpointFileManager {
+  import CheckpointLogFileManager._
 
   private val sparks: CheckpointFileManager = {
     val conf = new Configuration(hadoopConf)
@@ -57,9 +58,28 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
 
   override def isLocal: Boolean = sparks.isLocal
 
-  override def createCheckpointDirectory(): Path = sparks.createCheckpointDirectory()
+  /**
+   * The first thing that Spark does to the location of a query that starts, and nothing else does it: readers of a
+   * location do not. All that a start writes comes later, so a savepoint is refused here.
+   *
+   * @throws CheckpointFailure if there is a savepoint
+   */
+  override def createCheckpointDirectory(): Path = {
+    if (sparks.exists(new Path(path, SavepointRecord))) throw onSavepoint(path)
+    sparks.createCheckpointDirectory()
+  }
 
   override def close(): Unit = sparks.close()
+}
+
+private object CheckpointLogFileManager {
+
+  /** File that tells a savepoint from a checkpoint location (docs/protocol.md, section 5). */
+  private val SavepointRecord = "savepoint.json"
+
+  private def onSavepoint(location: Path): CheckpointFailure = new CheckpointFailure("SavepointLocationError",
+    s"$location is a savepoint, and no query runs on one: 'spark-ckpt restore $location NEW_LOCATION' makes a " +
+      "checkpoint location of it. Start the query with that one. The savepoint was not changed")
 }
 
 /** A small file that is put whole when it is closed, if there is none. */

@@ -13,41 +13,41 @@ package org.apache.spark.sql.ckpt
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.backend.{EntryIterator, FamilyReader, ListCursor}
-import org.apache.spark.sql.ckpt.executor.{FamilySchema, ValueEncoding}
+import org.apache.spark.sql.ckpt.backend.{EntryIterator, TableReader, ListCursor}
+import org.apache.spark.sql.ckpt.executor.{ColumnFamily, KeyScans, ValueEncoding}
 import org.apache.spark.sql.execution.streaming.state._
 
 /**
- * What reading and writing stores share: turning the backend's cursors into Spark's rows.
+ * Base of reading and writing stores: turns the backend's cursors into Spark's rows.
  *
  * @tparam F how a column family is used
  */
-private[ckpt] abstract class StoreReads[F <: FamilyReader](provider: CheckpointStateStoreProvider, val version: Long)
+private[ckpt] abstract class StoreReads[F <: TableReader](provider: CheckpointStateStoreProvider, val version: Long)
     extends ReadStateStore {
   import StoreReads._
 
-  private val families = mutable.HashMap.empty[String, Family[F]]
+  private val families = mutable.HashMap.empty[String, OpenTable[F]]
 
   /** A column family of the state, or an error that says why there is none (any more). */
-  protected def open(schema: FamilySchema): F
+  protected def open(family: ColumnFamily): F
 
   /** Before each use: forgets what was opened, or fails, if another attempt has come in between. */
   protected def checkCurrent(): Unit
 
-  protected def family(operation: String, columnFamily: String): Family[F] = {
+  protected def family(operation: String, columnFamily: String): OpenTable[F] = {
     checkCurrent()
     families.getOrElseUpdate(columnFamily, {
-      val schema = provider.families.get(operation, columnFamily)
-      new Family(schema, open(schema))
+      val described = provider.families.get(operation, columnFamily)
+      new OpenTable(described, provider.families.newValueEncoding(described), open(described), provider.checksFormat)
     })
   }
 
   /** All families are opened anew when they are used next. */
   protected def forgetFamilies(): Unit = families.clear()
 
-  protected def listFamily(operation: String, columnFamily: String): Family[F] = {
+  protected def listFamily(operation: String, columnFamily: String): OpenTable[F] = {
     val found = family(operation, columnFamily)
-    if (!found.schema.multiValue) {
+    if (!found.family.multiValue) {
       throw new IllegalStateException(
         s"$operation needs a column family with several values per key, '$columnFamily' has one")
     }
@@ -58,8 +58,11 @@ private[ckpt] abstract class StoreReads[F <: FamilyReader](provider: CheckpointS
 
   override def get(key: UnsafeRow, colFamilyName: String): UnsafeRow = {
     val found = family("get", colFamilyName)
-    if (find(found, key)) found.value(found.entries.valueBase, found.entries.valueOffset, found.entries.valueLength)
-    else null
+    if (find(found, key)) {
+      val value = found.value(found.entries.valueBase, found.entries.valueOffset, found.entries.valueLength)
+      if (found.isUnchecked) checkFormat(found, key, value)
+      value
+    } else null
   }
 
   override def multiGet(keys: Array[UnsafeRow], colFamilyName: String): Iterator[UnsafeRow] =
@@ -81,7 +84,7 @@ private[ckpt] abstract class StoreReads[F <: FamilyReader](provider: CheckpointS
 
   override def prefixScan(prefixKey: UnsafeRow, colFamilyName: String): StateStoreIterator[UnsafeRowPair] = {
     val found = family("prefixScan", colFamilyName)
-    pairs(found, found.schema.prefixScan(found.entries, prefixKey))
+    pairs(found, found.scans.prefixScan(found.entries, prefixKey))
   }
 
   override def rangeScan(
@@ -89,7 +92,7 @@ private[ckpt] abstract class StoreReads[F <: FamilyReader](provider: CheckpointS
       endKey: Option[UnsafeRow],
       colFamilyName: String): StateStoreIterator[UnsafeRowPair] = {
     val found = family("rangeScan", colFamilyName)
-    pairs(found, found.schema.rangeScan(found.entries, startKey, endKey))
+    pairs(found, found.scans.rangeScan(found.entries, startKey, endKey))
   }
 
   override def iteratorWithMultiValues(colFamilyName: String): StateStoreIterator[UnsafeRowPair] = {
@@ -101,7 +104,7 @@ private[ckpt] abstract class StoreReads[F <: FamilyReader](provider: CheckpointS
       prefixKey: UnsafeRow,
       colFamilyName: String): StateStoreIterator[UnsafeRowPair] = {
     val found = listFamily("prefixScanWithMultiValues", colFamilyName)
-    multiPairs(found, found.schema.prefixScan(found.entries, prefixKey))
+    multiPairs(found, found.scans.prefixScan(found.entries, prefixKey))
   }
 
   override def rangeScanWithMultiValues(
@@ -109,43 +112,60 @@ private[ckpt] abstract class StoreReads[F <: FamilyReader](provider: CheckpointS
       endKey: Option[UnsafeRow],
       colFamilyName: String): StateStoreIterator[UnsafeRowPair] = {
     val found = listFamily("rangeScanWithMultiValues", colFamilyName)
-    multiPairs(found, found.schema.rangeScan(found.entries, startKey, endKey))
+    multiPairs(found, found.scans.rangeScan(found.entries, startKey, endKey))
   }
 
   override def allColumnFamilyNames: Set[String] = provider.familyNames
 
-  private def find(family: Family[F], key: UnsafeRow): Boolean =
-    family.entries.get(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
+  /** Once per store and family: all its rows were written by the same operator. */
+  private def checkFormat(table: OpenTable[F], key: UnsafeRow, value: UnsafeRow): Unit = {
+    provider.checkFormat(table.family, key, value)
+    table.isUnchecked = false
+  }
 
-  private def pairs(family: Family[F], entries: EntryIterator): StateStoreIterator[UnsafeRowPair] = {
+  private def find(table: OpenTable[F], key: UnsafeRow): Boolean =
+    table.entries.get(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
+
+  private def pairs(table: OpenTable[F], entries: EntryIterator): StateStoreIterator[UnsafeRowPair] = {
     val pair = new UnsafeRowPair()
     new StateStoreIterator(new Advancing[UnsafeRowPair](() => entries.advance()) {
-      override protected def current: UnsafeRowPair = pair.withRows(
-        family.schema.key(entries.keyBase, entries.keyOffset, entries.keyLength),
-        family.value(entries.valueBase, entries.valueOffset, entries.valueLength))
+      override protected def current: UnsafeRowPair = {
+        val key = table.family.key(entries.keyBase, entries.keyOffset, entries.keyLength)
+        val value = table.value(entries.valueBase, entries.valueOffset, entries.valueLength)
+        if (table.isUnchecked) checkFormat(table, key, value)
+        pair.withRows(key, value)
+      }
     }, () => entries.close())
   }
 
-  private def multiPairs(family: Family[F], entries: EntryIterator): StateStoreIterator[UnsafeRowPair] = {
+  private def multiPairs(table: OpenTable[F], entries: EntryIterator): StateStoreIterator[UnsafeRowPair] = {
     val pair = new UnsafeRowPair()
     new StateStoreIterator(new Advancing[Unit](() => entries.advance()) {
       override protected def current: Unit = ()
     }.flatMap { _ =>
-      val key = family.schema.key(entries.keyBase, entries.keyOffset, entries.keyLength)
-      family.values(entries.valueBase, entries.valueOffset, entries.valueLength).map(pair.withRows(key, _))
+      val key = table.family.key(entries.keyBase, entries.keyOffset, entries.keyLength)
+      table.values(entries.valueBase, entries.valueOffset, entries.valueLength).map(pair.withRows(key, _))
     }, () => entries.close())
   }
 }
 
 private[ckpt] object StoreReads {
 
-  /** A column family that a store has opened. */
-  final class Family[F <: FamilyReader](val schema: FamilySchema, val entries: F) {
-    val encoding: ValueEncoding = schema.newValueEncoding()
+  /**
+   * A column family that a store has opened.
+   *
+   * @param isUnchecked true if the first row that is read is to be compared with the schema
+   */
+  final class OpenTable[F <: TableReader](
+      val family: ColumnFamily,
+      val encoding: ValueEncoding,
+      val entries: F,
+      var isUnchecked: Boolean) {
+    lazy val scans: KeyScans = family.newScans()
 
     /** The row at this place: of a list the first one, as Spark's `MultiValuedStateEncoder` has it. */
     def value(base: AnyRef, offset: Long, length: Int): UnsafeRow =
-      if (schema.multiValue) values(base, offset, length).nextOption().orNull
+      if (family.multiValue) values(base, offset, length).nextOption().orNull
       else encoding.decode(base, offset, length)
 
     /** The rows of the list at this place. */
@@ -183,7 +203,7 @@ private[ckpt] object StoreReads {
 
 /** The state of one version, for reading. */
 private[ckpt] final class CheckpointReadStore(provider: CheckpointStateStoreProvider, version: Long)
-    extends StoreReads[FamilyReader](provider, version) {
+    extends StoreReads[TableReader](provider, version) {
 
   private var epoch = -1L
 
@@ -194,7 +214,7 @@ private[ckpt] final class CheckpointReadStore(provider: CheckpointStateStoreProv
       epoch = provider.epoch
     }
 
-  override protected def open(schema: FamilySchema): FamilyReader = provider.readerAt(schema, version)
+  override protected def open(family: ColumnFamily): TableReader = provider.readerAt(family, version)
 
   override def abort(): Unit = ()
 

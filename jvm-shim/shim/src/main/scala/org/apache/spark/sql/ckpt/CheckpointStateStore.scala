@@ -13,8 +13,8 @@ package org.apache.spark.sql.ckpt
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.backend.KeyedFamily
-import org.apache.spark.sql.ckpt.executor.{FamilyDefinition, FamilySchema}
+import org.apache.spark.sql.ckpt.backend.KeyedTable
+import org.apache.spark.sql.ckpt.executor.ColumnFamily
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
@@ -30,7 +30,7 @@ private[ckpt] final class CheckpointStateStore(
     version: Long,
     val epoch: Long,
     forceSnapshot: Boolean)
-    extends StoreReads[KeyedFamily](provider, version)
+    extends StoreReads[KeyedTable](provider, version)
     with StateStore
     with Logging {
 
@@ -38,14 +38,15 @@ private[ckpt] final class CheckpointStateStore(
     val Updating, Committed, Aborted = Value
   }
 
-  private var phase = Phase.Updating
+  // A worker in Python may still ask, on another thread, when the task has ended.
+  @volatile private var phase = Phase.Updating
   private var committed: CommittedBatch = _
 
   Option(TaskContext.get()).foreach(_.addTaskCompletionListener[Unit](_ => if (phase == Phase.Updating) abort()))
 
   override protected def checkCurrent(): Unit = provider.checkCurrent(this)
 
-  override protected def open(schema: FamilySchema): KeyedFamily = provider.familyForWrite(this, schema)
+  override protected def open(family: ColumnFamily): KeyedTable = provider.tableForWrite(this, family)
 
   private def checkUpdating(operation: String): Unit =
     if (phase != Phase.Updating) {
@@ -57,7 +58,7 @@ private[ckpt] final class CheckpointStateStore(
     require(key != null, "Cannot put a null key")
     require(value != null, "Cannot put a null value")
     val target = family("put", colFamilyName)
-    if (target.schema.multiValue) {
+    if (target.family.multiValue) {
       putList(key, Array(value), colFamilyName)
     } else {
       val stored = target.encoding
@@ -77,7 +78,7 @@ private[ckpt] final class CheckpointStateStore(
     checkUpdating("deleteRange")
     require(beginKey != null && endKey != null, "Cannot delete a range without its ends")
     val target = family("deleteRange", colFamilyName)
-    target.schema.removeRange(target.entries, beginKey, endKey)
+    target.scans.removeRange(target.entries, beginKey, endKey)
   }
 
   override def putList(key: UnsafeRow, values: Array[UnsafeRow], colFamilyName: String): Unit =
@@ -92,7 +93,7 @@ private[ckpt] final class CheckpointStateStore(
       operation: String,
       key: UnsafeRow,
       values: Array[UnsafeRow],
-      columnFamily: String): KeyedFamily = {
+      columnFamily: String): KeyedTable = {
     checkUpdating(operation)
     require(key != null, s"Cannot $operation to a null key")
     require(values != null && !values.contains(null), "Cannot put a null value")
@@ -126,9 +127,9 @@ private[ckpt] final class CheckpointStateStore(
       isInternal: Boolean): Unit = {
     checkUpdating("create_col_family")
     provider.families.checkChange("create_col_family", colFamilyName, isInternal)
-    val definition = FamilyDefinition(
+    val family = ColumnFamily(
       colFamilyName, keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal)
-    if (provider.createFamily(this, definition)) forgetFamilies()
+    if (provider.createFamily(this, family)) forgetFamilies()
   }
 
   override def removeColFamilyIfExists(colFamilyName: String): Boolean = {

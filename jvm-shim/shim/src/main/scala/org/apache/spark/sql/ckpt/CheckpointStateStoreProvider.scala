@@ -12,6 +12,8 @@ package org.apache.spark.sql.ckpt
 
 import java.util.UUID
 
+import scala.concurrent.duration.FiniteDuration
+
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.TaskContext
@@ -19,6 +21,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
 import org.apache.spark.sql.ckpt.executor._
+import org.apache.spark.sql.ckpt.protocol.{AckReply, BaseDemand, Notification}
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
@@ -31,18 +34,22 @@ import org.apache.spark.util.NextIterator
  * It brings the state of one store of one subtask to the version that Spark asks for, and sends what a batch changed to
  * the checkpoint coordinator on the driver. It decides nothing about checkpoints.
  *
- * Threads: Spark opens and commits stores from task threads, one batch at a time, but an attempt that was given up may
- * still be running. Opening, committing and discarding hold this object's lock; reads and writes of rows hold none, and
- * are fenced by `epoch`.
+ * Threads: Spark opens and commits stores from task threads. Several jobs may run on one batch at a time, and an attempt
+ * that was given up may still be running. What changes the state has its turn ([[StoreTurn]]), also while it loads and
+ * waits for the coordinator; reads and writes of rows hold no lock, and are fenced by `epoch`. Metrics, notifications and
+ * closing wait for nothing.
  */
-class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineGrainedReplay with NotifiedStore {
+class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineGrainedReplay with NotifiedStore
+    with MemoryUser {
 
-  CheckpointDriver.onProviderConstructed()
+  // On another minor version nothing may be linked here: `supportedCustomMetrics`, which Spark asks for next, refuses it,
+  // and not through reflection, which would hide the text.
+  if (SparkVersion.fits) CheckpointDriver.onProviderConstructed()
 
   private var storeId: StateStoreId = _
   private var storeConf: StateStoreConf = _
   private var hadoopConf: Configuration = _
-  private[ckpt] var families: FamilySchemas = _
+  private[ckpt] var families: ColumnFamilies = _
   private var job: StoreJob = _
   private var messages: CommitMessages = _
   private var locator: StateLocator = _
@@ -50,13 +57,14 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   private var deltas: StateDeltas = _
   private var bases: BaseSnapshots = _
   private var state: HeldState = _
+  private var turn: StoreTurn = _
   private var snapshotReports: Option[SnapshotReports] = None
-  private var ackThreshold = 0L
-  private var timeoutSeconds = 0L
-  private var closed = false
+  private var timeout: FiniteDuration = _
+  @volatile private var closed = false
 
-  /** What was loaded since the last batch that counts. */
+  /** Cost of the loads since the last batch that counts. */
   private var restored = RestoreCost.Nothing
+  private val newestBase = new NewestBase
 
   private[ckpt] def epoch: Long = state.epoch
 
@@ -70,24 +78,28 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       hadoopConf: Configuration,
       useMultipleValuesPerKey: Boolean,
       stateSchemaProvider: Option[StateSchemaProvider]): Unit = {
+    SparkVersion.check()
+    CoordinatorClient.withoutApplication = () => CheckpointDriver.withoutApplication
     this.storeId = stateStoreId
     this.storeConf = storeConfs
     this.hadoopConf = hadoopConf
     val settings = storeConfs.sqlConfs.filter(_._1.startsWith(Settings.Prefix))
-    ackThreshold = Settings.long(settings, Settings.AckThreshold, Settings.DefaultAckThreshold)
-    timeoutSeconds = Settings.long(settings, Settings.BridgeTimeout, Settings.DefaultBridgeTimeoutSeconds)
-    val default = FamilyDefinition(StateStore.DEFAULT_COL_FAMILY_NAME,
+    val ackThreshold = Settings.ackThreshold(settings)
+    timeout = Settings.bridgeTimeout(settings)
+    val default = ColumnFamily(StateStore.DEFAULT_COL_FAMILY_NAME,
       keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal = false)
-    families = new FamilySchemas(
+    families = new ColumnFamilies(
       useColumnFamilies, ValueEncoding.of(storeConfs.stateStoreEncodingFormat, stateSchemaProvider), default)
-    job = StoreJob.of(stateStoreId, hadoopConf.get(StreamExecution.RUN_ID_KEY), settings, hadoopConf)
+    job = StoreJob.of(stateStoreId, hadoopConf.get(StreamExecution.RUN_ID_KEY), settings, hadoopConf, timeout)
     messages = new CommitMessages(job)
     files = new StateFiles(job.ckptDirectory, hadoopConf)
-    locator = new StateLocator(job, files, timeoutSeconds)
+    locator = new StateLocator(job, files, timeout, ackThreshold, storeConfs.enableStateStoreCheckpointIds)
     val partitions = new RowPartitions(stateStoreId, default, hadoopConf)
     deltas = new StateDeltas(stateStoreId.toString, locate(_, None), files, partitions)
-    bases = new BaseSnapshots(files, ackThreshold)
-    state = new HeldState(stateStoreId, families, files, partitions, Settings.tellsWrites(settings))
+    bases = new BaseSnapshots(stateStoreId.toString, files, () => locator.inlineLimit)
+    turn = new StoreTurn(stateStoreId, timeout)
+    state = new HeldState(stateStoreId, families, files, partitions,
+      new HashMapStateBackend(_, Settings.tellsWrites(settings)))
     job match {
       case query: QueryJob =>
         LoadedStores.here.add(query.runId, this)
@@ -98,6 +110,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       case _: StandaloneJob => CheckpointDriver.ensureStartedForStore(settings)
       case _: ReaderJob =>
     }
+    StateMemory.add(this)
     // The `statestore` data source finds the partitions of a query by the folders that its stores have.
     files.makeDirectory(stateStoreId.storeCheckpointLocation())
   }
@@ -110,7 +123,8 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       version: Long,
       stateStoreCkptId: Option[String],
       forceSnapshotOnCommit: Boolean,
-      loadEmpty: Boolean): StateStore = synchronized {
+      loadEmpty: Boolean): StateStore = turn {
+    turn.awaitOthers(state.epoch)
     bringTo(version, stateStoreCkptId)
     val store = openForWrite(version, forceSnapshotOnCommit)
     // The delta then names each key that goes, so the version before has to be there.
@@ -118,7 +132,9 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     store
   }
 
-  override def getReadStore(version: Long, uniqueId: Option[String]): ReadStateStore = synchronized {
+  override def getReadStore(version: Long, uniqueId: Option[String]): ReadStateStore = turn {
+    // Beside a task that writes the same version others can read.
+    if (!state.isAt(version)) turn.awaitOthers(state.epoch)
     bringTo(version, uniqueId)
     new CheckpointReadStore(this, version)
   }
@@ -127,7 +143,8 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       readStore: ReadStateStore,
       version: Long,
       uniqueId: Option[String],
-      forceSnapshotOnCommit: Boolean): StateStore = synchronized {
+      forceSnapshotOnCommit: Boolean): StateStore = turn {
+    turn.awaitOthers(state.epoch)
     // Same task, same version: what the read store was told is still true unless another attempt came in between.
     if (readStore.version != version || !state.isAt(version)) bringTo(version, uniqueId)
     openForWrite(version, forceSnapshotOnCommit)
@@ -135,6 +152,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
 
   private def openForWrite(version: Long, forceSnapshot: Boolean): StateStore = {
     state.openForWrite(version)
+    turn.opened(state.epoch)
     GroupCommit.here.enter(files.directory, TaskContext.get())
     new CheckpointStateStore(this, version, state.epoch, forceSnapshot)
   }
@@ -146,7 +164,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       endVersion: Long,
       readOnly: Boolean,
       snapshotId: Option[String],
-      endId: Option[String]): StateStore = synchronized {
+      endId: Option[String]): StateStore = turn {
     replay(snapshotVersion, endVersion, snapshotId, endId)
     openForWrite(endVersion, forceSnapshot = false)
   }
@@ -155,7 +173,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       snapshotVersion: Long,
       endVersion: Long,
       snapshotId: Option[String],
-      endId: Option[String]): ReadStateStore = synchronized {
+      endId: Option[String]): ReadStateStore = turn {
     replay(snapshotVersion, endVersion, snapshotId, endId)
     new CheckpointReadStore(this, endVersion)
   }
@@ -174,13 +192,13 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       startVersion: Long,
       endVersion: Long,
       columnFamily: Option[String],
-      endId: Option[String]): NextIterator[(RecordType.Value, UnsafeRow, UnsafeRow, Long)] = synchronized {
+      endId: Option[String]): NextIterator[(RecordType.Value, UnsafeRow, UnsafeRow, Long)] = turn {
     val name = columnFamily.getOrElse(StateStore.DEFAULT_COL_FAMILY_NAME)
-    val schema = families.get("getStateStoreChangeDataReader", name)
-    new ChangeFeed(schema, deltas, deltas.between(startVersion - 1, endVersion, locate(endVersion, endId)))
+    val family = families.get("getStateStoreChangeDataReader", name)
+    new ChangeFeed(family, families.newValueEncoding(family), deltas, deltas.between(startVersion - 1, endVersion, locate(endVersion, endId)))
   }
 
-  /** Where the state of a version is, also if it is in memory. */
+  /** Location of the state of a version, also if it is in memory. */
   private def locate(version: Long, stateId: Option[String]): StateLocation =
     locator.locate(version, stateId, held = None).get
 
@@ -189,39 +207,56 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   /** Makes a version the folded one in memory, with the state that the coordinator says it has. */
   private def bringTo(version: Long, stateId: Option[String]): Unit = {
     if (version < 0) throw QueryExecutionErrors.unexpectedStateStoreVersion(version)
-    locator.locate(version, stateId, state.idOf(version))
-      .filterNot(state.matches(version, _))
-      .foreach(load(version, _))
+    val found = locator.locate(version, stateId, state.idOf(version))
+    found.filterNot(state.matches(version, _)).foreach(load(version, _))
     if (!state.isAt(version)) state.fold()
+    found.foreach(location => obey(location.base))
   }
+
+  /** Obeys the coordinator's demand for a base of the folded version. A store that is unloaded sends no further ack. */
+  private def obey(demand: BaseDemand): Unit =
+    if (!closed) bases.obey(demand, state.backend.snapshotBase(), state.baseId)
 
   private def load(version: Long, found: StateLocation): Unit = {
     bases.forget()
-    restored = state.load(version, found)
+    restored = try state.load(version, found) catch {
+      case e: CheckpointFailure => throw messages.unreadable(version, e, timeout)
+    }
+    newestBase.loaded(version, found.segments.count(!_.isBase))
   }
 
   // ---- what stores ask of their provider ----
 
+  /** Whether a store checks the first row that it reads, as Spark's providers do without column families. */
+  private[ckpt] def checksFormat: Boolean = storeConf.formatValidationEnabled && !families.useColumnFamilies
+
+  private[ckpt] def checkFormat(family: ColumnFamily, key: UnsafeRow, value: UnsafeRow): Unit =
+    StateStoreProvider.validateStateRowFormat(
+      key, family.keySchema, value, family.valueSchema, storeId, storeConf)
+
   private[ckpt] def familyNames: Set[String] =
-    synchronized(if (state.isEmpty) Set.empty else state.backend.familyNames)
+    turn(if (state.isEmpty) Set.empty else state.backend.familyNames)
 
-  private[ckpt] def readerAt(schema: FamilySchema, version: Long): FamilyReader =
-    synchronized(state.reader(schema, version))
+  private[ckpt] def readerAt(family: ColumnFamily, version: Long): TableReader =
+    turn(state.reader(family, version))
 
-  private[ckpt] def familyForWrite(store: CheckpointStateStore, schema: FamilySchema): KeyedFamily =
-    inBatchOf(store)(state.family(schema))
+  private[ckpt] def tableForWrite(store: CheckpointStateStore, family: ColumnFamily): KeyedTable =
+    inBatchOf(store)(state.table(family))
 
-  private[ckpt] def createFamily(store: CheckpointStateStore, definition: FamilyDefinition): Boolean =
-    inBatchOf(store)(state.createFamily(definition))
+  private[ckpt] def createFamily(store: CheckpointStateStore, family: ColumnFamily): Boolean =
+    inBatchOf(store)(state.createFamily(family))
 
   private[ckpt] def dropFamily(store: CheckpointStateStore, name: String): Boolean =
     inBatchOf(store)(state.dropFamily(name))
 
-  private[ckpt] def discard(store: CheckpointStateStore): Unit =
-    synchronized(if (store.epoch == state.epoch) state.discard())
+  /** Does not wait for another thread whose turn it is: that one discards the store when it is done. */
+  private[ckpt] def discard(store: CheckpointStateStore): Unit = turn.orLater {
+    if (store.epoch == state.epoch) state.discard()
+    turn.closed(store.epoch)
+  }
 
-  /** With the lock, because a batch that another attempt opens in between must not be changed. */
-  private def inBatchOf[A](store: CheckpointStateStore)(body: => A): A = synchronized {
+  /** In a turn, because a batch that another attempt opens in between must not be changed. */
+  private def inBatchOf[A](store: CheckpointStateStore)(body: => A): A = turn {
     checkCurrent(store)
     body
   }
@@ -237,58 +272,68 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     val version = store.version + 1
     val stateId = UUID.randomUUID().toString.replace("-", "")
     val batch = try {
-      val shipment = prepare(version, forceSnapshot)
+      val shipment = prepare(version, stateId, forceSnapshot)
       val asked = System.nanoTime()
       val ack = messages.ack(version, stateId, state.baseId, state.backend, shipment)
-      val reply = CoordinatorClient.ask(ack, timeoutSeconds).json
-      val counted = reply.path("ckpt_id").asText(stateId)
-      settle(reply.path("outcome").asText(), version, stateId, counted, reply.path("reason").asText("no reason was given"))
-      if (reply.path("base_due").asBoolean(false)) startBase()
+      val reply = AckReply.of(CoordinatorClient.ask(ack.toMessage, timeout))
+      val counted = reply.stateId.getOrElse(stateId)
+      settle(reply.outcome, version, stateId, counted, reply.reason.getOrElse("no reason was given"))
+      if (reply.isSuccess) {
+        newestBase.committed(version, shipment.delta.info.keyGroups.nonEmpty, shipment.base.map(_.version))
+        if (shipment.baseFailure.isDefined) bases.failureTold()
+        obey(reply.base)
+      }
       val cost = CommitCost(shipment.snapshotNanos, shipment.writeNanos, System.nanoTime() - asked,
-        shipment.delta.info.bytes, shipment.base.fold(0L)(_.segment.info.bytes))
+        shipment.delta.info.bytes, shipment.base.fold(0L)(_.segment.info.bytes), shipment.baseFailure.size)
       CommittedBatch(version, counted, state.baseId, state.stateRows, state.indexRows, cost, restored)
     } catch {
       case e: Throwable =>
         state.forgetCommit()
         throw e
+    } finally {
+      turn.closed(store.epoch)
     }
     restored = RestoreCost.Nothing
-    snapshotReports.foreach(_.committed(version))
+    // A chain at its bound is not as quick to restore as a snapshot.
+    if (!bases.isRequired) snapshotReports.foreach(_.committed(version))
     if (storeConf.commitValidationEnabled) StateStore.reportCommitToCoordinator(version, storeId, hadoopConf)
     batch
   }
 
   /** Takes the changes of the open batch; declines if it cannot. */
-  private def prepare(version: Long, forceSnapshot: Boolean): Shipment =
+  private def prepare(version: Long, stateId: String, forceSnapshot: Boolean): Shipment =
     try {
       val start = System.nanoTime()
       val backend = state.backend
-      backend.commit()
-      val inline = if (backend.deltaSize <= ackThreshold) Some(ShippedSegment.inline(backend.deltaBytes())) else None
+      state.commit(stateId)
+      val inline = if (backend.deltaSize <= locator.inlineLimit) Some(ShippedSegment.inline(backend.deltaBytes())) else None
       val taken = System.nanoTime()
       val delta = inline.getOrElse(
         GroupCommit.here.write(files, TaskContext.get(), backend.deltaSize)(backend.writeDelta))
       if (forceSnapshot) bases.writeNow(backend.snapshotBase(), state.baseId)
       // The ack of a version that has committed before is likely not to count, and what comes with it is dropped.
-      val base = if (!state.isRepeated) bases.take() else None
-      Shipment(delta, base, taken - start, System.nanoTime() - taken)
+      val base = if (state.isRepeated) None else bases.forAck(backend.snapshotBase(), state.baseId)
+      Shipment(delta, base, bases.lastFailure, taken - start, System.nanoTime() - taken)
     } catch {
       case e: Throwable =>
         messages.decline(version, e)
         throw e
     }
 
-  /** What an ack's outcome means for the version in memory (docs/protocol.md, section 1.3). */
+  /** True if a base waits for the next ack. */
+  private[ckpt] def waitingBase: Boolean = bases.isReady
+
+  /** Why the last base failed, if the coordinator does not know yet. */
+  private[ckpt] def baseFailure: Option[Throwable] = bases.lastFailure
+
+  /** Keeps or forgets the version in memory, by the outcome of its ack (docs/protocol.md, section 1.3). */
   private def settle(outcome: String, version: Long, stateId: String, counted: String, reason: => String): Unit =
     outcome match {
-      case "success" => state.keepCommit(stateId)
-      case "duplicate" if counted == stateId => state.keepCommit(stateId)
-      case "duplicate" => state.forgetCommit()
+      case AckReply.Success => state.keepCommit()
+      case AckReply.Duplicate if counted == stateId => state.keepCommit()
+      case AckReply.Duplicate => state.forgetCommit()
       case refusal => throw messages.refused(refusal, version, reason)
     }
-
-  private def startBase(): Unit =
-    if (bases.isIdle && !closed) bases.start(state.backend.snapshotBase(), state.baseId)
 
   // ---- freeing ----
 
@@ -296,7 +341,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
    * Frees what nothing needs any more (docs/protocol.md, section 1.4). No task of the run that may still count reads what
    * is freed here; a store that is asked for it all the same loads it again.
    */
-  override def notified(notification: Notification): Unit = synchronized {
+  override def notified(notification: Notification): Unit = turn.orLater {
     val version = notification.version
     if (!state.isEmpty) notification.event match {
       // Another executor has gone on with this partition.
@@ -317,21 +362,28 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
    * Spark unloads a store also while a task works with it, when a copy of the task has begun on another executor. The task
    * may be the one that counts; the state goes with the last reference to it.
    */
-  override def close(): Unit = synchronized {
+  override def close(): Unit = {
     closed = true
+    StateMemory.remove(this)
     if (bases != null) bases.forget()
   }
 
   // ---- metrics ----
 
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] = {
+    SparkVersion.check()
     CheckpointDriver.checkQuery()
     StoreMetrics.all
   }
 
-  private[ckpt] def metrics(batch: Option[CommittedBatch], forced: Boolean): StateStoreMetrics = synchronized {
+  override def supportedInstanceMetrics: Seq[StateStoreInstanceMetric] = Seq(StoreMetrics.lastUploaded)
+
+  override def memoryBytes: Long = state.memoryBytes
+
+  private[ckpt] def metrics(batch: Option[CommittedBatch], forced: Boolean): StateStoreMetrics = {
     val rows = batch.fold(state.stateRows)(_.rows)
-    StateStoreMetrics(rows, state.memoryBytes, StoreMetrics.of(batch, forced))
+    StateStoreMetrics(rows, memoryBytes, StoreMetrics.of(batch, forced),
+      Map(StoreMetrics.lastUploaded.withNewId(storeId.partitionId, storeId.storeName) -> newestBase.version))
   }
 
   override def toString: String = s"CheckpointStateStoreProvider[$storeId]"

@@ -10,7 +10,12 @@
  */
 package org.apache.spark.sql.ckpt
 
-/** Names of the settings that the JVM itself reads. Their meaning and defaults are documented in `spark_ckpt.config`. */
+import scala.concurrent.duration._
+
+/**
+ * The settings that the JVM itself reads. Their meaning and defaults are documented in `spark_ckpt.config`, and the
+ * coordinator checks all settings of a query before its first batch.
+ */
 private[ckpt] object Settings {
   /** Only settings below this prefix reach executors (`StateStoreConf.sqlConfs`). */
   val Prefix = "spark.sql.streaming.stateStore.ckpt."
@@ -20,16 +25,28 @@ private[ckpt] object Settings {
   val BridgeTimeout: String = Prefix + "bridge.timeout"
   val ChangeFeed: String = Prefix + "changeFeed"
 
-  val DefaultAckThreshold: Long = 1L << 20
-  val DefaultBridgeTimeoutSeconds: Long = 300
+  private val DefaultAckThreshold = 1L << 20
+  private val DefaultBridgeTimeout: FiniteDuration = 300.seconds
+  private val LongestTimeout: FiniteDuration = 365.days
 
-  /** Whether deltas are to have every write of a batch: a value of `changeFeed`. Another one is refused on the driver. */
+  /** True if deltas have every write of a batch: a value of `changeFeed`. Another one is refused on the driver. */
   def tellsWrites(settings: Map[String, String]): Boolean =
     settings.get(ChangeFeed).exists(_.trim.equalsIgnoreCase("writes"))
 
-  def long(settings: Map[String, String], key: String, default: Long): Long =
-    settings.get(key).fold(default) { text =>
-      text.trim.toLongOption.filter(_ >= 0).getOrElse(
-        throw new CheckpointFailure("SettingError", s"$key must be a whole number of 0 or more, not '$text'"))
+  /** Bytes of state up to which a segment travels with the acknowledgement. */
+  def ackThreshold(settings: Map[String, String]): Long =
+    settings.get(AckThreshold).fold(DefaultAckThreshold) { text =>
+      Units.bytes(text).filter(_.isValidLong)
+        .fold(throw refused(AckThreshold, "a number of bytes such as 64k or 1MiB", text))(_.toLong)
     }
+
+  /** Time that a task waits for an answer. */
+  def bridgeTimeout(settings: Map[String, String]): FiniteDuration =
+    settings.get(BridgeTimeout).fold(DefaultBridgeTimeout) { text =>
+      Units.milliseconds(text).filter(value => value > 0 && value <= LongestTimeout.toMillis)
+        .fold(throw refused(BridgeTimeout, "a duration such as 300s or 5m, from 1ms to 365d", text))(_.toLong.millis)
+    }
+
+  private def refused(key: String, form: String, text: String) =
+    new CheckpointFailure("SettingError", s"$key: '$text' is not $form")
 }

@@ -32,21 +32,23 @@ private[ckpt] final case class CommittedBatch(
     restore: RestoreCost)
 
 /**
- * What committing has cost.
+ * Cost of a commit.
  *
  * @param snapshotNanos    to take the changes of the batch; with `ackThreshold` or less of them, as bytes to be sent
  * @param writeNanos       to write what is a file of its own
  * @param acknowledgeNanos from sending the ack until it was answered
+ * @param baseFailures     bases that failed since the last batch that counts
  */
 private[ckpt] final case class CommitCost(
     snapshotNanos: Long,
     writeNanos: Long,
     acknowledgeNanos: Long,
     deltaBytes: Long,
-    baseBytes: Long)
+    baseBytes: Long,
+    baseFailures: Long)
 
 /**
- * What loading has cost.
+ * Cost of a load.
  *
  * @param bytes    that were read, of files or of what came with the answer
  * @param segments bases and deltas
@@ -64,6 +66,9 @@ private[ckpt] object StoreMetrics {
   private val acknowledgeTime = time("ckptAcknowledgeTimeMs", "time until the coordinator answered")
   private val deltaBytes = size("ckptDeltaBytes", "bytes of the changes of the batch")
   private val baseBytes = size("ckptBaseBytes", "bytes of bases that went with the batch")
+  private val baseFailures: StateStoreCustomMetric =
+    StateStoreCustomSumMetric("ckptBaseFailures", "checkpoint: base snapshots that failed")
+
   private val restoreTime = time("ckptRestoreTimeMs", "time to load state for the batch")
   private val restoredBytes = size("ckptRestoredBytes", "bytes loaded for the batch")
   private val restoredSegments: StateStoreCustomMetric =
@@ -76,8 +81,11 @@ private[ckpt] object StoreMetrics {
   private val forcedSnapshots: StateStoreCustomMetric =
     StateStoreCustomSumMetric("forceSnapshotCount", "number of stores that had forced snapshot")
 
+  /** Spark's own, one for each store: the version of its newest snapshot; for us see [[executor.NewestBase]]. */
+  val lastUploaded: StateStoreInstanceMetric = StateStoreSnapshotLastUploadInstanceMetric()
+
   val all: Seq[StateStoreCustomMetric] = Seq(snapshotTime, writeTime, acknowledgeTime, deltaBytes, baseBytes,
-    restoreTime, restoredBytes, restoredSegments, indexRows, forcedSnapshots)
+    baseFailures, restoreTime, restoredBytes, restoredSegments, indexRows, forcedSnapshots)
 
   /** All of them, 0 as long as no batch counts. */
   def of(batch: Option[CommittedBatch], forced: Boolean): Map[StateStoreCustomMetric, Long] = {
@@ -89,6 +97,7 @@ private[ckpt] object StoreMetrics {
       acknowledgeTime -> NANOSECONDS.toMillis(commit(_.acknowledgeNanos)),
       deltaBytes -> commit(_.deltaBytes),
       baseBytes -> commit(_.baseBytes),
+      baseFailures -> commit(_.baseFailures),
       restoreTime -> NANOSECONDS.toMillis(restore(_.nanos)),
       restoredBytes -> restore(_.bytes),
       restoredSegments -> restore(_.segments),

@@ -16,8 +16,8 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.transformwith
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * What both operators change. They are equal to their own kind only: Spark's rules drop a new operator that is equal to
- * the one in whose place it is put.
+ * Common part of both operators. They are equal to their own kind only: Spark's rules drop a new operator that is equal
+ * to the one in whose place it is put.
  */
 private[ckpt] trait TakesOurProvider extends TransformWithStateExecBase {
   override protected def validateStateStoreProvider(isStreaming: Boolean): Unit =

@@ -12,7 +12,6 @@ package org.apache.spark.sql.ckpt
 
 import java.io.{ByteArrayOutputStream, IOException}
 import java.net.URI
-import java.nio.file.Files
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FileSystem, FilterFileSystem, FSDataOutputStream}
@@ -20,11 +19,12 @@ import org.apache.hadoop.fs.{FSDataOutputStreamBuilder, Path, RawLocalFileSystem
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.util.Utils
 
 class CheckpointLogFileManagerSuite extends AnyFunSuite {
 
   private def withManager(scheme: String)(body: (CheckpointLogFileManager, Path, PuttingFileSystem) => Unit): Unit = {
-    val directory = Files.createTempDirectory("logs")
+    val directory = Utils.createTempDir(namePrefix = "logs").toPath
     val conf = new Configuration()
     conf.setClass("fs.put.impl", classOf[PuttingFileSystem], classOf[FileSystem])
     conf.set(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key, classOf[CheckpointLogFileManager].getName)
@@ -94,6 +94,20 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
       out.cancel()
       out.close()
       assert(!manager.exists(path) && fs.requests == 0)
+    }
+  }
+
+  test("no query starts on a savepoint") {
+    for (scheme <- Seq("file", "put")) {
+      withManager(scheme) { (manager, path, _) =>
+        assert(manager.createCheckpointDirectory().getName == path.getParent.getName)
+        val record = new Path(path.getParent, "savepoint.json")
+        write(manager, record, "{}")
+        val refused = intercept[CheckpointFailure](manager.createCheckpointDirectory())
+        assert(refused.error == "SavepointLocationError")
+        assert(refused.reason.contains(s"spark-ckpt restore ${path.getParent} NEW_LOCATION"))
+        assert(manager.list(path.getParent, _ => true).map(_.getPath.getName).forall(_.endsWith("savepoint.json")))
+      }
     }
   }
 

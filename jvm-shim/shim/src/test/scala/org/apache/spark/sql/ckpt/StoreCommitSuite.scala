@@ -12,11 +12,16 @@ package org.apache.spark.sql.ckpt
 
 import java.nio.file.Files
 
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.executor.CommitDeniedException
+import org.apache.spark.sql.ckpt.backend.TableRetiredException
+import org.apache.spark.sql.ckpt.protocol.{Message, Notification}
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
 class StoreCommitSuite extends AnyFunSuite {
@@ -55,7 +60,7 @@ class StoreCommitSuite extends AnyFunSuite {
     withStore("ackThreshold" -> "0") { h =>
       Files.writeString(h.location.resolve("ckpt"), "a file where the directory should be")
       val failure = intercept[Exception](h.commit(0, 1))
-      eventually(timeout(10.seconds))(assert(h.heard("decline") == 1))
+      eventually(timeout(60.seconds))(assert(h.heard("decline") == 1))
       val decline = h.coordinator.heard.toArray.last.asInstanceOf[Message].json
       assert(decline.path("version").asLong() == 1 && decline.path("batch_id").asLong(-1) == 0)
       assert(decline.path("task").path("stage_id").asInt() == 7 && decline.path("task").path("attempt_number").asInt() == 2)
@@ -64,18 +69,27 @@ class StoreCommitSuite extends AnyFunSuite {
     }
   }
 
-  test("a store that was given up while it waited for the lock leaves the batch of the next attempt alone") {
+  test("a thread of an attempt that was given up, which still has its column family, writes to no other attempt") {
     withStore() { h =>
-      Seq[(Long, StateStore => Any)](0L -> (_.abort()), 1L -> (_.commit())).foreach { case (version, use) =>
-        val givenUp = h.open(version)
-        val waiting = new Thread(() => try use(givenUp) catch { case _: StoreUsageFailure => })
-        val next = h.provider.synchronized {
-          waiting.start()
-          eventually(timeout(10.seconds))(assert(waiting.getState == Thread.State.BLOCKED))
-          h.open(version)
-        }
-        waiting.join()
+      val endings = Seq[StateStore => Any](_.abort(), { store =>
+        h.coordinator.answer = Map("outcome" -> "discarded", "reason" -> "expired")
+        intercept[CheckpointFailure](store.commit())
+        h.coordinator.answer = Map("outcome" -> "success")
+      })
+      endings.zipWithIndex.foreach { case (end, version) =>
+        val givenUp = h.open(version).asInstanceOf[CheckpointStateStore]
+        val held = h.provider.tableForWrite(givenUp, h.provider.families.get("put", StateStore.DEFAULT_COL_FAMILY_NAME))
+        givenUp.put(h.row(70), h.row(70))
+        val late = h.row(80)
+        def write(): Unit = intercept[TableRetiredException](held.put(
+          late.getBaseObject, late.getBaseOffset, late.getSizeInBytes,
+          late.getBaseObject, late.getBaseOffset, late.getSizeInBytes))
+        end(givenUp)
+        write()
+        val next = h.open(version)
+        write()
         next.put(h.row(version), h.row(version))
+        write()
         next.commit()
         assert(h.read(version + 1) == (0L to version).toSet)
       }
@@ -92,7 +106,7 @@ class StoreCommitSuite extends AnyFunSuite {
       h.notify(Notification.Ended, -1)
       h.asTask(0)
       intercept[Exception](h.commit(0, 1))
-      eventually(timeout(10.seconds))(assert(h.heard("decline") == 1))
+      eventually(timeout(60.seconds))(assert(h.heard("decline") == 1))
       assert(h.coordinator.kinds.lastIndexOf("decline") > h.coordinator.kinds.lastIndexOf("locate"), "the first one declined")
     }
   }
@@ -118,10 +132,100 @@ class StoreCommitSuite extends AnyFunSuite {
       h.commit(1, 2)
       h.coordinator.baseDue = false
       var version = 2L
-      eventually(timeout(10.seconds)) {
+      eventually(timeout(60.seconds)) {
         version += 1
         assert(h.metrics(h.commit(version - 1, version))("ckptBaseBytes") > 0)
       }
+    }
+  }
+
+  /** Five batches of changes that travel with the ack, of a state whose base is too large for that. */
+  private def fill(h: StoreHarness): Unit =
+    (0L until 5L).foreach(version => h.commit(version, (version * 10) until (version * 10 + 10): _*))
+
+  /** The acks so far. */
+  private def acks(h: StoreHarness): Seq[JsonNode] =
+    h.coordinator.heard.asScala.toSeq.filter(_.kind == "ack").map(_.json)
+
+  test("a base that is due when a store loads goes with the ack of the same batch") {
+    withStore("ackThreshold" -> "1000") { h =>
+      fill(h)
+      h.notify(Notification.Ended, -1)
+      h.coordinator.baseDueOnLoad = true
+      val store = h.open(5)
+      store.put(h.row(100), h.row(100))
+      eventually(timeout(60.seconds))(assert(h.provider.waitingBase))
+      store.commit()
+      val base = acks(h).last.path("base")
+      assert(base.path("version").asLong() == 5 && base.path("rows").asLong() == 50)
+      assert(base.path("ckpt_id").asText() == acks(h)(4).path("ckpt_id").asText())
+      assert(h.files.map(name => s"shared/$name") == Seq(base.path("path").asText()))
+    }
+  }
+
+  test("a store whose chain is at its bound waits for the base before it acknowledges") {
+    withStore("ackThreshold" -> "1000") { h =>
+      fill(h)
+      h.notify(Notification.Ended, -1)
+      h.coordinator.baseRequired = true
+      (5L to 9L).foreach(version => h.commit(version, version * 10))
+      // The first one is demanded as the store loads. The others are demanded by an ack's reply, of the version before.
+      assert(acks(h).drop(5).map(_.path("base").path("version").asLong()) == Seq(5, 5, 6, 7, 8))
+      h.coordinator.baseRequired = false
+      (10L to 14L).foreach(version => h.commit(version, version))
+      // The one that the last demand began, which may go with a later ack now, and no other.
+      assert(acks(h).drop(10).count(!_.path("base").isNull) <= 1)
+    }
+  }
+
+  /** A file takes the place of the directory of state files, so that no base can be written, and the other way round. */
+  private def storageFails(h: StoreHarness, fails: Boolean): Unit = {
+    val shared = h.location.resolve("ckpt").resolve("shared")
+    if (fails) {
+      Files.createDirectories(shared.getParent)
+      Files.writeString(shared, "a file where the directory should be")
+    } else {
+      Files.delete(shared)
+    }
+  }
+
+  test("a base that failed is told with the next ack, once it counts, and shows in the metrics") {
+    withStore("ackThreshold" -> "1000") { h =>
+      fill(h)
+      storageFails(h, fails = true)
+      h.coordinator.baseDue = true
+      h.commit(5, 500)
+      h.coordinator.baseDue = false
+      eventually(timeout(60.seconds))(assert(h.provider.baseFailure.isDefined))
+      h.coordinator.answer = Map("outcome" -> "discarded", "reason" -> "of no use")
+      intercept[CheckpointFailure](h.commit(6, 600))
+      h.coordinator.answer = Map("outcome" -> "success")
+      val metrics = h.metrics(h.commit(6, 600))
+      assert(acks(h).last.path("base_failure").asText().contains("shared"))
+      assert(metrics("ckptBaseFailures") == 1)
+      assert(h.metrics(h.commit(7, 700))("ckptBaseFailures") == 0)
+      assert(!acks(h).last.has("base_failure"))
+    }
+  }
+
+  test("a store whose chain is at its bound fails its task while no base can be written, and says why") {
+    withStore("ackThreshold" -> "1000") { h =>
+      fill(h)
+      storageFails(h, fails = true)
+      h.coordinator.baseRequired = true
+      val before = h.heard("ack")
+      (1 to 2).foreach { _ =>
+        val failure = intercept[CheckpointFailure](h.commit(5, 500))
+        assert(failure.error == "BaseSnapshotError")
+        assert(failure.reason.contains(h.provider.stateStoreId.toString) && failure.reason.contains("chain.maxDeltas"))
+        assert(failure.getCause != null && failure.reason.contains(failure.getCause.toString))
+      }
+      assert(h.heard("ack") == before)
+      eventually(timeout(60.seconds))(assert(h.heard("decline") == 2))
+      storageFails(h, fails = false)
+      h.commit(5, 500)
+      assert(acks(h).last.path("base").path("version").asLong() == 5)
+      assert(h.read(6).contains(500) && h.read(6).size == 51)
     }
   }
 

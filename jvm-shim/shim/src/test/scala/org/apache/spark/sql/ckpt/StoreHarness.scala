@@ -25,12 +25,14 @@ import org.apache.spark.executor.TaskMetrics
 import org.apache.spark.rpc.{RpcCallContext, RpcEndpointRef, RpcEnv, ThreadSafeRpcEndpoint}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
-import org.apache.spark.sql.ckpt.driver.{CheckpointEndpoint, RegisteredExecutors}
+import org.apache.spark.sql.ckpt.driver.RegisteredExecutors
+import org.apache.spark.sql.ckpt.protocol.{Coordinator, Message, Notification}
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils.STATE_STORE_SAVE_EXEC_OP_NAME
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{LongType, StructField, StructType}
+import org.apache.spark.util.Utils
 
 /** In the place of the driver's endpoint: every ack counts unless told otherwise, and its delta can be loaded. */
 private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoint {
@@ -41,6 +43,26 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
   @volatile var answer: Map[String, String] = Map("outcome" -> "success")
   @volatile var baseDue = false
 
+  /** True if the run that is asked for is that of an active query. */
+  @volatile var isActive = false
+
+  /** `baseDue` of the answers to `locate`. */
+  @volatile var baseDueOnLoad = false
+
+  /** Of the answers to both. */
+  @volatile var baseRequired = false
+
+  /** While it is set no ack is answered. Guarded by `held`, or an ack could be held after the last answer. */
+  private var holding = false
+  private val held = mutable.Queue.empty[() => Unit]
+
+  def holdAcks(): Unit = held.synchronized { holding = true }
+
+  def answerAcks(): Unit = held.synchronized {
+    holding = false
+    held.removeAll().foreach(_.apply())
+  }
+
   /** JSON: what rows of the segments in the answers to `locate` must pass. */
   @volatile var filters = "[]"
   val heard = new ConcurrentLinkedQueue[Message]()
@@ -49,17 +71,24 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
   def kinds: Seq[String] = heard.asScala.toSeq.map(_.kind)
 
   override def receive: PartialFunction[Any, Unit] = {
-    case (CheckpointEndpoint.Register, executorId: String, executor: RpcEndpointRef) =>
+    case (Coordinator.Register, executorId: String, executor: RpcEndpointRef) =>
       executors.add(executorId, executor)
-      heard.add(Message(CheckpointEndpoint.Register, "{}"))
+      heard.add(Message(Coordinator.Register, "{}"))
     case (kind: String, header: String, _: Array[Byte], _: Array[Byte]) => heard.add(Message(kind, header))
   }
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
     case (kind: String, header: String, index: Array[Byte], payload: Array[Byte]) =>
       val request = Message(kind, header, index, payload)
-      heard.add(request)
-      context.reply((if (kind == "ack") acknowledge(request) else locate(request.json)).toTuple)
+      def reply(): Unit = context.reply((kind match {
+        case "ack" => acknowledge(request)
+        case "query" => Message(Message.Ok, s"""{"active":$isActive}""")
+        case _ => locate(request.json)
+      }).toTuple)
+      heard.add(request) // first: once the reply is out, a test may look
+      held.synchronized {
+        if (kind == "ack" && holding) held.enqueue(() => reply()) else reply()
+      }
   }
 
   private def acknowledge(ack: Message): Message = {
@@ -70,7 +99,7 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
       states(header.path("version").asLong()) =
         State(header.path("ckpt_id").asText(), ack.index.slice(groups * 4, groups * 12), groups, bytes)
     }
-    val reply = Message.newHeader().put("base_due", baseDue)
+    val reply = Message.newHeader().put("base_due", baseDue).put("base_required", baseRequired)
     answer.foreach { case (key, value) => reply.put(key, value) }
     Message(Message.Ok, reply.toString)
   }
@@ -80,6 +109,8 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
     val header = Message.newHeader()
       .put("ckpt_id", states.get(request.path("version").asLong()).map(_.id).orNull)
       .put("operator", STATE_STORE_SAVE_EXEC_OP_NAME)
+      .put("base_due", baseDueOnLoad)
+      .put("base_required", baseRequired)
     header.putArray("key_group_factors").add(1).add(4)
     val segments = header.putArray("segments")
     chain.foreach { state =>
@@ -98,8 +129,8 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
   val job: String = UUID.randomUUID().toString
   private val schema = StructType(Seq(StructField("n", LongType)))
   private val toRow = UnsafeProjection.create(schema)
-  val location: java.nio.file.Path = Files.createTempDirectory("store-harness")
-  SparkEnv.get.rpcEnv.setupEndpoint(CheckpointEndpoint.Name, coordinator)
+  val location: java.nio.file.Path = Utils.createTempDir(namePrefix = "store-harness").toPath
+  SparkEnv.get.rpcEnv.setupEndpoint(Coordinator.Endpoint, coordinator)
   asTask(batch = 0)
 
   val provider: CheckpointStateStoreProvider = newProvider()
@@ -109,10 +140,12 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
       partition: Int = 0,
       useColumnFamilies: Boolean = false,
       conf: StateStoreConf = storeConf(),
-      schemas: Option[StateSchemaProvider] = None): CheckpointStateStoreProvider = {
+      schemas: Option[StateSchemaProvider] = None,
+      keySchema: StructType = schema,
+      valueSchema: StructType = schema): CheckpointStateStoreProvider = {
     val provider = new CheckpointStateStoreProvider
-    provider.init(StateStoreId(location.resolve("state").toUri.toString, 0, partition), schema, schema,
-      NoPrefixKeyStateEncoderSpec(schema), useColumnFamilies, conf, hadoopConf, stateSchemaProvider = schemas)
+    provider.init(StateStoreId(location.resolve("state").toUri.toString, 0, partition), keySchema, valueSchema,
+      NoPrefixKeyStateEncoderSpec(keySchema), useColumnFamilies, conf, hadoopConf, stateSchemaProvider = schemas)
     provider
   }
 
@@ -131,11 +164,18 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
   }
 
   /** Makes this thread a task of a batch. */
-  def asTask(batch: Long): TaskContextImpl = {
+  def asTask(batch: Long, stage: Int = 7, taskAttemptId: Long = 1): TaskContextImpl = {
     val properties = new Properties
     properties.setProperty(MicroBatchExecution.BATCH_ID_KEY, batch.toString)
     properties.setProperty(StreamExecution.QUERY_ID_KEY, UUID.randomUUID().toString)
-    val task = new TaskContextImpl(7, 0, 0, 1, 2, 1, null, properties, null, TaskMetrics.empty, 1)
+    asTaskWith(properties, stage, taskAttemptId)
+  }
+
+  /** Makes this thread a task of a job that was started from a thread without Spark's local properties. */
+  def asTaskOfPlainThread(): TaskContextImpl = asTaskWith(new Properties, stage = 7, taskAttemptId = 1)
+
+  private def asTaskWith(properties: Properties, stage: Int, taskAttemptId: Long): TaskContextImpl = {
+    val task = new TaskContextImpl(stage, 0, 0, taskAttemptId, 2, 1, null, properties, null, TaskMetrics.empty, 1)
     TaskContext.setTaskContext(task)
     task
   }
@@ -156,7 +196,7 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
   def read(version: Long): Set[Long] =
     provider.getReadStore(version).iterator().map(_.key.getLong(0)).toSet
 
-  /** Whether a version is in memory when it is asked for; if not it is loaded. */
+  /** True if a version is in memory when it is asked for; if not it is loaded. */
   def holds(version: Long): Boolean = {
     read(version)
     coordinator.heard.asScala.filter(_.kind == "locate").last.json.path("have").asText("").nonEmpty
@@ -170,10 +210,10 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
     if (Files.exists(directory)) directory.toFile.list().toSeq else Nil
   }
 
-  /** How often the state was asked for since the last time. */
+  /** Number of messages of a kind. */
   def heard(kind: String): Int = coordinator.kinds.count(_ == kind)
 
-  /** Whether the provider holds state in memory. */
+  /** True if the provider holds state in memory. */
   def inMemory: Boolean = provider.metrics(None, forced = false).memoryUsedBytes > 0
 
   /** Metrics of a store by name. */

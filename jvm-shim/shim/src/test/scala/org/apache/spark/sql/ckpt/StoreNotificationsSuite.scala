@@ -14,6 +14,8 @@ import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
+import org.apache.spark.sql.ckpt.protocol.{Message, Notification}
+
 class StoreNotificationsSuite extends AnyFunSuite {
   import Notification._
 
@@ -107,14 +109,14 @@ class StoreNotificationsSuite extends AnyFunSuite {
     withStore { h =>
       def ended(job: String) = Message(Message.Notify, s"""{"job":"$job","event":"$Ended","version":null}""")
       h.commit(0, 1)
-      eventually(timeout(10.seconds))(assert(h.heard("register") == 1))
+      eventually(timeout(60.seconds))(assert(h.heard("register") == 1))
       h.coordinator.executors.tell(ended(h.job))
-      eventually(timeout(10.seconds))(assert(!h.inMemory))
+      eventually(timeout(60.seconds))(assert(!h.inMemory))
       h.commit(1, 2)
       h.coordinator.executors.tell(ended("another"))
       assert(h.inMemory)
       h.coordinator.executors.tell(Message(Message.Notify, s"""{"job":"${h.job}","event":"$Complete","version":9}"""))
-      eventually(timeout(10.seconds))(assert(!h.inMemory))
+      eventually(timeout(60.seconds))(assert(!h.inMemory))
       assert(h.read(2) == Set(1, 2))
     }
   }

@@ -1,26 +1,29 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.io.{Closeable, OutputStream}
-import java.util.concurrent.atomic.AtomicBoolean
 
 /**
- * A consistent view of all tables at one version, made by [[HashMapStateBackend.snapshotBase]]. Written
- * by any one thread while batches go on, and then closed: until then the tables copy each page before
- * they first change it.
+ * A consistent view of all tables at one version, made by [[KeyedStateBackend.snapshotBase]]. Any one thread writes it while
+ * batches go on, and then closes it.
  */
-final class BaseSnapshot private[backend] (
-    val version: Long,
-    maxParallelism: Int,
-    families: Array[(String, Boolean, TableSnapshot)])
-  extends Closeable {
-
-  private val closed = new AtomicBoolean
+trait BaseSnapshot extends Closeable {
+  def version: Long
 
   /** Rows in it. */
-  def rows: Long = families.iterator.map(_._3.count).sum
+  def rows: Long
 
   /** Bytes of the keys and values in it: about the size of the base segment. */
-  def rawBytes: Long = families.iterator.map(_._3.rawBytes).sum
+  def rawBytes: Long
 
   /**
    * Writes a base segment, block by block. The stream is not closed.
@@ -28,24 +31,11 @@ final class BaseSnapshot private[backend] (
    * @throws IllegalStateException if the snapshot is closed
    * @throws StateTooLargeException if one key group has more than 1 GiB
    */
-  def write(out: OutputStream): SegmentInfo = {
-    if (closed.get()) throw new IllegalStateException("The snapshot is closed.")
-    val sources = families.collect {
-      case (name, multiValue, table) if table.count > 0 =>
-        new SnapshotSource(name, multiValue, table): SegmentSource
-    }
-    new SegmentWriter(maxParallelism).write(sources, isBase = true, version, out)
-  }
+  def write(out: OutputStream): SegmentInfo
 
   /** The base segment in memory; [[StateTooLargeException]] above 1 GiB. */
-  def toBytes(): SegmentBytes = {
-    val buffer = new SegmentBuffer(rawBytes + math.min(rows, maxParallelism.toLong) * 56)
-    val info = write(buffer)
-    SegmentBytes(info, buffer.toArray)
-  }
+  def toBytes(): SegmentBytes
 
-  /** Ends the sharing of pages; after that it cannot be written. Idempotent, from any thread. */
-  override def close(): Unit = {
-    if (closed.compareAndSet(false, true)) families.foreach(_._3.close())
-  }
+  /** Frees what the view holds; after that it cannot be written. Idempotent, from any thread. */
+  override def close(): Unit
 }

@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
@@ -12,7 +22,7 @@ private[ckpt] object Bytes {
   def hash(base: AnyRef, offset: Long, length: Int): Int =
     Murmur3_x86_32.hashUnsafeWords(base, offset, length, 42)
 
-  /** Whether two keys of one length, a multiple of 8, are equal. */
+  /** True if two keys of one length, a multiple of 8, are equal. */
   def equalWords(a: AnyRef, aOffset: Long, b: AnyRef, bOffset: Long, length: Int): Boolean = {
     var i = 0
     while (i < length && Platform.getLong(a, aOffset + i) == Platform.getLong(b, bOffset + i)) {
@@ -21,7 +31,7 @@ private[ckpt] object Bytes {
     i >= length
   }
 
-  /** Whether a row has these bytes. */
+  /** True if a row has these bytes. */
   def isRow(row: UnsafeRow, base: AnyRef, offset: Long, length: Int): Boolean =
     row.getSizeInBytes == length && equalWords(row.getBaseObject, row.getBaseOffset, base, offset, length)
 

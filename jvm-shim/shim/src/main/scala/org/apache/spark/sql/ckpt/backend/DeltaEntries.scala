@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import scala.collection.mutable
@@ -5,7 +15,7 @@ import scala.collection.mutable
 import org.apache.spark.unsafe.Platform
 
 /**
- * What a delta says of one key.
+ * Entry of a delta: a put or a removal of one key.
  *
  * @param value the new value; of a list the new list, or, if `appended`, a list of the rows that were added to
  *              the one before (see [[ListCursor]]); null if the key was removed
@@ -15,7 +25,7 @@ final case class DeltaEntry(key: Array[Byte], value: Array[Byte], appended: Bool
 object DeltaEntries {
 
   /**
-   * What a delta says of a column family, in the order of the file.
+   * Entries of a column family in a delta, in the order of the file.
    *
    * @param version the version that the delta leads to
    * @throws StateStreamCorruptException if a block is not what was written

@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.io.OutputStream
@@ -7,7 +17,7 @@ private[backend] final class DeltaWriter(maxParallelism: Int) {
   private val writer = new SegmentWriter(maxParallelism)
 
   /** About how many bytes the changes of some families take, not less. O(changes). */
-  def size(families: Iterator[KeyedFamily]): Long = {
+  def size(families: Iterator[HashMapTable]): Long = {
     var size = 0L
     val cursor = new EntryCursor
     families.foreach { f =>
@@ -27,6 +37,6 @@ private[backend] final class DeltaWriter(maxParallelism: Int) {
   }
 
   /** @param version the version that the changes lead to */
-  def write(families: Iterator[KeyedFamily], version: Long, out: OutputStream): SegmentInfo =
+  def write(families: Iterator[HashMapTable], version: Long, out: OutputStream): SegmentInfo =
     writer.write(families.flatMap(ChangeSource.of).toArray, isBase = false, version, out)
 }

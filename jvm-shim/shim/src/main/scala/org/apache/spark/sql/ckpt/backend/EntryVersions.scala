@@ -1,9 +1,19 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.util.Arrays
 
 /**
- * What open iterators see of the entries of a [[WriteBuffer]]: an entry that changes while one is open that
+ * Versions of the entries of a [[WriteBuffer]] for open iterators: an entry that changes while one is open that
  * sees its present value keeps the address of that value for it.
  *
  * Iterators have numbers, 1 and up, in the order in which they are opened. A value is marked with the number
@@ -46,7 +56,7 @@ private[backend] final class EntryVersions {
   /** There is a new entry, which no open iterator knows. */
   def added(entry: Int): Unit = if (newest != null) mark(entry)
 
-  /** Whether an open iterator sees the present value of an entry. */
+  /** True if an open iterator sees the present value of an entry. */
   def isSeen(entry: Int): Boolean = newest != null && newest.number > markOf(entry)
 
   /** The present value of an entry that is seen, 0 if it has none, is about to be replaced. */

@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.io.OutputStream
@@ -5,29 +15,21 @@ import java.io.OutputStream
 import scala.util.control.NonFatal
 
 /**
- * The keyed state of one store of one subtask, in memory, with versions.
+ * A [[KeyedStateBackend]] of hash tables in memory.
  *
- * The state is a table at the ''folded'' version, plus what one batch changed:
+ * A commit leaves the tables at the folded version; `fold`, or the opening of the next batch, applies the changes in time
+ * proportional to them. So the last commit can be undone for nothing.
  *
- *  - `openForWrite(v)` starts a batch on version v; puts and removes go to a write buffer on top of the
- *    table;
- *  - `writeDelta` / `deltaBytes` give the batch's changes as a delta segment;
- *  - `commit()` makes the buffer version v + 1. The table stays at v: the changes are applied when the next
- *    batch opens version v + 1, in time proportional to the changes. Opening v again instead drops the
- *    buffer. So the last commit can be undone for nothing;
- *  - `discard()` drops an open batch.
- *
- * ==Threads== One thread at a time, the caller orders them (happens-before included). With one exception:
- * `snapshotBase` may run in another thread while a batch is being written, because a batch does not touch
- * the table, but not at the same time as `openForWrite`, `commit`, `fold`, `restore`, `applyDeltas`,
- * `clear`, `declareFamily` or `dropFamily`. A [[BaseSnapshot]] is then written and closed by any one
- * thread, at any time. A task that has been given up but still runs must not touch the families once
- * another batch is opened: rows point into pages, nothing checks each access.
+ * Rows that a task has read point into pages, and nothing checks each access to them: a task that
+ * has been given up must not look at them once another batch has been folded.
  *
  * @param maxParallelism number of key groups, 1 to 32768
- * @param logsWrites     whether deltas have every write of a batch, and not only what it makes of a key
+ * @param logsWrites     true if deltas have every write of a batch, and not only what it makes of a key
  */
-final class HashMapStateBackend(val maxParallelism: Int, logsWrites: Boolean = false) {
+final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Boolean = false) extends KeyedStateBackend {
+  import HashMapStateBackend._
+  import StoreState._
+
   require(
     maxParallelism >= 1 && maxParallelism <= TableRecord.MaxKeyGroups,
     s"The number of key groups is $maxParallelism, possible are 1 to ${TableRecord.MaxKeyGroups}.")
@@ -35,138 +37,80 @@ final class HashMapStateBackend(val maxParallelism: Int, logsWrites: Boolean = f
   // Families of the folded version, of the open or committed batch, and those that this batch has
   // dropped: they hold nothing but removals for the delta. A family of the batch that has a namesake in
   // the folded version may be another one, where it was dropped and made again.
-  private var foldedFamilies = Map.empty[String, KeyedFamily]
-  private var currentFamilies = Map.empty[String, KeyedFamily]
-  private var droppedFamilies = Map.empty[String, KeyedFamily]
-  private var folded = 0L
-  private var open = false
-  private var pending = false
-
-  // How often the tables have been loaded or cleared: changes that were set aside before belong to others.
-  private var loads = 0
+  private var foldedFamilies = Map.empty[String, HashMapTable]
+  private var currentFamilies = Map.empty[String, HashMapTable]
+  private var droppedFamilies = Map.empty[String, HashMapTable]
+  private var current: StoreState = Loaded(StateVersion.Zero)
   private lazy val deltas = new DeltaWriter(maxParallelism)
 
-  /**
-   * Version that the tables hold; -1 if there is none, after a failed restore or fold. New backends hold
-   * 0.
-   */
-  def foldedVersion: Long = folded
+  private def folded: Long = current.base.version
 
-  /**
-   * The newest version that can be opened: the committed one if it is not folded yet, else the folded
-   * one.
-   */
-  def version: Long = if (pending) folded + 1 else folded
+  override def state: StoreState = current
 
-  /** Whether a batch is open (between `openForWrite` and `commit` or `discard`). */
-  def isOpen: Boolean = open
+  override def canServe(v: Long): Boolean = folded >= 0 && (v == folded || (current.isCommitted && v == folded + 1))
 
-  /** Whether `openForWrite(v)` and `reader(_, v)` are possible without a restore. */
-  def canServe(v: Long): Boolean = folded >= 0 && (v == folded || (pending && v == folded + 1))
-
-  /**
-   * Opens a batch on version `v`. An open batch is discarded first. Folds if `v` is committed but not
-   * folded; drops the committed changes if `v` is the version before them.
-   *
-   * @throws IllegalStateException if this backend does not have version `v`, see [[canServe]]
-   */
-  def openForWrite(v: Long): Unit = {
-    if (open) abandon()
+  override def openForWrite(v: Long): Unit = {
+    discard()
     checkServes(v)
-    if (pending) {
-      if (v == folded) undoCommit() else fold()
-    }
-    open = true
+    if (v == folded) while (undoCommit()) () else fold()
+    current = Open(current.base)
     setWritable(true)
   }
 
-  /**
-   * Ends the open batch as the next version and returns that. Its changes can still be read and written
-   * as delta.
-   */
-  def commit(): Long = {
-    if (!open) throw new IllegalStateException("No batch is open.")
+  override def reopen(): Unit = {
+    discard()
+    current match {
+      case Committed(base, stateId, _) =>
+        val kept = new KeptFamilies(stateId, currentFamilies, droppedFamilies)
+        startOver()
+        current = Reopened(base, kept)
+        setWritable(true)
+      case _ => openForWrite(folded)
+    }
+  }
+
+  override def commit(stateId: String): Long = {
+    current = current match {
+      case Open(base) => Committed(base, stateId, None)
+      case Reopened(base, kept) => Committed(base, stateId, Some(kept))
+      case _ => throw new IllegalStateException("No batch is open.")
+    }
     setWritable(false)
-    open = false
-    pending = true
     folded + 1
   }
 
-  /** Ends the open batch without a trace; does nothing if none is open. */
-  def discard(): Unit = {
-    if (open) {
-      setWritable(false)
-      open = false
-      dropChanges()
+  override def dropKept(): Unit = current = current match {
+    case Committed(base, stateId, _) => Committed(base, stateId, None)
+    case Reopened(base, _) => Open(base)
+    case other => other
+  }
+
+  override def discard(): Unit = current match {
+    case Open(base) => drop(base, None)
+    case Reopened(base, kept) => drop(base, Some(kept))
+    case _ =>
+  }
+
+  override def undoCommit(): Boolean = current match {
+    case Committed(base, _, kept) =>
+      drop(base, kept)
+      true
+    case _ => false
+  }
+
+  private def drop(base: StateVersion, kept: Option[CommittedChanges]): Unit = {
+    dropChanges()
+    current = kept match {
+      case Some(changes: KeptFamilies) =>
+        currentFamilies = changes.families
+        droppedFamilies = changes.dropped
+        Committed(base, changes.stateId, None)
+      case _ => Loaded(base)
     }
   }
 
-  /**
-   * Ends the open batch of a task that may still be running: it keeps the families it has, which nobody
-   * else uses any more, so whatever it still writes reaches nothing.
-   */
-  private def abandon(): Unit = {
-    open = false
-    droppedFamilies = Map.empty
-    (foldedFamilies.valuesIterator ++ currentFamilies.valuesIterator).foreach(_.retire())
-    foldedFamilies = foldedFamilies.map { case (name, family) => name -> family.successor() }
-    currentFamilies = foldedFamilies
-  }
-
-  /**
-   * Takes the committed changes that are not folded yet out, so that the version before them can be opened
-   * once more without losing them; null if there are none. [[putBack]] makes them the committed ones again.
-   */
-  def setAside(): SetAsideChanges = {
-    if (!pending) {
-      null
-    } else {
-      pending = false
-      val changes = new SetAsideChanges(folded, loads, currentFamilies, droppedFamilies)
-      foldedFamilies = foldedFamilies.map { case (name, family) => name -> family.successor() }
-      currentFamilies = foldedFamilies
-      droppedFamilies = Map.empty
-      changes
-    }
-  }
-
-  /**
-   * Makes changes that were set aside the committed ones, in place of what has been written or committed
-   * since.
-   *
-   * @throws IllegalStateException if the tables are at another version than the changes are changes of, or
-   *                               were restored since
-   */
-  def putBack(changes: SetAsideChanges): Unit = {
-    if (changes.base != folded || changes.loads != loads) {
-      val why = if (changes.loads == loads) "" else " and were loaded anew"
-      throw new IllegalStateException(
-        s"The changes are of version ${changes.base}; the tables are at $folded$why.")
-    }
-    if (open) abandon()
-    undoCommit()
-    currentFamilies = changes.families
-    droppedFamilies = changes.dropped
-    pending = true
-  }
-
-  /** Forgets the committed version that is not folded yet; false if there is none. */
-  def undoCommit(): Boolean = {
-    val was = pending
-    if (pending) {
-      pending = false
-      dropChanges()
-    }
-    was
-  }
-
-  /**
-   * Applies the committed changes to the tables, O(changes). Does nothing if there are none. If it fails
-   * (out of memory) the backend is empty at version -1.
-   */
-  def fold(): Unit = {
-    if (pending) {
-      pending = false
+  override def fold(): Unit = current match {
+    case Committed(base, stateId, _) =>
       orClear {
         currentFamilies.valuesIterator.foreach(_.fold())
         foldedFamilies.foreach { case (name, f) =>
@@ -175,45 +119,36 @@ final class HashMapStateBackend(val maxParallelism: Int, logsWrites: Boolean = f
       }
       droppedFamilies = Map.empty
       foldedFamilies = currentFamilies
-      folded += 1
-    }
+      current = Loaded(StateVersion(base.version + 1, stateId))
+    case _ =>
   }
 
-  /**
-   * The family of this name, made if absent, in the open batch or between batches. A family that a
-   * restore brought becomes usable by this: the index for its [[KeyAccess]] is built then. Declaring
-   * again with the same kind of access takes the new functions and costs nothing.
-   *
-   * @throws IllegalArgumentException if the rows that are there have the other setting of `multiValue`
-   * @throws IllegalStateException if the access changes after the open batch has written to the family
-   */
-  def declareFamily(spec: FamilySpec): KeyedFamily = {
-    val family = currentFamilies.getOrElse(spec.name, null)
+  override def declareFamily(
+      name: String,
+      keyGroups: KeyGroupFunction,
+      access: KeyAccess = KeyAccess.Point,
+      multiValue: Boolean = false): HashMapTable = {
+    val family = currentFamilies.getOrElse(name, null)
     if (family != null) {
-      family.declare(spec)
+      family.declare(keyGroups, access, multiValue)
       family
     } else {
-      val made = new KeyedFamily(spec, maxParallelism, logsWrites)
-      made.writable = open
-      droppedFamilies.get(spec.name).foreach(made.markDropped)
-      droppedFamilies -= spec.name
-      currentFamilies += spec.name -> made
-      if (!open && !pending) foldedFamilies = currentFamilies
+      val made = new HashMapTable(name, keyGroups, access, multiValue, maxParallelism, logsWrites)
+      made.writable = isOpen
+      droppedFamilies.get(name).foreach(made.markDropped)
+      droppedFamilies -= name
+      currentFamilies += name -> made
+      if (current.isLoaded) foldedFamilies = currentFamilies
       made
     }
   }
 
-  /**
-   * Drops a family in the open batch; undone if the batch is. False if there is none of this name.
-   * O(rows): the delta names each removed key.
-   *
-   * @throws IllegalStateException if no batch is open
-   */
-  def dropFamily(name: String): Boolean = {
-    if (!open) throw new IllegalStateException(s"No batch is open to drop column family $name.")
+  override def dropFamily(name: String): Boolean = {
+    if (!isOpen) throw new IllegalStateException(s"No batch is open to drop column family $name.")
     val family = currentFamilies.getOrElse(name, null)
     if (family != null) {
-      val removals = new KeyedFamily(family.spec.copy(access = KeyAccess.Point), maxParallelism, logsWrites)
+      val removals = new HashMapTable(
+        name, family.keyGroups, KeyAccess.Point, family.multiValue, maxParallelism, logsWrites)
       removals.markDropped(family)
       if (removals.buffer.count > 0) droppedFamilies += name -> removals
       currentFamilies -= name
@@ -223,164 +158,134 @@ final class HashMapStateBackend(val maxParallelism: Int, logsWrites: Boolean = f
     family != null
   }
 
-  /** The family of this name in the open or last committed batch, null if there is none. */
-  def family(name: String): KeyedFamily = currentFamilies.getOrElse(name, null)
+  override def table(name: String): HashMapTable = currentFamilies.getOrElse(name, null)
 
-  /** Names of the families in the open or last committed batch. */
-  def familyNames: Set[String] = currentFamilies.keySet
+  override def familyNames: Set[String] = currentFamilies.keySet
 
-  /**
-   * A reader of a family at the folded or the last committed version, null if that version has no such
-   * family.
-   *
-   * @throws IllegalStateException if this backend does not have version `v`
-   */
-  def reader(name: String, v: Long): FamilyReader = {
+  override def reader(name: String, v: Long): TableReader = {
     checkServes(v)
     if (v == folded) {
-      foldedFamilies.get(name).map(f => new FamilyView(f, f.table, null)).orNull
+      foldedFamilies.get(name).map(f => new HashMapTableView(f, f.table, null)).orNull
     } else {
-      currentFamilies.get(name).map(f => new FamilyView(f, f.table, f.buffer)).orNull
+      currentFamilies.get(name).map(f => new HashMapTableView(f, f.table, f.buffer)).orNull
     }
   }
 
-  /** A reader of a family that no version has. */
-  def emptyReader(spec: FamilySpec): FamilyReader = new KeyedFamily(spec, maxParallelism, logsWrites = false)
+  override def emptyReader(name: String, keyGroups: KeyGroupFunction, access: KeyAccess, multiValue: Boolean): TableReader =
+    new HashMapTable(name, keyGroups, access, multiValue, maxParallelism, logsWrites = false)
 
-  /** Rows in all families, with the changes of the open or committed batch. */
-  def rowCount: Long = rowCount(_ => true)
-
-  /** Rows in the families of these names. */
-  def rowCount(of: String => Boolean): Long =
+  override def rowCount(of: String => Boolean): Long =
     currentFamilies.valuesIterator.filter(f => of(f.name)).map(_.rowCount).sum
 
-  /** Keys of the open or committed batch that are new or have a new value. */
-  def rowsUpdated: Long = changed.map(f => f.buffer.inserted + f.buffer.updated).sum
+  override def rowsUpdated: Long = changed.map(f => f.buffer.inserted + f.buffer.updated).sum
 
-  /** Keys of the folded version that the open or committed batch removed. */
-  def rowsRemoved: Long = changed.map(_.buffer.removed).sum
+  override def rowsRemoved: Long = changed.map(_.buffer.removed).sum
 
-  /** Bytes of memory that tables, indexes and buffers use. */
-  def memoryBytes: Long = {
+  override def memoryBytes: Long = {
     val all = foldedFamilies.valuesIterator ++ changed
     all.distinct.map(_.memoryBytes).sum
   }
 
-  /** About how many bytes [[writeDelta]] will write, not less. O(changes). */
-  def deltaSize: Long = deltas.size(changed)
+  override def deltaSize: Long = deltas.size(changed)
 
-  /**
-   * Writes the changes of the open or last committed batch. Only before the next `openForWrite` or
-   * `fold`. The stream is not closed.
-   */
-  def writeDelta(out: OutputStream): SegmentInfo = {
-    if (!open && !pending) {
+  override def writeDelta(out: OutputStream): SegmentInfo = {
+    if (current.isLoaded) {
       throw new IllegalStateException("There are no changes: no batch is open or just committed.")
     }
     deltas.write(changed, folded + 1, out)
   }
 
-  /**
-   * The changes of the open or last committed batch in memory.
-   *
-   * @throws StateTooLargeException if they are more than 1 GiB: use [[writeDelta]]
-   */
-  def deltaBytes(): SegmentBytes = {
-    val buffer = new SegmentBuffer(deltaSize)
-    val info = writeDelta(buffer)
-    SegmentBytes(info, buffer.toArray)
-  }
-
-  /**
-   * A consistent view of the tables at [[foldedVersion]], taken in O(pages), to be written by another
-   * thread while batches go on. It must be closed.
-   */
-  def snapshotBase(): BaseSnapshot = {
+  override def snapshotBase(): BaseSnapshot = {
     if (folded < 0) throw new IllegalStateException("There is no state.")
-    val views = foldedFamilies.valuesIterator.map(f => (f.name, f.spec.multiValue, f.table.snapshot()))
-    new BaseSnapshot(folded, maxParallelism, views.toArray)
+    val views = foldedFamilies.valuesIterator.map(f => (f.name, f.multiValue, f.table.snapshot()))
+    new HashMapSnapshot(folded, maxParallelism, views.toArray)
   }
 
-  /**
-   * Replaces everything by what the segments hold: bases first, then deltas, oldest first. Declared
-   * families stay declared. If it fails the backend is empty at version -1.
-   *
-   * @param version the version that this state is
-   * @param expectedRows about how many rows there will be, 0 if not known; sizes the index of a store with
-   *                     one family
-   * @throws StateStreamCorruptException if a block is not what was written
-   */
-  def restore(version: Long, expectedRows: Long, segments: Seq[StateSegment], filter: RestoreFilter): Unit = {
+  override def restore(
+      version: Long,
+      expectedRows: Long,
+      segments: Seq[StateSegment],
+      filter: RestoreFilter,
+      stateId: String): Unit = {
     clear(-1, expectedRows)
-    load(version, segments, filter)
+    load(StateVersion(version, stateId), segments, filter)
   }
 
-  /**
-   * Brings the folded version (committed changes are dropped) to `version` by deltas. Fails as
-   * [[restore]] does.
-   */
-  def applyDeltas(version: Long, segments: Seq[StateSegment], filter: RestoreFilter): Unit = {
+  override def applyDeltas(
+      version: Long,
+      segments: Seq[StateSegment],
+      filter: RestoreFilter,
+      stateId: String): Unit = {
     if (folded < 0) throw new IllegalStateException("There is no state.")
     discard()
-    undoCommit()
+    while (undoCommit()) ()
     foldedFamilies.valuesIterator.foreach(_.dropChanges())
-    load(version, segments, filter)
+    load(StateVersion(version, stateId), segments, filter)
   }
 
   /** Forgets everything; version `v` with no rows. Declared families stay declared. */
   def clear(v: Long): Unit = clear(v, 0)
 
   private def clear(v: Long, expectedRows: Long): Unit = {
-    open = false
-    pending = false
-    loads += 1
     setWritable(false)
     droppedFamilies = Map.empty
-    // What a restore brought and nobody declared goes.
-    currentFamilies = currentFamilies.filter(!_._2.spec.keyGroups.isInstanceOf[UndeclaredKeyGroups])
+    // Families that a restore brought and the operator has not declared go.
+    currentFamilies = currentFamilies.filter(!_._2.keyGroups.isInstanceOf[UndeclaredKeyGroups])
     foldedFamilies = currentFamilies
     val expected = if (foldedFamilies.size == 1) math.min(expectedRows, 1L << 27) else 0L
     foldedFamilies.valuesIterator.foreach(_.clear(expected))
-    folded = v
+    current = Loaded(StateVersion(v, ""))
   }
 
-  private def load(version: Long, segments: Seq[StateSegment], filter: RestoreFilter): Unit = orClear {
-    loads += 1
+  private def load(target: StateVersion, segments: Seq[StateSegment], filter: RestoreFilter): Unit = orClear {
     foldedFamilies.valuesIterator.foreach(_.table.generation += 1)
-    val reader = new SegmentReader(new FamilySink(restoredFamily), filter)
-    segments.foreach(s => reader.load(s, version))
+    var last: HashMapTable = null
+    val sink: SegmentSink = (name: String, multiValue: Boolean) => {
+      if (last == null || last.name != name) last = restoredFamily(name, multiValue)
+      if (last.multiValue == multiValue) last.table else null
+    }
+    val reader = new SegmentReader(sink, filter)
+    segments.foreach(s => reader.load(s, target.version))
     foldedFamilies.valuesIterator.foreach(_.table.compact(true))
-    folded = version
+    current = Loaded(target)
   }
 
-  private def restoredFamily(name: String, multiValue: Boolean): KeyedFamily = {
+  private def restoredFamily(name: String, multiValue: Boolean): HashMapTable = {
     val family = foldedFamilies.getOrElse(name, null)
-    if (family == null || (family.spec.multiValue != multiValue && family.table.count == 0)) {
-      val access = if (family == null) KeyAccess.Point else family.spec.access
-      val keyGroups = if (family == null) new UndeclaredKeyGroups(name) else family.spec.keyGroups
-      declareFamily(FamilySpec(name, keyGroups, access, multiValue))
+    if (family == null || (family.multiValue != multiValue && family.table.count == 0)) {
+      val access = if (family == null) KeyAccess.Point else family.access
+      val keyGroups = if (family == null) new UndeclaredKeyGroups(name) else family.keyGroups
+      declareFamily(name, keyGroups, access, multiValue)
     } else {
       family
     }
   }
 
   /** Families with changes of the open or committed batch, those that only remove among them. */
-  private def changed: Iterator[KeyedFamily] =
+  private def changed: Iterator[HashMapTable] =
     currentFamilies.valuesIterator ++ droppedFamilies.valuesIterator
 
+  /**
+   * Drops a batch that does not count. Its task may still be running, so it keeps the families that it has: they are
+   * retired, not reset.
+   */
   private def dropChanges(): Unit = {
-    changed.foreach(_.dropChanges())
+    (foldedFamilies.valuesIterator ++ changed).foreach(_.retire())
+    startOver()
+  }
+
+  /** Puts families without changes in the place of those of the batch. */
+  private def startOver(): Unit = {
     droppedFamilies = Map.empty
+    foldedFamilies = foldedFamilies.map { case (name, family) => name -> family.successor() }
     currentFamilies = foldedFamilies
-    // Also those that the batch had dropped.
-    currentFamilies.valuesIterator.foreach(_.dropChanges())
   }
 
   private def setWritable(on: Boolean): Unit = currentFamilies.valuesIterator.foreach(_.writable = on)
 
   private def checkServes(v: Long): Unit = {
     if (!canServe(v)) {
-      val has = if (folded < 0) "none" else if (pending) s"$folded and ${folded + 1}" else s"$folded"
+      val has = if (folded < 0) "none" else if (current.isCommitted) s"$folded and ${folded + 1}" else s"$folded"
       throw new IllegalStateException(
         s"Version $v of the state is not in memory, there is $has: it must be restored.")
     }
@@ -392,10 +297,20 @@ final class HashMapStateBackend(val maxParallelism: Int, logsWrites: Boolean = f
     } catch {
       case e: Throwable =>
         // Half of the changes may be in. Also for fatal errors: what is left must not be taken for a version.
-        folded = -1
+        current = Loaded(StateVersion.None)
         try clear(-1, 0)
         catch { case NonFatal(other) => e.addSuppressed(other) }
         throw e
     }
   }
+}
+
+private object HashMapStateBackend {
+
+  /** @param dropped families that the batch has dropped: they hold nothing but removals for the delta */
+  private final class KeptFamilies(
+      override val stateId: String,
+      val families: Map[String, HashMapTable],
+      val dropped: Map[String, HashMapTable])
+      extends CommittedChanges
 }

@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
@@ -15,9 +25,12 @@ trait KeyGroupFunction {
    * @return a number from 0 until the number of key groups of the backend
    */
   def keyGroup(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int
+
+  /** An equal function with scratch space of its own, if it has any: the thread that used this one may still run. */
+  def another: KeyGroupFunction = this
 }
 
-/** How the keys of a column family can be reached besides by the whole key. */
+/** Access to the keys of a column family other than by the whole key. */
 sealed abstract class KeyAccess {
 
   /**
@@ -25,6 +38,9 @@ sealed abstract class KeyAccess {
    * family again keeps its index. For example the key schema and the number of prefix columns as text.
    */
   def id: String
+
+  /** An equal access with scratch space of its own, if it has any: the thread that used this one may still run. */
+  def another: KeyAccess = this
 }
 
 object KeyAccess {
@@ -53,20 +69,6 @@ object KeyAccess {
     def encode(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Array[Byte]
   }
 }
-
-/**
- * What a column family is.
- *
- * @param name name of the column family
- * @param keyGroups key group of a new key
- * @param access how keys are reached
- * @param multiValue whether a value is a list of rows
- */
-final case class FamilySpec(
-    name: String,
-    keyGroups: KeyGroupFunction,
-    access: KeyAccess = KeyAccess.Point,
-    multiValue: Boolean = false)
 
 /** In place of the key group function of a family that was restored but not declared yet. */
 private[backend] final class UndeclaredKeyGroups(family: String) extends KeyGroupFunction {

@@ -1,11 +1,21 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.util.Arrays
 
 import org.apache.spark.unsafe.Platform
 
-/** What iterators over a table and the buffer on top of it share: they show both as they are when it is made. */
-private[backend] abstract class LayeredIterator(reader: FamilyReader) extends EntryIterator {
+/** Base of iterators over a table and the buffer on top of it: they show both as of their creation. */
+private[backend] abstract class LayeredIterator(reader: HashMapReader) extends EntryIterator {
   protected val table: StateTable = reader.table
   protected val buffer: WriteBuffer = reader.buffer
   private val owner = reader.owner
@@ -65,7 +75,7 @@ private[backend] abstract class LayeredIterator(reader: FamilyReader) extends En
 }
 
 /** All entries: the table's in the order of memory, then the new ones. */
-private[backend] final class FullIterator(reader: FamilyReader) extends LayeredIterator(reader) {
+private[backend] final class FullIterator(reader: HashMapReader) extends LayeredIterator(reader) {
   private val walk = table.pages.walk(table.linkWords)
   private var inTable = true
   private var entry = 0
@@ -86,7 +96,7 @@ private[backend] final class FullIterator(reader: FamilyReader) extends LayeredI
 
 /** The entries of one prefix: the table's chain, then the new ones. */
 private[backend] final class PrefixIterator(
-    reader: FamilyReader,
+    reader: HashMapReader,
     prefixBase: AnyRef,
     prefixOffset: Long,
     prefixLength: Int)
@@ -117,7 +127,7 @@ private[backend] final class PrefixIterator(
 }
 
 /** The entries of a range in order: the table's order and that of the new ones, merged. */
-private[backend] final class OrderedIterator(reader: FamilyReader, start: Array[Byte], end: Array[Byte])
+private[backend] final class OrderedIterator(reader: HashMapReader, start: Array[Byte], end: Array[Byte])
   extends LayeredIterator(reader) {
 
   private val records = table.orderedIndex.cursor(start)

@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.nio.ByteOrder
@@ -16,7 +26,7 @@ final class ListCursor {
   private var position = 0L
   private var end = 0L
 
-  /** Where the current row is. */
+  /** Place of the current row. */
   def rowBase: AnyRef = listBase
   var rowOffset: Long = 0L
 
@@ -31,7 +41,7 @@ final class ListCursor {
     this
   }
 
-  /** Whether [[advance]] will give a row. */
+  /** True if [[advance]] will give a row. */
   def hasNext: Boolean = position < end
 
   /** Goes to the next row; false at the end. */

@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.util.Arrays
@@ -8,6 +18,9 @@ import org.apache.spark.unsafe.Platform
  * A sorted map from encoded keys, compared as unsigned bytes, to ints other than 0: sorted leaves of up
  * to 128 keys in a sorted array of leaves. One array per key and no nodes, so it is half the size of a
  * `TreeMap` and scans run through memory. Keys are not copied.
+ *
+ * Two neighbouring leaves always have more than 64 keys together: where a removal leaves fewer, they become
+ * one. So leaves are a quarter full on average at least, whatever is removed.
  */
 private[backend] final class OrderedIndex {
   import OrderedIndex._
@@ -81,15 +94,31 @@ private[backend] final class OrderedIndex {
       changes += 1
       keyCount -= 1
       keyBytes -= key.length
-      leaves(l).delete(at)
-      if (leaves(l).count == 0) {
-        System.arraycopy(leaves, l + 1, leaves, l, leafCount - l - 1)
-        System.arraycopy(firsts, l + 1, firsts, l, leafCount - l - 1)
-        leafCount -= 1
-        leaves(leafCount) = null
+      val leaf = leaves(l)
+      leaf.delete(at)
+      if (leaf.count == 0) {
+        removeLeaf(l)
       } else {
-        firsts(l) = leaves(l).heads(0)
+        firsts(l) = leaf.heads(0)
+        if (l + 1 < leafCount && leaf.count + leaves(l + 1).count <= MergedSize) {
+          leaf.take(leaves(l + 1))
+          removeLeaf(l + 1)
+        } else if (l > 0 && leaf.count + leaves(l - 1).count <= MergedSize) {
+          leaves(l - 1).take(leaf)
+          removeLeaf(l)
+        }
       }
+    }
+  }
+
+  private def removeLeaf(l: Int): Unit = {
+    System.arraycopy(leaves, l + 1, leaves, l, leafCount - l - 1)
+    System.arraycopy(firsts, l + 1, firsts, l, leafCount - l - 1)
+    leafCount -= 1
+    leaves(leafCount) = null
+    if (leaves.length > 64 && leafCount < leaves.length / 4) {
+      leaves = Arrays.copyOf(leaves, leaves.length / 2)
+      firsts = Arrays.copyOf(firsts, leaves.length)
     }
   }
 
@@ -122,7 +151,7 @@ private[backend] final class OrderedIndex {
   /** A cursor before the first key that is not below `start` (null: before all). */
   def cursor(start: Array[Byte]): Cursor = new Cursor(start)
 
-  /** Walks the keys in order. Keys may come and go meanwhile: it goes on after the key that it gave last. */
+  /** Walks the keys in order. Keys may come and go meanwhile: it resumes after the last key that it returned. */
   final class Cursor(start: Array[Byte]) {
     private var leaf = 0
     private var position = 0
@@ -170,6 +199,9 @@ private[backend] final class OrderedIndex {
 
 private[backend] object OrderedIndex {
   final val LeafSize = 128
+
+  /** Neighbours with this many keys together, or fewer, become one leaf. */
+  final val MergedSize = LeafSize / 2
 
   /** The first 8 bytes of a key as a number whose unsigned order is that of the keys where it differs. */
   private def head(key: Array[Byte]): Long = {
@@ -223,6 +255,14 @@ private[backend] object OrderedIndex {
       System.arraycopy(values, at + 1, values, at, count - at - 1)
       count -= 1
       keys(count) = null
+    }
+
+    /** Takes the entries of the leaf behind this one. */
+    def take(next: Leaf): Unit = {
+      System.arraycopy(next.keys, 0, keys, count, next.count)
+      System.arraycopy(next.heads, 0, heads, count, next.count)
+      System.arraycopy(next.values, 0, values, count, next.count)
+      count += next.count
     }
 
     /** A leaf with the entries from a position on, which leave this one. */

@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.util.Arrays
@@ -11,11 +21,17 @@ import org.apache.spark.unsafe.Platform
  *
  * Pages grow from 1 KiB to 64 KiB: thousands of tiny stores cost little, a page that a snapshot shares is
  * copied quickly, and no page is a humongous object for G1 (half a region or more), which would waste up
- * to a region each. A record above 8 KiB has a page of its own.
+ * to a region each.
+ *
+ * A record above 8 KiB has a page of its own, of any size. Such pages are addressed by the last 16 words of
+ * all page numbers, which no shared page reaches: 8 million of them can be told apart, and they take no
+ * numbers from the others.
  *
  * Pages can be shared with snapshots: see [[share]] and [[writable]].
+ *
+ * @param maxPages page numbers, fewer where a test is to meet the limit
  */
-private[backend] final class RecordPages {
+private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
   import RecordPages._
 
   private var pages = new Array[Array[Byte]](2)
@@ -24,6 +40,12 @@ private[backend] final class RecordPages {
   private var pageCount = 0
   private var openPage = -1
   private val freeNumbers = new IntStack
+
+  // Pages of single records, by number.
+  private var ownPages = NoPages
+  private var ownBirth = NoBirths
+  private var ownCount = 0
+  private val freeOwn = new IntStack
   private var capacity = 0L
 
   // A page must be copied before it changes if a live snapshot is younger than the page.
@@ -34,7 +56,7 @@ private[backend] final class RecordPages {
   /** Bytes that the pages take. */
   def bytes: Long = capacity
 
-  /** Page numbers are below this. */
+  /** Numbers of pages of several records are below this. */
   def numbers: Int = pageCount
 
   /** The page of this number, null if it was freed. */
@@ -47,28 +69,28 @@ private[backend] final class RecordPages {
   def openNumber: Int = openPage
 
   /** The page of an address, for reading. */
-  def page(address: Int): Array[Byte] = pages(address >>> PageShift)
+  def page(address: Int): Array[Byte] =
+    if ((address & WordMask) < FirstOwnWord) pages(address >>> PageShift) else ownPages(ownNumber(address))
 
   /** The page of an address, for changing records that a snapshot may hold. */
-  def writable(address: Int): Array[Byte] = {
-    val number = address >>> PageShift
-    val page = pages(number)
-    if (birth(number) < newestLive) {
-      val copy = page.clone()
-      pages(number) = copy
-      birth(number) = snapshotsTaken
-      copy
-    } else {
-      page
-    }
+  def writable(address: Int): Array[Byte] =
+    if ((address & WordMask) < FirstOwnWord) writable(pages, birth, address >>> PageShift)
+    else writable(ownPages, ownBirth, ownNumber(address))
+
+  private def writable(of: Array[Array[Byte]], births: Array[Int], number: Int): Array[Byte] =
+    if (births(number) < newestLive) copied(of, births, number) else of(number)
+
+  private def copied(of: Array[Array[Byte]], births: Array[Int], number: Int): Array[Byte] = {
+    val copy = of(number).clone()
+    of(number) = copy
+    births(number) = snapshotsTaken
+    copy
   }
 
   /** Memory for a new record, not in any snapshot: it can be written through [[page]]. */
   def allocate(words: Int): Int = {
     if (words > OwnPageWords) {
-      val number = newPage(words)
-      usedWords(number) = words
-      number << PageShift
+      allocateOwn(words)
     } else {
       if (openPage < 0 || usedWords(openPage) + words > (pages(openPage).length >>> 3)) {
         openPage = newPage(math.max(words + 1, nextPageWords))
@@ -81,7 +103,25 @@ private[backend] final class RecordPages {
     }
   }
 
-  /** Gives a page back. Nothing may refer to it any more. */
+  /** Memory for a new record in a page of its own, which may be longer than the record. */
+  def allocateOwn(words: Int): Int = {
+    val number = if (freeOwn.nonEmpty) freeOwn.pop() else addOwnNumber()
+    val page = new Array[Byte](words << 3)
+    ownPages(number) = page
+    ownBirth(number) = snapshotsTaken
+    capacity += page.length
+    ownAddress(number)
+  }
+
+  /** Gives the page of a record back that has one of its own. Nothing may refer to it any more. */
+  def freeOwn(address: Int): Unit = {
+    val number = ownNumber(address)
+    capacity -= ownPages(number).length
+    ownPages(number) = null
+    freeOwn.push(number)
+  }
+
+  /** Gives a page of several records back. Nothing may refer to it any more. */
   def free(number: Int): Unit = {
     capacity -= pages(number).length
     pages(number) = null
@@ -98,8 +138,8 @@ private[backend] final class RecordPages {
     snapshotsTaken += 1
     liveSnapshots.push(snapshotsTaken)
     newestLive = snapshotsTaken
-    val pagesNow = Arrays.copyOf(pages, pageCount)
-    new SharedPages(this, snapshotsTaken, pagesNow, Arrays.copyOf(usedWords, pageCount))
+    new SharedPages(this, snapshotsTaken,
+      Arrays.copyOf(pages, pageCount), Arrays.copyOf(usedWords, pageCount), Arrays.copyOf(ownPages, ownCount))
   }
 
   /** Ends the sharing with one view; from any thread. */
@@ -109,19 +149,13 @@ private[backend] final class RecordPages {
   }
 
   /** Walks the records that are there now. */
-  def walk(linkWords: Int): RecordWalk = new RecordWalk(pages, usedWords, pageCount, linkWords)
+  def walk(linkWords: Int): RecordWalk = new RecordWalk(pages, usedWords, pageCount, ownPages, ownCount, linkWords)
 
   private def nextPageWords: Int =
     math.max(FirstPageWords, math.min(capacity >>> 3, LargestPageWords.toLong)).toInt
 
   private def newPage(words: Int): Int = {
     val number = if (freeNumbers.nonEmpty) freeNumbers.pop() else addNumber()
-    // Page 0 never becomes an own page: its first word is address 0.
-    if (number == 0 && words > OwnPageWords) {
-      val other = newPage(words)
-      freeNumbers.push(0)
-      return other
-    }
     pages(number) = new Array[Byte](words << 3)
     birth(number) = snapshotsTaken
     capacity += pages(number).length
@@ -129,9 +163,9 @@ private[backend] final class RecordPages {
   }
 
   private def addNumber(): Int = {
-    if (pageCount == MaxPages) {
+    if (pageCount == maxPages) {
       throw new StateTooLargeException(
-        s"A column family of one partition needs more than $MaxPages pages (32 GiB) of memory: " +
+        s"A column family of one partition needs more than $maxPages pages (32 GiB) of memory: " +
           "use more partitions.")
     }
     if (pageCount == pages.length) {
@@ -143,27 +177,64 @@ private[backend] final class RecordPages {
     pageCount += 1
     pageCount - 1
   }
+
+  private def addOwnNumber(): Int = {
+    val most = maxPages << OwnShift
+    if (ownCount == most) {
+      throw new StateTooLargeException(
+        s"A column family of one partition has more than $most records of over ${OwnPageWords << 3} bytes: " +
+          "use more partitions.")
+    }
+    if (ownCount == ownPages.length) {
+      val length = math.max(4, ownCount + (ownCount >> 1))
+      ownPages = Arrays.copyOf(ownPages, length)
+      ownBirth = Arrays.copyOf(ownBirth, length)
+    }
+    ownCount += 1
+    ownCount - 1
+  }
 }
 
 private[backend] object RecordPages {
   final val PageShift = 13
   final val WordMask = (1 << PageShift) - 1
 
+  /** Words at the end of each page number that stand for pages of single records. */
+  final val OwnShift = 4
+  final val FirstOwnWord = (1 << PageShift) - (1 << OwnShift)
+
   /** Just below 64 KiB with the array's header, so that 16 pages fill a G1 region of 1 MiB. */
-  final val LargestPageWords = (1 << PageShift) - 8
+  final val LargestPageWords = FirstOwnWord
   final val FirstPageWords = 128
 
   /** Records longer than this have a page of their own: at most an eighth of a page is lost at its end. */
   final val OwnPageWords = 1024
 
-  /** The last page number is kept free: address -1 means something else in write buffers. */
+  private val NoPages = new Array[Array[Byte]](0)
+  private val NoBirths = new Array[Int](0)
+
+  /** The last page number is kept free: addresses -1 and -2 mean something else in write buffers. */
   final val MaxPages = (1 << (32 - PageShift)) - 1
 
   /** Longest record in bytes. */
   final val MaxRecordBytes = (1L << 31) - 64
 
-  /** Where in its page the record of an address begins, in the terms of `Platform`. */
-  def offset(address: Int): Long = Platform.BYTE_ARRAY_OFFSET + ((address & WordMask).toLong << 3)
+  /** True if the record of an address has a page of its own. */
+  def isOwn(address: Int): Boolean = (address & WordMask) >= FirstOwnWord
+
+  /** Number among the pages of single records. */
+  def ownNumber(address: Int): Int =
+    ((address >>> PageShift) << OwnShift) | (address & ((1 << OwnShift) - 1))
+
+  /** The address of the record in a page of its own. */
+  def ownAddress(number: Int): Int =
+    ((number >>> OwnShift) << PageShift) | FirstOwnWord | (number & ((1 << OwnShift) - 1))
+
+  /** Offset in its page at which the record of an address begins, in the terms of `Platform`. */
+  def offset(address: Int): Long = {
+    val word = address & WordMask
+    if (word < FirstOwnWord) Platform.BYTE_ARRAY_OFFSET + (word.toLong << 3) else Platform.BYTE_ARRAY_OFFSET
+  }
 
   def checkRecordBytes(bytes: Long): Unit = {
     if (bytes > MaxRecordBytes) {
@@ -177,8 +248,18 @@ private[backend] object RecordPages {
 private[backend] final class SharedPages(
     owner: RecordPages,
     id: Int,
-    val pages: Array[Array[Byte]],
-    val usedWords: Array[Int]) {
+    pages: Array[Array[Byte]],
+    usedWords: Array[Int],
+    ownPages: Array[Array[Byte]]) {
+
+  /** The page of an address. */
+  def page(address: Int): Array[Byte] =
+    if (RecordPages.isOwn(address)) ownPages(RecordPages.ownNumber(address))
+    else pages(address >>> RecordPages.PageShift)
+
+  /** A walk over the records. */
+  def walk(linkWords: Int): RecordWalk =
+    new RecordWalk(pages, usedWords, pages.length, ownPages, ownPages.length, linkWords)
 
   /** Ends the sharing; from any thread. */
   def close(): Unit = owner.unshare(id)

@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.util.Arrays
@@ -46,15 +56,19 @@ private[backend] final class RecordSpace(table: StateTable) {
     }
   }
 
+  /** Memory for a record in a page of its own, with an eighth more for it to grow. */
+  def allocateWithRoom(words: Int): Int =
+    pages.allocateOwn(math.max(words, math.min(words.toLong + (words >>> 3), RecordPages.MaxRecordBytes >>> 3).toInt))
+
   /** Takes a record back that nothing refers to any more. */
   def kill(address: Int): Unit = {
-    val number = address >>> RecordPages.PageShift
-    val offset = RecordPages.offset(address)
-    val header = Platform.getLong(pages.page(address), offset)
-    val words = TableRecord.words(header, pages.page(address), offset, table.linkWords)
-    if (words > RecordPages.OwnPageWords) {
-      pages.free(number)
+    if (RecordPages.isOwn(address)) {
+      pages.freeOwn(address)
     } else {
+      val number = address >>> RecordPages.PageShift
+      val offset = RecordPages.offset(address)
+      val header = Platform.getLong(pages.page(address), offset)
+      val words = TableRecord.words(header, pages.page(address), offset, table.linkWords)
       Platform.putLong(pages.writable(address), offset, header | TableRecord.Dead)
       if (number >= deadWords.length) deadWords = Arrays.copyOf(deadWords, math.max(number + 1, number * 2))
       deadWords(number) += words

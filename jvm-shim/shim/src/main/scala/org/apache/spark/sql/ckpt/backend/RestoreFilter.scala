@@ -1,9 +1,19 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
-/** Which blocks a restore takes. */
+/** Blocks that a restore takes. */
 trait RestoreFilter {
 
-  /** Whether a block of this key group is expected here. If not, the stream is taken as corrupt. */
+  /** True if a block of this key group is expected here. If not, the stream is corrupt. */
   def acceptsKeyGroup(keyGroup: Int): Boolean
 }
 
@@ -13,10 +23,10 @@ object RestoreFilter {
   def range(first: Int, last: Int): RestoreFilter = (keyGroup: Int) => keyGroup >= first && keyGroup <= last
 }
 
-/** Which rows of a segment a restore takes: subtasks that share key groups have their rows in the same blocks. */
+/** Rows of a segment that a restore takes: subtasks that share key groups have their rows in the same blocks. */
 trait RowFilter {
 
-  /** Whether a key belongs to this subtask. */
+  /** True if a key belongs to this subtask. */
   def accepts(family: String, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean
 }
 

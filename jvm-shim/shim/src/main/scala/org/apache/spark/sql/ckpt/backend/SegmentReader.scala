@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.io.{ByteArrayInputStream, DataInputStream, IOException}
@@ -10,7 +20,7 @@ import org.apache.spark.unsafe.Platform
 private[backend] trait SegmentSink {
 
   /**
-   * What takes the entries of a family; null if its rows are single values where lists come, or the reverse.
+   * Target of the entries of a family; null if its rows are single values where lists come, or the reverse.
    */
   def target(family: String, multiValue: Boolean): SegmentTarget
 }
@@ -40,16 +50,6 @@ private[backend] trait SegmentTarget {
 
   /** A key to remove if it is there. */
   def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit
-}
-
-/** Puts what is read into the tables of families. */
-private[backend] final class FamilySink(familyOf: (String, Boolean) => KeyedFamily) extends SegmentSink {
-  private var last: KeyedFamily = _
-
-  override def target(family: String, multiValue: Boolean): SegmentTarget = {
-    if (last == null || last.name != family) last = familyOf(family, multiValue)
-    if (last.spec.multiValue == multiValue) last.table else null
-  }
 }
 
 /**
@@ -297,7 +297,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
 
 private[backend] object SegmentReader {
 
-  /** How far to read beyond the start of the last block, at least. */
+  /** Bytes to read beyond the start of the last block, at least. */
   final val TailBytes = 1L << 16
 
   /** Version of a segment that has blocks, as its first one says: it is not checked before that is loaded. */

@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 /** The entries of one column family for a [[SegmentWriter]], known by int ids. */
@@ -6,10 +16,10 @@ private[backend] abstract class SegmentSource {
   /** Name of the column family. */
   def family: String
 
-  /** Whether values are lists. */
+  /** True if values are lists. */
   def multiValue: Boolean
 
-  /** Whether values are rows to append to the lists that are there. */
+  /** True if values are rows to append to existing lists. */
   def appends: Boolean
 
   /** Adds to each key group's number how many entries it has. */
@@ -27,17 +37,17 @@ private[backend] abstract class SegmentSource {
 }
 
 /** Some of what a batch did to a family: by entries of the write buffer, or by writes. */
-private[backend] abstract class ChangeSource(of: KeyedFamily) extends SegmentSource {
+private[backend] abstract class ChangeSource(of: HashMapTable) extends SegmentSource {
   protected val buffer: WriteBuffer = of.buffer
 
   override def family: String = of.name
 
-  override def multiValue: Boolean = of.spec.multiValue
+  override def multiValue: Boolean = of.multiValue
 
   /** Ids are below this. */
   def count: Int
 
-  /** Whether an id is one of this source. */
+  /** True if an id is one of this source. */
   def contains(id: Int): Boolean
 
   protected def keyGroup(id: Int): Int
@@ -65,8 +75,8 @@ private[backend] abstract class ChangeSource(of: KeyedFamily) extends SegmentSou
   }
 }
 
-/** What a batch has made of the keys of a family: its puts and removals, or what it appended to lists of the table. */
-private[backend] final class OutcomeSource(of: KeyedFamily, override val appends: Boolean) extends ChangeSource(of) {
+/** Outcome of a batch for the keys of a family: puts and removals, or rows appended to lists of the table. */
+private[backend] final class OutcomeSource(of: HashMapTable, override val appends: Boolean) extends ChangeSource(of) {
   override def count: Int = buffer.count
 
   override def contains(id: Int): Boolean = buffer.isChange(id) && buffer.isAppend(id) == appends
@@ -77,7 +87,7 @@ private[backend] final class OutcomeSource(of: KeyedFamily, override val appends
 }
 
 /** The writes of a batch to a family that are of one round, see [[WriteLog]]. */
-private[backend] final class WritesSource(of: KeyedFamily, round: Int) extends ChangeSource(of) {
+private[backend] final class WritesSource(of: HashMapTable, round: Int) extends ChangeSource(of) {
   private val log = of.log
 
   override def appends: Boolean = (round & 1) == 1
@@ -97,7 +107,7 @@ private[backend] final class WritesSource(of: KeyedFamily, round: Int) extends C
 private[backend] object ChangeSource {
 
   /** The sources of what a batch changed in a family, in the order in which they apply. */
-  def of(family: KeyedFamily): Seq[ChangeSource] =
+  def of(family: HashMapTable): Seq[ChangeSource] =
     if (family.buffer.count == 0) Nil
     else if (family.log != null) (0 until family.log.rounds).map(new WritesSource(family, _))
     else if (family.buffer.hasAppends) Seq(false, true).map(new OutcomeSource(family, _))

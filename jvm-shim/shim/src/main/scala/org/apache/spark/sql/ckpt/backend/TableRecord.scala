@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import org.apache.spark.unsafe.Platform
@@ -19,7 +29,7 @@ private[backend] object TableRecord {
   final val LongKey = 0xFFFF
   final val MaxKeyGroups = 1 << 15
 
-  /** Where in the header the value length is, in bytes: headers are in native byte order. */
+  /** Offset of the value length in the header, in bytes: headers are in native byte order. */
   val ValueLengthByte: Int = if (ListCursor.littleEndian) 4 else 0
 
   def header(valueLength: Int, keyWords: Int, keyGroup: Int): Long =

@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 /**
@@ -11,11 +21,11 @@ private[backend] final class TableSnapshot(
     val rawBytes: Long) {
 
   /** A walk over the records. */
-  def walk(): RecordWalk = new RecordWalk(shared.pages, shared.usedWords, shared.pages.length, linkWords)
+  def walk(): RecordWalk = shared.walk(linkWords)
 
   /** Points a cursor at a record. */
-  def point(address: Int, cursor: EntryCursor): Unit = TableRecord.point(
-    shared.pages(address >>> RecordPages.PageShift), RecordPages.offset(address), linkWords, cursor)
+  def point(address: Int, cursor: EntryCursor): Unit =
+    TableRecord.point(shared.page(address), RecordPages.offset(address), linkWords, cursor)
 
   /** Ends the sharing. */
   def close(): Unit = shared.close()

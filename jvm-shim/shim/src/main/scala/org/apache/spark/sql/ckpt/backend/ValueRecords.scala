@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import org.apache.spark.unsafe.Platform
@@ -19,7 +29,7 @@ private[backend] final class ValueRecords(pages: RecordPages) {
     address
   }
 
-  /** Writes another value of as many words, whoever may be looking at the record. */
+  /** Writes another value of as many words, even if a reader sees the record. */
   def overwrite(address: Int, base: AnyRef, valueOffset: Long, length: Int): Unit = {
     val page = pages.page(address)
     val offset = RecordPages.offset(address)
@@ -27,7 +37,7 @@ private[backend] final class ValueRecords(pages: RecordPages) {
     Bytes.copy(base, valueOffset, page, offset + 8, length)
   }
 
-  /** Whether a record has this capacity and need not stay as it is. */
+  /** True if a record has this capacity and need not stay as it is. */
   def canOverwrite(address: Int, words: Int): Boolean = {
     val header = Platform.getLong(pages.page(address), RecordPages.offset(address))
     (header & Kept) == 0 && (header >>> 32).toInt == words
@@ -39,6 +49,9 @@ private[backend] final class ValueRecords(pages: RecordPages) {
     val at = RecordPages.offset(address)
     Platform.putLong(page, at, Platform.getLong(page, at) | Kept)
   }
+
+  /** Bytes of a value. */
+  def length(address: Int): Int = Platform.getInt(pages.page(address), RecordPages.offset(address) + LengthByte)
 
   /** Points a cursor at a value. */
   def point(address: Int, cursor: EntryCursor): Unit = {
@@ -99,6 +112,6 @@ private[backend] final class ValueRecords(pages: RecordPages) {
 private[backend] object ValueRecords {
   private final val Kept = 1L << 63
 
-  /** Where in the header the length is: the lower half, in native byte order. */
+  /** Offset of the length in the header: the lower half, in native byte order. */
   private val LengthByte = if (ListCursor.littleEndian) 0 else 4
 }

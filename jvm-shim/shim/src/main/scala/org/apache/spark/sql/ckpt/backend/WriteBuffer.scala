@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.util.Arrays
@@ -5,17 +15,20 @@ import java.util.Arrays
 import org.apache.spark.unsafe.Platform
 
 /**
- * What one batch changed in one column family.
+ * Changes of one batch to one column family.
  *
  * Each changed key has one entry, numbered from 0 in the order of its first change, until the end of the
  * batch: iterators and the fold go by these numbers. An entry knows the address of the table's record for
  * its key (so that the fold need not look for it), the key's record and the current value's record in the
  * buffer's own pages.
  *
- * A value is overwritten in place only if nobody can be looking at it: not if the last `get` returned it,
+ * A value is overwritten in place only if no reader can see it: not if the last `get` returned it,
  * and never once an iterator has. Otherwise the entry gets a second place, and after that alternates
  * between the two as far as they are free, so a key that is read and put a million times in a batch takes
  * two places and not a million. What an open iterator is yet to show keeps its place: see [[EntryVersions]].
+ *
+ * Of a list that the table has and the batch appends to, only the appended rows are here, as a list of their own: its
+ * ''tail''. The two are joined in the buffer when the list is read, else by the fold.
  *
  * @param access the access of the family: new keys are kept in its prefix chains or order
  */
@@ -35,8 +48,13 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   private var valueAddresses = new Array[Int](8)
   private var spares: Array[Int] = _
 
-  // Bytes at the beginning of a list that the table has; what follows was appended. Null if there are no such lists.
+  // Bytes of the table's list that the batch has appended to: positive if the value begins with them, negative if it is
+  // the tail. 0 if the value is another. Null if there are no such lists.
   private var listStarts: Array[Int] = _
+
+  // Has the lists that were appended to.
+  private var lists: StateTable = _
+  private val listAt = new EntryCursor
   private var lastGet = 0
 
   // Null until an iterator is opened over entries.
@@ -81,10 +99,11 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** By how much the number of keys changes. */
   def growth: Long = newKeys - removedKeys
 
-  /** Bytes of memory. */
+  /** Bytes of memory; an estimate where another thread writes. */
   def memoryBytes: Long = {
+    val open = versions
     val perEntry = 16L + (if (spares == null) 0 else 4) + (if (listStarts == null) 0 else 4)
-    pages.bytes + index.bytes + hashes.length * perEntry + (if (versions == null) 0L else versions.bytes) +
+    pages.bytes + index.bytes + hashes.length * perEntry + (if (open == null) 0L else open.bytes) +
       (if (newByPrefix == null) 0L else newByPrefix.bytes) + (if (newInOrder == null) 0L else newInOrder.bytes)
   }
 
@@ -93,17 +112,20 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** Address in the table; 0 if the key is new; see [[WriteBuffer.isExisting]] for others that are none. */
   def tableAddress(entry: Int): Int = tableAddresses(entry)
 
-  /** Whether the entry has a value. */
+  /** True if the entry has a value. */
   def isLive(entry: Int): Boolean = valueAddresses(entry) != 0
 
-  /** Whether the entry belongs into the delta: not if the key came and went in the batch. */
+  /** True if the entry belongs in the delta: not if the key came and went in the batch. */
   def isChange(entry: Int): Boolean = valueAddresses(entry) != 0 || tableAddresses(entry) != 0
 
-  /** Whether there are entries whose value is the table's list with rows appended. */
+  /** True if there are entries whose value is the table's list with rows appended. */
   def hasAppends: Boolean = listStarts != null
 
-  /** Whether the value of an entry is the table's list with rows appended. */
-  def isAppend(entry: Int): Boolean = listStarts != null && listStarts(entry) > 0 && isLive(entry)
+  /** True if the value of an entry is the table's list with rows appended. */
+  def isAppend(entry: Int): Boolean = listStarts != null && listStarts(entry) != 0 && isLive(entry)
+
+  /** True if the entry holds only the rows that are appended to the table's list. */
+  def isTail(entry: Int): Boolean = listStarts != null && listStarts(entry) < 0 && isLive(entry)
 
   def keyGroup(entry: Int): Int =
     (Platform.getLong(pages.page(keyAddresses(entry)), RecordPages.offset(keyAddresses(entry))) >>> 32).toInt
@@ -228,29 +250,46 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   }
 
   /**
-   * Gives a new entry the table's list with rows appended.
+   * Gives a new entry the table's list with the rows of another list appended.
    *
-   * @param rows how many rows are appended
+   * @param table  which does not change before this buffer is folded into it
+   * @param length bytes of the list in the table
    */
   def appendToTable(
       entry: Int,
-      list: EntryCursor,
-      rows: Int,
-      rowsBase: AnyRef,
-      rowsOffset: Long,
-      rowsLength: Int): Unit = {
-    setLive(entry, values.writeAppended(list, rows, rowsBase, rowsOffset, rowsLength))
+      table: StateTable,
+      length: Int,
+      tailBase: AnyRef,
+      tailOffset: Long,
+      tailLength: Int): Unit = {
+    RecordPages.checkRecordBytes(length.toLong + tailLength)
+    setLive(entry, values.write(Bytes.words(tailLength), tailBase, tailOffset, tailLength))
+    lists = table
     if (listStarts == null) listStarts = new Array[Int](hashes.length)
-    listStarts(entry) = list.valueLength
+    listStarts(entry) = -length
   }
 
   /** Appends rows to the list of an entry that has one. */
-  def append(entry: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit =
+  def append(entry: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit = {
+    if (isTail(entry)) {
+      RecordPages.checkRecordBytes(rowsLength.toLong + values.length(valueAddresses(entry)) - listStarts(entry))
+    }
     // In place the list would be longer for an iterator too.
     if (saveSeen(entry) || !values.append(valueAddresses(entry), rows, rowsBase, rowsOffset, rowsLength)) {
       values.point(valueAddresses(entry), cursor)
       setLive(entry, values.writeAppended(cursor, rows, rowsBase, rowsOffset, rowsLength))
     }
+  }
+
+  /** Makes one value of the table's list and the tail of an entry, if it has only this. */
+  private def join(entry: Int): Unit = if (isTail(entry)) {
+    lists.point(tableAddresses(entry), listAt)
+    pointTail(entry, cursor)
+    val rows = ListCursor.getInt(cursor.valueBase, cursor.valueOffset)
+    valueAddresses(entry) =
+      values.writeAppended(listAt, rows, cursor.valueBase, cursor.valueOffset + 4, cursor.valueLength - 4)
+    listStarts(entry) = -listStarts(entry)
+  }
 
   /** Points a cursor at the key of an entry. */
   def pointKey(entry: Int, cursor: EntryCursor): Unit = {
@@ -261,8 +300,12 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     cursor.keyLength = Platform.getLong(page, offset).toInt
   }
 
+  /** Points a cursor at the tail of an entry that has only this, a list. */
+  def pointTail(entry: Int, cursor: EntryCursor): Unit = values.point(valueAddresses(entry), cursor)
+
   /** Points a cursor at the value of an entry; length -1 if it has none. */
   def pointValue(entry: Int, cursor: EntryCursor): Unit = {
+    join(entry)
     val address = valueAddresses(entry)
     if (address == 0) cursor.valueLength = -1 else values.point(address, cursor)
   }
@@ -270,10 +313,12 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** Points a cursor at what the delta says of an entry: its value, or the rows that were appended. */
   def pointChange(entry: Int, cursor: EntryCursor): Unit = {
     pointKey(entry, cursor)
-    pointValue(entry, cursor)
+    if (isTail(entry)) pointTail(entry, cursor) else pointValue(entry, cursor)
     if (isAppend(entry)) {
-      cursor.valueOffset += listStarts(entry)
-      cursor.valueLength -= listStarts(entry)
+      // Of a tail the rows follow the count.
+      val start = math.max(listStarts(entry), 4)
+      cursor.valueOffset += start
+      cursor.valueLength -= start
     }
   }
 
@@ -294,7 +339,10 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
    * The value stays as it is until the end of the batch.
    */
   def pointValueFor(iterator: EntryVersions.OpenIterator, entry: Int, cursor: EntryCursor): Boolean = {
-    val address = versions.addressFor(iterator, entry, valueAddresses(entry))
+    val seen = versions.addressFor(iterator, entry, valueAddresses(entry))
+    val isPresent = seen == valueAddresses(entry)
+    if (isPresent) join(entry)
+    val address = if (isPresent) valueAddresses(entry) else seen
     address != 0 && {
       values.point(address, cursor)
       values.keep(address)
@@ -304,6 +352,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
 
   /** Saves the value of an entry that is about to change if an open iterator sees it; whether one does. */
   private def saveSeen(entry: Int): Boolean = versions != null && versions.isSeen(entry) && {
+    join(entry)
     val address = valueAddresses(entry)
     versions.replaced(entry, address)
     if (address != 0) values.keep(address)
@@ -323,6 +372,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
       if (newInOrder != null) newInOrder = new OrderedIndex
     }
     versions = null
+    lists = null
     lastGet = 0
     newKeys = 0
     updatedKeys = 0
@@ -392,10 +442,10 @@ private[backend] object WriteBuffer {
    */
   final val Dropped = -1
 
-  /** The same, after the batch has put the key again. */
+  /** [[Dropped]], after the batch has put the key again. */
   final val DroppedAndPut = -2
 
-  /** Whether an address in the table is one: the table holds the key. */
+  /** True if the address is one of a record: the table holds the key. */
   def isExisting(tableAddress: Int): Boolean =
     tableAddress != 0 && tableAddress != Dropped && tableAddress != DroppedAndPut
 }

@@ -23,7 +23,8 @@ import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
 import org.apache.arrow.vector.types.pojo.{ArrowType, Field, FieldType, Schema}
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{BridgeFailure, Message}
+import org.apache.spark.sql.ckpt.{BridgeFailure, Redaction}
+import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.util.ArrowUtils
 
 /** A message with the number of its request. */
@@ -77,7 +78,7 @@ private[bridge] final class BridgeProcess(
     }
   }
 
-  /** What the process last said, for an error message. */
+  /** Last lines of the process's log, for an error message. */
   def lastWords: String = {
     // The pipe may still hold lines that were written just before the end.
     logReader.join(1000)
@@ -163,7 +164,9 @@ private[bridge] final class BridgeProcess(
 
   private def readLog(): Unit = {
     val lines = new BufferedReader(new InputStreamReader(process.getErrorStream, UTF_8))
-    var line = lines.readLine()
+    // The process redacts what it says itself; what a library says as it aborts comes here as it is.
+    def next(): String = Redaction.redacted(lines.readLine())
+    var line = next()
     while (line != null) {
       lastLines.synchronized {
         lastLines.addLast(line)
@@ -173,7 +176,7 @@ private[bridge] final class BridgeProcess(
       else if (line.startsWith("WARNING")) logWarning(line)
       else if (line.startsWith("DEBUG")) logDebug(line)
       else logInfo(line)
-      line = lines.readLine()
+      line = next()
     }
   }
 }

@@ -23,7 +23,7 @@ import org.apache.hadoop.fs.Options.{CreateOpts, Rename}
 import org.apache.hadoop.fs.StreamCapabilities.HSYNC
 import org.apache.hadoop.security.AccessControlException
 
-import org.apache.spark.sql.ckpt.Message
+import org.apache.spark.sql.ckpt.protocol.Message
 
 /**
  * Hadoop's file systems for the side process (docs/protocol.md, section 1.6): each request is one call of `FileContext`.

@@ -18,16 +18,20 @@ import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{BridgeFailure, Message}
+import org.apache.spark.sql.ckpt.BridgeFailure
+import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, Message, Start}
 import org.apache.spark.util.ThreadUtils
 
 /**
  * Requests to the Python side process and their replies. A process that dies is started again and told what it must
- * know to go on ([[ReplayLog]]); the requests that wait are answered by the new one. After
- * [[PythonBridge.MaxCrashes]] deaths with no reply in between, the requests that wait fail; the next request tries anew.
+ * know to go on ([[ReplayLog]]); the requests that wait are answered by the new one.
+ *
+ * A request that ends more than [[PythonBridge.MaxCrashes]] processes ([[RequestsInFlight]]) fails, and so does all else
+ * of its job until that ends; other jobs go on. If as many processes in a row do not even start, all requests that wait
+ * fail; the next request tries anew.
  *
  * The side process asks for files on its part, most often while a request of ours waits for it. Those requests have
- * threads of their own, so that neither the reader nor whoever waits for a reply is in their way.
+ * threads of their own, so that neither the reader nor a thread that waits for a reply blocks them.
  *
  * @param python       the Python executable
  * @param sparkVersion told to the side process at its start
@@ -46,10 +50,12 @@ private[ckpt] final class PythonBridge(
   private val lock = new Object
   private val unanswered = mutable.LinkedHashMap.empty[Long, Numbered]
   private val replayLog = new ReplayLog
+  private val inFlight = new RequestsInFlight(MaxCrashes)
+  private val givenUp = mutable.HashMap.empty[String, BridgeFailure]
   private val fileThreads = ThreadUtils.newDaemonCachedThreadPool("spark-ckpt-files")
   private var nextId = 0L
   private var process: BridgeProcess = _
-  private var crashes = 0
+  private var failedStarts = 0
   private var closed = false
 
   /** Starts the process now, so that the first request need not wait for it. */
@@ -64,6 +70,8 @@ private[ckpt] final class PythonBridge(
     lock.synchronized {
       if (closed) {
         promise.failure(ending)
+      } else if (givenUp.nonEmpty && failureOf(message).isDefined) {
+        promise.failure(failureOf(message).get)
       } else {
         val request = Numbered(nextId, message)
         nextId += 1
@@ -72,7 +80,7 @@ private[ckpt] final class PythonBridge(
           waiting.put(request.id, promise)
           unanswered(request.id) = request
           replayLog.sent(request)
-          process.send(request)
+          inFlight.add(request).foreach(process.send)
         } catch {
           case e: BridgeFailure => promise.failure(e)
         }
@@ -81,7 +89,7 @@ private[ckpt] final class PythonBridge(
     promise.future
   }
 
-  /** What was asked is answered before the input of the process ends: it may need files on the way. */
+  /** Waits for the answers to open requests before the input of the process ends: it may need files on the way. */
   def close(): Unit = {
     val (last, asked) = lock.synchronized {
       closed = true
@@ -92,33 +100,48 @@ private[ckpt] final class PythonBridge(
       try Await.ready(reply, deadline.timeLeft max Duration.Zero) catch { case _: TimeoutException => () }
     }
     if (last != null) last.close()
-    failAll(ending)
+    lock.synchronized(fail(_ => true, ending)).foreach(_())
     fileThreads.shutdown()
   }
 
+  /** Why the job of a message is given up, if it is. The end of the job is the end of that, too. */
+  private def failureOf(message: Message): Option[BridgeFailure] = {
+    val job = message.job
+    if (message.kind == "close") {
+      givenUp.remove(job)
+      None
+    } else {
+      givenUp.get(job)
+    }
+  }
+
   private def ensureProcess(): Unit = if (process == null) {
-    process = new BridgeProcess(Seq(python, "-m", "spark_ckpt.bridge"), onMessage, onEnd)
-    logInfo(s"started the Python side process ${process.pid}: $python -m spark_ckpt.bridge")
-    val start = Message.newHeader()
-    start.put("protocol", ProtocolVersion).put("spark_version", sparkVersion).put("pid", ProcessHandle.current().pid())
-    process.send(Numbered(StartId, Message("start", start.toString)))
+    process = new BridgeProcess(Seq(python, "-c", Program), onMessage, onEnd)
+    logInfo(s"started the Python side process ${process.pid}: $python, module spark_ckpt.bridge")
+    val again = (replayLog.messages ++ unanswered.values).distinctBy(_.id).sortBy(_.id)
+    inFlight.starting(again)
+    if (again.nonEmpty) logInfo(s"the new side process is told ${again.size} messages again")
+    val start = Start(ProtocolVersion, sparkVersion, ProcessHandle.current().pid())
+    process.send(Numbered(StartId, start.toMessage))
   }
 
   private def onMessage(from: BridgeProcess, received: Numbered): Unit = received.message.kind match {
     case Message.Notify => onNotify(received.message)
     case Message.File => fileThreads.execute(() => from.send(Numbered(received.id, files.handle(received.message))))
-    case _ => onReply(received)
+    case _ => onReply(from, received)
   }
 
-  private def onReply(reply: Numbered): Unit = {
+  private def onReply(from: BridgeProcess, reply: Numbered): Unit = {
     val promise = lock.synchronized {
-      crashes = 0
+      if (from == process) {
+        val next = if (reply.id == StartId) started() else inFlight.answered(reply.id)
+        next.foreach(from.send)
+      }
       unanswered.remove(reply.id).foreach { request =>
-        if (request.message.kind == "ack") {
-          if (reply.message.isError) replayLog.failed(request)
-          else if (reply.message.json.path("completed").isNumber) {
-            replayLog.completed(request.message.json.path("job").asText())
-          }
+        if (request.message.kind == Ack.Kind) {
+          val answer = AckReply.of(reply.message)
+          if (reply.message.isError || !answer.counts) replayLog.failed(request)
+          else if (answer.isComplete) replayLog.completed(request.message.job)
         }
       }
       waiting.remove(reply.id)
@@ -127,49 +150,72 @@ private[ckpt] final class PythonBridge(
     else if (reply.id == StartId && reply.message.isError) logError(reply.message.header)
   }
 
+  private def started(): Seq[Numbered] = {
+    failedStarts = 0
+    inFlight.started()
+  }
+
   private def onEnd(ended: BridgeProcess): Unit = {
     files.abandon()
-    val failure = lock.synchronized {
-      if (process != ended) None
-      else if (closed) Some(ending)
+    lock.synchronized {
+      if (process != ended) Nil
+      else if (closed) fail(_ => true, ending)
       else {
         process = null
-        crashes += 1
-        val code = ended.exitCode
-        val words = ended.lastWords
-        logWarning(s"the Python side process ${ended.pid} ended with exit code ${code.getOrElse("unknown")}")
-        if (words.contains("No module named") && words.contains("spark_ckpt")) Some(noPackage(words))
-        else if (crashes > MaxCrashes) Some(new BridgeFailure(
-          s"the Python side process ($python -m spark_ckpt.bridge) ended $crashes times in a row, last with exit " +
-            s"code ${code.getOrElse("unknown")}. Its last lines:\n$words"))
-        else restart()
+        afterDeath(ended)
       }
-    }
-    failure.foreach { f =>
-      lock.synchronized { crashes = 0 }
-      failAll(f)
+    }.foreach(_())
+  }
+
+  /** Actions to run without the lock, which is held here: they fail requests. */
+  private def afterDeath(ended: BridgeProcess): Seq[() => Unit] = {
+    val code = ended.exitCode.fold("unknown")(_.toString)
+    val words = ended.lastWords
+    logWarning(s"the Python side process ${ended.pid} ended with exit code $code")
+    val death = inFlight.died()
+    if (!death.hadStarted) failedStarts += 1
+    if (NoPackage.findFirstIn(words).isDefined) fail(_ => true, noPackage(words))
+    else if (failedStarts > MaxCrashes) {
+      val deaths = failedStarts
+      failedStarts = 0
+      fail(_ => true, new BridgeFailure(s"the Python side process ($python, module spark_ckpt.bridge) ended $deaths " +
+        s"times in a row before it had started, last with exit code $code. Its last lines:\n$words"))
+    } else {
+      val failed = death.culprit.toSeq.flatMap(request => giveUp(request, code, words))
+      // One that ends with nothing to do would end as often as it is started.
+      if (death.wasIdle && unanswered.isEmpty) failed else failed ++ restart()
     }
   }
 
-  /** Called with the lock held. */
-  private def restart(): Option[BridgeFailure] =
+  private def giveUp(culprit: Numbered, code: String, words: String): Seq[() => Unit] = {
+    val header = culprit.message.json
+    val job = culprit.message.job
+    val where = Seq("batch_id" -> "batch", "version" -> "version", "operator_id" -> "operator", "store" -> "store",
+      "partition" -> "partition").collect { case (key, name) if header.has(key) => s"$name ${header.path(key).asText()}" }
+    val failure = new BridgeFailure(
+      s"the Python side process ended ${MaxCrashes + 1} times over one request: '${culprit.message.kind}' of the run " +
+        s"$job, ${where.mkString(", ")}. This run gets no checkpoints any more; other queries go on. Remove the cause " +
+        s"and start the query again. The process ended last with exit code $code (137 or 9: killed, most often for " +
+        s"want of memory). Its last lines:\n$words")
+    logError(failure.getMessage)
+    givenUp(job) = failure
+    replayLog.forget(job)
+    fail(request => request.message.job == job, failure)
+  }
+
+  private def restart(): Seq[() => Unit] =
     try {
       ensureProcess()
-      val again = (replayLog.messages ++ unanswered.values).distinctBy(_.id).sortBy(_.id)
-      again.foreach(process.send)
-      logInfo(s"told the new side process ${again.size} messages again")
-      None
+      Nil
     } catch {
-      case e: BridgeFailure => Some(e)
+      case e: BridgeFailure => fail(_ => true, e)
     }
 
-  private def failAll(failure: BridgeFailure): Unit = {
-    val promises = lock.synchronized {
-      val all = unanswered.keys.toSeq.flatMap(id => Option(waiting.remove(id)))
-      unanswered.clear()
-      all
-    }
-    promises.foreach(_.tryFailure(failure))
+  /** Called with the lock held; what it returns tells those who wait, and is to be called without. */
+  private def fail(which: Numbered => Boolean, failure: BridgeFailure): Seq[() => Unit] = {
+    val failed = unanswered.values.filter(which).map(_.id).toSeq
+    unanswered --= failed
+    failed.flatMap(id => Option(waiting.remove(id))).map(promise => () => { promise.tryFailure(failure); () })
   }
 
   private def ending = new BridgeFailure("the Spark application is ending")
@@ -184,4 +230,15 @@ private[ckpt] object PythonBridge {
   val MaxCrashes = 5
   private val PatienceAtTheEnd = 4.seconds
   private val StartId = -1L
+
+  /**
+   * `python -m` would import modules of the working directory, trusted or not. The option `-P` that prevents
+   * it is not there before Python 3.11. What `PYTHONPATH` names stays.
+   */
+  private val Program = "import sys; sys.path[:] = filter(None, sys.path); import runpy; " +
+    "runpy.run_module('spark_ckpt.bridge', run_name='__main__', alter_sys=True)"
+
+  /** Outcomes of an ack after which its bytes are of no use any more. */
+  private val NoPackage = "No module named '?spark_ckpt".r
+
 }

@@ -12,8 +12,10 @@ package org.apache.spark.sql.ckpt.bridge
 
 import scala.collection.mutable
 
+import org.apache.spark.sql.ckpt.protocol.{Ack, Close, Decline, TaskFailed, Trigger}
+
 /**
- * What a side process that starts anew must be told again: the last `trigger` of each open job and the acks since, until
+ * Messages to repeat to a side process that starts anew: the last `trigger` of each open job and the acks since, until
  * their checkpoint is complete (docs/protocol.md, section 1.5). Not thread-safe: [[PythonBridge]] guards it.
  */
 private[bridge] final class ReplayLog {
@@ -25,20 +27,21 @@ private[bridge] final class ReplayLog {
 
   /** Takes note of a request that was sent. */
   def sent(request: Numbered): Unit = request.message.kind match {
-    case "trigger" => jobs(jobOf(request)) = new Job(request)
-    case "ack" | "decline" | "task_failed" => jobs.get(jobOf(request)).foreach(_.acks += request)
-    case "close" => jobs.remove(jobOf(request))
+    case Trigger.Kind => jobs(request.message.job) = new Job(request)
+    case Ack.Kind | Decline.Kind | TaskFailed.Kind => jobs.get(request.message.job).foreach(_.acks += request)
+    case Close.Kind => jobs.remove(request.message.job)
     case _ =>
   }
 
   /** The checkpoint of a job is complete: its acks need not be told again. */
   def completed(job: String): Unit = jobs.get(job).foreach(_.acks.clear())
 
-  /** An ack was answered with an error: it does not count, so it must not count the second time either. */
-  def failed(ack: Numbered): Unit = jobs.get(jobOf(ack)).foreach(_.acks.filterInPlace(_.id != ack.id))
+  /** An ack does not count, by its outcome or by an error: it must not count the second time either. */
+  def failed(ack: Numbered): Unit = jobs.get(ack.message.job).foreach(_.acks.filterInPlace(_.id != ack.id))
 
   /** All that must be told again, in the order in which it was sent. */
   def messages: Seq[Numbered] = jobs.values.flatMap(j => j.trigger +: j.acks.toSeq).toSeq.sortBy(_.id)
 
-  private def jobOf(request: Numbered): String = request.message.json.path("job").asText()
+  /** Nothing of this job is told again. */
+  def forget(job: String): Unit = jobs.remove(job)
 }

@@ -21,6 +21,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.{TransformWithState, TransformWithStateInPySpark}
 import org.apache.spark.sql.ckpt.{CheckpointExtensions, CheckpointFailure, CheckpointStateStoreProvider, Settings}
 import org.apache.spark.sql.ckpt.bridge.{HadoopFiles, PythonBridge}
+import org.apache.spark.sql.ckpt.protocol.Coordinator
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.RealTimeTrigger
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
@@ -35,6 +36,8 @@ private[ckpt] object CheckpointDriver extends Logging {
 
   private var running: Option[Running] = None
   @volatile private var session: Option[SparkSession] = None
+  private val settingsCheck = new SettingsCheck
+  private val otherProvider = new OtherProviderWarning
 
   /**
    * Called by the constructor of the provider, wherever that runs. On the thread of a streaming query in the driver it
@@ -44,11 +47,12 @@ private[ckpt] object CheckpointDriver extends Logging {
   def onProviderConstructed(): Unit =
     queryHere.foreach { case (context, _) =>
       SparkSession.getActiveSession.foreach(active => session = Some(active))
-      ensureStarted(context, SQLConf.get.getAllConfs)
+      val settings = SQLConf.get.getAllConfs
+      settingsCheck.begin(ensureStarted(context, settings), settings)
     }
 
   /**
-   * Refuses a query that cannot have checkpoints. Asking a provider for its metrics is the last thing that Spark does
+   * Refuses a query that cannot have checkpoints, or has a setting that cannot be. Asking a provider for its metrics is the last thing that Spark does
    * before a batch runs.
    */
   def checkQuery(): Unit =
@@ -59,7 +63,16 @@ private[ckpt] object CheckpointDriver extends Logging {
     } {
       if (query.trigger.isInstanceOf[RealTimeTrigger]) throw inRealTimeMode
       if (lacksExtension(active) && transformsWithState(query)) throw withoutExtension
+      settingsCheck.await(SQLConf.get.getAllConfs)
     }
+
+  /** Called with the plan of a batch that has state, whatever its provider. */
+  def warnOfOtherProvider(): Unit =
+    for {
+      (_, queryId) <- queryHere
+      active <- SparkSession.getActiveSession
+      query <- RunningBatch.find(active, UUID.fromString(queryId))
+    } otherProvider.check(query)
 
   /** Spark would refuse `transformWithState` with our provider a little later, but cannot name the way out. */
   private def lacksExtension(session: SparkSession): Boolean =
@@ -96,23 +109,34 @@ private[ckpt] object CheckpointDriver extends Logging {
   lazy val withoutApplication: CheckpointRequests = {
     val executors = new RegisteredExecutors
     val files = new HadoopFiles(() => SparkHadoopUtil.get.conf)
-    val bridge = new PythonBridge(pythonExecutable(None, Map.empty), SPARK_VERSION, files, executors.tell)
-    new CheckpointRequests(bridge, executors, () => None)
+    requestsOver(pythonExecutable(None, Map.empty), SPARK_VERSION, files, executors, () => None)
   }
 
   private def isDriver: Boolean = SparkEnv.get != null && SparkContext.isDriver(SparkEnv.get.executorId)
 
-  private def ensureStarted(context: SparkContext, settings: Map[String, String]): Unit = synchronized {
+  private def ensureStarted(context: SparkContext, settings: Map[String, String]): PythonBridge = synchronized {
     if (!running.exists(_.context eq context)) {
       val executors = new RegisteredExecutors
       val files = new HadoopFiles(() => session.fold(context.hadoopConfiguration)(_.sessionState.newHadoopConf()))
-      val bridge = new PythonBridge(pythonExecutable(Some(context), settings), context.version, files, executors.tell)
-      val requests = new CheckpointRequests(bridge, executors, () => session)
-      context.env.rpcEnv.setupEndpoint(CheckpointEndpoint.Name, new CheckpointEndpoint(context.env.rpcEnv, requests))
+      val python = pythonExecutable(Some(context), settings)
+      val requests = requestsOver(python, context.version, files, executors, () => session)
+      context.env.rpcEnv.setupEndpoint(Coordinator.Endpoint, new CheckpointEndpoint(context.env.rpcEnv, requests))
       context.addSparkListener(new TaskEndListener(requests))
       running = Some(new Running(context, requests))
-      warmUp(bridge)
+      warmUp(requests.bridge)
     }
+    running.get.requests.bridge
+  }
+
+  private def requestsOver(
+      python: String,
+      sparkVersion: String,
+      files: HadoopFiles,
+      executors: RegisteredExecutors,
+      session: () => Option[SparkSession]): CheckpointRequests = {
+    lazy val requests: CheckpointRequests = new CheckpointRequests(
+      new PythonBridge(python, sparkVersion, files, notification => requests.notified(notification)), executors, session)
+    requests
   }
 
   /** Python takes a while to start: it does so while Spark plans the first batch. An error shows with the first request. */
@@ -136,14 +160,6 @@ private[ckpt] object CheckpointDriver extends Logging {
     requests.bridge.close()
   }
 
-  /** As PySpark chooses the driver's Python, with our own setting before all. */
-  private def pythonExecutable(context: Option[SparkContext], settings: Map[String, String]): String = {
-    val environment = System.getenv().asScala
-    settings.get(Settings.Python)
-      .orElse(context.flatMap(_.getConf.getOption(Settings.Python)))
-      .orElse(context.flatMap(_.getConf.getOption("spark.pyspark.driver.python")))
-      .orElse(context.flatMap(_.getConf.getOption("spark.pyspark.python")))
-      .orElse(environment.get("PYSPARK_PYTHON"))
-      .getOrElse("python3")
-  }
+  private def pythonExecutable(context: Option[SparkContext], settings: Map[String, String]): String =
+    DriverPython.choose(settings, key => context.flatMap(_.getConf.getOption(key)), System.getenv().asScala.toMap)
 }

@@ -13,7 +13,7 @@ package org.apache.spark.sql.ckpt.driver
 import scala.concurrent.ExecutionContext
 
 import org.apache.spark.rpc.{IsolatedThreadSafeRpcEndpoint, RpcCallContext, RpcEndpointRef, RpcEnv}
-import org.apache.spark.sql.ckpt.Message
+import org.apache.spark.sql.ckpt.protocol.{Coordinator, Message}
 import org.apache.spark.util.ThreadUtils
 
 /** The driver's end of the messages of tasks. */
@@ -23,7 +23,7 @@ private[ckpt] final class CheckpointEndpoint(override val rpcEnv: RpcEnv, reques
   private implicit val inReaderThread: ExecutionContext = ThreadUtils.sameThread
 
   override def receive: PartialFunction[Any, Unit] = {
-    case (CheckpointEndpoint.Register, executorId: String, endpoint: RpcEndpointRef) =>
+    case (Coordinator.Register, executorId: String, endpoint: RpcEndpointRef) =>
       requests.executors.add(executorId, endpoint)
     case (kind: String, header: String, index: Array[Byte], payload: Array[Byte]) =>
       requests.tell(Message(kind, header, index, payload))
@@ -33,11 +33,4 @@ private[ckpt] final class CheckpointEndpoint(override val rpcEnv: RpcEnv, reques
     case (kind: String, header: String, index: Array[Byte], payload: Array[Byte]) =>
       requests.handle(Message(kind, header, index, payload)).foreach(reply => context.reply(reply.toTuple))
   }
-}
-
-private[ckpt] object CheckpointEndpoint {
-  val Name = "spark-ckpt"
-
-  /** First element of the message by which an executor asks for notifications. */
-  val Register = "register"
 }

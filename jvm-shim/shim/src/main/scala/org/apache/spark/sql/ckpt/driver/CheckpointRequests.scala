@@ -10,7 +10,6 @@
  */
 package org.apache.spark.sql.ckpt.driver
 
-import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.concurrent.{ExecutionContext, Future}
@@ -20,8 +19,8 @@ import scala.util.{Failure, Success}
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{Message, Notification}
 import org.apache.spark.sql.ckpt.bridge.PythonBridge
+import org.apache.spark.sql.ckpt.protocol._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.util.ThreadUtils
@@ -37,109 +36,112 @@ private[ckpt] final class CheckpointRequests(
     val bridge: PythonBridge,
     val executors: RegisteredExecutors,
     session: () => Option[SparkSession])
-    extends Logging {
-  import CheckpointRequests._
-
+    extends Coordinator
+    with Logging {
   private final class Job(val id: String) {
     val known = new KnownStates
     @volatile var batchId: Long = -1
     @volatile var triggered: Future[Message] = _
     @volatile var execution: Option[StreamExecution] = None
+    @volatile var current: Message = LocateReply.current(None)
   }
 
   private val jobs = new ConcurrentHashMap[String, Job]()
-  private val jobOfStage = new ConcurrentHashMap[Int, String]()
+  private val jobOfStage = new JobsOfStages
+  private val open = new OpenRequests
   private implicit val inReaderThread: ExecutionContext = ThreadUtils.sameThread
 
-  /** The answer to a request, `ok` or `error`: it does not fail. Requests are handled one at a time. */
-  def handle(request: Message): Future[Message] =
+  /** Requests are handled one at a time. */
+  override def handle(request: Message): Future[Message] = open.ask(request) {
     Future.delegate(answer(request)).recover { case e => Message.error(e) }
+  }
+
+  /** Takes a message that the side process sends unasked. */
+  def notified(notification: Message): Unit = {
+    val told = Notification.of(notification)
+    if (told.event == Notification.GoingBack) open.askAgain(told.job)
+    else executors.tell(notification)
+  }
 
   private def answer(request: Message): Future[Message] = synchronized {
     val header = request.json
-    val job = jobs.computeIfAbsent(header.path("job").asText(), new Job(_))
+    val store = StoreHeader.of(header)
+    val id = store.job
+    val job = jobs.getOrDefault(id, new Job(id))
     request.kind match {
-      case "locate" =>
-        val have = header.path("have").asText("")
-        if (have.nonEmpty && job.known.isCurrent(header.path("version").asLong(), storeKey(header), have)) {
-          Future.successful(Current)
-        } else {
-          triggerFirst(job, header).flatMap(_ => bridge.send(request))
-        }
-      case "ack" =>
-        jobOfStage.put(header.path("task").path("stage_id").asInt(), job.id)
-        triggerFirst(job, header).flatMap(_ => bridge.send(request)).map(noteAck(job, header, _))
+      case Locate.Kind if job.known.isCurrent(Locate.of(header)) =>
+        Future.successful(job.current)
+      case Locate.Kind =>
+        triggerFirst(job, store, header).flatMap(_ => bridge.send(request))
+      case Ack.Kind =>
+        jobOfStage.put(Ack.stageId(header), job.id)
+        triggerFirst(job, store, header).flatMap(_ => bridge.send(request)).map(noteAck(job, store, Ack.stateId(header), _))
+      case Query.Kind =>
+        Future.successful(QueryReply(executionOf(id).isDefined).toMessage)
       case _ =>
         bridge.send(request)
     }
   }
 
+  private def executionOf(job: String): Option[StreamExecution] = session().flatMap(RunningBatch.ofRun(_, job))
+
   /** Sends the trigger message of the batch unless it has been sent; a failed one is sent anew for the next message. */
-  private def triggerFirst(job: Job, header: JsonNode): Future[Unit] = {
-    val batchId = header.path("batch_id").asLong()
+  private def triggerFirst(job: Job, store: StoreHeader, header: JsonNode): Future[Unit] = {
+    val batchId = store.batchId
     val failedBefore = job.triggered != null && job.triggered.value.exists(_.fold(_ => true, _.isError))
     if (batchId > job.batchId || failedBefore) {
-      triggerHeader(job, header, batchId) match {
+      triggerOf(job, header, batchId) match {
         case Some(trigger) =>
+          jobs.put(job.id, job)
           job.batchId = batchId
-          job.triggered = bridge.send(Message("trigger", trigger))
+          job.triggered = bridge.send(trigger).map(noteTrigger(job, _))
         case None => // an attempt of a batch that is over: the coordinator knows what to say to it
       }
     }
     if (job.triggered == null) Future.unit else job.triggered.map { reply => reply.orThrow(); () }
   }
 
-  private def triggerHeader(job: Job, header: JsonNode, batchId: Long): Option[String] =
-    if (header.has("standalone")) {
-      Some(header.path("standalone").toString)
-    } else {
-      val queryId = header.path("query_id").asText()
-      val execution = session().flatMap(RunningBatch.find(_, UUID.fromString(queryId)))
-        .filter(_.runId.toString == job.id)
-        .getOrElse(throw RunningBatch.noSuchQuery(queryId, job.id))
-      job.execution = Some(execution)
-      RunningBatch.trigger(execution, batchId).map(_.toString)
-    }
-
-  private def noteAck(job: Job, header: JsonNode, reply: Message): Message = {
+  /** Tasks whose state is still in memory do not ask the side process, but must keep to the same limit. */
+  private def noteTrigger(job: Job, reply: Message): Message = {
     if (!reply.isError) {
-      val answer = reply.json
-      if (answer.path("outcome").asText() == "success") {
-        job.known.acknowledged(header.path("version").asLong(), storeKey(header), header.path("ckpt_id").asText())
-      }
-      if (answer.path("completed").isNumber) {
-        job.known.complete(answer.path("completed_version").asLong())
-      }
+      val threshold = TriggerReply.of(reply).ackThreshold
+      if (threshold.isDefined) job.current = LocateReply.current(threshold)
     }
     reply
   }
 
-  private def storeKey(header: JsonNode) =
-    StoreKey(header.path("operator_id").asLong(), header.path("store").asText(), header.path("partition").asInt())
+  private def triggerOf(job: Job, header: JsonNode, batchId: Long): Option[Message] =
+    Trigger.within(header).orElse {
+      val execution = executionOf(job.id).getOrElse(throw RunningBatch.noSuchQuery(job.id))
+      job.execution = Some(execution)
+      RunningBatch.trigger(execution, batchId).map(_.toMessage)
+    }
+
+  private def noteAck(job: Job, store: StoreHeader, stateId: String, reply: Message): Message = {
+    if (!reply.isError) {
+      val answer = AckReply.of(reply)
+      if (answer.isSuccess) job.known.acknowledged(store.version, StoreKey.of(store), stateId)
+      if (answer.isComplete) job.known.complete(answer.completedVersion)
+    }
+    reply
+  }
 
   def taskFailed(stageId: Int, stageAttempt: Int, partition: Int, attemptNumber: Int, reason: String): Unit = {
-    val job = jobOfStage.get(stageId)
-    if (job != null) {
-      val header = Message.newHeader()
-      header
-        .put("job", job)
-        .put("stage_id", stageId)
-        .put("stage_attempt", stageAttempt)
-        .put("partition", partition)
-        .put("attempt_number", attemptNumber)
-        .put("reason", reason.take(MaxReason))
-      tell(Message("task_failed", header.toString))
+    jobOfStage.get(stageId).foreach { job =>
+      tell(TaskFailed(job, stageId, stageAttempt, partition, attemptNumber, reason.take(Coordinator.MaxReason)).toMessage)
     }
   }
 
   def stageCompleted(stageId: Int): Unit = jobOfStage.remove(stageId)
 
-  def queryEnded(runId: String, failed: Boolean): Unit =
+  def queryEnded(runId: String, failed: Boolean): Unit = {
+    jobOfStage.forget(runId)
+    open.forget(runId)
     Option(jobs.remove(runId)).foreach { job =>
       close(runId, QueryStatus.of(failed, job.execution))
-      val header = Message.newHeader().put("job", runId).put("event", Notification.Ended).putNull("version")
-      executors.tell(Message(Message.Notify, header.toString))
+      executors.tell(Notification(runId, Notification.Ended, -1).toMessage)
     }
+  }
 
   /** The driver ends while queries are active. */
   def suspendAll(): Unit =
@@ -149,17 +151,11 @@ private[ckpt] final class CheckpointRequests(
     }
 
   private def close(job: String, status: String): Unit =
-    tell(Message("close", Message.newHeader().put("job", job).put("status", status).toString))
+    tell(Close(job, status).toMessage)
 
-  /** Passes a message on that is not answered. */
-  def tell(message: Message): Unit = bridge.send(message).onComplete {
+  override def tell(message: Message): Unit = bridge.send(message).onComplete {
     case Success(reply) if reply.isError => logWarning(s"${message.kind} was answered with ${reply.header}")
     case Failure(e) => logWarning(s"${message.kind} could not be told to the side process", e)
     case _ =>
   }
-}
-
-private[ckpt] object CheckpointRequests {
-  private val Current = Message(Message.Ok, """{"current":true}""")
-  private val MaxReason = 1000
 }

@@ -12,11 +12,19 @@ package org.apache.spark.sql.ckpt.driver
 
 import scala.collection.mutable
 
+import org.apache.spark.sql.ckpt.protocol.{Locate, StoreHeader}
+
 /** A store of a subtask of one job. */
 private[driver] final case class StoreKey(operatorId: Long, store: String, partition: Int)
 
+private[driver] object StoreKey {
+
+  /** The store that a request comes from. */
+  def of(header: StoreHeader): StoreKey = StoreKey(header.operatorId, header.store, header.partition)
+}
+
 /**
- * Which state every store of a job has at the newest completed version: a cache of what the coordinator decided, so that
+ * State ids of all stores of a job at the newest completed version: a cache of what the coordinator decided, so that
  * a store that still has that state in memory is told so without a round trip to the side process. Thread-safe.
  */
 private[driver] final class KnownStates {
@@ -40,7 +48,16 @@ private[driver] final class KnownStates {
     }
   }
 
-  def isCurrent(version: Long, key: StoreKey, stateId: String): Boolean = synchronized {
+  /**
+   * True if the state that a store has in memory is the one of the version. It is not if Spark asks for another one,
+   * which the side process refuses.
+   */
+  def isCurrent(locate: Locate): Boolean = locate.have.exists { stateId =>
+    stateId.nonEmpty && locate.stateId.forall(_ == stateId) &&
+      isKnown(locate.store.version, StoreKey.of(locate.store), stateId)
+  }
+
+  private def isKnown(version: Long, key: StoreKey, stateId: String): Boolean = synchronized {
     version == completedVersion && completed.get(key).contains(stateId)
   }
 }

@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecutionCont
 import org.apache.spark.sql.streaming.Trigger
 
 /**
- * How a run of a query ended: the `status` of the message `close` (docs/protocol.md, section 1.3).
+ * End of a run of a query: the `status` of the message `close` (docs/protocol.md, section 1.3).
  *
  * Spark's event of the end has an exception or none; a query that was stopped has none either. Only the triggers
  * `AvailableNow` and `Once` have an end of their own, and the last batch tells whether it was reached.
@@ -38,8 +38,8 @@ private[driver] object QueryStatus {
   }
 
   /**
-   * @param constructed whether the last batch had anything to do
-   * @param reported    whether it has been committed and its progress reported
+   * @param constructed true if the last batch had anything to do
+   * @param reported    true if it has been committed and its progress reported
    */
   private[driver] def isEnd(trigger: Trigger, constructed: Boolean, reported: Boolean): Boolean = trigger match {
     case AvailableNowTrigger => !constructed

@@ -16,7 +16,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcEndpointRef
-import org.apache.spark.sql.ckpt.Message
+import org.apache.spark.sql.ckpt.protocol.Message
 
 /**
  * The executors that have stores, to be told what the side process sends unasked (docs/protocol.md, section 1.4).

@@ -10,12 +10,15 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import java.util.concurrent.atomic.AtomicReference
+import java.util.concurrent.CountDownLatch
+import java.util.concurrent.atomic.{AtomicBoolean, AtomicReference}
 
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.backend.BaseSnapshot
+import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.backend.{BaseSnapshot, StateTooLargeException}
+import org.apache.spark.sql.ckpt.protocol.BaseDemand
 import org.apache.spark.util.ThreadUtils
 
 /** A base that is written and waits to travel with the next ack. */
@@ -24,47 +27,139 @@ private[ckpt] final case class ReadyBase(version: Long, stateId: String, rows: L
 /**
  * Base snapshots of one store, written in the background while batches go on: at most one at a time, and one that waits.
  *
- * @param ackThreshold bytes up to which a base travels with the ack and is no file of its own
+ * Threads: the provider's lock orders all calls; the background thread takes no lock.
+ *
+ * @param store       for messages
+ * @param inlineLimit bytes up to which a base travels with the ack and is no file of its own
  */
-private[ckpt] final class BaseSnapshots(files: StateFiles, ackThreshold: Long) extends Logging {
+private[ckpt] class BaseSnapshots(store: => String, files: StateFiles, inlineLimit: () => Long) extends Logging {
   private sealed trait State
   private case object Idle extends State
-  private final class Writing extends State
   private final case class Ready(base: ReadyBase) extends State
 
+  /** A snapshot to be written, by the background thread or by a task that cannot wait for it: whichever begins first. */
+  private final class Writing(snapshot: BaseSnapshot, stateId: String) extends State {
+    private val begun = new AtomicBoolean
+    private val done = new CountDownLatch(1)
+    @volatile private var result: Either[Throwable, ReadyBase] = _
+
+    /** Writes it unless that has begun. Rethrows only what the thread must not survive. */
+    def writeOnce(): Unit = if (begun.compareAndSet(false, true)) {
+      try {
+        result = try {
+          Right(ReadyBase(snapshot.version, stateId, snapshot.rows, write(snapshot)))
+        } catch {
+          case e: Throwable => Left(e)
+        }
+        finished(this, result)
+      } finally {
+        done.countDown()
+        snapshot.close()
+      }
+      result.left.foreach(e => if (!NonFatal(e)) throw e)
+    }
+
+    def await(): Either[Throwable, ReadyBase] = {
+      done.await()
+      result
+    }
+
+    /** Never writes it, unless that has begun. */
+    def cancel(): Unit = if (begun.compareAndSet(false, true)) {
+      result = Left(new InterruptedException("the base is not needed any more"))
+      done.countDown()
+      snapshot.close()
+    }
+  }
+
   private val state = new AtomicReference[State](Idle)
+  @volatile private var failure: Option[Throwable] = None
+  @volatile private var required = false
 
   def isIdle: Boolean = state.get() eq Idle
 
-  /** Writes a snapshot in the background. The snapshot is closed in any case. */
-  def start(snapshot: BaseSnapshot, stateId: String): Unit = {
-    val writing = new Writing
-    if (state.compareAndSet(Idle, writing)) {
-      BaseSnapshots.pool.execute { () =>
-        val next = try Ready(write(snapshot, stateId)) catch {
-          case NonFatal(e) =>
-            logWarning("a base snapshot failed; the deltas stay, and the coordinator will ask again", e)
-            Idle
-        } finally snapshot.close()
-        // Forgotten in the meantime: nobody has heard of the file yet, so it can go.
-        if (!state.compareAndSet(writing, next)) next match {
-          case Ready(base) => base.segment.path.foreach(files.delete)
-          case _ =>
-        }
-      }
-    } else {
-      snapshot.close()
+  /** True if a base waits for the next ack. */
+  def isReady: Boolean = state.get().isInstanceOf[Ready]
+
+  /** True if the chain of deltas has reached its bound, so that the next ack must bring a base. */
+  def isRequired: Boolean = required
+
+  /** Why the last base failed, until an ack that counts has told the coordinator. */
+  def lastFailure: Option[Throwable] = failure
+
+  /** The coordinator knows of the last failure. */
+  def failureTold(): Unit = failure = None
+
+  /**
+   * Does what the coordinator demands: begins to write a base in the background unless one is under way.
+   *
+   * @param snapshot of the folded version; made only if it is written
+   */
+  def obey(demand: BaseDemand, snapshot: => BaseSnapshot, stateId: String): Unit = {
+    required = demand.required
+    if (demand.due && isIdle) {
+      try start(snapshot, stateId) catch { case NonFatal(e) => failed(e) }
     }
+  }
+
+  private def start(snapshot: BaseSnapshot, stateId: String): Unit = {
+    val writing = new Writing(snapshot, stateId)
+    state.set(writing)
+    BaseSnapshots.pool.execute(() => writing.writeOnce())
   }
 
   /** Writes a snapshot now, in place of whatever is under way. */
   def writeNow(snapshot: BaseSnapshot, stateId: String): Unit = {
     forget()
-    try state.set(Ready(write(snapshot, stateId))) finally snapshot.close()
+    val writing = new Writing(snapshot, stateId)
+    state.set(writing)
+    writing.writeOnce()
+    writing.await().left.foreach(throw _)
   }
 
-  /** The base that waits. From here on the coordinator owns its file. */
-  def take(): Option[ReadyBase] = state.get() match {
+  /**
+   * The base that goes with the next ack. From here on the coordinator owns its file. Where one is required this waits
+   * for it, and writes it itself if the background thread has not begun.
+   *
+   * @param snapshot of the folded version
+   * @throws StateTooLargeException if the state is of a size of which no base can be written
+   * @throws CheckpointFailure      if a base is required and cannot be written
+   */
+  def forAck(snapshot: => BaseSnapshot, stateId: String): Option[ReadyBase] = {
+    failure.foreach {
+      case e: StateTooLargeException => throw new StateTooLargeException(s"$store: ${e.getMessage}")
+      case _ =>
+    }
+    if (required) complete(snapshot, stateId)
+    take()
+  }
+
+  private def complete(snapshot: => BaseSnapshot, stateId: String): Unit = {
+    val outcome = state.get() match {
+      case Ready(base) => Right(base)
+      case writing: Writing =>
+        writing.writeOnce()
+        writing.await()
+      case _ =>
+        try {
+          writeNow(snapshot, stateId)
+          Right(())
+        } catch {
+          case e: InterruptedException => throw e
+          case NonFatal(e) => Left(e)
+        }
+    }
+    outcome match {
+      case Left(e: StateTooLargeException) => throw new StateTooLargeException(s"$store: ${e.getMessage}")
+      case Left(e) =>
+        throw new CheckpointFailure("BaseSnapshotError",
+          s"$store: the chain of deltas has reached its bound, and no base can be written to ${files.directory}: $e. " +
+            "Remove the cause and start the query again; a larger chain.maxDeltas gives it more time", e)
+      case _ =>
+    }
+  }
+
+  private def take(): Option[ReadyBase] = state.get() match {
     case ready @ Ready(base) if state.compareAndSet(ready, Idle) => Some(base)
     case _ => None
   }
@@ -72,15 +167,27 @@ private[ckpt] final class BaseSnapshots(files: StateFiles, ackThreshold: Long) e
   /** Drops what waits or is being written. */
   def forget(): Unit = state.getAndSet(Idle) match {
     case Ready(base) => base.segment.path.foreach(files.delete)
+    case writing: Writing => writing.cancel()
     case _ =>
   }
 
-  private def write(snapshot: BaseSnapshot, stateId: String): ReadyBase = {
-    val segment =
-      if (snapshot.rawBytes <= ackThreshold) ShippedSegment.inline(snapshot.toBytes())
-      else ShippedSegment.inFile(files, "base")(snapshot.write)
-    ReadyBase(snapshot.version, stateId, snapshot.rows, segment)
+  /** Forgotten in the meantime: no other part has heard of the file yet, so it can go. */
+  private def finished(writing: Writing, result: Either[Throwable, ReadyBase]): Unit = result match {
+    case Right(base) =>
+      if (!state.compareAndSet(writing, Ready(base))) base.segment.path.foreach(files.delete)
+    case Left(e) =>
+      if (state.compareAndSet(writing, Idle)) failed(e)
   }
+
+  private def failed(cause: Throwable): Unit = {
+    failure = Some(cause)
+    logWarning(s"$store: a base snapshot failed; the chain of deltas grows, and the coordinator will ask again", cause)
+  }
+
+  /** Writes a segment; overridden where a test has it fail. */
+  protected def write(snapshot: BaseSnapshot): ShippedSegment =
+    if (snapshot.rawBytes <= inlineLimit()) ShippedSegment.inline(snapshot.toBytes())
+    else ShippedSegment.inFile(files, "base")(snapshot.write)
 }
 
 private[ckpt] object BaseSnapshots {

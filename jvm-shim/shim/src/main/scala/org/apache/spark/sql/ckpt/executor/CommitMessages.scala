@@ -10,54 +10,54 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import scala.concurrent.duration.FiniteDuration
 import scala.util.control.NonFatal
 
 import org.apache.spark.TaskContext
 import org.apache.spark.executor.CommitDeniedException
-import org.apache.spark.sql.ckpt.{CheckpointFailure, Message}
-import org.apache.spark.sql.ckpt.backend.HashMapStateBackend
+import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.backend.KeyedStateBackend
+import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, BaseDescription, Coordinator, Decline, Unreadable}
 
 /**
- * What a store brings to its ack: the changes of a batch, and perhaps a base of an earlier version.
+ * Content of an ack: the changes of a batch, and perhaps a base of an earlier version.
  *
+ * @param baseFailure   why a base failed since the last ack that counts
  * @param snapshotNanos to take the changes
  * @param writeNanos    to write files
  */
 private[ckpt] final case class Shipment(
     delta: ShippedSegment,
     base: Option[ReadyBase],
+    baseFailure: Option[Throwable],
     snapshotNanos: Long,
     writeNanos: Long)
 
 /** The messages by which a store commits, and what their answers mean (docs/protocol.md, section 1.3). */
 private[ckpt] final class CommitMessages(job: StoreJob) {
+  import CommitMessages.shortened
 
   /**
    * @param baseId id of the state that the changes are changes of, empty at version 0
    * @param backend in which they are committed
    */
-  def ack(version: Long, stateId: String, baseId: String, backend: HashMapStateBackend, shipment: Shipment): Message = {
-    val header = job.header(version, job.batchOf(version - 1))
-    header
-      .put("ckpt_id", stateId)
-      .put("base_ckpt_id", if (baseId.isEmpty) null else baseId)
-      .put("rows", backend.rowCount)
-      .put("rows_updated", backend.rowsUpdated)
-      .put("rows_removed", backend.rowsRemoved)
-    StoreJob.putTask(header)
-    shipment.delta.describe(header.putObject("delta"), shipment.delta.info.entries)
-    shipment.base match {
-      case Some(ready) =>
-        ready.segment.describe(header.putObject("base"), ready.rows)
-          .put("version", ready.version)
-          .put("ckpt_id", ready.stateId)
-      case None => header.putNull("base")
-    }
-    header.putObject("timings_us")
-      .put("snapshot", shipment.snapshotNanos / 1000)
-      .put("write", shipment.writeNanos / 1000)
+  def ack(version: Long, stateId: String, baseId: String, backend: KeyedStateBackend, shipment: Shipment): Ack = {
     val segments = shipment.delta +: shipment.base.map(_.segment).toSeq
-    Message("ack", header.toString, ShippedSegment.index(segments), ShippedSegment.payload(segments))
+    Ack(
+      job.header(version, version - 1),
+      stateId,
+      Some(baseId).filter(_.nonEmpty),
+      backend.rowCount,
+      backend.rowsUpdated,
+      backend.rowsRemoved,
+      StoreJob.task(),
+      shipment.delta.describe(shipment.delta.info.entries),
+      shipment.base.map(ready => BaseDescription(ready.segment.describe(ready.rows), ready.version, ready.stateId)),
+      shipment.baseFailure.map(e => shortened(e.toString)),
+      shipment.snapshotNanos / 1000,
+      shipment.writeNanos / 1000,
+      ShippedSegment.index(segments),
+      ShippedSegment.payload(segments))
   }
 
   /**
@@ -67,12 +67,31 @@ private[ckpt] final class CommitMessages(job: StoreJob) {
   def decline(version: Long, cause: Throwable): Unit = {
     val context = TaskContext.get()
     if (context == null || !context.isInterrupted()) {
-      val header = job.header(version, job.batchOf(version - 1))
-      StoreJob.putTask(header)
-      header.put("reason", cause.toString.take(CommitMessages.MaxReason))
-      try CoordinatorClient.tell(Message("decline", header.toString)) catch {
+      val message = Decline(job.header(version, version - 1), StoreJob.task(), shortened(cause.toString))
+      try CoordinatorClient.tell(message.toMessage) catch {
         case NonFatal(e) => cause.addSuppressed(e)
       }
+    }
+  }
+
+  /**
+   * The error with which a task ends that could not read a version. The coordinator, which is told, looks at the files: if
+   * they are damaged, the error is its verdict, which names the way out or says that it was taken.
+   */
+  def unreadable(version: Long, cause: CheckpointFailure, timeout: FiniteDuration): CheckpointFailure = {
+    val context = TaskContext.get()
+    if (version > 0 && (context == null || !context.isInterrupted())) {
+      try {
+        CoordinatorClient.ask(Unreadable(job.header(version, version), shortened(cause.reason)).toMessage, timeout)
+        cause
+      } catch {
+        case e: CheckpointFailure if CommitMessages.Verdicts(e.error) => new CheckpointFailure(e.error, e.reason, cause)
+        case NonFatal(e) =>
+          cause.addSuppressed(e)
+          cause
+      }
+    } else {
+      cause
     }
   }
 
@@ -80,16 +99,19 @@ private[ckpt] final class CommitMessages(job: StoreJob) {
   def refused(outcome: String, version: Long, reason: String): Exception = {
     val what = s"version $version of ${job.id} does not count: $reason"
     outcome match {
-      case "denied" =>
+      case AckReply.Denied =>
         val context = TaskContext.get()
         new CommitDeniedException(what, if (context == null) -1 else context.stageId(), job.id.partitionId,
           if (context == null) 0 else context.attemptNumber())
-      case "unknown" => new CheckpointFailure("UnknownSubtaskError", what)
+      case AckReply.Unknown => new CheckpointFailure("UnknownSubtaskError", what)
       case _ => new CheckpointFailure("CheckpointDiscardedError", what)
     }
   }
 }
 
 private[ckpt] object CommitMessages {
-  private val MaxReason = 1000
+  private def shortened(text: String): String = text.take(Coordinator.MaxReason)
+
+  /** Errors by which the coordinator says that a state cannot be read because it is damaged. */
+  private val Verdicts = Set("DamagedCheckpointError", "RolledBackError", "FencedError")
 }

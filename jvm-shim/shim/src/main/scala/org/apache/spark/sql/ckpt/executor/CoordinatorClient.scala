@@ -10,45 +10,72 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import scala.concurrent.duration._
+import scala.annotation.tailrec
+import scala.concurrent.duration.FiniteDuration
 
-import org.apache.spark.SparkEnv
+import org.apache.spark.{SparkEnv, SparkException}
 import org.apache.spark.rpc.{RpcEndpointRef, RpcTimeout}
-import org.apache.spark.sql.ckpt.Message
-import org.apache.spark.sql.ckpt.driver.{CheckpointDriver, CheckpointEndpoint}
+import org.apache.spark.sql.ckpt.Settings
+import org.apache.spark.sql.ckpt.protocol.{Coordinator, Message, Query, QueryReply}
 import org.apache.spark.util.RpcUtils
 
 /** Requests of an executor to the checkpoint coordinator, on the driver if there is one. */
 private[ckpt] object CoordinatorClient {
   private var cached: (SparkEnv, RpcEndpointRef) = _
 
+  /** The coordinator of a JVM where no Spark application runs. The provider sets it: this package knows no driver. */
+  @volatile var withoutApplication: () => Coordinator =
+    () => throw new IllegalStateException("no state store has been opened in this JVM")
+
+  /** Spark's error for an endpoint that is not there; any other one leaves that open. The class is private there. */
+  private val NoEndpoint = "org.apache.spark.rpc.RpcEndpointNotFoundException"
+
   /**
-   * Asks and waits.
+   * Asks and waits, again and again as long as the answer is that the coordinator is at work on it.
    *
-   * @param timeoutSeconds how long; the answer to the ack that completes a checkpoint comes when that is durable
+   * @param patience how long for each answer; the answer to the ack that completes a checkpoint comes when that is durable
    * @throws org.apache.spark.sql.ckpt.CheckpointFailure with what an `error` reply says, or if the driver cannot be asked
    */
-  def ask(request: Message, timeoutSeconds: Long): Message = {
-    val timeout = new RpcTimeout(timeoutSeconds.seconds, "spark.sql.streaming.stateStore.ckpt.bridge.timeout")
+  @tailrec
+  def ask(request: Message, patience: FiniteDuration): Message = {
+    val timeout = new RpcTimeout(patience, Settings.BridgeTimeout)
     val reply =
-      if (SparkEnv.get == null) timeout.awaitResult(CheckpointDriver.withoutApplication.handle(request))
+      if (SparkEnv.get == null) timeout.awaitResult(withoutApplication().handle(request))
       else Message.fromTuple(endpoint().askSync[(String, String, Array[Byte], Array[Byte])](request.toTuple, timeout))
-    reply.orThrow()
+    if (reply.kind == Message.AskAgain.kind) ask(request, patience) else reply.orThrow()
   }
+
+  /**
+   * True if a run is that of a query which is active in the driver. It is none where the driver has no endpoint: that
+   * is there before a query's first task.
+   *
+   * @throws org.apache.spark.sql.ckpt.CheckpointFailure if the driver says why it cannot tell
+   */
+  def isActive(runId: String, patience: FiniteDuration): Boolean =
+    SparkEnv.get != null && hasEndpoint &&
+      QueryReply.of(ask(Query(runId).toMessage, patience)).active
+
+  private def hasEndpoint: Boolean =
+    try {
+      endpoint()
+      true
+    } catch {
+      case e: SparkException if e.getCause != null && e.getCause.getClass.getName == NoEndpoint => false
+    }
 
   /** Tells without waiting, and without knowing whether it arrives. */
   def tell(message: Message): Unit =
-    if (SparkEnv.get == null) CheckpointDriver.withoutApplication.tell(message)
+    if (SparkEnv.get == null) withoutApplication().tell(message)
     else endpoint().send(message.toTuple)
 
   /** The first use in an executor also asks the driver for notifications. */
   private def endpoint(): RpcEndpointRef = synchronized {
     val env = SparkEnv.get
     if (cached == null || (cached._1 ne env)) {
-      val driver = RpcUtils.makeDriverRef(CheckpointEndpoint.Name, env.conf, env.rpcEnv)
+      val driver = RpcUtils.makeDriverRef(Coordinator.Endpoint, env.conf, env.rpcEnv)
       val own = env.rpcEnv.setupEndpoint(
         NotificationEndpoint.Name, new NotificationEndpoint(env.rpcEnv, LoadedStores.here))
-      driver.send((CheckpointEndpoint.Register, env.executorId, own))
+      driver.send((Coordinator.Register, env.executorId, own))
       cached = (env, driver)
     }
     cached._2

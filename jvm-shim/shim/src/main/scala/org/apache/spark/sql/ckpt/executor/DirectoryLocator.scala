@@ -19,7 +19,8 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.ckpt.{CheckpointFailure, Message}
+import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**
@@ -46,12 +47,12 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
           s"${id.operatorId}, which its master state $SparkBatch names: it is damaged"))
     }
     StateLocation(
-      store.path("ckpt_ids").path(id.partitionId).asText(s"checkpoint-${checkpoint.number}"),
+      stateId(store, id.partitionId).getOrElse(s"checkpoint-${checkpoint.number}"),
       batch.path("key_group_factors").elements().asScala.map(_.asInt()).toArray,
       store.path("name").asText(),
       Option(store.get("state_format_version")).filter(_.isInt).map(_.asInt()),
       store.path("rows").path(id.partitionId).asLong(0),
-      segments.zipAll(PartitionFilter.ofSubtask(store, id.partitionId), null, Nil)
+      segments.zipAll(SubtaskFilters.of(store, id.partitionId), null, Nil)
         .collect { case (s, filters) if s.offsets.nonEmpty => s.copy(isBase = startsWithBase(s), filters = filters) },
       Some(store.path("parallelism").asInt()))
   }
@@ -60,21 +61,28 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
   private def logged(): Option[Seq[Checkpoint]] = {
     val names = if (files.exists(Completed)) files.list(Completed).filter(_.matches("\\d+\\.json")) else Nil
     if (names.isEmpty) None
-    else Some(names
+    else Some(withoutVoid(names
       .sortBy(_.stripSuffix(".json").toLong)
       .reverse
-      .map(name => Message.mapper.readTree(files.readFully(s"$Completed/$name")))
-      .filter(_.path("kind").asText() == "checkpoint")
-      .map(r => Checkpoint(r.path("id").asLong(), r.path("version").asLong(), r.path("metadata").path("path").asText())))
+      .map { name =>
+        val record = Message.mapper.readTree(files.readFully(s"$Completed/$name"))
+        val file = files.path(s"$Completed/$name").toString
+        FormatFeatures.checkVersion(file, record.path("format").asInt(RecordFormat), RecordFormat)
+        FormatFeatures.check(file, record)
+        record
+      })
+      .filter(!isClaim(_))
+      .map(checkpointOf))
   }
 
-  /** The checkpoints by their directories, as `spark_ckpt.coordinator.scan` finds them: those that are not whole are none. */
+  /** The checkpoints by their directories, as `spark_ckpt.location.listing` finds them: those that are not whole are none. */
   private def scanned(): Seq[Checkpoint] =
     directories(files)
       .flatMap { case (number, name) =>
         val path = s"$name/_metadata"
         try Some(Checkpoint(number, read(path, (_, _) => Set.empty)._1.path("version").asLong(), path)) catch {
-          case _: CheckpointFailure | _: FileNotFoundException => None
+          case e: CheckpointFailure if e.error != FormatFeatures.Unsupported => None
+          case _: FileNotFoundException => None
         }
       }
 
@@ -85,7 +93,11 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
     val segments = MetadataReader.using(files.path(path).toString, new DataInputStream(files.open(path))) { reader =>
       reader.read(
         operatorId => if (batch == null) Set.empty else wanted(batch, operatorId),
-        (name, payload) => if (name == SparkBatch) batch = Message.mapper.readTree(payload))
+        (name, version, payload) => if (name == SparkBatch) {
+          FormatFeatures.checkVersion(files.path(path).toString, version, SparkBatchVersion)
+          batch = Message.mapper.readTree(payload)
+          FormatFeatures.check(files.path(path).toString, batch)
+        })
     }
     if (batch == null) throw new CheckpointFailure("MetadataFormatError", s"$path has no master state $SparkBatch")
     (batch, segments)
@@ -111,10 +123,40 @@ private[ckpt] object DirectoryLocator {
   private val Completed = "completed"
   private val Directory = "chk-(\\d+)(?:-(\\d+))?".r
   private val SparkBatch = "spark-batch"
+  private val SparkBatchVersion = 1
+  private val RecordFormat = 1
+  private val StateIdBytes = 16
   private val KindAt = 5
   private val Base: Byte = 1
 
-  /** Whether a query keeps its checkpoints here. */
+  /**
+   * The records that count, as `spark_ckpt.completed.void` tells them from those that a driver has created that did not
+   * own the log any more.
+   *
+   * @param records newest first by number
+   */
+  private[executor] def withoutVoid(records: Seq[JsonNode]): Seq[JsonNode] = {
+    val kept = Seq.newBuilder[JsonNode]
+    var seen: Option[Set[Long]] = None
+    var hasClaim = false
+    var below = Long.MaxValue
+    records.foreach { record =>
+      val generation = record.path("generation").asLong()
+      if (seen.forall(_.contains(record.path("id").asLong())) && (!isClaim(record) || generation < below)) {
+        kept += record
+        below = math.min(below, if (isClaim(record)) generation else generation + 1)
+        if (isClaim(record) && !hasClaim) {
+          hasClaim = true
+          seen = Option(record.get("seen")).filter(_.isArray).map(_.elements().asScala.map(_.asLong()).toSet)
+        }
+      }
+    }
+    kept.result()
+  }
+
+  private def isClaim(record: JsonNode): Boolean = record.path("kind").asText() == "claim"
+
+  /** True if a query keeps its checkpoints here. */
   def hasCheckpoints(files: StateFiles): Boolean = files.exists(Completed) || directories(files).nonEmpty
 
   /** The directories `chk-<id>` and `chk-<id>-<attempt>`, newest first by number. */
@@ -126,13 +168,27 @@ private[ckpt] object DirectoryLocator {
       .reverse
       .map { case (number, _, name) => (number, name) }
 
+  private def checkpointOf(record: JsonNode): Checkpoint = {
+    val id = record.path("id").asLong()
+    val path = record.path("metadata").path("path").asText()
+    if (!CheckpointPaths.isMetadata(path)) throw CheckpointPaths.refused(path, s"the record of checkpoint $id")
+    Checkpoint(id, record.path("version").asLong(), path)
+  }
+
   /** @param path of its `_metadata`, relative to the `ckpt` directory */
   private final case class Checkpoint(number: Long, version: Long, path: String)
 
   private def storeOf(batch: JsonNode, id: StateStoreId): Option[JsonNode] = batch.path("stores").elements().asScala
     .find(s => s.path("operator_id").asLong() == id.operatorId && s.path("store").asText() == id.storeName)
 
-  /** As `spark_ckpt.coordinator.compose.operator_id_of`. */
+  /** The id of a subtask's state: 16 bytes of each in base64. None where there are none. */
+  private def stateId(store: JsonNode, partition: Int): Option[String] =
+    Option(store.path("ckpt_ids").binaryValue())
+      .map(_.slice(partition * StateIdBytes, (partition + 1) * StateIdBytes))
+      .filter(_.length == StateIdBytes)
+      .map(_.map(byte => f"$byte%02x").mkString)
+
+  /** As `spark_ckpt.checkpoint.compose.operator_id_of`. */
   private def operatorIdOf(batch: JsonNode, id: StateStoreId): Array[Byte] =
     MessageDigest.getInstance("SHA-256")
       .digest(s"${batch.path("query_id").asText()}/${id.operatorId}/${id.storeName}".getBytes(UTF_8))

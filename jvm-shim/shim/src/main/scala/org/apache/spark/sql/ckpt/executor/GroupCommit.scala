@@ -19,8 +19,8 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.Message
 import org.apache.spark.sql.ckpt.backend.SegmentInfo
+import org.apache.spark.sql.ckpt.protocol.Message
 
 /** The tasks that may share a file: those of one attempt of a stage. */
 private[ckpt] final case class StageAttempt(directory: Path, stageId: Int, attempt: Int)
@@ -116,7 +116,7 @@ private[ckpt] final class GroupCommit(maxWaitMillis: Long, maxBytes: Long) exten
       notifyAll()
     }
 
-  /** Waits for the tasks that have a store open. Afterwards nobody can join any more. */
+  /** Waits for the tasks that have a store open. Afterwards no task can join. */
   private def gather(stage: StageAttempt, group: Group): Unit = synchronized {
     val deadline = System.nanoTime() + MILLISECONDS.toNanos(maxWaitMillis)
     def isOpen = collecting.get(stage).contains(group)

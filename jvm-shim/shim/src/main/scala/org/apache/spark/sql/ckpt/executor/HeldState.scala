@@ -10,10 +10,8 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import java.io.IOException
-
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{CheckpointFailure, CheckpointStateStoreProvider, RestoreCost, StoreUsageFailure}
+import org.apache.spark.sql.ckpt.{CheckpointStateStoreProvider, RestoreCost, StoreUsageFailure}
 import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
@@ -22,27 +20,20 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreId
  * The state of one store that is in memory, if there is any: a keyed state backend, and the ids under which the
  * coordinator knows the versions in it.
  *
- * Threads: the provider's lock orders all calls; only `epoch` may be asked for without it.
+ * Threads: the provider's turn orders all calls; `epoch` and the figures may be asked for without it.
  *
- * @param logsWrites whether deltas have every write of a batch
+ * @param newBackend an empty backend of so many key groups
  */
 private[ckpt] final class HeldState(
     storeId: StateStoreId,
-    families: FamilySchemas,
+    families: ColumnFamilies,
     files: StateFiles,
     partitions: RowPartitions,
-    logsWrites: Boolean)
+    newBackend: Int => KeyedStateBackend)
     extends Logging {
 
-  private var held: HashMapStateBackend = _
+  @volatile private var held: KeyedStateBackend = _
   private var location: StateLocation = _
-
-  /** Ids of the states in the backend: of its folded version, and of the committed version that is not folded yet. */
-  private var foldedId = ""
-  private var committedId: Option[String] = None
-
-  /** The committed version while the version before it is open once more, and the id of its state. */
-  private var aside: Option[(SetAsideChanges, String)] = None
 
   /** Moves on whenever a store that was handed out before must not be used any more. */
   @volatile private var moved = 0L
@@ -52,28 +43,28 @@ private[ckpt] final class HeldState(
   def isEmpty: Boolean = held == null
 
   /** The backend, null if nothing is in memory. */
-  def backend: HashMapStateBackend = held
+  def backend: KeyedStateBackend = held
 
   /** Id of the state that an open or committed batch has started from, empty at version 0. */
-  def baseId: String = foldedId
+  def baseId: String = held.state.base.stateId
 
-  /** Whether there is a committed version that is not folded yet. */
-  def hasCommitted: Boolean = committedId.isDefined
+  /** True if there is a committed version that is not folded yet. */
+  def hasCommitted: Boolean = held.state.isCommitted
 
-  /** Whether the open batch is one that has been committed before. */
-  def isRepeated: Boolean = aside.isDefined
+  /** True if the open batch is one that has been committed before. */
+  def isRepeated: Boolean = held.state.isRepeated
 
-  /** Whether this version is the folded one. */
+  /** True if this version is the folded one. */
   def isAt(version: Long): Boolean = !isEmpty && held.foldedVersion == version
 
   /** Id of the state of a version, if that is in memory. */
   def idOf(version: Long): Option[String] =
     if (isEmpty) None
-    else if (version == held.foldedVersion) Some(foldedId)
-    else if (version == held.foldedVersion + 1) committedId.orElse(aside.map(_._2))
+    else if (version == held.foldedVersion) Some(baseId)
+    else if (version == held.foldedVersion + 1) held.state.committedId
     else None
 
-  /** Whether what is in memory of a version is this state, in the same key groups. */
+  /** True if what is in memory of a version is this state, in the same key groups. */
   def matches(version: Long, found: StateLocation): Boolean =
     idOf(version).contains(found.stateId) && java.util.Arrays.equals(location.factors, found.factors)
 
@@ -82,18 +73,16 @@ private[ckpt] final class HeldState(
   /**
    * Replaces everything by the state of a version.
    *
-   * @throws CheckpointFailure if a file cannot be read; then nothing is in memory
+   * @throws org.apache.spark.sql.ckpt.CheckpointFailure if a file cannot be read; then nothing is in memory
    */
   def load(version: Long, found: StateLocation): RestoreCost = {
-    committedId = None
-    aside = None
-    held = new HashMapStateBackend(new KeyGroupNumbering(found.factors).maxParallelism, logsWrites)
-    read(version, found)(held.restore(version, found.rows, _, _))
+    held = newBackend(new KeyGroupNumbering(found.factors).maxParallelism)
+    read(version, found)(held.restore(version, found.rows, _, _, found.stateId))
   }
 
   /** Brings the folded version to a later one by deltas, the segments of the location. Fails as [[load]] does. */
   def advance(version: Long, found: StateLocation): RestoreCost =
-    read(version, found)(held.applyDeltas(version, _, _))
+    read(version, found)(held.applyDeltas(version, _, _, found.stateId))
 
   private def read(version: Long, found: StateLocation)(
       restore: (Seq[StateSegment], RestoreFilter) => Unit): RestoreCost = {
@@ -105,13 +94,14 @@ private[ckpt] final class HeldState(
       case e: OutOfMemoryError =>
         throw QueryExecutionErrors.notEnoughMemoryToLoadStore(
           storeId.toString, classOf[CheckpointStateStoreProvider].getSimpleName, e)
-      case e: StateStreamCorruptException => throw unreadable(version, e)
-      case e: IOException => throw unreadable(version, e)
+      case e: Throwable if LoadFailures.isKnown(e) =>
+        // Nothing half-loaded stays, so that the next attempt starts from the files again.
+        held = null
+        throw LoadFailures.of(s"version $version of $storeId", files.directory.toString, e)
     } finally {
       segments.close()
     }
-    families.all.foreach(schema => held.declareFamily(specOf(schema)))
-    foldedId = found.stateId
+    families.all.foreach(declare)
     val cost = RestoreCost(System.nanoTime() - start, segments.bytesRead, found.segments.size)
     if (version > 0) {
       logInfo(s"loaded version $version of $storeId: ${cost.segments} segments, ${cost.bytes} bytes, " +
@@ -120,22 +110,12 @@ private[ckpt] final class HeldState(
     cost
   }
 
-  /** Leaves nothing half-loaded behind, so that the next attempt starts from the files again. */
-  private def unreadable(version: Long, cause: Exception): CheckpointFailure = {
-    held = null
-    new CheckpointFailure("StateFileError",
-      s"version $version of $storeId cannot be read from ${files.directory}: ${cause.getMessage}. " +
-        "Restore the file, or go back to an older checkpoint ('spark-ckpt list' shows which there are)", cause)
-  }
-
   // ---- from version to version ----
 
-  /** Makes the committed version the folded one. */
+  /** Makes the committed version the folded one, also while the version before it is open once more. */
   def fold(): Unit = {
-    takeBack()
+    if (isRepeated) held.discard()
     held.fold()
-    foldedId = committedId.getOrElse("")
-    committedId = None
     moved += 1
   }
 
@@ -144,50 +124,31 @@ private[ckpt] final class HeldState(
    * by another attempt. What was committed is kept, since it is likely to be what counts.
    */
   def openForWrite(version: Long): Unit = {
-    if (hasCommitted) aside = committedId.map((held.setAside(), _))
-    committedId = None
-    held.openForWrite(version)
+    if (isAt(version)) held.reopen() else held.openForWrite(version)
     moved += 1
   }
 
   def discard(): Unit = {
     held.discard()
-    takeBack()
     moved += 1
   }
 
-  /** What the open batch has become counts, under this id. */
-  def keepCommit(stateId: String): Unit = {
-    committedId = Some(stateId)
-    aside = None
-  }
+  /** Ends the open batch, under the id that its state has if it counts. */
+  def commit(stateId: String): Unit = held.commit(stateId)
 
-  /** What the open batch was to become does not count. The version before it is what the backend still has folded. */
+  /** The committed batch counts. */
+  def keepCommit(): Unit = held.dropKept()
+
+  /** The batch does not count. The version before it is what the backend still has folded. */
   def forgetCommit(): Unit = {
-    committedId = None
-    held.discard()
-    held.undoCommit()
-    takeBack()
+    if (held.isOpen) held.discard() else held.undoCommit()
     moved += 1
   }
 
   /** The checkpoint of the committed version was aborted. A batch that is open stays: it is the next attempt's. */
   def forgetAborted(): Unit = {
-    aside = None
-    if (hasCommitted) {
-      committedId = None
-      held.undoCommit()
-      moved += 1
-    }
-  }
-
-  /** Makes what was set aside the committed version again, if nothing that counts has taken its place. */
-  private def takeBack(): Unit = {
-    if (committedId.isEmpty) aside.foreach { case (changes, id) =>
-      held.putBack(changes)
-      committedId = Some(id)
-    }
-    aside = None
+    held.dropKept()
+    if (held.undoCommit()) moved += 1
   }
 
   /** Frees the memory. */
@@ -199,20 +160,20 @@ private[ckpt] final class HeldState(
   // ---- column families ----
 
   /** A family at the folded version; one that was described and is not in that version has no rows. */
-  def reader(schema: FamilySchema, version: Long): FamilyReader = {
+  def reader(family: ColumnFamily, version: Long): TableReader = {
     if (!isAt(version)) throw superseded(version)
-    Option(held.reader(schema.name, version)).getOrElse(held.emptyReader(specOf(schema)))
+    Option(held.reader(family.name, version)).getOrElse(
+      held.emptyReader(family.name, keyGroupsOf(family), family.newAccess(), family.multiValue))
   }
 
   /** A family in the open batch. */
-  def family(schema: FamilySchema): KeyedFamily =
-    Option(held.family(schema.name)).getOrElse(held.declareFamily(specOf(schema)))
+  def table(family: ColumnFamily): KeyedTable = Option(held.table(family.name)).getOrElse(declare(family))
 
   /** Makes a family in the open batch, or takes its new description; false if it is there as it is described. */
-  def createFamily(definition: FamilyDefinition): Boolean = {
-    val described = families.add(definition)
-    described.foreach(schema => held.declareFamily(specOf(schema)))
-    described.isDefined
+  def createFamily(family: ColumnFamily): Boolean = {
+    val isNew = families.add(family)
+    if (isNew) declare(family)
+    isNew
   }
 
   def dropFamily(name: String): Boolean = {
@@ -220,19 +181,29 @@ private[ckpt] final class HeldState(
     held.dropFamily(name)
   }
 
-  private def specOf(schema: FamilySchema): FamilySpec = schema.spec(KeyGroupOfRow.of(
-    new KeyGroupNumbering(location.factors), location.operator, storeId.storeName, schema.name,
-    schema.definition.keySchema, location.stateFormatVersion, storeId.partitionId, families.isMap))
+  private def declare(family: ColumnFamily): KeyedTable =
+    held.declareFamily(family.name, keyGroupsOf(family), family.newAccess(), family.multiValue)
+
+  private def keyGroupsOf(family: ColumnFamily): KeyGroupFunction = {
+    val found = location
+    family.keyGroups(KeyGroupOfRow.of(new KeyGroupNumbering(found.factors), found.operator, storeId.storeName, family.name,
+      family.keySchema, found.stateFormatVersion, storeId.partitionId, families.isMap))
+  }
 
   def superseded(version: Long): StoreUsageFailure = new StoreUsageFailure(
     s"version $version of $storeId was opened again by another attempt; this one was given up")
 
-  // ---- figures ----
+  // ---- figures, from any thread ----
 
   /** Rows of the operator's state, without its indexes. */
-  def stateRows: Long = if (isEmpty) 0 else held.rowCount(families.countsRows)
+  def stateRows: Long = figure(_.rowCount(families.countsRows))
 
-  def indexRows: Long = if (isEmpty) 0 else held.rowCount(!families.countsRows(_))
+  def indexRows: Long = figure(_.rowCount(!families.countsRows(_)))
 
-  def memoryBytes: Long = if (isEmpty) 0 else held.memoryBytes
+  def memoryBytes: Long = figure(_.memoryBytes)
+
+  private def figure(of: KeyedStateBackend => Long): Long = {
+    val now = held
+    if (now == null) 0 else of(now)
+  }
 }

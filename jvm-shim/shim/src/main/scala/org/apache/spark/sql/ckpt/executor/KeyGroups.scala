@@ -56,7 +56,7 @@ private[ckpt] object KeyGroupOfRow {
    * @param operator           Spark's short name of the operator
    * @param stateFormatVersion of a join, else None
    * @param subtask            its partition; its own key group serves operators whose partition key is not known to Spark
-   * @param isMap              whether the family of this name is the map of a `transformWithState`
+   * @param isMap              true if the family of this name is the map of a `transformWithState`
    */
   def of(
       numbering: KeyGroupNumbering,

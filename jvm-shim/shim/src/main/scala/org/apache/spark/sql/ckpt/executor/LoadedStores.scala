@@ -15,10 +15,12 @@ import java.util.{Collections, WeakHashMap}
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.ckpt.Notification
+import org.apache.spark.sql.ckpt.protocol.Notification
 
-/** A store that frees memory when it hears that it is not needed. Called on the thread of the notifications. */
+/** A store that frees memory when it hears that it is not needed. */
 private[ckpt] trait NotifiedStore {
+
+  /** Called on the one thread that serves the stores of all queries, so it must not wait for a task. */
   def notified(notification: Notification): Unit
 }
 
@@ -37,7 +39,7 @@ private[ckpt] final class LoadedStores {
   /** Hands a notification to the stores of its job. */
   def tell(notification: Notification): Unit = of(notification.job).foreach(_.notified(notification))
 
-  /** A copy: a store may hold its lock for as long as a task commits. */
+  /** A copy: stores are told without this lock. */
   private def of(job: String): Seq[NotifiedStore] = synchronized(byJob.get(job).toSeq.flatMap(_.asScala.toSeq))
 }
 

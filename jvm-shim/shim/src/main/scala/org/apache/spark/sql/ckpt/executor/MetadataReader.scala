@@ -33,10 +33,11 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
    * Reads the whole file.
    *
    * @param subtasks of an operator, those whose keyed segments are asked for
-   * @param onMaster takes the identifier and the payload of each master state, before the operators are read
+   * @param onMaster takes the identifier, the format version and the payload of each master state, before the operators
+   *                 are read
    * @return the segments in the order of their handles, by subtask
    */
-  def read(subtasks: Array[Byte] => Set[Int], onMaster: (String, Array[Byte]) => Unit)
+  def read(subtasks: Array[Byte] => Set[Int], onMaster: (String, Int, Array[Byte]) => Unit)
       : Map[Int, Seq[StateLocation.Segment]] = {
     expect("magic number", in.readInt(), Magic)
     expect("version", in.readInt(), 3)
@@ -64,12 +65,12 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
     found.toMap
   }
 
-  private def master(onMaster: (String, Array[Byte]) => Unit): Unit = {
+  private def master(onMaster: (String, Int, Array[Byte]) => Unit): Unit = {
     expect("magic number of a master state", in.readInt(), MasterMagic)
     in.readInt() // length
-    in.readInt() // version
+    val version = in.readInt()
     val identifier = in.readUTF()
-    onMaster(identifier, bytes())
+    onMaster(identifier, version, bytes())
   }
 
   private def keyed(): Seq[StateLocation.Segment] = in.readByte().toInt match {
@@ -106,8 +107,7 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
     case 6 =>
       val path = in.readUTF()
       in.readLong() // size
-      if (!path.startsWith("../") || path.indexOf("..", 1) > 0) throw refuse(s"state file '$path' outside the checkpoint")
-      Some((Some(path.stripPrefix("../")), Array.emptyByteArray))
+      Some((Some(CheckpointPaths.stateOf(path).getOrElse(throw CheckpointPaths.refused(path, name))), Array.emptyByteArray))
     case other => throw refuse(s"stream handle of type $other")
   }
 

@@ -15,11 +15,11 @@ import org.apache.hadoop.fs.{FileSystem, FSDataOutputStream, Path}
 /** Files that are created once under a name and appear when they are closed, as on S3: one request each. */
 private[ckpt] object NewFiles {
 
-  /** Whether a file appears only when it is closed, and not at all if its stream is aborted. */
+  /** True if a file appears only when it is closed, and not at all if its stream is aborted. */
   def appearWhenClosed(fs: FileSystem, path: Path): Boolean =
     fs.hasPathCapability(path, "fs.capability.outputstream.abortable")
 
-  /** A file whose name nobody else can have: the connector need not look whether something is there. */
+  /** A file with a unique name: the connector need not check for an existing one. */
   def create(fs: FileSystem, path: Path): FSDataOutputStream =
     fs.createFile(path).recursive().overwrite(true).opt("fs.s3a.create.performance", true).build()
 

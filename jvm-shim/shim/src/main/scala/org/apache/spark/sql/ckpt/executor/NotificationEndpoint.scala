@@ -11,10 +11,10 @@
 package org.apache.spark.sql.ckpt.executor
 
 import org.apache.spark.rpc.{IsolatedThreadSafeRpcEndpoint, RpcEnv}
-import org.apache.spark.sql.ckpt.{Message, Notification}
+import org.apache.spark.sql.ckpt.protocol.{Message, Notification}
 
 /**
- * The executor's end of notifications. It has a thread of its own, since a store hears of one only between its commits.
+ * The executor's end of notifications. It has a thread of its own, since a store may have much to free.
  */
 private[executor] final class NotificationEndpoint(override val rpcEnv: RpcEnv, stores: LoadedStores)
     extends IsolatedThreadSafeRpcEndpoint {

@@ -15,33 +15,20 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.Message
 import org.apache.spark.sql.ckpt.backend.RowFilter
+import org.apache.spark.sql.ckpt.protocol.{Message, PartitionFilter}
 
-/**
- * Which rows of a segment count: those that Spark's hash sends to one of these partitions. A rescale to a number of
- * partitions that does not divide the number of key groups leaves such segments.
- *
- * @param parallelism number of partitions that the hash is taken modulo of
- */
-private[ckpt] final case class PartitionFilter(parallelism: Int, partitions: Set[Int])
-
-private[ckpt] object PartitionFilter {
-
-  /** From `[[parallelism, [partition, ...]], ...]`; none from nothing. */
-  def of(json: JsonNode): Seq[PartitionFilter] = json.elements().asScala.toSeq.map { filter =>
-    PartitionFilter(filter.path(0).asInt(), filter.path(1).elements().asScala.map(_.asInt()).toSet)
-  }
+private[executor] object SubtaskFilters {
 
   /**
    * The filters of the segments of a subtask, from the master state `spark-batch` (docs/protocol.md, section 4).
    *
    * @param store the object that describes the store
    */
-  def ofSubtask(store: JsonNode, partition: Int): Seq[Seq[PartitionFilter]] = {
+  def of(store: JsonNode, partition: Int): Seq[Seq[PartitionFilter]] = {
     val text = StoreSegments.unpacked(store, "filters")
     if (text.isEmpty) Nil
-    else Message.mapper.readTree(text).path(partition.toString).elements().asScala.toSeq.map(of)
+    else Message.mapper.readTree(text).path(partition.toString).elements().asScala.toSeq.map(PartitionFilter.of)
   }
 }
 

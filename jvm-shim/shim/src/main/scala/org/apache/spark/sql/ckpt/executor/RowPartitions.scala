@@ -27,23 +27,23 @@ import org.apache.spark.sql.types.StructType
  *
  * @param default the family that every store has
  */
-private[ckpt] final class RowPartitions(storeId: StateStoreId, default: FamilyDefinition, hadoopConf: Configuration) {
+private[ckpt] final class RowPartitions(storeId: StateStoreId, default: ColumnFamily, hadoopConf: Configuration) {
 
   /** The rows of a segment that count. */
   def filter(found: StateLocation, segment: StateLocation.Segment): RowFilter =
     if (segment.filters.isEmpty) RowFilter.All else new PartitionedRows(segment.filters, partitionOf(found))
 
   private def partitionOf(found: StateLocation)(family: String, parallelism: Int): PartitionOfKey = {
-    val definition = definitionOf(family)
+    val described = familyOf(family)
     KeyGroupOfRow
-      .partition(parallelism, found.operator, storeId.storeName, family, definition.keySchema, found.stateFormatVersion, isMap)
-      .map(PartitionOfKey.of(definition.encoder.keySchema.length, _))
+      .partition(parallelism, found.operator, storeId.storeName, family, described.keySchema, found.stateFormatVersion, isMap)
+      .map(PartitionOfKey.of(described.encoder.keySchema.length, _))
       .getOrElse(throw new CheckpointFailure("StateFileError",
         s"rows of column family '$family' of ${found.operator} cannot be told by their partition, and $storeId shares " +
           "its key groups with other partitions"))
   }
 
-  private def definitionOf(family: String): FamilyDefinition =
+  private def familyOf(family: String): ColumnFamily =
     if (family == default.name) default
     else recorded.getOrElse(family, throw new CheckpointFailure("StateFileError",
       s"Spark's state schemas in ${operator.directory} have no column family '$family', and $storeId has rows of it"))
@@ -55,7 +55,7 @@ private[ckpt] final class RowPartitions(storeId: StateStoreId, default: FamilyDe
     new StateFiles(new Path(storeId.checkpointRootLocation, storeId.operatorId.toString), hadoopConf)
 
   /** The column families by name: of all schemas that the operator has had, since segments are of any age. */
-  private lazy val recorded: Map[String, FamilyDefinition] = {
+  private lazy val recorded: Map[String, ColumnFamily] = {
     val metadata = "_metadata/v2"
     val newest = if (operator.exists(metadata)) operator.list(metadata).flatMap(_.toLongOption).maxOption else None
     newest
@@ -68,13 +68,13 @@ private[ckpt] final class RowPartitions(storeId: StateStoreId, default: FamilyDe
       .map(path => s"_stateSchema/${storeId.storeName}/${new Path(path).getName}")
       .filter(operator.exists)
       .flatMap(name => StateSchemaCompatibilityChecker.readSchemaFile(operator.open(name)))
-      .map(schema => schema.colFamilyName -> RowPartitions.definitionOf(schema))
+      .map(schema => schema.colFamilyName -> RowPartitions.familyOf(schema))
       .toMap
   }
 }
 
 private object RowPartitions {
-  private def definitionOf(schema: StateStoreColFamilySchema): FamilyDefinition = {
+  private def familyOf(schema: StateStoreColFamilySchema): ColumnFamily = {
     val encoder = schema.keyStateEncoderSpec.getOrElse(NoPrefixKeyStateEncoderSpec(schema.keySchema))
     // Here the files of a join have the timestamp, which is not of the key that its operator thinks of.
     val keySchema = encoder match {
@@ -82,6 +82,6 @@ private object RowPartitions {
       case TimestampAsPostfixKeyStateEncoderSpec(stored) => StructType(stored.init)
       case _ => schema.keySchema
     }
-    FamilyDefinition(schema.colFamilyName, keySchema, schema.valueSchema, encoder, multiValue = false, isInternal = false)
+    ColumnFamily(schema.colFamilyName, keySchema, schema.valueSchema, encoder, multiValue = false, isInternal = false)
   }
 }

@@ -13,12 +13,10 @@ package org.apache.spark.sql.ckpt.executor
 import java.io.OutputStream
 import java.nio.{ByteBuffer, ByteOrder}
 
-import com.fasterxml.jackson.databind.node.ObjectNode
-
-import org.apache.spark.sql.ckpt.Message
 import org.apache.spark.sql.ckpt.backend.{SegmentBytes, SegmentInfo}
+import org.apache.spark.sql.ckpt.protocol.{Message, SegmentDescription}
 
-/** Where in a file that several tasks share one of them has its segment, and bytes of the file. */
+/** Start of a task's segment in a file that several tasks share, and length of the file. */
 private[ckpt] final case class FileShare(start: Long, fileBytes: Long)
 
 /**
@@ -34,15 +32,9 @@ private[ckpt] final case class ShippedSegment(
     bytes: Array[Byte],
     share: Option[FileShare] = None) {
 
-  /** The segment's description in an ack's header. */
-  def describe(target: ObjectNode, rows: Long): ObjectNode = {
-    share.foreach(part => target.put("start", part.start).put("file_bytes", part.fileBytes))
-    target
-      .put("groups", info.keyGroups.length)
-      .put("bytes", info.bytes)
-      .put("rows", rows)
-      .put("path", path.orNull)
-  }
+  /** The segment as an ack describes it. */
+  def describe(rows: Long): SegmentDescription =
+    SegmentDescription(share.map(_.start), share.map(_.fileBytes), info.keyGroups.length, info.bytes, rows, path)
 }
 
 private[ckpt] object ShippedSegment {

@@ -50,7 +50,7 @@ private[ckpt] final class StateDeltas(
   }
 
   /**
-   * Where the state of an earlier version is, if the subtask had the same rows then.
+   * Location of the state of an earlier version, if the subtask had the same rows then.
    *
    * @throws CheckpointFailure if it had not, because the query was rescaled in between
    */
@@ -63,7 +63,7 @@ private[ckpt] final class StateDeltas(
     found
   }
 
-  /** What a delta says of a column family. */
+  /** Entries of a column family in a delta. */
   def read(delta: VersionedDelta, family: String): Seq[DeltaEntry] =
     opened(delta.segment)(segment => DeltaEntries.read(segment.copy(rows = delta.rows), delta.version, family))
 

@@ -11,18 +11,25 @@
 package org.apache.spark.sql.ckpt.executor
 
 import java.io.OutputStream
+import java.nio.channels.FileChannel
+import java.nio.file.{Paths, StandardOpenOption}
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, LocalFileSystem, Path}
+import org.apache.hadoop.fs.StreamCapabilities.HSYNC
 
 /**
  * State files that executors write and read themselves: large deltas and bases. Every name is new, so nothing is ever
  * overwritten; a file that exists under its name is whole.
  *
  * @param directory the job's `ckpt` directory
+ * @param syncDirectory makes the names in a local directory durable
  */
-private[ckpt] final class StateFiles(val directory: Path, hadoopConf: Configuration) {
+private[ckpt] final class StateFiles(
+    val directory: Path,
+    hadoopConf: Configuration,
+    syncDirectory: Path => Unit = StateFiles.syncDirectory) {
 
   // Hadoop's checksums of local files would leave a second file beside each of ours; our blocks carry their own.
   private lazy val fs: FileSystem = directory.getFileSystem(hadoopConf) match {
@@ -30,14 +37,16 @@ private[ckpt] final class StateFiles(val directory: Path, hadoopConf: Configurat
     case other => other
   }
 
-  /** Whether a request takes long. */
+  /** True if a request takes long. */
   lazy val isRemote: Boolean = directory.getFileSystem(hadoopConf).getScheme != "file"
 
   /** On an object store a file appears when it is closed; elsewhere it appears by a rename. */
   private lazy val appearsWhenClosed: Boolean = NewFiles.appearWhenClosed(fs, directory)
 
+  @volatile private var areDirectoriesSynced = false
+
   /**
-   * Writes a file.
+   * Writes a file. A local one is durable on return: no record may name a file that a power loss takes away.
    *
    * @param kind the first part of its name
    * @return its name relative to the `ckpt` directory
@@ -48,15 +57,29 @@ private[ckpt] final class StateFiles(val directory: Path, hadoopConf: Configurat
     val written = if (appearsWhenClosed) target else new Path(target.getParent, s".${target.getName}.tmp")
     try {
       val out = if (appearsWhenClosed) NewFiles.create(fs, written) else fs.create(written, false)
-      try body(out) finally out.close()
+      try {
+        body(out)
+        if (!isRemote && out.hasCapability(HSYNC)) out.hsync()
+      } finally out.close()
       if (!appearsWhenClosed && !fs.rename(written, target)) {
         throw new java.io.IOException(s"cannot rename $written to $target")
       }
+      if (!isRemote) syncNames(target.getParent)
       name
     } catch {
       case e: Throwable =>
         try fs.delete(written, false) catch { case _: Exception => () }
         throw e
+    }
+  }
+
+  /** Makes the name of a file durable, and with the first file the names of the directories that it lies in. */
+  private def syncNames(parent: Path): Unit = {
+    syncDirectory(parent)
+    if (!areDirectoriesSynced) {
+      syncDirectory(directory)
+      syncDirectory(directory.getParent)
+      areDirectoriesSynced = true
     }
   }
 
@@ -82,4 +105,11 @@ private[ckpt] final class StateFiles(val directory: Path, hadoopConf: Configurat
   /** Forgets a file that no checkpoint refers to. */
   def delete(name: String): Unit =
     try fs.delete(path(name), false) catch { case _: java.io.IOException => () }
+}
+
+private object StateFiles {
+  private def syncDirectory(directory: Path): Unit = {
+    val channel = FileChannel.open(Paths.get(directory.toUri.getPath), StandardOpenOption.READ)
+    try channel.force(true) finally channel.close()
+  }
 }

@@ -11,21 +11,20 @@
 package org.apache.spark.sql.ckpt.executor
 
 import java.io.Closeable
-import java.nio.{ByteBuffer, ByteOrder}
 
 import scala.collection.mutable.ArrayBuffer
-import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.FSDataInputStream
 
-import org.apache.spark.sql.ckpt.Message
 import org.apache.spark.sql.ckpt.backend.{ArrayByteSource, ByteSource, StateSegment}
+import org.apache.spark.sql.ckpt.protocol.{BaseDemand, LocateReply, PartitionFilter}
 
 /**
- * Where the state of a version is: the answer to `locate` (docs/protocol.md, section 1.3).
+ * Location of the state of a version: the answer to `locate` (docs/protocol.md, section 1.3).
  *
  * @param stateId     the id of that state, empty at version 0
  * @param parallelism number of subtasks of the store at that version, if it was found in the directory
+ * @param base        what the coordinator demands of a base of that version
  */
 private[ckpt] final case class StateLocation(
     stateId: String,
@@ -34,7 +33,8 @@ private[ckpt] final case class StateLocation(
     stateFormatVersion: Option[Int],
     rows: Long,
     segments: Seq[StateLocation.Segment],
-    parallelism: Option[Int] = None)
+    parallelism: Option[Int] = None,
+    base: BaseDemand = BaseDemand.Nothing)
 
 private[ckpt] object StateLocation {
 
@@ -60,30 +60,14 @@ private[ckpt] object StateLocation {
     }
   }
 
-  def of(reply: Message): StateLocation = {
-    val header = reply.json
-    val index = ByteBuffer.wrap(reply.index).order(ByteOrder.LITTLE_ENDIAN)
-    var payloadFrom = 0
-    val segments = header.path("segments").elements().asScala.toSeq.map { segment =>
-      val offsets = Array.fill(segment.path("count").asInt())(index.getLong())
-      val path = Option(segment.path("path").asText(null))
-      val inline = if (path.isDefined) Message.NoBytes
-      else {
-        val length = segment.path("bytes").asInt()
-        val bytes = java.util.Arrays.copyOfRange(reply.payload, payloadFrom, payloadFrom + length)
-        payloadFrom += length
-        bytes
-      }
-      Segment(segment.path("kind").asText() == "base", path, offsets, inline, PartitionFilter.of(segment.path("filters")))
-    }
-    StateLocation(
-      header.path("ckpt_id").asText(""),
-      header.path("key_group_factors").elements().asScala.map(_.asInt()).toArray,
-      header.path("operator").asText(""),
-      Option(header.get("state_format_version")).filter(_.isInt).map(_.asInt()),
-      header.path("rows").asLong(0),
-      segments)
-  }
+  def of(reply: LocateReply): StateLocation = StateLocation(
+    reply.stateId,
+    reply.keyGroupFactors,
+    reply.operator,
+    reply.stateFormatVersion,
+    reply.rows,
+    reply.segments.map(found => Segment(found.isBase, found.path, found.offsets, found.inline, found.filters)),
+    base = reply.base)
 }
 
 /** The segments of a location while they are read, and how much has been read of them. */

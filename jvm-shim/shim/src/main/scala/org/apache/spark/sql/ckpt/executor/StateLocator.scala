@@ -10,10 +10,28 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import org.apache.spark.sql.ckpt.{CheckpointFailure, Message}
+import scala.concurrent.duration.FiniteDuration
 
-/** Finds out where the state of a version is: from the coordinator, or from the directory if no query runs. */
-private[ckpt] final class StateLocator(job: StoreJob, files: StateFiles, timeoutSeconds: Long) {
+import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.protocol.{Locate, LocateReply}
+import org.apache.spark.sql.execution.streaming.state.StateStoreId
+
+/**
+ * Finds out where the state of a version is: from the coordinator, or from the directory if no query runs.
+ *
+ * @param hasIds true if Spark's checkpoint format has ids of states
+ */
+private[ckpt] final class StateLocator(
+    job: StoreJob,
+    files: StateFiles,
+    timeout: FiniteDuration,
+    ackThreshold: Long,
+    hasIds: Boolean) {
+
+  @volatile private var threshold = ackThreshold
+
+  /** Bytes of one segment up to which it travels with the ack: what the coordinator has said last, with all tasks in view. */
+  def inlineLimit: Long = threshold
 
   /**
    * @param stateId that Spark asks for
@@ -23,25 +41,44 @@ private[ckpt] final class StateLocator(job: StoreJob, files: StateFiles, timeout
   def locate(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] =
     try {
       job match {
-        case _: ReaderJob => fromDirectory(version)
+        case _: ReaderJob => fromDirectory(version, stateId)
         case _ => ask(version, stateId, held)
       }
     } catch {
       // A batch of one query reads the state of another: the task says nothing of whose the store is. If it was a
       // task of a run that has ended, its ack will be refused.
       case e: CheckpointFailure if e.error == CheckpointFailure.NoSuchQuery && DirectoryLocator.hasCheckpoints(files) =>
-        fromDirectory(version)
+        fromDirectory(version, stateId)
       case e: CheckpointFailure => throw job.refusal(version, e)
     }
 
-  private def fromDirectory(version: Long): Option[StateLocation] =
-    Some(new DirectoryLocator(files).locate(job.id, version))
+  private def fromDirectory(version: Long, stateId: Option[String]): Option[StateLocation] =
+    Some(StateLocator.checked(job.id, version, stateId, new DirectoryLocator(files).locate(job.id, version)))
 
   private def ask(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] = {
-    val header = job.header(version, job.batchOf(version))
-    header.put("ckpt_id", stateId.orNull)
-    held.filter(_.nonEmpty).foreach(header.put("have", _))
-    val reply = CoordinatorClient.ask(Message("locate", header.toString), timeoutSeconds)
-    if (reply.json.path("current").asBoolean(false)) None else Some(StateLocation.of(reply))
+    // Without ids in the format Spark still hands out those that it has found in its commit log at the start, and never
+    // replaces them: to its own providers they mean nothing either.
+    val request = Locate(job.header(version, version), stateId.filter(_ => hasIds), held.filter(_.nonEmpty))
+    val reply = LocateReply.of(CoordinatorClient.ask(request.toMessage, timeout))
+    threshold = reply.ackThreshold.getOrElse(ackThreshold)
+    if (reply.isCurrent) None else Some(StateLocation.of(reply))
+  }
+}
+
+private[executor] object StateLocator {
+
+  /**
+   * Checks that the state that was found is the one that Spark asks for, in place of the coordinator.
+   *
+   * @throws CheckpointFailure if it is another state
+   */
+  def checked(id: StateStoreId, version: Long, asked: Option[String], found: StateLocation): StateLocation = {
+    asked.filter(_ != found.stateId).foreach { other =>
+      throw new CheckpointFailure("StateIdMismatchError",
+        s"$id: Spark asks for state $other of version $version, and the completed checkpoint has state ${found.stateId} " +
+          "of it. Spark's commit log and the completed checkpoints are of different runs: go back to a batch on which " +
+          "both agree")
+    }
+    found
   }
 }

@@ -10,12 +10,14 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import com.fasterxml.jackson.databind.node.ObjectNode
+import scala.concurrent.duration.FiniteDuration
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.{SparkEnv, TaskContext}
-import org.apache.spark.sql.ckpt.{CheckpointFailure, Message, StoreUsageFailure}
+import org.apache.spark.sql.ckpt.{CheckpointFailure, StoreUsageFailure}
+import org.apache.spark.sql.ckpt.protocol.{OperatorPlan, StoreHeader, TaskAttempt, Trigger}
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
@@ -27,48 +29,34 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreId
  */
 private[ckpt] sealed abstract class StoreJob(val id: StateStoreId, val ckptDirectory: Path) {
 
-  /** A header with the fields that every request has. `version` is the version to read, or the one written. */
-  def header(version: Long, batchId: Long): ObjectNode
+  /**
+   * A header with the fields that every request has.
+   *
+   * @param version     to read, or the one written
+   * @param baseVersion that the batch starts from. Spark counts versions so that it is the number of the batch. The
+   *                    thread's local properties have that too, but not for certain: a thread that a foreachBatch
+   *                    function starts need not have any, and one of a pool may have those of an earlier batch
+   */
+  def header(version: Long, baseVersion: Long): StoreHeader
 
-  /** The batch that asks for this version of the state. */
-  def batchOf(baseVersion: Long): Long
-
-  /** What to throw if it cannot be told where a version of the state is. */
+  /** Error to throw if a version of the state cannot be located. */
   def refusal(version: Long, cause: CheckpointFailure): Throwable = cause
-
-  protected def common(job: String, operatorId: Long, store: String, partition: Int, version: Long): ObjectNode =
-    Message.newHeader()
-      .put("job", job)
-      .put("operator_id", operatorId)
-      .put("store", store)
-      .put("partition", partition)
-      .put("version", version)
 }
 
 /** The stores of a streaming query: one job is one run of it. */
-private[ckpt] final class QueryJob(id: StateStoreId, val runId: String, queryId: String)
+private[ckpt] final class QueryJob(id: StateStoreId, val runId: String)
     extends StoreJob(id, StoreJob.directoryOfQuery(id)) {
 
-  override def header(version: Long, batchId: Long): ObjectNode =
-    common(runId, id.operatorId, id.storeName, id.partitionId, version)
-      .put("query_id", queryId)
-      .put("batch_id", batchId)
-
-  override def batchOf(baseVersion: Long): Long =
-    Option(TaskContext.get())
-      .flatMap(context => Option(context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY)))
-      .map(_.toLong)
-      .getOrElse(baseVersion)
+  override def header(version: Long, baseVersion: Long): StoreHeader =
+    StoreHeader(runId, id.operatorId, id.storeName, id.partitionId, version, baseVersion)
 }
 
 /** A store of a query that does not run here: it can only be read, from the checkpoint directory alone. */
 private[ckpt] final class ReaderJob(id: StateStoreId)
     extends StoreJob(id, StoreJob.directoryOfQuery(id)) {
 
-  override def header(version: Long, batchId: Long): ObjectNode =
+  override def header(version: Long, baseVersion: Long): StoreHeader =
     throw new StoreUsageFailure(s"$id is opened by no running query: its state can be read, and not be changed")
-
-  override def batchOf(baseVersion: Long): Long = baseVersion
 }
 
 /** A store that no query stands behind is a job of one subtask with a directory of its own. */
@@ -83,34 +71,23 @@ private[ckpt] final class StandaloneJob(id: StateStoreId, settings: Map[String, 
   private val location = id.storeCheckpointLocation().toString
   private val job = s"standalone:$location"
 
-  override def header(version: Long, batchId: Long): ObjectNode = {
-    val header = common(job, id.operatorId, id.storeName, 0, version).put("batch_id", batchId)
-    val trigger = header.putObject("standalone")
-    trigger
-      .put("job", job)
-      .put("location", location)
-      .put("query_id", StandaloneJob.QueryId)
-      .putNull("query_name")
-    trigger
-      .put("batch_id", batchId)
-      .put("version", batchId + 1)
-      .put("checkpoint_format", 1)
-      .put("spark_version", org.apache.spark.SPARK_VERSION)
-    val operator = trigger.putArray("operators").addObject()
-    operator
-      .put("operator_id", id.operatorId)
-      .put("name", "standalone")
-      .put("parallelism", 1)
-      .putNull("state_format_version")
-    operator.putArray("stores").add(id.storeName)
-    trigger.putArray("sources")
-    val ours = trigger.putObject("settings")
-    settings.foreach { case (key, value) => ours.put(key, value) }
-    trigger.putObject("hadoop")
-    header
+  override def header(version: Long, baseVersion: Long): StoreHeader = {
+    val trigger = Trigger(
+      job,
+      location,
+      StandaloneJob.QueryId,
+      None,
+      baseVersion,
+      baseVersion + 1,
+      checkpointFormat = 1,
+      org.apache.spark.SPARK_VERSION,
+      Seq(OperatorPlan(id.operatorId, "standalone", Seq(id.storeName), parallelism = 1, stateFormatVersion = None)),
+      Some(Nil),
+      offsetLog = None,
+      settings,
+      hadoop = Nil)
+    StoreHeader(job, id.operatorId, id.storeName, 0, version, baseVersion, Some(trigger))
   }
-
-  override def batchOf(baseVersion: Long): Long = baseVersion
 }
 
 private[ckpt] object StandaloneJob {
@@ -122,47 +99,40 @@ private[ckpt] object StandaloneJob {
 private[ckpt] object StoreJob {
 
   /**
-   * @param runId    of the provider; that of no query, if a reader of state made it
+   * The job of a store. A task that does not say that it belongs to a query may do so all the same: a foreachBatch function
+   * can start jobs on threads that lack Spark's local properties. Then the driver is asked.
+   *
+   * @param runId    of the provider; that of no query, if a reader of state made it, and null without any
    * @param settings ours
+   * @param patience how long the driver may take to answer
+   * @throws CheckpointFailure if the driver cannot be asked
    */
-  def of(id: StateStoreId, runId: String, settings: Map[String, String], hadoopConf: Configuration): StoreJob =
-    queryOfTask match {
-      case Some(queryId) => new QueryJob(id, runId, queryId)
-      case None if DirectoryLocator.hasCheckpoints(new StateFiles(directoryOfQuery(id), hadoopConf)) => new ReaderJob(id)
-      case None => new StandaloneJob(id, settings)
-    }
+  def of(
+      id: StateStoreId,
+      runId: String,
+      settings: Map[String, String],
+      hadoopConf: Configuration,
+      patience: FiniteDuration): StoreJob =
+    if (isTaskOfQuery || (runId != null && CoordinatorClient.isActive(runId, patience))) new QueryJob(id, runId)
+    else if (DirectoryLocator.hasCheckpoints(new StateFiles(directoryOfQuery(id), hadoopConf))) new ReaderJob(id)
+    else new StandaloneJob(id, settings)
 
-  private def queryOfTask: Option[String] =
-    for {
-      context <- Option(TaskContext.get())
-      _ <- Option(context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY))
-      queryId <- Option(context.getLocalProperty(StreamExecution.QUERY_ID_KEY))
-    } yield queryId
+  private def isTaskOfQuery: Boolean = Option(TaskContext.get()).exists { context =>
+    context.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY) != null &&
+      context.getLocalProperty(StreamExecution.QUERY_ID_KEY) != null
+  }
 
   /** `<location>/ckpt`, beside `<location>/state`. */
   def directoryOfQuery(id: StateStoreId): Path = new Path(new Path(id.checkpointRootLocation).getParent, "ckpt")
 
-  /** The attempt that asks, as the coordinator's authorisation knows it. */
-  def putTask(header: ObjectNode): Unit = {
-    val task = header.putObject("task")
+  /** The attempt that asks. */
+  def task(): TaskAttempt = {
     val executor = Option(SparkEnv.get).map(_.executorId).getOrElse("")
     Option(TaskContext.get()) match {
       case Some(context) =>
-        task
-          .put("stage_id", context.stageId())
-          .put("stage_attempt", context.stageAttemptNumber())
-          .put("partition", context.partitionId())
-          .put("attempt_number", context.attemptNumber())
-          .put("task_attempt_id", context.taskAttemptId())
-          .put("executor", executor)
-      case None =>
-        task
-          .put("stage_id", -1)
-          .put("stage_attempt", 0)
-          .put("partition", 0)
-          .put("attempt_number", 0)
-          .put("task_attempt_id", StandaloneAttempts.incrementAndGet())
-          .put("executor", executor)
+        TaskAttempt(context.stageId(), context.stageAttemptNumber(), context.partitionId(), context.attemptNumber(),
+          context.taskAttemptId(), executor)
+      case None => TaskAttempt(-1, 0, 0, 0, StandaloneAttempts.incrementAndGet(), executor)
     }
   }
 

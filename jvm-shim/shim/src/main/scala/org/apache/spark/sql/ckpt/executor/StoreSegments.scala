@@ -17,11 +17,19 @@ import java.util.zip.InflaterInputStream
 
 import com.fasterxml.jackson.databind.JsonNode
 
-/** Where in a `_metadata` the handle of a segment is: the subtask that has it, and its place among those of that one. */
+import org.apache.spark.sql.ckpt.CheckpointFailure
+
+/**
+ * Place of the handle of a segment in a `_metadata`: the subtask that has it, and its index among those of that
+ * one.
+ */
 private[executor] final case class HandlePlace(subtask: Int, place: Int)
 
-/** What the master state `spark-batch` says of the segments of a store (docs/protocol.md, section 4). */
+/** Segments of a store in the master state `spark-batch` (docs/protocol.md, section 4). */
 private[executor] object StoreSegments {
+
+  /** As `spark_ckpt.checkpoint.packing.MOST_BYTES`. */
+  private val MostBytes = 64 << 20
 
   /**
    * The handles of the segments of a subtask, in their order. After a rescale subtasks can have the same blocks; then the
@@ -43,10 +51,17 @@ private[executor] object StoreSegments {
     }
   }
 
-  /** The bytes of a field that is base64 of zlib; none where there is no such field. */
+  /** The bytes of a field that is base64 of zlib; none where there is no such field. What expands further is refused. */
   def unpacked(store: JsonNode, field: String): Array[Byte] = {
     val packed = Base64.getDecoder.decode(store.path(field).asText(""))
-    if (packed.isEmpty) packed else new InflaterInputStream(new ByteArrayInputStream(packed)).readAllBytes()
+    if (packed.isEmpty) packed
+    else {
+      val bytes = new InflaterInputStream(new ByteArrayInputStream(packed)).readNBytes(MostBytes + 1)
+      if (bytes.length > MostBytes) throw new CheckpointFailure("MetadataFormatError",
+        s"the field '$field' of a master state expands to more than $MostBytes bytes: it is damaged, or was not written " +
+          "by spark-ckpt")
+      bytes
+    }
   }
 
   private def ints(store: JsonNode, field: String): Array[Int] = {

@@ -15,10 +15,10 @@ import org.apache.spark.sql.ckpt.backend.Bytes
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.unsafe.Platform
 
-/** How the rows of a column family become the bytes that are stored as values, and back. Not thread-safe. */
+/** Encoding of the rows of a column family as values, and back. Not thread-safe. */
 private[ckpt] abstract class ValueEncoding {
 
-  /** Where [[encode]] has left its bytes, in the terms of `Platform`. */
+  /** Place of the bytes that [[encode]] has made, in the terms of `Platform`. */
   var base: AnyRef = _
   var offset: Long = 0L
   var length: Int = 0
@@ -38,10 +38,10 @@ private[ckpt] object ValueEncoding {
    * @param format  what `spark.sql.streaming.stateStore.encodingFormat` says
    * @param schemas the schemas of an operator whose schemas may change, else None: its rows are stored as they are
    */
-  def of(format: String, schemas: Option[StateSchemaProvider])(definition: FamilyDefinition): ValueEncoding =
+  def of(format: String, schemas: Option[StateSchemaProvider])(family: ColumnFamily): ValueEncoding =
     schemas match {
-      case Some(known) if format == StateStoreEncoding.Avro.toString => new AvroValues(definition, known)
-      case _ => new RowValues(definition.valueSchema.length)
+      case Some(known) if format == StateStoreEncoding.Avro.toString => new AvroValues(family, known)
+      case _ => new RowValues(family.valueSchema.length)
     }
 
   private final class RowValues(fields: Int) extends ValueEncoding {
@@ -62,10 +62,10 @@ private[ckpt] object ValueEncoding {
    * Avro with the id of the schema it was written with, by Spark's own encoder. Keys need none: their schema must not
    * change (`StateSchemaCompatibilityChecker`).
    */
-  private final class AvroValues(definition: FamilyDefinition, schemas: StateSchemaProvider) extends ValueEncoding {
+  private final class AvroValues(family: ColumnFamily, schemas: StateSchemaProvider) extends ValueEncoding {
     // Made when it is used: some readers describe the default family with a schema that stands for nothing.
     private lazy val encoder =
-      new AvroStateEncoder(definition.encoder, definition.valueSchema, Some(schemas), definition.name)
+      new AvroStateEncoder(family.encoder, family.valueSchema, Some(schemas), family.name)
 
     override def encode(row: UnsafeRow): Unit = {
       val bytes = encoder.encodeValue(row)

@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.io.OutputStream
@@ -21,7 +31,7 @@ object BackendBenchmark extends BackendTesting {
     val batches = args.lift(2).fold(60)(_.toInt)
 
     val backend = new HashMapStateBackend(K)
-    val family = backend.declareFamily(FamilySpec("default", groupsByHash(K)))
+    val family = backend.declareFamily("default", groupsByHash(K))
     fill(backend, family, keys)
     val each = backend.memoryBytes.toDouble / keys
     println(f"memory: $each%.1f bytes an entry (32 raw), heap ${heap() / 1e6}%.0f MB")
@@ -39,7 +49,7 @@ object BackendBenchmark extends BackendTesting {
   /** Like session windows: scan the keys of a prefix, remove one, put one. */
   private def scans(name: String, access: KeyAccess, keys: Int, changes: Int): Unit = {
     val backend = new HashMapStateBackend(K)
-    val family = backend.declareFamily(FamilySpec("default", groupsByHash(K), access))
+    val family = backend.declareFamily("default", groupsByHash(K), access)
     backend.openForWrite(0)
     for (i <- 0 until keys) put(family, longs(i * 0x9E3779B97F4A7C15L, 0), longs(0, 0))
     backend.commit()
@@ -75,7 +85,7 @@ object BackendBenchmark extends BackendTesting {
     println(f"$name%7s, ns of wall clock: scan $scan%.0f, remove and put $write%.0f, fold $fold%.0f (CPU)")
   }
 
-  private def fill(backend: HashMapStateBackend, family: KeyedFamily, keys: Int): Unit = {
+  private def fill(backend: HashMapStateBackend, family: HashMapTable, keys: Int): Unit = {
     backend.openForWrite(0)
     var i = 0
     while (i < keys) {
@@ -91,7 +101,7 @@ object BackendBenchmark extends BackendTesting {
 
   private def run(
       backend: HashMapStateBackend,
-      family: KeyedFamily,
+      family: HashMapTable,
       keys: Int,
       changes: Int,
       batches: Int,
@@ -146,7 +156,7 @@ object BackendBenchmark extends BackendTesting {
 
   private def read(from: SegmentBytes, keys: Int, version: Long): Unit = {
     val backend = new HashMapStateBackend(K)
-    backend.declareFamily(FamilySpec("default", groupsByHash(K)))
+    backend.declareFamily("default", groupsByHash(K))
     val t0 = now()
     backend.restore(version, keys, Seq(segment(isBase = true, from)), everything)
     val t1 = now()
@@ -157,7 +167,7 @@ object BackendBenchmark extends BackendTesting {
   private def iterate(backend: HashMapStateBackend, keys: Int): Unit = {
     for (_ <- 0 until 3) {
       val t0 = now()
-      val i = backend.family("default").iterator()
+      val i = backend.table("default").iterator()
       var sum = 0L
       while (i.advance()) sum += Platform.getLong(i.valueBase, i.valueOffset + 8)
       println(f"iterate: ${(now() - t0).toDouble / keys}%.1f ns an entry ($sum)")

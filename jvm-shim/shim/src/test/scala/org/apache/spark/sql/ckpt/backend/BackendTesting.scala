@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.nio.ByteBuffer
@@ -28,13 +38,13 @@ trait BackendTesting extends Assertions {
     b.array
   }
 
-  protected def put(f: KeyedFamily, key: Array[Byte], value: Array[Byte]): Unit =
+  protected def put(f: HashMapTable, key: Array[Byte], value: Array[Byte]): Unit =
     f.put(key, Start, key.length, value, Start, value.length)
 
-  protected def get(f: FamilyReader, key: Array[Byte]): Array[Byte] =
+  protected def get(f: TableReader, key: Array[Byte]): Array[Byte] =
     if (f.get(key, Start, key.length)) bytes(f.valueBase, f.valueOffset, f.valueLength) else null
 
-  protected def remove(f: KeyedFamily, key: Array[Byte]): Boolean = f.remove(key, Start, key.length)
+  protected def remove(f: HashMapTable, key: Array[Byte]): Boolean = f.remove(key, Start, key.length)
 
   protected def bytes(base: AnyRef, offset: Long, length: Int): Array[Byte] = {
     val b = new Array[Byte](length)
@@ -56,7 +66,7 @@ trait BackendTesting extends Assertions {
     all
   }
 
-  protected def contents(f: FamilyReader): Model = if (f == null) new Model else drain(f.iterator())
+  protected def contents(f: TableReader): Model = if (f == null) new Model else drain(f.iterator())
 
   /** Fails with the first difference and not with all of both. */
   protected def assertSame(found: Model, expected: Model, clue: String = ""): Unit = {

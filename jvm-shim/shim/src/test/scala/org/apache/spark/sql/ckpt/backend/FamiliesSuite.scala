@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.nio.ByteBuffer
@@ -8,16 +18,20 @@ import org.scalatest.funsuite.AnyFunSuite
 class FamiliesSuite extends AnyFunSuite with BackendTesting {
   private val K = 16
 
-  private def spec(name: String, access: KeyAccess = KeyAccess.Point, lists: Boolean = false): FamilySpec =
-    FamilySpec(name, groupsByHash(K), access, lists)
+  private def declared(
+      backend: HashMapStateBackend,
+      name: String,
+      access: KeyAccess = KeyAccess.Point,
+      lists: Boolean = false): HashMapTable =
+    backend.declareFamily(name, groupsByHash(K), access, lists)
 
   private def backend(): HashMapStateBackend = {
     val b = new HashMapStateBackend(K)
-    b.declareFamily(spec("default"))
+    declared(b, "default")
     b.openForWrite(0)
-    val f = b.declareFamily(spec("a"))
+    val f = declared(b, "a")
     for (i <- 0 until 10) put(f, longs(i), longs(i))
-    put(b.family("default"), longs(1), longs(1))
+    put(b.table("default"), longs(1), longs(1))
     b.commit()
     b
   }
@@ -34,10 +48,10 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
     assert(b.reader("a", 1).rowCount == 10 && b.reader("a", 0) == null)
     assert(b.undoCommit())
     assert(!b.undoCommit())
-    assert(b.familyNames == Set("default") && b.family("a") == null)
+    assert(b.familyNames == Set("default") && b.table("a") == null)
     assert(b.rowCount == 0)
     b.openForWrite(0)
-    b.declareFamily(spec("b"))
+    declared(b, "b")
     b.discard()
     assert(b.familyNames == Set("default"))
   }
@@ -46,8 +60,8 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
     val b = backend()
     val first = segment(isBase = false, b.deltaBytes())
     b.openForWrite(1)
-    put(b.family("a"), longs(3), longs(33))
-    put(b.family("a"), longs(100), longs(100))
+    put(b.table("a"), longs(3), longs(33))
+    put(b.table("a"), longs(100), longs(100))
     assert(b.dropFamily("a"))
     assert(!b.dropFamily("a"))
     assert(b.familyNames == Set("default") && b.rowCount == 1 && b.rowsRemoved == 10)
@@ -61,12 +75,12 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
     b.commit()
     assert(b.reader("a", 2) == null && b.reader("a", 1).rowCount == 10)
     b.undoCommit()
-    assert(b.reader("a", 1).rowCount == 10 && b.family("a").rowCount == 10)
+    assert(b.reader("a", 1).rowCount == 10 && b.table("a").rowCount == 10)
     b.openForWrite(1)
     b.dropFamily("a")
     b.commit()
     b.fold()
-    assert(b.family("a") == null && b.rowCount == 1)
+    assert(b.table("a") == null && b.rowCount == 1)
     val other = restored(2, first, segment(isBase = false, delta))
     assert(other.rowCount == 1)
   }
@@ -84,7 +98,7 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
         bytes(base, offset, length)
       }
     }
-    val f = b.declareFamily(spec("a", access))
+    val f = declared(b, "a", access)
     assert(f.rowCount == 0 && contents(f).isEmpty && !f.get(longs(3), Start, 8))
     put(f, longs(3, 3), longs(3))
     assert(drain(f.rangeScan(null, null)).size == 1)
@@ -92,7 +106,7 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
     assert(delta.info.entries == 11 && b.rowsRemoved == 10)
     b.commit()
     b.fold()
-    assert(b.family("a").rowCount == 1 && drain(b.family("a").rangeScan(null, null)).size == 1)
+    assert(b.table("a").rowCount == 1 && drain(b.table("a").rangeScan(null, null)).size == 1)
     val other = restored(2, first, segment(isBase = false, delta))
     assertSame(contents(other.reader("a", 2)), contents(b.reader("a", 2)))
   }
@@ -103,12 +117,12 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
       val first = segment(isBase = false, b.deltaBytes())
       b.openForWrite(1)
       b.dropFamily("a")
-      var f = b.declareFamily(spec("a", access))
+      var f = declared(b, "a", access)
       put(f, longs(3), longs(33))
       put(f, longs(4), longs(44))
       remove(f, longs(4))
       b.dropFamily("a")
-      f = b.declareFamily(spec("a", access))
+      f = declared(b, "a", access)
       put(f, longs(5), longs(55))
       put(f, longs(6), longs(66))
       remove(f, longs(6))
@@ -132,21 +146,21 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
       val other = restored(1, s)
       assert(other.familyNames == Set("default", "a"))
       other.openForWrite(1)
-      intercept[IllegalStateException](put(other.family("a"), longs(77), longs(1)))
+      intercept[IllegalStateException](put(other.table("a"), longs(77), longs(1)))
       other.discard()
       other.openForWrite(1)
-      val f = other.declareFamily(spec("a", access))
+      val f = declared(other, "a", access)
       put(f, longs(77), longs(1))
       if (access != KeyAccess.Point) {
         assert(drain(f.prefixScan(longs(3), Start, 8)).size == 1)
         assert(drain(f.prefixScan(longs(77), Start, 8)).size == 1)
       }
-      intercept[IllegalArgumentException](other.declareFamily(spec("a", access, lists = true)))
+      intercept[IllegalArgumentException](declared(other, "a", access, lists = true))
       other.commit()
       other.fold()
-      assert(f.rowCount == 11 && (other.declareFamily(spec("a", access)) eq f))
+      assert(f.rowCount == 11 && (declared(other, "a", access) eq f))
       // Another access than before: the index is built anew.
-      other.declareFamily(spec("a", new ByteOrder))
+      declared(other, "a", new ByteOrder)
       assert(drain(f.rangeScan(longs(5), null)).size == 6)
     }
   }
@@ -154,16 +168,16 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
   test("an access is not changed under a batch that has written") {
     val b = backend()
     b.openForWrite(1)
-    put(b.family("a"), longs(1), longs(5))
-    intercept[IllegalStateException](b.declareFamily(spec("a", new ByteOrder)))
-    assert(b.declareFamily(spec("a")) eq b.family("a"))
+    put(b.table("a"), longs(1), longs(5))
+    intercept[IllegalStateException](declared(b, "a", new ByteOrder))
+    assert(declared(b, "a") eq b.table("a"))
   }
 
   test("what a restore brought and nobody declared goes with the next restore") {
     val b = backend()
     val s = segment(isBase = false, b.deltaBytes())
     val other = restored(1, s)
-    other.declareFamily(spec("default"))
+    declared(other, "default")
     other.restore(0, 0, Nil, everything)
     assert(other.familyNames == Set("default") && other.rowCount == 0)
     other.clear(5)
@@ -187,16 +201,16 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
     b.openForWrite(1)
     assert(b.isOpen)
     // An open batch is given up when another is opened.
-    put(b.family("a"), longs(1), longs(100))
+    put(b.table("a"), longs(1), longs(100))
     b.openForWrite(1)
-    assert(ByteBuffer.wrap(get(b.family("a"), longs(1))).getLong == 1)
+    assert(ByteBuffer.wrap(get(b.table("a"), longs(1))).getLong == 1)
   }
 
   test("the number of key groups has bounds") {
     intercept[IllegalArgumentException](new HashMapStateBackend(0))
     intercept[IllegalArgumentException](new HashMapStateBackend(32769))
     val b = new HashMapStateBackend(32768)
-    val f = b.declareFamily(FamilySpec("default", (_: AnyRef, _: Long, _: Int) => 32767))
+    val f = b.declareFamily("default", (_: AnyRef, _: Long, _: Int) => 32767)
     b.openForWrite(0)
     put(f, longs(1), longs(1))
     b.commit()

@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.util.{Arrays, TreeMap}
@@ -53,6 +63,51 @@ class OrderedIndexSuite extends AnyFunSuite {
           check(index, model, randomKey(r))
         }
       }
+    }
+  }
+
+  private def number(i: Int): Array[Byte] = Array[Byte]((i >> 16).toByte, (i >> 8).toByte, i.toByte)
+
+  for (seed <- 1 to 4) {
+    test(s"agrees with a TreeMap while many keys of a stretch go and some come, seed $seed") {
+      val r = new Random(seed)
+      val index = new OrderedIndex
+      val model = newModel()
+      for (round <- 0 until 60) {
+        val from = r.nextInt(20000)
+        val until = from + r.nextInt(3000)
+        val oneIn = 1 + r.nextInt(150)
+        val comes = r.nextInt(5) < 2
+        val keys = if (r.nextBoolean()) from until until else (from until until).reverse
+        keys.foreach { i =>
+          if (comes) {
+            index.insert(number(i), i + 1)
+            model.put(number(i), i + 1)
+          } else if (r.nextInt(oneIn) != 0) {
+            index.delete(number(i))
+            model.remove(number(i))
+          }
+        }
+        check(index, model, null)
+        check(index, model, number(r.nextInt(20000)))
+        assert(index.bytes <= 90L * model.size + 20000, s"${model.size} keys in round $round")
+      }
+    }
+  }
+
+  test("keys that slide and leave one of many behind pin no memory") {
+    for (oneIn <- Seq(2, 10, 100, 128, 1000)) {
+      val index = new OrderedIndex
+      val window = 5000
+      val n = 100000
+      for (i <- 0 until n) {
+        index.insert(number(i), i + 1)
+        if (i >= window && (i - window) % oneIn != 0) index.delete(number(i - window))
+      }
+      val live = index.size
+      assert(live < window + n / oneIn + 2)
+      assert(index.bytes <= 90L * live + 20000, s"one in $oneIn: $live keys")
+      assert((n - window until n).forall(i => index.get(number(i)) == i + 1))
     }
   }
 

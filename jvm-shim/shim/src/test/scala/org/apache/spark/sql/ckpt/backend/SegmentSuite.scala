@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream}
@@ -20,8 +30,8 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
 
   private def small(): HashMapStateBackend = {
     val b = new HashMapStateBackend(K)
-    val f = b.declareFamily(FamilySpec("default", byFirstByte))
-    val l = b.declareFamily(FamilySpec("lists", byFirstByte, multiValue = true))
+    val f = b.declareFamily("default", byFirstByte)
+    val l = b.declareFamily("lists", byFirstByte, multiValue = true)
     b.openForWrite(0)
     put(f, k(5, 1), longs(11))
     put(f, k(2, 2), longs(12, 13))
@@ -88,7 +98,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     val b = small()
     b.openForWrite(1)
     val key = k(2, 9)
-    val list = b.family("lists")
+    val list = b.table("lists")
     list.append(key, Start, 8, longs(4), Start, 8)
     list.append(key, Start, 8, longs(5, 6), Start, 16)
     b.commit()
@@ -102,7 +112,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     val b = small()
     val first = b.deltaBytes()
     b.openForWrite(1)
-    b.family("lists").append(k(2, 9), Start, 8, longs(4), Start, 8)
+    b.table("lists").append(k(2, 9), Start, 8, longs(4), Start, 8)
     b.commit()
     val second = b.deltaBytes()
 
@@ -122,7 +132,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
   test("a delta names removed keys, and no key that came and went") {
     val b = small()
     b.openForWrite(1)
-    val f = b.family("default")
+    val f = b.table("default")
     remove(f, k(5, 1))
     put(f, k(1, 7), longs(7))
     remove(f, k(1, 7))
@@ -138,7 +148,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
 
   test("a batch without changes and an empty state give empty segments") {
     val b = new HashMapStateBackend(K)
-    b.declareFamily(FamilySpec("default", byFirstByte))
+    b.declareFamily("default", byFirstByte)
     b.openForWrite(0)
     val s = b.deltaBytes()
     assert(s.bytes.isEmpty && s.info.keyGroups.isEmpty && s.info.offsets.isEmpty)
@@ -213,7 +223,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
   test("a segment that takes several reads, in the middle of a file") {
     val r = new Random(1)
     val b = new HashMapStateBackend(K)
-    val f = b.declareFamily(FamilySpec("default", groupsByHash(K)))
+    val f = b.declareFamily("default", groupsByHash(K))
     b.openForWrite(0)
     for (i <- 0 until 3000) put(f, longs(i, 0), randomBytes(r, 8 * r.nextInt(2000)))
     b.commit()
@@ -233,10 +243,10 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
   test("ordering in many small steps gives the same bytes") {
     val b = small()
     b.openForWrite(1)
-    val f = b.family("default")
+    val f = b.table("default")
     for (i <- 0 until 1000) put(f, k(i % K, i), longs(i))
     val once = b.deltaBytes()
-    val sources = b.familyNames.toSeq.sorted.flatMap(name => ChangeSource.of(b.family(name)))
+    val sources = b.familyNames.toSeq.sorted.flatMap(name => ChangeSource.of(b.table(name)))
     val out = new ByteArrayOutputStream
     val info = new SegmentWriter(K, idsAtOnce = 10).write(sources.toArray, isBase = false, 2, out)
     assert(Arrays.equals(out.toByteArray, once.bytes))
@@ -247,7 +257,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     val b = small()
     val first = b.deltaBytes()
     b.openForWrite(1)
-    put(b.family("default"), k(5, 1), longs(99))
+    put(b.table("default"), k(5, 1), longs(99))
     b.commit()
     val second = b.deltaBytes()
     val other = new HashMapStateBackend(K)
@@ -315,9 +325,9 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     val b = small()
     val s = b.deltaBytes()
     val other = new HashMapStateBackend(K)
-    other.declareFamily(FamilySpec("lists", byFirstByte))
+    other.declareFamily("lists", byFirstByte)
     // Declared but empty: what the stream holds decides, and the next declaration says so.
     other.restore(1, 0, Seq(segment(isBase = false, s)), groups(b))
-    intercept[IllegalArgumentException](other.declareFamily(FamilySpec("lists", byFirstByte)))
+    intercept[IllegalArgumentException](other.declareFamily("lists", byFirstByte))
   }
 }

@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.util.concurrent.{Callable, Executors, TimeUnit}
@@ -12,7 +22,7 @@ class SnapshotSuite extends AnyFunSuite with BackendTesting {
   test("snapshots written by another thread while batches go on are consistent") {
     val r = new Random(7)
     val backend = new HashMapStateBackend(K)
-    val family = backend.declareFamily(FamilySpec("default", groupsByHash(K), new FirstWordPrefix))
+    val family = backend.declareFamily("default", groupsByHash(K), new FirstWordPrefix)
     val model = new Model
     val writers = Executors.newFixedThreadPool(2)
     try {
@@ -44,7 +54,7 @@ class SnapshotSuite extends AnyFunSuite with BackendTesting {
 
   private def folded(b: HashMapStateBackend): Model = contents(b.reader("default", b.foldedVersion))
 
-  private def change(r: Random, family: KeyedFamily, model: Model): Unit = {
+  private def change(r: Random, family: HashMapTable, model: Model): Unit = {
     val key = longs(r.nextInt(50), r.nextInt(100))
     if (r.nextInt(3) == 0) {
       remove(family, key)
@@ -58,7 +68,7 @@ class SnapshotSuite extends AnyFunSuite with BackendTesting {
 
   test("pages are copied only while a snapshot that has them is open") {
     val backend = new HashMapStateBackend(K)
-    val family = backend.declareFamily(FamilySpec("default", groupsByHash(K)))
+    val family = backend.declareFamily("default", groupsByHash(K))
     backend.openForWrite(0)
     put(family, longs(1), longs(1))
     backend.commit()
@@ -96,7 +106,7 @@ class SnapshotSuite extends AnyFunSuite with BackendTesting {
 
   test("a snapshot knows its version, rows and size") {
     val backend = new HashMapStateBackend(K)
-    val family = backend.declareFamily(FamilySpec("default", groupsByHash(K)))
+    val family = backend.declareFamily("default", groupsByHash(K))
     backend.openForWrite(0)
     put(family, longs(1), longs(1, 2))
     backend.commit()

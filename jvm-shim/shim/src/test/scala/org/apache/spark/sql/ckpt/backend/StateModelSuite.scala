@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.nio.ByteBuffer
@@ -31,17 +41,20 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
     }
   }
 
-  /** What happened so far, as the model knows it. */
+  /** History of a backend, as the model knows it. */
   private class History(r: Random, access: () => KeyAccess, steps: Int, logsWrites: Boolean) {
-    private val spec = FamilySpec("default", groupsByHash(K), access())
+    private val reached = access()
+    private def declare(backend: HashMapStateBackend) = backend.declareFamily("default", groupsByHash(K), reached)
     private var backend = new HashMapStateBackend(K, logsWrites)
-    private var family = backend.declareFamily(spec)
+    declare(backend)
     private val versions = mutable.Map[Long, Model](0L -> new Model)
     private val deltas = mutable.Map[Long, SegmentBytes]()
     private val bases = mutable.Map[Long, SegmentBytes](0L -> base(backend))
     private val snapshots = mutable.Buffer[BaseSnapshot]()
     private val keys = Array.fill(400)(newKey())
     private val scans = mutable.Buffer[Scan]()
+
+    private def family: HashMapTable = backend.table("default")
 
     private def newKey(): Array[Byte] = {
       // Few prefixes, some long keys; no empty key where a prefix is needed.
@@ -242,10 +255,10 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
         (from + 1 to version).map(v => segment(isBase = false, deltas(v)))
       if (r.nextBoolean()) {
         backend = new HashMapStateBackend(K, logsWrites)
-        if (r.nextBoolean()) family = backend.declareFamily(spec)
+        if (r.nextBoolean()) declare(backend)
       }
       backend.restore(version, r.nextInt(500), chain, everything)
-      family = backend.declareFamily(spec)
+      declare(backend)
       assert(backend.version == version)
       assertSame(contents(family), versions(version))
     }

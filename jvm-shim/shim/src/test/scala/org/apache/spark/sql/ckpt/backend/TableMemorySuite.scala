@@ -1,3 +1,13 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
 package org.apache.spark.sql.ckpt.backend
 
 import java.nio.ByteBuffer
@@ -12,7 +22,7 @@ class TableMemorySuite extends AnyFunSuite with BackendTesting {
 
   private class Store(access: KeyAccess = KeyAccess.Point) {
     val backend = new HashMapStateBackend(K)
-    val family: KeyedFamily = backend.declareFamily(FamilySpec("default", groupsByHash(K), access))
+    val family: HashMapTable = backend.declareFamily("default", groupsByHash(K), access)
     val model = new Model
 
     def batch(changes: => Unit): Unit = {
@@ -95,6 +105,37 @@ class TableMemorySuite extends AnyFunSuite with BackendTesting {
       assert(s.family.table.pages.bytes < s.family.table.rawBytes * 2.5 + 70000)
       s.batch(s.keys.foreach(s.unset))
       s.check()
+    }
+  }
+
+  for (access <- Seq(() => KeyAccess.Point, () => new FirstWordPrefix, () => new ByteOrder)) {
+    test(s"values of all sizes around that of a page of their own stay the same, ${access().id}") {
+      val r = new Random(8)
+      val s = new Store(access())
+      for (b <- 0 until 25) {
+        val before = copyOf(s.model)
+        val snapshot = if (b % 4 == 1) s.backend.snapshotBase() else null
+        s.batch(for (_ <- 0 until 40) {
+          val key = longs(r.nextInt(5), r.nextInt(20))
+          r.nextInt(6) match {
+            case 0 => s.unset(key)
+            case 1 => s.set(key, randomBytes(r, 8 * r.nextInt(20)))
+            case 2 => s.set(key, randomBytes(r, 300000 + 8 * r.nextInt(1000)))
+            case _ => s.set(key, randomBytes(r, 8 * 1000 + r.nextInt(400)))
+          }
+        })
+        s.check()
+        if (snapshot != null) {
+          val written = snapshot.toBytes()
+          snapshot.close()
+          val other = new HashMapStateBackend(K)
+          other.restore(b, 0, Seq(segment(isBase = true, written)), everything)
+          assertSame(contents(other.reader("default", b)), before)
+        }
+      }
+      s.batch(s.keys.foreach(s.unset))
+      s.check()
+      assert(s.family.table.pages.bytes < 2000000, "pages of large records are given back at once")
     }
   }
 

@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt.bridge
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.Message
+import org.apache.spark.sql.ckpt.protocol.Message
 
 class ReplayLogSuite extends AnyFunSuite {
   private def message(id: Long, kind: String, job: String) = Numbered(id, Message(kind, s"""{"job":"$job"}"""))

@@ -18,7 +18,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.SparkConf
 import org.apache.spark.rpc.{RpcAddress, RpcEndpointRef, RpcTimeout}
-import org.apache.spark.sql.ckpt.Message
+import org.apache.spark.sql.ckpt.protocol.Message
 
 class RegisteredExecutorsSuite extends AnyFunSuite {
 

@@ -11,19 +11,21 @@
 package org.apache.spark.sql.ckpt.executor
 
 import java.io.OutputStream
-import java.nio.file.Files
 import java.util.concurrent.{CountDownLatch, Executors, Future, TimeUnit}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
+import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.ckpt.backend.SegmentInfo
+import org.apache.spark.util.Utils
 
 class GroupCommitSuite extends AnyFunSuite {
   private val Minute = 60000L
   private val threads = Executors.newCachedThreadPool()
-  private val directory = new Path(Files.createTempDirectory("group-commit").toUri)
+  private val directory = new Path(Utils.createTempDir(namePrefix = "group-commit").toURI)
   private val files = new StateFiles(directory, new Configuration())
   private val stage = StageAttempt(directory, stageId = 3, attempt = 0)
 
@@ -36,7 +38,7 @@ class GroupCommitSuite extends AnyFunSuite {
       body: OutputStream => SegmentInfo): Future[ShippedSegment] =
     threads.submit(() => group.write(files, stage, task, size)(body))
 
-  private def result(future: Future[ShippedSegment]): ShippedSegment = future.get(30, TimeUnit.SECONDS)
+  private def result(future: Future[ShippedSegment]): ShippedSegment = future.get(60, TimeUnit.SECONDS)
 
   /** The bytes that a segment says are its own. */
   private def read(segment: ShippedSegment): String = {
@@ -131,12 +133,12 @@ class GroupCommitSuite extends AnyFunSuite {
     follower.interrupt()
     goOn.countDown()
     assert(result(leads).share.isDefined)
-    follower.join(30000)
+    follower.join(60000)
     assert(killed)
   }
 
   /** The first one has come, and waits. */
-  private def awaitBlocked(): Unit = while (!waiting) Thread.sleep(1)
+  private def awaitBlocked(): Unit = eventually(timeout(60.seconds), interval(1.millis))(assert(waiting))
 
   private def waiting: Boolean = {
     import scala.jdk.CollectionConverters._

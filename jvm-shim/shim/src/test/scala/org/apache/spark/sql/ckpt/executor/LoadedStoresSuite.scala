@@ -14,9 +14,11 @@ import java.lang.ref.WeakReference
 
 import scala.collection.mutable
 
+import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
 
-import org.apache.spark.sql.ckpt.Notification
+import org.apache.spark.sql.ckpt.protocol.Notification
 
 class LoadedStoresSuite extends AnyFunSuite {
   private class Store extends NotifiedStore {
@@ -39,9 +41,17 @@ class LoadedStoresSuite extends AnyFunSuite {
 
   test("a store that nobody else holds is let go") {
     val stores = new LoadedStores
-    val gone = new WeakReference(new Store)
-    stores.add("job", gone.get())
-    while (gone.get() != null) System.gc()
+    // A method of its own: after it no local variable holds the store, and before its end it cannot be collected.
+    def added(): WeakReference[Store] = {
+      val store = new Store
+      stores.add("job", store)
+      new WeakReference(store)
+    }
+    val gone = added()
+    eventually(timeout(60.seconds)) {
+      System.gc()
+      assert(gone.get() == null)
+    }
     val store = new Store
     stores.add("job", store)
     stores.tell(complete("job", 1))

@@ -20,7 +20,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
-import org.apache.spark.sql.ckpt.Message
+import org.apache.spark.sql.ckpt.protocol.{Message, PartitionFilter}
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils._
 import org.apache.spark.sql.types._
 
@@ -30,7 +30,7 @@ class PartitionedRowsSuite extends AnyFunSuite {
 
   private def key(n: Long, start: Long = 0): UnsafeRow = toRow(InternalRow(n, start)).copy()
 
-  /** What Spark's shuffle does with a session window, whose start is not hashed. */
+  /** Spark's shuffle of a session window, whose start is not hashed. */
   private def partition(parallelism: Int)(row: UnsafeRow): Int =
     UnsafeProjection
       .create(Seq(HashPartitioning(Seq(BoundReference(0, LongType, nullable = true)), parallelism).partitionIdExpression))
@@ -72,10 +72,10 @@ class PartitionedRowsSuite extends AnyFunSuite {
       Message.newHeader().put("filters", Base64.getEncoder.encodeToString(packed.toByteArray))
     }
     val described = store("""{"1": [[], [[3, [0, 2]], [7, [4]]]], "11": [[[2, [1]]]]}""")
-    assert(PartitionFilter.ofSubtask(described, 1) ==
+    assert(SubtaskFilters.of(described, 1) ==
       Seq(Nil, Seq(PartitionFilter(3, Set(0, 2)), PartitionFilter(7, Set(4)))))
-    assert(PartitionFilter.ofSubtask(described, 11) == Seq(Seq(PartitionFilter(2, Set(1)))))
-    assert(PartitionFilter.ofSubtask(described, 0) == Nil)
-    assert(PartitionFilter.ofSubtask(Message.newHeader(), 1) == Nil)
+    assert(SubtaskFilters.of(described, 11) == Seq(Seq(PartitionFilter(2, Set(1)))))
+    assert(SubtaskFilters.of(described, 0) == Nil)
+    assert(SubtaskFilters.of(Message.newHeader(), 1) == Nil)
   }
 }

@@ -21,10 +21,12 @@ import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjecti
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.backend.RowFilter
+import org.apache.spark.sql.ckpt.protocol.PartitionFilter
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils._
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.SchemaHelper.SchemaWriter
 import org.apache.spark.sql.types._
+import org.apache.spark.util.Utils
 
 /** Rows of column families, told apart by what Spark's files say of them. */
 class RowPartitionsSuite extends AnyFunSuite {
@@ -32,10 +34,10 @@ class RowPartitionsSuite extends AnyFunSuite {
   private val composite = StructType(Seq(
     StructField("key", group), StructField("userKey", StructType(Seq(StructField("n", LongType))))))
   private val timed = group.add("timestamp", LongType, nullable = false)
-  private val root = Files.createTempDirectory("row-partitions")
+  private val root = Utils.createTempDir(namePrefix = "row-partitions").toPath
   private val own = 1
 
-  /** What Spark sends to partition 1 of 3. */
+  /** Rows that Spark sends to partition 1 of 3. */
   private val expected: Set[Long] = {
     val partition = UnsafeProjection.create(
       Seq(HashPartitioning(Seq(BoundReference(0, LongType, nullable = true)), 3).partitionIdExpression))
@@ -65,7 +67,7 @@ class RowPartitionsSuite extends AnyFunSuite {
   }
 
   private def filter(store: StateStoreId, operator: String, format: Option[Int]): RowFilter = {
-    val default = FamilyDefinition(
+    val default = ColumnFamily(
       "default", group, group, NoPrefixKeyStateEncoderSpec(group), multiValue = false, isInternal = false)
     val segment = StateLocation.Segment(isBase = true, None, Array(0L), Array.empty, Seq(PartitionFilter(3, Set(own))))
     val found = StateLocation("id", Array(3, 512), operator, format, 0, Seq(segment))

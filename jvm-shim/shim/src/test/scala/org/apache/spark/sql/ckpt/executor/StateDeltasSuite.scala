@@ -10,7 +10,6 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import java.nio.file.Files
 
 import scala.collection.mutable
 
@@ -19,13 +18,14 @@ import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend.{FamilySpec, HashMapStateBackend, SegmentBytes}
+import org.apache.spark.sql.ckpt.backend.{HashMapStateBackend, SegmentBytes}
 import org.apache.spark.sql.execution.streaming.state.{NoPrefixKeyStateEncoderSpec, StateStoreId}
 import org.apache.spark.sql.types.{LongType, StructField, StructType}
 import org.apache.spark.unsafe.Platform
+import org.apache.spark.util.Utils
 
 class StateDeltasSuite extends AnyFunSuite {
-  private val files = new StateFiles(new Path(Files.createTempDirectory("deltas").toUri), new Configuration())
+  private val files = new StateFiles(new Path(Utils.createTempDir(namePrefix = "deltas").toURI), new Configuration())
   private val backend = new HashMapStateBackend(4)
   private val bases = mutable.Map.empty[Long, StateLocation.Segment]
   private val deltas = mutable.Map.empty[Long, StateLocation.Segment]
@@ -33,7 +33,7 @@ class StateDeltasSuite extends AnyFunSuite {
   private val number = StructType(Seq(StructField("n", LongType)))
   private val partitions = new RowPartitions(
     StateStoreId("state", 0, 0),
-    FamilyDefinition("default", number, number, NoPrefixKeyStateEncoderSpec(number), multiValue = false, isInternal = false),
+    ColumnFamily("default", number, number, NoPrefixKeyStateEncoderSpec(number), multiValue = false, isInternal = false),
     new Configuration())
 
   private def inline(isBase: Boolean, segment: SegmentBytes) =
@@ -41,7 +41,7 @@ class StateDeltasSuite extends AnyFunSuite {
 
   // Six batches, of which the third changes nothing.
   for (version <- 1L to 6L) {
-    val family = backend.declareFamily(FamilySpec("default", (_, _, _) => 0))
+    val family = backend.declareFamily("default", (_, _, _) => 0)
     backend.openForWrite(version - 1)
     val snapshot = backend.snapshotBase()
     try bases(version - 1) = inline(isBase = true, snapshot.toBytes()) finally snapshot.close()

@@ -17,7 +17,8 @@ import java.util.zip.DeflaterOutputStream
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.Message
+import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.protocol.Message
 
 class StoreSegmentsSuite extends AnyFunSuite {
 
@@ -46,5 +47,14 @@ class StoreSegmentsSuite extends AnyFunSuite {
     assert(StoreSegments.handles(shared, 0) == Seq(HandlePlace(0, 0), HandlePlace(0, 1)))
     assert(StoreSegments.handles(shared, 2) == Seq(HandlePlace(0, 0), HandlePlace(0, 1), HandlePlace(2, 0)))
     assert(StoreSegments.handles(shared, 3) == Seq(HandlePlace(2, 0)))
+  }
+
+  test("a field that expands without end is refused") {
+    val bytes = new ByteArrayOutputStream
+    val out = new DeflaterOutputStream(bytes)
+    (0 until 65).foreach(_ => out.write(new Array[Byte](1 << 20)))
+    out.close()
+    val bomb = Message.newHeader().put("segments", Base64.getEncoder.encodeToString(bytes.toByteArray))
+    assert(intercept[CheckpointFailure](StoreSegments.unpacked(bomb, "segments")).error == "MetadataFormatError")
   }
 }

@@ -28,7 +28,7 @@ object ProviderUnderTest {
   def create(): StateStoreProvider = StateStoreProvider.create(Name)
 }
 
-/** What Spark asks of every provider, for the one under test. */
+/** Spark's suite for every provider, with the one under test. */
 class ProviderStateStoreSuite extends StateStoreSuiteBase[StateStoreProvider] with BeforeAndAfter {
   import ProviderStateStoreSuite._
   import StateStoreTestsHelper._

@@ -30,7 +30,7 @@ class ProviderStateDataSourceReadSuite extends StateDataSourceReadSuite {
   test("option snapshotPartitionId")(testSnapshotPartitionId())
 }
 
-/** The same for changes of state from version to version. */
+/** Spark's suite for changes of state from version to version. */
 class ProviderStateDataSourceChangeDataReaderSuite extends StateDataSourceChangeDataReaderSuite {
   override protected def newStateStoreProvider(): StateStoreProvider = ProviderUnderTest.create()
 }

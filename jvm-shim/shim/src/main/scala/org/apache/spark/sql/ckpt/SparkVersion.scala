@@ -1,0 +1,46 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import java.util.Properties
+
+/**
+ * Minor version of Spark that this jar is made for. What Spark calls on another one fails where it happens to differ,
+ * with a linkage error without a text, so it must be asked before anything else of ours is loaded.
+ */
+private[ckpt] object SparkVersion {
+  private val Resource = "/org/apache/spark/sql/ckpt/jar.properties"
+
+  /** The minor version that the jar is compiled against. */
+  lazy val madeFor: String = {
+    val in = getClass.getResourceAsStream(Resource)
+    try {
+      val properties = new Properties
+      properties.load(in)
+      properties.getProperty("spark.minor")
+    } finally in.close()
+  }
+
+  /** True if the Spark that runs is of the minor version that the jar is made for. */
+  lazy val fits: Boolean = mismatch(madeFor, org.apache.spark.SPARK_VERSION_SHORT).isEmpty
+
+  /** @throws CheckpointFailure if it is not */
+  def check(): Unit =
+    if (!fits) mismatch(madeFor, org.apache.spark.SPARK_VERSION_SHORT).foreach(text =>
+      throw new CheckpointFailure("UnsupportedSparkError", text))
+
+  /** Message about a jar on a version of Spark; None if they fit. */
+  private[ckpt] def mismatch(minor: String, running: String): Option[String] =
+    Option.when(running.split('.').take(2).mkString(".") != minor)(
+      s"this spark-ckpt jar is made for Spark $minor, and Spark $running runs: take the jar that spark_ckpt.jar_path() " +
+        "names in this Spark's Python, or start the session with spark_ckpt.configure(), which finds it or says that " +
+        "this release has none")
+}

@@ -1,0 +1,108 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.backend
+
+import org.apache.spark.unsafe.Platform
+
+/** Reads a table and the write buffer on top of it. */
+private[backend] abstract class HashMapReader extends TableReader {
+
+  /** The folded state. */
+  private[backend] def table: StateTable
+
+  /** Changes on top of it, null if there are none. */
+  private[backend] def buffer: WriteBuffer
+
+  /** The family, which knows when iterators have become invalid. */
+  private[backend] def owner: HashMapTable
+
+  private val cursor = new EntryCursor
+  private[backend] var foundBase: AnyRef = _
+  private[backend] var foundOffset = 0L
+  private[backend] var foundLength = 0
+
+  override def name: String = owner.name
+
+  override def rowCount: Long = table.count + (if (buffer == null) 0L else buffer.growth)
+
+  override def valueBase: AnyRef = foundBase
+
+  override def valueOffset: Long = foundOffset
+
+  override def valueLength: Int = foundLength
+
+  override def get(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
+    checkRead(keyLength)
+    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+    val b = buffer
+    val entry = if (b == null || b.count == 0) -1 else b.find(hash, keyBase, keyOffset, keyLength)
+    if (entry >= 0) {
+      b.isLive(entry) && {
+        b.pointValue(entry, cursor)
+        keepFound(b, entry)
+        found()
+      }
+    } else {
+      val address = table.find(hash, keyBase, keyOffset, keyLength)
+      address != 0 && {
+        table.point(address, cursor)
+        found()
+      }
+    }
+  }
+
+  /** Sees to it that the value that `get` returns is not overwritten too early. */
+  private[backend] def keepFound(b: WriteBuffer, entry: Int): Unit = b.keep(entry)
+
+  /** Throws if the key cannot be one, or this reader is out of date. */
+  private[backend] def checkRead(keyLength: Int): Unit = HashMapTable.checkKeyLength(keyLength)
+
+  private def found(): Boolean = {
+    foundBase = cursor.valueBase
+    foundOffset = cursor.valueOffset
+    foundLength = cursor.valueLength
+    true
+  }
+
+  override def contains(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
+    checkRead(keyLength)
+    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+    val b = buffer
+    val entry = if (b == null || b.count == 0) -1 else b.find(hash, keyBase, keyOffset, keyLength)
+    if (entry >= 0) b.isLive(entry) else table.find(hash, keyBase, keyOffset, keyLength) != 0
+  }
+
+  override def iterator(): EntryIterator = {
+    checkRead(0)
+    if (table.orderedIndex != null) new OrderedIterator(this, null, null) else new FullIterator(this)
+  }
+
+  override def prefixScan(prefixBase: AnyRef, prefixOffset: Long, prefixLength: Int): EntryIterator = {
+    checkRead(0)
+    if (table.prefixChains != null) {
+      new PrefixIterator(this, prefixBase, prefixOffset, prefixLength)
+    } else if (table.orderedIndex != null) {
+      val start = new Array[Byte](prefixLength)
+      Bytes.copy(prefixBase, prefixOffset, start, Platform.BYTE_ARRAY_OFFSET, prefixLength)
+      new OrderedIterator(this, start, OrderedIterator.afterPrefix(start))
+    } else {
+      throw new UnsupportedOperationException(s"Column family $name has no prefix scan.")
+    }
+  }
+
+  override def rangeScan(start: Array[Byte], end: Array[Byte]): EntryIterator = {
+    checkRead(0)
+    if (table.orderedIndex == null) {
+      throw new UnsupportedOperationException(s"Column family $name has no range scan.")
+    }
+    new OrderedIterator(this, start, end)
+  }
+}

@@ -1,0 +1,48 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.backend
+
+import java.io.OutputStream
+import java.util.concurrent.atomic.AtomicBoolean
+
+/** A consistent view of all tables at one version. Until it is closed the tables copy each page before they first change it. */
+private[backend] final class HashMapSnapshot(
+    override val version: Long,
+    maxParallelism: Int,
+    families: Array[(String, Boolean, TableSnapshot)])
+  extends BaseSnapshot {
+
+  private val closed = new AtomicBoolean
+
+  override def rows: Long = families.iterator.map(_._3.count).sum
+
+  override def rawBytes: Long = families.iterator.map(_._3.rawBytes).sum
+
+  override def write(out: OutputStream): SegmentInfo = {
+    if (closed.get()) throw new IllegalStateException("The snapshot is closed.")
+    val sources = families.collect {
+      case (name, multiValue, table) if table.count > 0 =>
+        new SnapshotSource(name, multiValue, table): SegmentSource
+    }
+    new SegmentWriter(maxParallelism).write(sources, isBase = true, version, out)
+  }
+
+  override def toBytes(): SegmentBytes = {
+    val buffer = new SegmentBuffer(rawBytes + math.min(rows, maxParallelism.toLong) * 56)
+    val info = write(buffer)
+    SegmentBytes(info, buffer.toArray)
+  }
+
+  /** Ends the sharing of pages; after that it cannot be written. Idempotent, from any thread. */
+  override def close(): Unit = {
+    if (closed.compareAndSet(false, true)) families.foreach(_._3.close())
+  }
+}

@@ -1,0 +1,367 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.backend
+
+import java.util.Arrays
+
+import org.apache.spark.unsafe.Platform
+
+/**
+ * The table of a column family, and the write buffer of a batch on top of it. It is retired when its batch ends without a
+ * commit: its task may still be running, and another table takes its place.
+ *
+ * @param logsWrites true if the delta is to have every write, not only the outcome for a key
+ */
+final class HashMapTable private[backend] (
+    override val name: String,
+    initialKeyGroups: KeyGroupFunction,
+    initialAccess: KeyAccess,
+    initialMultiValue: Boolean,
+    maxParallelism: Int,
+    logsWrites: Boolean)
+    extends HashMapReader
+    with KeyedTable {
+  private var keyGroupFunction = initialKeyGroups
+  private var currentAccess = initialAccess
+  private var lists = initialMultiValue
+  private var currentTable = new StateTable(initialAccess, 0)
+  private var currentBuffer = new WriteBuffer(initialAccess)
+
+  /** The writes of the batch, one by one; null if the delta need not tell them. */
+  private[backend] val log: WriteLog = if (logsWrites) new WriteLog else null
+
+  private var list = new Array[Byte](256)
+  private var listLength = 0
+  private var listRows = 0
+  private val entryAt = new EntryCursor
+
+  /** Changes whenever what was read through the buffer becomes invalid. */
+  private[backend] var epoch: Int = 0
+
+  /** True if another table has taken the place of this one, whose task may not know that it was given up. */
+  private var retired = false
+
+  /**
+   * True if the batch may write: set by the backend, so that a write out of place is an error and not
+   * lost.
+   */
+  private[backend] var writable: Boolean = false
+
+  /** Key group of a new key. */
+  private[backend] def keyGroups: KeyGroupFunction = keyGroupFunction
+
+  /** True if a value is a list of rows. */
+  private[backend] def multiValue: Boolean = lists
+
+  private[backend] def access: KeyAccess = currentAccess
+
+  override private[backend] def table: StateTable = currentTable
+
+  override private[backend] def buffer: WriteBuffer = currentBuffer
+
+  override private[backend] def owner: HashMapTable = this
+
+  override private[backend] def checkRead(keyLength: Int): Unit = {
+    if (retired) throw new TableRetiredException(name)
+    HashMapTable.checkKeyLength(keyLength)
+  }
+
+  override private[backend] def keepFound(b: WriteBuffer, entry: Int): Unit = {
+    // Lists are read row by row, maybe beyond the next get.
+    if (lists) b.keep(entry) else b.keepUntilNextGet(entry)
+  }
+
+  override def put(
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      valueBase: AnyRef,
+      valueOffset: Long,
+      valueLength: Int): Unit = {
+    RecordPages.checkRecordBytes(keyLength.toLong + valueLength)
+    val entry = entryFor(keyBase, keyOffset, keyLength)
+    currentBuffer.put(entry, valueBase, valueOffset, valueLength)
+    if (log != null) log.put(entry, valueBase, valueOffset, valueLength)
+  }
+
+  override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
+    checkWrite(keyLength)
+    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+    val entry = currentBuffer.find(hash, keyBase, keyOffset, keyLength)
+    if (entry >= 0) {
+      val was = currentBuffer.isLive(entry)
+      currentBuffer.remove(entry)
+      if (log != null && was) log.remove(entry)
+      was
+    } else {
+      val address = currentTable.find(hash, keyBase, keyOffset, keyLength)
+      address != 0 && {
+        val added = currentBuffer.add(hash, address, currentTable.keyGroup(address), keyBase, keyOffset, keyLength)
+        if (log != null) log.remove(added)
+        true
+      }
+    }
+  }
+
+  override def append(
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      rowBase: AnyRef,
+      rowOffset: Long,
+      rowLength: Int): Unit = {
+    startList()
+    addToList(rowBase, rowOffset, rowLength)
+    appendList(keyBase, keyOffset, keyLength)
+  }
+
+  override def startList(): Unit = {
+    if (!lists) {
+      throw new UnsupportedOperationException(s"Column family $name has one value per key.")
+    }
+    if (list.length > HashMapTable.LargestIdleScratch) list = new Array[Byte](256)
+    listLength = 4
+    listRows = 0
+  }
+
+  override def addToList(rowBase: AnyRef, rowOffset: Long, rowLength: Int): Unit = {
+    val needed = listLength + 4L + rowLength
+    RecordPages.checkRecordBytes(needed)
+    if (needed > list.length) {
+      val length = math.min(RecordPages.MaxRecordBytes, math.max(needed, list.length * 2L))
+      list = Arrays.copyOf(list, length.toInt)
+    }
+    val at = Platform.BYTE_ARRAY_OFFSET + listLength
+    ListCursor.putInt(list, at, rowLength)
+    Platform.copyMemory(rowBase, rowOffset, list, at + 4, rowLength)
+    listLength += 4 + rowLength
+    listRows += 1
+  }
+
+  override def putList(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+    ListCursor.putInt(list, Platform.BYTE_ARRAY_OFFSET, listRows)
+    put(keyBase, keyOffset, keyLength, list, Platform.BYTE_ARRAY_OFFSET, listLength)
+  }
+
+  override def appendList(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+    checkWrite(keyLength)
+    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+    val entry = currentBuffer.find(hash, keyBase, keyOffset, keyLength)
+    val address = if (entry >= 0) 0 else currentTable.find(hash, keyBase, keyOffset, keyLength)
+    val rows = Platform.BYTE_ARRAY_OFFSET + 4
+    if (entry >= 0 && currentBuffer.isLive(entry)) {
+      currentBuffer.append(entry, listRows, list, rows, listLength - 4)
+      if (log != null) log.append(entry, list, rows, listLength - 4)
+    } else if (address != 0) {
+      currentTable.point(address, entryAt)
+      val e = currentBuffer.add(hash, address, entryAt.keyGroup, keyBase, keyOffset, keyLength)
+      ListCursor.putInt(list, Platform.BYTE_ARRAY_OFFSET, listRows)
+      currentBuffer.appendToTable(
+        e, currentTable, entryAt.valueLength, list, Platform.BYTE_ARRAY_OFFSET, listLength)
+      if (log != null) log.append(e, list, rows, listLength - 4)
+    } else if (log != null) {
+      appendToNothing(keyBase, keyOffset, keyLength)
+    } else {
+      putList(keyBase, keyOffset, keyLength)
+    }
+  }
+
+  /** Makes an empty list first: rows are only ever appended to a list that is there, also by who reads the delta. */
+  private def appendToNothing(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+    put(keyBase, keyOffset, keyLength, HashMapTable.EmptyList, Platform.BYTE_ARRAY_OFFSET, HashMapTable.EmptyList.length)
+    appendList(keyBase, keyOffset, keyLength)
+  }
+
+  override def removeRange(start: Array[Byte], end: Array[Byte]): Long = {
+    val entries = rangeScan(start, end)
+    var removed = 0L
+    while (entries.advance()) {
+      remove(entries.keyBase, entries.keyOffset, entries.keyLength)
+      removed += 1
+    }
+    removed
+  }
+
+  private def entryFor(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
+    checkWrite(keyLength)
+    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+    val entry = currentBuffer.find(hash, keyBase, keyOffset, keyLength)
+    if (entry >= 0) {
+      entry
+    } else {
+      val address = currentTable.find(hash, keyBase, keyOffset, keyLength)
+      val group =
+        if (address != 0) currentTable.keyGroup(address) else newKeyGroup(keyBase, keyOffset, keyLength)
+      currentBuffer.add(hash, address, group, keyBase, keyOffset, keyLength)
+    }
+  }
+
+  private def newKeyGroup(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
+    val group = keyGroupFunction.keyGroup(keyBase, keyOffset, keyLength)
+    if (group < 0 || group >= maxParallelism) {
+      throw new IllegalStateException(
+        s"Key group $group of a key of column family $name is not in 0..${maxParallelism - 1}.")
+    }
+    group
+  }
+
+  private def checkWrite(keyLength: Int): Unit = {
+    if (!writable) {
+      if (retired) throw new TableRetiredException(name)
+      throw new IllegalStateException(s"No batch is open to write to column family $name.")
+    }
+    HashMapTable.checkKeyLength(keyLength)
+  }
+
+  /** Takes another description; rebuilds the table's index if keys are reached in another way now. */
+  private[backend] def declare(keyGroups: KeyGroupFunction, access: KeyAccess, multiValue: Boolean): Unit = {
+    if (multiValue != lists && (currentTable.count > 0 || currentBuffer.count > 0)) {
+      throw new IllegalArgumentException(
+        s"Column family $name holds ${if (lists) "lists" else "single values"} already.")
+    }
+    val a = currentTable.access
+    val same = a.id == access.id && HashMapTable.kind(a) == HashMapTable.kind(access)
+    if (same) {
+      currentTable.adopt(access)
+      currentBuffer.adopt(access)
+    } else {
+      if (currentBuffer.count > 0) {
+        throw new IllegalStateException(
+          s"Column family $name is declared anew after the batch has written to it.")
+      }
+      currentTable = currentTable.rebuilt(access)
+      currentBuffer = new WriteBuffer(access)
+      epoch += 1
+    }
+    keyGroupFunction = keyGroups
+    currentAccess = access
+    lists = multiValue
+  }
+
+  /** Another table object with the same records and no changes, in place of this one. */
+  private[backend] def successor(): HashMapTable = {
+    val next = new HashMapTable(name, keyGroupFunction.another, currentAccess.another, lists, maxParallelism, logsWrites)
+    next.currentTable = currentTable
+    currentTable.adopt(next.access)
+    next
+  }
+
+  /** Makes each use of this table an error, and of what was read through its buffer. The buffer stays as it is. */
+  private[backend] def retire(): Unit = {
+    retired = true
+    writable = false
+    epoch += 1
+  }
+
+  /** Applies the buffer to the table. */
+  private[backend] def fold(): Unit = {
+    val b = currentBuffer
+    val t = currentTable
+    t.generation += 1
+    var entry = 0
+    while (entry < b.count) {
+      val address = b.tableAddress(entry)
+      val existing = WriteBuffer.isExisting(address)
+      if (b.isTail(entry)) {
+        b.pointTail(entry, entryAt)
+        val rows = ListCursor.getInt(entryAt.valueBase, entryAt.valueOffset)
+        t.append(
+          b.hash(entry), address, rows, entryAt.valueBase, entryAt.valueOffset + 4, entryAt.valueLength - 4)
+      } else if (b.isLive(entry)) {
+        b.pointValue(entry, entryAt)
+        if (existing) {
+          t.update(b.hash(entry), address, entryAt.valueBase, entryAt.valueOffset, entryAt.valueLength)
+        } else {
+          b.pointKey(entry, entryAt)
+          t.insert(
+            b.hash(entry),
+            b.keyGroup(entry),
+            entryAt.keyBase,
+            entryAt.keyOffset,
+            entryAt.keyLength,
+            entryAt.valueBase,
+            entryAt.valueOffset,
+            entryAt.valueLength)
+        }
+      } else if (existing) {
+        t.delete(b.hash(entry), address)
+      }
+      entry += 1
+    }
+    t.compact(false)
+    dropChanges()
+  }
+
+  /** Bytes of memory that the table, its index and what the batch has written use. */
+  private[backend] def memoryBytes: Long =
+    currentTable.memoryBytes + currentBuffer.memoryBytes + (if (log == null) 0L else log.memoryBytes)
+
+  /** Forgets the buffer. */
+  private[backend] def dropChanges(): Unit = {
+    currentBuffer.reset()
+    if (log != null) log.reset()
+    epoch += 1
+  }
+
+  /** Forgets everything but the description. */
+  private[backend] def clear(expected: Long): Unit = {
+    currentTable = new StateTable(currentAccess, expected)
+    dropChanges()
+  }
+
+  /** Marks all keys of a family that this one takes the place of as removed. */
+  private[backend] def markDropped(other: HashMapTable): Unit = {
+    val cursor = new EntryCursor
+    val t = other.table
+    val walk = t.pages.walk(t.linkWords)
+    var address = walk.next()
+    while (address != 0) {
+      t.point(address, cursor)
+      markDropped(cursor, cursor.keyGroup)
+      address = walk.next()
+    }
+    var entry = 0
+    while (entry < other.buffer.count) {
+      val address = other.buffer.tableAddress(entry)
+      if (address != 0 && !WriteBuffer.isExisting(address)) {
+        other.buffer.pointKey(entry, cursor)
+        markDropped(cursor, other.buffer.keyGroup(entry))
+      }
+      entry += 1
+    }
+  }
+
+  private def markDropped(key: EntryCursor, group: Int): Unit = {
+    val hash = Bytes.hash(key.keyBase, key.keyOffset, key.keyLength)
+    val entry = currentBuffer.add(hash, WriteBuffer.Dropped, group, key.keyBase, key.keyOffset, key.keyLength)
+    if (log != null) log.remove(entry)
+  }
+}
+
+private[backend] object HashMapTable {
+  final val LargestIdleScratch = 1 << 20
+
+  /** A list of no rows, see [[ListCursor]]. */
+  private val EmptyList = new Array[Byte](4)
+
+  def checkKeyLength(keyLength: Int): Unit = {
+    if ((keyLength & 7) != 0) {
+      throw new IllegalArgumentException(
+        s"A key has $keyLength bytes; keys are rows, whose lengths are multiples of 8.")
+    }
+  }
+
+  private def kind(access: KeyAccess): Int = access match {
+    case KeyAccess.Point => 0
+    case _: KeyAccess.Prefix => 1
+    case _: KeyAccess.Ordered => 2
+  }
+}

@@ -1,0 +1,34 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.backend
+
+/**
+ * A column family at one version, apart from the table that writes. What it returns stays as it is until the end of
+ * the batch. A view of the folded version is good until the table changes, whatever is opened, dropped or
+ * reopened on top of it; a view of a committed version until that is folded or dropped. Then it refuses to read.
+ */
+private[backend] final class HashMapTableView(
+    override private[backend] val owner: HashMapTable,
+    override private[backend] val table: StateTable,
+    override private[backend] val buffer: WriteBuffer)
+  extends HashMapReader {
+
+  private val epoch = owner.epoch
+  private val generation = table.generation
+
+  override private[backend] def checkRead(keyLength: Int): Unit = {
+    HashMapTable.checkKeyLength(keyLength)
+    if (table.generation != generation || (buffer != null && owner.epoch != epoch)) {
+      throw new IllegalStateException(
+        s"The version that this reader of column family $name was made for is gone.")
+    }
+  }
+}

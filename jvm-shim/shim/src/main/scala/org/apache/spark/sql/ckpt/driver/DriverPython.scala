@@ -1,0 +1,40 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.driver
+
+import org.apache.spark.sql.ckpt.Settings
+
+/**
+ * Chooses the Python that runs the side process: our own setting first, then as PySpark chooses the driver's.
+ * The process serves the whole application, so a session, such as that of a Connect client, does not overrule it.
+ */
+private[driver] object DriverPython {
+
+  /**
+   * @param settings    of the session
+   * @param conf        a setting of the application, if it is set
+   * @param environment of the driver
+   */
+  def choose(settings: Map[String, String], conf: String => Option[String], environment: Map[String, String]): String =
+    conf(Settings.Python)
+      .orElse(settings.get(Settings.Python))
+      .orElse(conf("spark.pyspark.driver.python"))
+      .orElse(conf("spark.pyspark.python"))
+      .orElse(environment.get("PYSPARK_DRIVER_PYTHON").filter(runsModules))
+      .orElse(environment.get("PYSPARK_PYTHON").filter(_.nonEmpty))
+      .getOrElse("python3")
+
+  /** In a notebook this variable names the program that shows it, which runs no module for us. */
+  private def runsModules(python: String): Boolean = {
+    val program = python.split("[/\\\\]").last
+    program.nonEmpty && !program.startsWith("jupyter") && !program.startsWith("ipython")
+  }
+}

@@ -1,0 +1,48 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.driver
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.ckpt.{CheckpointStateStoreProvider, Redaction}
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+
+/**
+ * Says so if a query runs with another state-store provider than its session asks for. Spark keeps the provider that the
+ * location was started with, which its log of offsets names, and changes the setting for the query.
+ */
+private[driver] final class OtherProviderWarning extends Logging {
+  private val warned = new ThreadLocal[String]
+
+  /** Warns once for each run. */
+  def check(query: StreamExecution): Unit = {
+    val run = query.runId.toString
+    if (warned.get() != run) {
+      warned.set(run)
+      OtherProviderWarning.text(
+        asked = query.sparkSession.sessionState.conf.getConfString(OtherProviderWarning.Key, ""),
+        runsWith = query.sparkSessionForStream.sessionState.conf.getConfString(OtherProviderWarning.Key, ""),
+        location = query.resolvedCheckpointRoot).foreach(logWarning(_))
+    }
+  }
+}
+
+private[driver] object OtherProviderWarning {
+  val Key = "spark.sql.streaming.stateStore.providerClass"
+  private val Ours = classOf[CheckpointStateStoreProvider].getName
+
+  /** @return None if there is nothing to say */
+  def text(asked: String, runsWith: String, location: String): Option[String] =
+    if (asked != Ours || runsWith == Ours) None
+    else Some(
+      s"this query runs WITHOUT spark-ckpt: the state in ${Redaction.redacted(location)} belongs to $runsWith, as Spark's log of offsets there " +
+        s"says, and Spark goes on with it although the session has $Key=$Ours. A location keeps its provider. To use " +
+        "spark-ckpt, start the query with a new checkpoint location")
+}

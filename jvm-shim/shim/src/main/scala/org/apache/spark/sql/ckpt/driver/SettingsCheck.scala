@@ -1,0 +1,59 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.driver
+
+import java.util.Locale
+
+import scala.concurrent.{Await, Future, TimeoutException}
+
+import org.apache.spark.sql.ckpt.{BridgeFailure, CheckpointFailure, Settings}
+import org.apache.spark.sql.ckpt.bridge.PythonBridge
+import org.apache.spark.sql.ckpt.protocol.{Check, Message}
+
+/**
+ * Has the coordinator check the settings of a query before its first batch runs. The question goes out while Spark plans
+ * the batch, so that the answer is most often there when it is needed.
+ *
+ * A run of a query has a thread of its own, and its settings are fixed when it starts: the thread remembers the answer.
+ */
+private[driver] final class SettingsCheck {
+  private val answer = new ThreadLocal[Future[Message]]
+
+  /** Asks, unless this thread has asked before. */
+  def begin(bridge: PythonBridge, settings: Map[String, String]): Unit =
+    if (answer.get() == null) answer.set(bridge.send(SettingsCheck.request(settings)))
+
+  /** Waits for the answer, and fails with the setting that is wrong. */
+  def await(settings: Map[String, String]): Unit = {
+    val asked = answer.get()
+    if (asked != null) {
+      val patience = try Settings.bridgeTimeout(settings) catch { case _: CheckpointFailure => Settings.bridgeTimeout(Map.empty) }
+      val reply =
+        try Await.result(asked, patience)
+        catch {
+          case _: TimeoutException => throw new BridgeFailure(s"the Python side process has not answered within $patience")
+        }
+      reply.orThrow()
+    }
+  }
+}
+
+private[driver] object SettingsCheck {
+
+  /** Only keys that may be meant for us leave the JVM. */
+  private[driver] def request(settings: Map[String, String]): Message =
+    Check(settings.filter { case (key, _) => mayBeOurs(key) }).toMessage
+
+  private def mayBeOurs(key: String): Boolean = {
+    val lower = key.toLowerCase(Locale.ROOT)
+    lower.startsWith("spark.sql.streaming.") || lower.contains("ckpt") || lower.contains("statestore")
+  }
+}

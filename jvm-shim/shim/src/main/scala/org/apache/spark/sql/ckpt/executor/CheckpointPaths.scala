@@ -1,0 +1,41 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import org.apache.spark.sql.ckpt.CheckpointFailure
+
+/**
+ * The one rule for paths that stand in files: which of them spark-ckpt writes. Python has the same one, in
+ * `spark_ckpt.storage.paths`, and `tests/storage/paths.json` holds both to it.
+ */
+private[executor] object CheckpointPaths {
+  private val StateFile = "shared/[A-Za-z0-9_-][A-Za-z0-9_.-]*".r
+  private val MetadataFile = "(chk-[0-9]{1,19}(-[0-9]{1,19})?/)?_metadata".r
+  private val OutOfCheckpoint = "../"
+
+  /** True if this is the path of a state file, relative to the `ckpt` directory. */
+  def isState(path: String): Boolean = StateFile.matches(path)
+
+  /** True if this is the path of a `_metadata` as a record names it. */
+  def isMetadata(path: String): Boolean = MetadataFile.matches(path)
+
+  /**
+   * The path of a state file relative to the `ckpt` directory, as a `_metadata` names it: `../shared/<name>`.
+   *
+   * @return None if it is of any other form
+   */
+  def stateOf(path: String): Option[String] =
+    Option.when(path.startsWith(OutOfCheckpoint))(path.stripPrefix(OutOfCheckpoint)).filter(isState)
+
+  /** @param file that has the path */
+  def refused(path: String, file: String): CheckpointFailure = new CheckpointFailure("PathEscapeError",
+    s"the path '$path' is none that spark-ckpt writes: the file that names it, $file, is not one of ours")
+}

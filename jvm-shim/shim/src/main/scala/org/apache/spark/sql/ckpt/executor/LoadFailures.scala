@@ -1,0 +1,62 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import java.io.{EOFException, FileNotFoundException, InterruptedIOException, IOException}
+import java.net.SocketTimeoutException
+import java.nio.channels.ClosedByInterruptException
+import java.nio.file.NoSuchFileException
+
+import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.backend.StateStreamCorruptException
+
+/** Translation of errors while state is loaded: only a file that is damaged or missing has to be restored. */
+private[executor] object LoadFailures {
+
+  /** True if [[of]] can translate the error. */
+  def isKnown(cause: Throwable): Boolean = cause match {
+    case _: IOException | _: StateStreamCorruptException | _: InterruptedException => true
+    case _ => false
+  }
+
+  /**
+   * The error to fail with. Of an interruption the thread's flag is set again.
+   *
+   * @param what  was to be loaded, a version of a store
+   * @param where its files are
+   */
+  def of(what: String, where: String, cause: Throwable): CheckpointFailure =
+    if (isInterruption(cause)) {
+      Thread.currentThread().interrupt()
+      new CheckpointFailure("StateReadInterruptedError", s"loading $what was interrupted: its task was killed", cause)
+    } else cause match {
+      case _: StateStreamCorruptException | _: EOFException => damaged(s"$what is damaged in $where", cause)
+      case _: FileNotFoundException | _: NoSuchFileException => damaged(s"$what lacks a file in $where", cause)
+      case _ =>
+        new CheckpointFailure("StateReadError", s"$what cannot be read now from $where: $cause. The storage has failed, and " +
+          "the file may well be whole. Spark runs the task again; if that fails too, look at the storage", cause)
+    }
+
+  private def damaged(what: String, cause: Throwable): CheckpointFailure = new CheckpointFailure("StateFileError",
+    s"$what: ${cause.getMessage}. " +
+      "Restore the file, or go back to an older checkpoint ('spark-ckpt list' shows which there are)", cause)
+
+  /** Of a timeout of the network `InterruptedIOException` is a class too. */
+  private def isInterruption(cause: Throwable): Boolean =
+    Iterator.iterate(cause)(_.getCause).takeWhile(_ != null).take(MaxCauses).exists {
+      case _: SocketTimeoutException => false
+      case e: InterruptedIOException => e.getClass == classOf[InterruptedIOException]
+      case _: InterruptedException | _: ClosedByInterruptException => true
+      case _ => false
+    }
+
+  private val MaxCauses = 20
+}

@@ -1,0 +1,73 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.protocol
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
+
+import org.apache.spark.sql.ckpt.CheckpointFailure
+
+/**
+ * A request or a reply between executors, the driver's endpoint and the Python side process (docs/protocol.md, section 1).
+ *
+ * @param kind    what is asked; in replies `ok`, `error` or, to a task, `again`; `notify` where nothing was asked; `file` where the side
+ *                process asks
+ * @param header  the small fields, a JSON object
+ * @param index   key groups and offsets, fixed-width little-endian integers
+ * @param payload state bytes
+ */
+private[ckpt] final case class Message(
+    kind: String,
+    header: String,
+    index: Array[Byte] = Message.NoBytes,
+    payload: Array[Byte] = Message.NoBytes) {
+
+  /** The form in which a message crosses Spark's RPC: types that every class loader knows. */
+  def toTuple: (String, String, Array[Byte], Array[Byte]) = (kind, header, index, payload)
+
+  def json: JsonNode = Message.mapper.readTree(header)
+
+  /** Run id of the query that it is about, or `standalone:<directory>`. */
+  def job: String = json.path("job").asText()
+
+  def isError: Boolean = kind == Message.Error
+
+  /** This message if it is a proper reply; else throws what the error reply says. */
+  def orThrow(): Message = if (isError) throw CheckpointFailure.of(json) else this
+}
+
+private[ckpt] object Message {
+  val NoBytes: Array[Byte] = Array.emptyByteArray
+  val Ok = "ok"
+  val Error = "error"
+  val Notify = "notify"
+  val File = "file"
+
+  /** The interim reply to a request that takes long: who has asked asks again. */
+  val AskAgain: Message = Message("again", "{}")
+
+  val mapper = new ObjectMapper()
+
+  def newHeader(): ObjectNode = mapper.createObjectNode()
+
+  def fromTuple(t: (String, String, Array[Byte], Array[Byte])): Message = Message(t._1, t._2, t._3, t._4)
+
+  def error(failure: Throwable): Message = {
+    val header = newHeader()
+    failure match {
+      case f: CheckpointFailure =>
+        header.put("error", f.error).put("message", f.reason)
+      case other =>
+        header.put("error", other.getClass.getSimpleName).put("message", String.valueOf(other.getMessage))
+    }
+    Message(Error, header.toString)
+  }
+}

@@ -1,0 +1,170 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.protocol
+
+import java.nio.{ByteBuffer, ByteOrder}
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+
+/** Demand of a reply for a base snapshot. A required one is due, too. */
+private[ckpt] final case class BaseDemand(due: Boolean, required: Boolean)
+
+private[ckpt] object BaseDemand {
+  val Nothing: BaseDemand = BaseDemand(due = false, required = false)
+
+  private[protocol] def of(reply: JsonNode): BaseDemand = {
+    val required = reply.path("base_required").asBoolean(false)
+    BaseDemand(required || reply.path("base_due").asBoolean(false), required)
+  }
+}
+
+/** A row counts only if its key belongs to one of these partitions of so many. */
+private[ckpt] final case class PartitionFilter(parallelism: Int, partitions: Set[Int])
+
+private[ckpt] object PartitionFilter {
+
+  /** From `[[parallelism, [partition, ...]], ...]`; none from nothing. */
+  def of(json: JsonNode): Seq[PartitionFilter] = json.elements().asScala.toSeq.map { filter =>
+    PartitionFilter(filter.path(0).asInt(), filter.path(1).elements().asScala.map(_.asInt()).toSet)
+  }
+}
+
+/**
+ * One base or delta.
+ *
+ * @param path    relative to the `ckpt` directory, None if its bytes came with the reply
+ * @param offsets starts of blocks, in the file or in `inline`
+ * @param filters conditions on a row, all of which must hold
+ */
+private[ckpt] final case class LocatedSegment(
+    isBase: Boolean,
+    path: Option[String],
+    offsets: Array[Long],
+    inline: Array[Byte],
+    filters: Seq[PartitionFilter])
+
+/**
+ * The reply to [[Locate]].
+ *
+ * @param isCurrent    true if the state that the store has is the one that counts; then there is no more than `ackThreshold`
+ * @param ackThreshold bytes of a segment up to which it travels with an ack
+ * @param stateId      empty at version 0
+ */
+private[ckpt] final case class LocateReply(
+    isCurrent: Boolean,
+    ackThreshold: Option[Long],
+    stateId: String,
+    keyGroupFactors: Array[Int],
+    operator: String,
+    stateFormatVersion: Option[Int],
+    rows: Long,
+    segments: Seq[LocatedSegment],
+    base: BaseDemand)
+
+private[ckpt] object LocateReply {
+  def of(reply: Message): LocateReply = {
+    val header = reply.json
+    val index = ByteBuffer.wrap(reply.index).order(ByteOrder.LITTLE_ENDIAN)
+    var payloadFrom = 0
+    val segments = header.path("segments").elements().asScala.toSeq.map { segment =>
+      val offsets = Array.fill(segment.path("count").asInt())(index.getLong())
+      val path = Option(segment.path("path").asText(null))
+      val inline = if (path.isDefined) Message.NoBytes
+      else {
+        val length = segment.path("bytes").asInt()
+        val bytes = java.util.Arrays.copyOfRange(reply.payload, payloadFrom, payloadFrom + length)
+        payloadFrom += length
+        bytes
+      }
+      LocatedSegment(
+        segment.path("kind").asText() == "base", path, offsets, inline, PartitionFilter.of(segment.path("filters")))
+    }
+    LocateReply(
+      header.path("current").asBoolean(false),
+      Option(header.get("ack_threshold")).filterNot(_.isNull).map(_.asLong()),
+      header.path("ckpt_id").asText(""),
+      header.path("key_group_factors").elements().asScala.map(_.asInt()).toArray,
+      header.path("operator").asText(""),
+      Option(header.get("state_format_version")).filter(_.isInt).map(_.asInt()),
+      header.path("rows").asLong(0),
+      segments,
+      BaseDemand.of(header))
+  }
+
+  /** The reply that the driver gives by itself. */
+  def current(ackThreshold: Option[Long]): Message = {
+    val header = Message.newHeader().put("current", true)
+    ackThreshold.foreach(header.put("ack_threshold", _))
+    Message(Message.Ok, header.toString)
+  }
+}
+
+/**
+ * The reply to [[Ack]].
+ *
+ * @param outcome          one of the names in the companion object
+ * @param stateId          of the state that counts
+ * @param isComplete       true if a checkpoint is complete with this ack
+ * @param completedVersion newest complete version of the job
+ * @param reason           for a person, where the ack does not count
+ */
+private[ckpt] final case class AckReply(
+    outcome: String,
+    stateId: Option[String],
+    base: BaseDemand,
+    isComplete: Boolean,
+    completedVersion: Long,
+    reason: Option[String]) {
+
+  def isSuccess: Boolean = outcome == AckReply.Success
+
+  /** False if the ack must not count when it is sent again. */
+  def counts: Boolean = !AckReply.NotCounted(outcome)
+}
+
+private[ckpt] object AckReply {
+  val Success = "success"
+  val Duplicate = "duplicate"
+  val Denied = "denied"
+  val Unknown = "unknown"
+  val Discarded = "discarded"
+
+  private val NotCounted = Set(Denied, Unknown, Discarded)
+
+  def of(reply: Message): AckReply = {
+    val header = reply.json
+    AckReply(
+      header.path("outcome").asText(),
+      Option(header.path("ckpt_id").asText(null)),
+      BaseDemand.of(header),
+      header.path("completed").isNumber,
+      header.path("completed_version").asLong(),
+      Option(header.path("reason").asText(null)))
+  }
+}
+
+/** The reply to [[Query]]. */
+private[ckpt] final case class QueryReply(active: Boolean) {
+  def toMessage: Message = Message(Message.Ok, Message.newHeader().put("active", active).toString)
+}
+
+private[ckpt] object QueryReply {
+  def of(reply: Message): QueryReply = QueryReply(reply.json.path("active").asBoolean())
+}
+
+/** The reply to [[Trigger]], as far as the JVM needs it. */
+private[ckpt] final case class TriggerReply(ackThreshold: Option[Long])
+
+private[ckpt] object TriggerReply {
+  def of(reply: Message): TriggerReply = TriggerReply(Option(reply.json.get("ack_threshold")).map(_.asLong()))
+}

@@ -1,0 +1,57 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import scala.concurrent.duration._
+import scala.io.{Codec, Source}
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class SettingsSuite extends AnyFunSuite {
+  private def ack(text: String) = Settings.ackThreshold(Map(Settings.AckThreshold -> text))
+  private def timeout(text: String) = Settings.bridgeTimeout(Map(Settings.BridgeTimeout -> text))
+
+  test("a text has the value that the table of both languages says") {
+    val table = Source.fromResource("setting-values.tsv")(Codec.UTF8)
+    val examples = try table.getLines().filterNot(_.startsWith("#")).map(_.split("\t", -1)).toSeq finally table.close()
+    assert(examples.size > 50)
+    examples.foreach { case Array(kind, text, value) =>
+      val parsed = kind match {
+        case "duration" => Units.milliseconds(text)
+        case "size" => Units.bytes(text)
+      }
+      assert(parsed == (if (value == "-") None else Some(BigInt(value))), s"$kind '$text'")
+    }
+  }
+
+  test("settings have units, and defaults") {
+    assert(ack("64KiB") == 65536)
+    assert(ack(" 0 ") == 0)
+    assert(Settings.ackThreshold(Map.empty) == 1048576)
+    assert(timeout("300.0") == 300.seconds)
+    assert(timeout("250ms") == 250.millis)
+    assert(timeout("5m") == 5.minutes)
+    assert(Settings.bridgeTimeout(Map.empty) == 300.seconds)
+  }
+
+  test("a value that cannot be names its key") {
+    Seq("-1", "many", "1.5", "", "999999999999999999g").foreach { text =>
+      val failure = intercept[CheckpointFailure](ack(text))
+      assert(failure.error == "SettingError")
+      assert(failure.reason.startsWith(s"${Settings.AckThreshold}: '$text'"))
+    }
+    Seq("0", "0.0001", "-3", "366d", "soon").foreach { text =>
+      val failure = intercept[CheckpointFailure](timeout(text))
+      assert(failure.error == "SettingError")
+      assert(failure.reason.startsWith(s"${Settings.BridgeTimeout}: '$text'"))
+    }
+  }
+}

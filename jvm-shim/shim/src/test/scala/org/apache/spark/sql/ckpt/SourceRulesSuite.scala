@@ -1,0 +1,64 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import java.nio.file.{Files, Path, Paths}
+
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import org.scalatest.funsuite.AnyFunSuite
+
+/** Rules on the source text of everything below `jvm-shim`. */
+class SourceRulesSuite extends AnyFunSuite {
+  private val root = Iterator.iterate(Paths.get("").toAbsolutePath)(_.getParent).takeWhile(_ != null)
+    .map(_.resolve("jvm-shim")).find(Files.isDirectory(_)).get
+
+  private def sources(of: Path, endings: String*): Seq[Path] = Using.resource(Files.walk(of)) { found =>
+    found.iterator().asScala
+      .filter(file => endings.exists(file.toString.endsWith) && !file.toString.contains("/target/"))
+      .toSeq.sorted
+  }
+
+  private def imports(packageName: String): Seq[(Path, String)] =
+    sources(root.resolve(s"shim/src/main/scala/org/apache/spark/sql/ckpt/$packageName"), ".scala").flatMap { file =>
+      Files.readAllLines(file).asScala.filter(_.trim.startsWith("import ")).map(file -> _)
+    }
+
+  private def importsOf(packageName: String, others: String*): Seq[(Path, String)] =
+    imports(packageName).filter { case (_, line) =>
+      others.exists(other => s"sql\\.ckpt\\.(\\{.*)?\\b$other\\b".r.findFirstIn(line).isDefined)
+    }
+
+  test("executors know no part of the driver") {
+    assert(imports("executor").nonEmpty)
+    assert(importsOf("executor", "driver", "bridge").isEmpty)
+  }
+
+  test("the backends know neither the wire nor Spark's stores, and the wire knows neither end of it") {
+    assert(importsOf("backend", "protocol", "executor", "driver", "bridge").isEmpty)
+    assert(importsOf("protocol", "backend", "executor", "driver", "bridge").isEmpty)
+  }
+
+  test("no request or reply is put together outside the package of the protocol") {
+    val fields = "\"(ckpt_id|base_ckpt_id|base_due|base_required|outcome|completed_version|ack_threshold|stage_id)\"".r
+    val strays = Seq("executor", "driver", "bridge")
+      .flatMap(name => sources(root.resolve(s"shim/src/main/scala/org/apache/spark/sql/ckpt/$name"), ".scala"))
+      .filter(file => fields.findFirstIn(Files.readString(file)).isDefined)
+    assert(strays.isEmpty)
+  }
+
+  test("every source has the header of the licence") {
+    val all = sources(root, ".scala", ".java", "pom.xml")
+    assert(all.size > 100)
+    assert(all.filterNot(Files.readString(_).take(300).contains("Licensed under the Apache License, Version 2.0")).isEmpty)
+  }
+}

@@ -1,0 +1,151 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import java.nio.file.Files
+import java.util.concurrent.{CountDownLatch, TimeUnit}
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.scalatest.concurrent.Eventually._
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
+
+import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.backend.{BaseSnapshot, HashMapStateBackend, StateTooLargeException}
+import org.apache.spark.sql.ckpt.protocol.BaseDemand
+import org.apache.spark.util.Utils
+
+class BaseSnapshotsSuite extends AnyFunSuite {
+  private val due = BaseDemand(due = true, required = false)
+  private val required = BaseDemand(due = true, required = true)
+  private val directory = Utils.createTempDir(namePrefix = "base-snapshots").toPath
+  private val files = new StateFiles(new Path(directory.toUri), new Configuration())
+
+  /** Bases that this function writes. */
+  private class Bases(body: => Unit, ackThreshold: Long = 1000)
+      extends BaseSnapshots("partition 3", files, () => ackThreshold) {
+    override protected def write(snapshot: BaseSnapshot): ShippedSegment = {
+      body
+      super.write(snapshot)
+    }
+  }
+
+  private def snapshot: BaseSnapshot = new HashMapStateBackend(4).snapshotBase()
+
+  private def written(bases: BaseSnapshots): Option[ReadyBase] = bases.forAck(snapshot, "a")
+
+  /** Keeps the background thread busy until the returned latch is opened. */
+  private def busy(): CountDownLatch = {
+    val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
+    new Bases({ begun.countDown(); end.await() }).obey(due, snapshot, "x")
+    assert(begun.await(60, TimeUnit.SECONDS))
+    end
+  }
+
+  Seq(new java.io.IOException("no space"), new OutOfMemoryError("heap"), new StackOverflowError, new LinkageError("class"))
+    .foreach { error =>
+      test(s"a base can be written after one has failed with ${error.getClass.getSimpleName}") {
+        var fails = true
+        val bases = new Bases(if (fails) throw error)
+        bases.obey(due, snapshot, "a")
+        eventually(timeout(60.seconds))(assert(bases.lastFailure.contains(error)))
+        assert(bases.isIdle && written(bases).isEmpty)
+        fails = false
+        bases.obey(due, snapshot, "b")
+        eventually(timeout(60.seconds))(assert(written(bases).exists(_.stateId == "b")))
+        bases.failureTold()
+        assert(bases.lastFailure.isEmpty)
+      }
+    }
+
+  test("a state of which no base can be written fails the next ack, whatever was demanded") {
+    val bases = new Bases(throw new StateTooLargeException("Key group 7 has too much: raise it."))
+    bases.obey(due, snapshot, "a")
+    eventually(timeout(60.seconds))(assert(bases.lastFailure.isDefined))
+    (1 to 2).foreach { _ =>
+      val failure = intercept[StateTooLargeException](written(bases))
+      assert(failure.getMessage == "partition 3: Key group 7 has too much: raise it.")
+    }
+  }
+
+  test("a required base that fails fails the ack, and the next one tries again") {
+    var fails = true
+    val bases = new Bases(if (fails) throw new java.io.IOException("no space"))
+    bases.obey(required, snapshot, "a")
+    (1 to 3).foreach { _ =>
+      val failure = intercept[CheckpointFailure](written(bases))
+      assert(failure.error == "BaseSnapshotError" && failure.reason.contains("partition 3"))
+      assert(failure.reason.contains("no space"))
+    }
+    fails = false
+    assert(written(bases).isDefined)
+  }
+
+  test("a base that is only due is not waited for") {
+    val end = busy()
+    try {
+      val bases = new Bases(())
+      bases.obey(due, snapshot, "a")
+      assert(written(bases).isEmpty && !bases.isIdle)
+    } finally end.countDown()
+  }
+
+  test("a required base does not wait for those of other stores") {
+    val end = busy()
+    try {
+      val bases = new Bases(())
+      bases.obey(required, snapshot, "a")
+      assert(written(bases).exists(_.stateId == "a"))
+    } finally end.countDown()
+  }
+
+  test("a required base that is being written is waited for, and written once") {
+    val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
+    @volatile var times = 0
+    val bases = new Bases({ times += 1; begun.countDown(); end.await() })
+    bases.obey(due, snapshot, "a")
+    assert(begun.await(60, TimeUnit.SECONDS))
+    bases.obey(required, snapshot, "b")
+    var found: Option[ReadyBase] = None
+    val waiting = new Thread(() => found = written(bases))
+    waiting.start()
+    eventually(timeout(60.seconds))(assert(waiting.getState == Thread.State.WAITING))
+    end.countDown()
+    waiting.join()
+    assert(found.exists(_.stateId == "a") && times == 1)
+  }
+
+  test("a base that is forgotten before it is begun is never written, and one that is written leaves no file") {
+    def bases: Seq[String] = {
+      val shared = directory.resolve("shared")
+      if (Files.exists(shared)) shared.toFile.list().toSeq else Nil
+    }
+    @volatile var writes = 0
+    val end = busy()
+    val queued = new Bases(writes += 1, ackThreshold = -1)
+    queued.obey(due, snapshot, "a")
+    queued.forget()
+    end.countDown()
+    val (begun, rest) = (new CountDownLatch(1), new CountDownLatch(1))
+    val running = new Bases({ begun.countDown(); rest.await() }, ackThreshold = -1)
+    running.obey(due, snapshot, "b")
+    assert(begun.await(60, TimeUnit.SECONDS))
+    running.forget()
+    rest.countDown()
+    val last = new Bases((), ackThreshold = -1)
+    last.obey(due, snapshot, "c")
+    eventually(timeout(60.seconds))(assert(last.isReady))
+    assert(bases.size == 1)
+    last.forget()
+    assert(bases.isEmpty && writes == 0)
+  }
+}

@@ -1,0 +1,90 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import org.scalatest.concurrent.Eventually._
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
+
+import org.apache.spark.sql.ckpt.StoreHarness
+import org.apache.spark.sql.execution.streaming.state.StateStore
+
+class NewestBaseSuite extends AnyFunSuite {
+  private def committed(base: NewestBase, versions: Range): Unit =
+    versions.foreach(version => base.committed(version, hasDelta = true, None))
+
+  test("without a base every delta counts, from the beginning or from what was loaded") {
+    val base = new NewestBase
+    assert(base.version == -1)
+    base.loaded(0, 0)
+    committed(base, 1 to 5)
+    assert(base.version == 0)
+    base.loaded(20, 3)
+    assert(base.version == 17)
+    committed(base, 21 to 22)
+    assert(base.version == 17)
+  }
+
+  test("a base takes the place of the deltas until its version") {
+    val base = new NewestBase
+    base.loaded(10, 4)
+    committed(base, 11 to 14)
+    base.committed(15, hasDelta = true, base = Some(12))
+    assert(base.version == 12)
+    committed(base, 16 to 17)
+    assert(base.version == 12)
+    base.committed(18, hasDelta = true, base = Some(17))
+    assert(base.version == 17)
+  }
+
+  test("batches without changes do not let a store lag") {
+    val base = new NewestBase
+    base.loaded(0, 0)
+    (1 to 9).foreach(version => base.committed(version, hasDelta = version == 4, None))
+    assert(base.version == 8)
+  }
+
+  test("a version that is committed once more counts once, and its base is that of the attempt that counts") {
+    val base = new NewestBase
+    base.loaded(0, 0)
+    committed(base, 1 to 3)
+    base.committed(4, hasDelta = true, base = Some(2))
+    assert(base.version == 2)
+    base.committed(4, hasDelta = true, None)
+    assert(base.version == 0)
+    committed(base, 5 to 6)
+    assert(base.version == 0)
+  }
+
+  private def reported(store: StateStore): Map[String, Long] =
+    store.metrics.instanceMetrics.map { case (metric, value) => metric.name -> value }
+
+  test("a store reports its newest base under the name that Spark gives its own snapshots") {
+    val h = new StoreHarness()
+    try {
+      val name = "SnapshotLastUploaded.partition_0_default"
+      assert(h.provider.supportedInstanceMetrics.map(_.metricPrefix) == Seq("SnapshotLastUploaded"))
+      assert(reported(h.commit(0, 1)) == Map(name -> 0))
+      h.coordinator.baseDue = true
+      assert(reported(h.commit(1, 2)) == Map(name -> 0))
+      eventually(timeout(60.seconds))(assert(h.provider.waitingBase))
+      // The base was begun when version 1 was the folded one.
+      assert(reported(h.commit(2, 3)) == Map(name -> 1))
+      val other = h.newProvider()
+      val store = other.getStore(3)
+      store.put(h.row(4), h.row(4))
+      store.commit()
+      // The stub of the coordinator knows no bases.
+      assert(reported(store) == Map(name -> 0))
+      assert(reported(h.newProvider(partition = 7).getStore(0)) == Map("SnapshotLastUploaded.partition_7_default" -> 0))
+    } finally h.close()
+  }
+}

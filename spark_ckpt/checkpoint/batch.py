@@ -1,0 +1,339 @@
+"""The master states of our `_metadata`: what of a batch is no operator's state."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.packing import Unpacking, packed
+from spark_ckpt.completed import OperatorSummary
+from spark_ckpt.errors import CheckpointError
+from spark_ckpt.features import Feature, check_features
+from spark_ckpt.format.keys import PartitionFilter, StoreKey
+
+SPARK_BATCH = "spark-batch"
+"""Name of the master state that `SparkBatch` describes."""
+
+SPARK_BATCH_VERSION = 1
+"""Version of its format."""
+
+SPARK_OFFSETS = "spark-offsets"
+"""Name of the master state with the text of Spark's `offsets/<batch>`."""
+
+SPARK_OFFSETS_VERSION = 1
+"""Version of its format."""
+
+_ID_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentTable:
+    """Properties of a store's segments that state handles lack: for each, in the order of subtasks and of chains.
+
+    Args:
+        counts: int64, number of segments per subtask.
+        versions: int64, version of the state per segment.
+        is_base: bool per segment.
+        sizes: int64, bytes per segment.
+        filters: per subtask that has any, those of each of its segments.
+        shared: int64 per segment: how many segments before it the one is whose handle it shares; 0: it has its own. An
+            empty array if all have their own.
+    """
+
+    counts: NDArray[np.int64]
+    versions: NDArray[np.int64]
+    is_base: NDArray[np.bool_]
+    sizes: NDArray[np.int64]
+    filters: Mapping[int, Sequence[tuple[PartitionFilter, ...]]] = field(default_factory=dict)
+    shared: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @classmethod
+    def of(cls, chains: Sequence[Chain]) -> SegmentTable:
+        """The table of a store's chains."""
+        entries: list[ChainEntry] = [entry for chain in chains for entry in chain.entries]
+        filters = {
+            partition: [entry.filters for entry in chain.entries]
+            for partition, chain in enumerate(chains)
+            if any(entry.filters for entry in chain.entries)
+        }
+        return cls(
+            np.array([len(chain.entries) for chain in chains], np.int64),
+            np.array([entry.version for entry in entries], np.int64),
+            np.array([entry.is_base for entry in entries], np.bool_),
+            np.array([entry.size for entry in entries], np.int64),
+            filters,
+            _sharing(entries) if filters else np.empty(0, np.int64),
+        )
+
+    def with_handles(self, chains: Sequence[Chain]) -> Iterator[tuple[ChainEntry, ...]]:
+        """Of each of the chains that this is the table of, the segments that have handles of their own."""
+        if not self.shared.size:
+            yield from (chain.entries for chain in chains)
+            return
+        ends = np.cumsum(self.counts).tolist()
+        for chain, end in zip(chains, ends, strict=True):
+            shared = self.shared[end - len(chain.entries) : end].tolist()
+            yield tuple(entry for entry, back in zip(chain.entries, shared, strict=True) if not back)
+
+    def encode(self, version: int) -> str:
+        """Its text: base64 of the zlib-compressed columns, whose versions are counted back from the checkpoint's."""
+        ages = (version - self.versions) * 2 + self.is_base
+        columns = (self.counts.astype("<i4"), ages.astype("<i4"), self.sizes.astype("<i8"))
+        return packed(b"".join(column.tobytes() for column in columns))
+
+    def encode_filters(self) -> str | None:
+        """The text of its filters, base64 of zlib-compressed JSON; None if there are none."""
+        return packed(json.dumps(self.filters, separators=(",", ":")).encode()) if self.filters else None
+
+    def encode_shared(self) -> str | None:
+        """The text of the column of shared handles, base64 of its zlib-compressed bytes; None if none is shared."""
+        return packed(self.shared.astype("<i4").tobytes()) if self.shared.any() else None
+
+    @classmethod
+    def decode(
+        cls, text: str, filters: str | None, shared: str | None, subtasks: int, version: int, unpacking: Unpacking
+    ) -> SegmentTable:
+        """The table of these texts.
+
+        Raises:
+            ValueError: it is not one of so many subtasks.
+        """
+        stream = unpacking.stream(text)
+        counts = np.frombuffer(stream.read(4 * subtasks), "<i4").astype(np.int64)
+        if (counts < 0).any():
+            raise ValueError("the table of segments has a negative count")
+        total = int(counts.sum())
+        ages = np.frombuffer(stream.read(4 * total), "<i4").astype(np.int64)
+        sizes = np.frombuffer(stream.read(8 * total), "<i8").astype(np.int64)
+        stream.finish()
+        passed, back = _decode_filters(filters, unpacking), _decode_shared(shared, total, unpacking)
+        if any(partition >= subtasks or len(per) != counts[partition] for partition, per in passed.items()):
+            raise ValueError("the filters are not those of the segments")
+        if back.size and ((back < 0).any() or (back > np.arange(total)).any()):
+            raise ValueError("the shared handles are not those of the segments")
+        return cls(counts, version - ages // 2, (ages % 2).astype(np.bool_), sizes, passed, back)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoreState:
+    """One store of one operator.
+
+    Args:
+        operator_id: Spark's number of the operator.
+        store: name of the store.
+        name: Spark's short name of the operator.
+        state_format_version: of the operator's state, where it has one.
+        rows: per subtask.
+        state_ids: ids of the states, per subtask.
+        segments: what the handles do not say.
+    """
+
+    operator_id: int
+    store: str
+    name: str
+    state_format_version: int | None
+    rows: tuple[int, ...]
+    state_ids: tuple[str, ...]
+    segments: SegmentTable
+
+    @property
+    def key(self) -> StoreKey:
+        """The key of the store."""
+        return StoreKey(self.operator_id, self.store)
+
+    @property
+    def parallelism(self) -> int:
+        """Number of subtasks."""
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkBatch:
+    """Spark's description of the batch, and ours of its state.
+
+    Args:
+        batch_id: the micro-batch.
+        version: version of the state that it leaves.
+        query_id: of the query; the operator ids in `_metadata` are derived from it.
+        run_id: of this run of the query.
+        query_name: name of the query, if it has one.
+        spark_version: version of Spark.
+        checkpoint_format: of Spark's state stores, 1 or 2: 2 means that Spark's commit log names the ckpt ids.
+        max_parallelism: number of key groups.
+        key_group_factors: their numbering.
+        sources: names of the sources.
+        stores: of all operators.
+        log: the store of completed checkpoints that has its record, if that keeps a log.
+    """
+
+    batch_id: int
+    version: int
+    query_id: str
+    run_id: str
+    spark_version: str
+    checkpoint_format: int
+    max_parallelism: int
+    key_group_factors: tuple[int, ...]
+    query_name: str | None = None
+    sources: tuple[str, ...] = ()
+    stores: tuple[StoreState, ...] = field(default=())
+    log: str | None = None
+
+    def summaries(self) -> tuple[OperatorSummary, ...]:
+        """Summaries of its stores for a listing."""
+        return tuple(
+            OperatorSummary(
+                store.operator_id,
+                store.name,
+                store.store,
+                store.parallelism,
+                sum(store.rows),
+                int(store.segments.sizes.sum()),
+            )
+            for store in self.stores
+        )
+
+    def encode(self) -> bytes:
+        """The payload of the master state: JSON."""
+        fields = {
+            "batch_id": self.batch_id,
+            "version": self.version,
+            "query_id": self.query_id,
+            "run_id": self.run_id,
+            "query_name": self.query_name,
+            "spark_version": self.spark_version,
+            "checkpoint_format": self.checkpoint_format,
+            "max_parallelism": self.max_parallelism,
+            "key_group_factors": self.key_group_factors,
+            "sources": self.sources,
+            "stores": [_encode_store(store, self.version) for store in self.stores],
+        }
+        if features := self._features():
+            fields["features"] = sorted(features)
+        if self.log is not None:
+            fields["log"] = self.log
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+    def _features(self) -> set[str]:
+        tables = [store.segments for store in self.stores]
+        return {
+            *(Feature.PARTITION_FILTERS.value for table in tables if table.filters),
+            *(Feature.SHARED_HANDLES.value for table in tables if table.shared.any()),
+        }
+
+    @classmethod
+    def decode(cls, payload: bytes) -> SparkBatch:
+        """The content of a payload.
+
+        Raises:
+            UnsupportedFormatError: a later release wrote it, in a way that this release would misread.
+            CheckpointError: it is not what `encode` writes.
+        """
+        try:
+            fields = json.loads(payload)
+            check_features(f"the master state {SPARK_BATCH}", fields.get("features"))
+            version = int(fields["version"])
+            unpacking = Unpacking()
+            return cls(
+                batch_id=int(fields["batch_id"]),
+                version=version,
+                query_id=str(fields["query_id"]),
+                run_id=str(fields["run_id"]),
+                query_name=fields.get("query_name"),
+                spark_version=str(fields["spark_version"]),
+                checkpoint_format=int(fields["checkpoint_format"]),
+                max_parallelism=int(fields["max_parallelism"]),
+                key_group_factors=tuple(int(factor) for factor in fields["key_group_factors"]),
+                sources=tuple(str(name) for name in fields["sources"]),
+                stores=tuple(_decode_store(store, version, unpacking) for store in fields["stores"]),
+                log=None if fields.get("log") is None else str(fields["log"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, binascii.Error) as e:
+            raise CheckpointError(f"the master state {SPARK_BATCH} is not what spark-ckpt writes: {e!r}") from e
+
+
+def _sharing(entries: Sequence[ChainEntry]) -> NDArray[np.int64]:
+    """For each segment, how far before it another one with the same blocks is, of which the first has the handle.
+
+    Segments of the same blocks are told by the array of their offsets, which they have in common: subtasks that a
+    rescale gives the same blocks get one array, and so do those that are read from a handle that is shared.
+    """
+    first: dict[int, int] = {}
+    return np.array([i - first.setdefault(id(entry.offsets), i) for i, entry in enumerate(entries)], np.int64)
+
+
+def _decode_shared(text: str | None, segments: int, unpacking: Unpacking) -> NDArray[np.int64]:
+    if text is None:
+        return np.empty(0, np.int64)
+    stream = unpacking.stream(text)
+    shared = np.frombuffer(stream.read(4 * segments), "<i4").astype(np.int64)
+    stream.finish()
+    return shared
+
+
+def _decode_filters(text: str | None, unpacking: Unpacking) -> dict[int, list[tuple[PartitionFilter, ...]]]:
+    if text is None:
+        return {}
+    return {
+        int(partition): [
+            tuple(PartitionFilter(int(modulo), tuple(map(int, partitions))) for modulo, partitions in filters)
+            for filters in segments
+        ]
+        for partition, segments in json.loads(unpacking.whole(text)).items()
+    }
+
+
+def _encode_store(store: StoreState, version: int) -> Mapping[str, Any]:
+    fields = {
+        "operator_id": store.operator_id,
+        "store": store.store,
+        "name": store.name,
+        "parallelism": store.parallelism,
+        "state_format_version": store.state_format_version,
+        "rows": store.rows,
+        "ckpt_ids": base64.b64encode(bytes.fromhex("".join(store.state_ids))).decode(),
+        "segments": store.segments.encode(version),
+    }
+    if (filters := store.segments.encode_filters()) is not None:
+        fields["filters"] = filters
+    if (shared := store.segments.encode_shared()) is not None:
+        fields["shared"] = shared
+    return fields
+
+
+def _decode_store(fields: Mapping[str, Any], version: int, unpacking: Unpacking) -> StoreState:
+    rows = tuple(int(n) for n in fields["rows"])
+    ids = base64.b64decode(fields["ckpt_ids"], validate=True)
+    if len(ids) != _ID_BYTES * len(rows) or len(rows) != fields["parallelism"]:
+        raise ValueError("as many rows and ckpt ids as subtasks are needed")
+    return StoreState(
+        operator_id=int(fields["operator_id"]),
+        store=str(fields["store"]),
+        name=str(fields["name"]),
+        state_format_version=fields["state_format_version"],
+        rows=rows,
+        state_ids=tuple(ids[i : i + _ID_BYTES].hex() for i in range(0, len(ids), _ID_BYTES)),
+        segments=SegmentTable.decode(
+            fields["segments"], fields.get("filters"), fields.get("shared"), len(rows), version, unpacking
+        ),
+    )
+
+
+STANDALONE_PREFIX = "standalone:"
+"""Prefix of the job of a store without a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source, and the offset that the batch reads up to, as Spark writes it; None if it has none yet."""
+
+    name: str
+    offset: str | None = None

@@ -1,0 +1,235 @@
+"""The parts of a `_metadata` that are made from chains, and chains read back from one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from spark_ckpt.checkpoint.batch import (
+    SPARK_BATCH,
+    SPARK_BATCH_VERSION,
+    SPARK_OFFSETS,
+    SPARK_OFFSETS_VERSION,
+    SparkBatch,
+    StoreState,
+)
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.checkpoint.layout import CKPT, SHARED
+from spark_ckpt.errors import CheckpointError, UnsupportedFormatError
+from spark_ckpt.format.key_groups import overlapping_ranges
+from spark_ckpt.format.keys import PartitionFilter
+from spark_ckpt.metadata import (
+    ByteStreamStateHandle,
+    ChangelogStateBackendHandle,
+    CheckpointMetadata,
+    DistributionMode,
+    KeyedStateHandle,
+    KeyGroupRange,
+    KeyGroupsStateHandle,
+    MasterState,
+    OperatorState,
+    OperatorStreamStateHandle,
+    OperatorSubtaskState,
+    RelativeFileStateHandle,
+    StateMetaInfo,
+)
+from spark_ckpt.storage.paths import state_path
+
+METADATA_VERSION = 3
+"""Version of the files we write: the newest without Java-serialised properties; Flink 1.11 and later read it."""
+
+SOURCE_OFFSETS = "source-offsets"
+"""Name of the operator state of a source."""
+
+NO_DATA = -1
+"""Offset of a key group that has no entries (as in Flink's `KeyedStateCheckpointOutputStream`)."""
+
+
+def operator_id_of(query_id: str, name: str) -> bytes:
+    """The 16 bytes that name an operator in `_metadata`, the same over all runs of the query.
+
+    Args:
+        query_id: Spark's id of the query.
+        name: `<operator>/<store>`, or `source/<index>`.
+    """
+    return hashlib.sha256(f"{query_id}/{name}".encode()).digest()[:16]
+
+
+def master_states(batch: SparkBatch, spark_offsets: bytes | None) -> list[MasterState]:
+    """The master states that a new run needs."""
+    states = [MasterState(SPARK_BATCH, batch.encode(), SPARK_BATCH_VERSION)]
+    if spark_offsets is not None:
+        states.append(MasterState(SPARK_OFFSETS, spark_offsets, SPARK_OFFSETS_VERSION))
+    return states
+
+
+def source_operator(query_id: str, index: int, offset: str, max_parallelism: int) -> OperatorState:
+    """The offset of a source as operator state, with one element per partition of the source where the offset shows
+    them.
+
+    Args:
+        query_id: Spark's id of the query.
+        index: position of the source.
+        offset: Spark's JSON text of it.
+        max_parallelism: number of key groups of the query.
+    """
+    elements = [element.encode() for element in offset_elements(offset)]
+    starts = np.cumsum([0, *(len(element) for element in elements)])[:-1]
+    handle = OperatorStreamStateHandle(
+        {SOURCE_OFFSETS: StateMetaInfo(tuple(int(start) for start in starts), DistributionMode.SPLIT_DISTRIBUTE)},
+        ByteStreamStateHandle(f"{SOURCE_OFFSETS}-{index}", b"".join(elements)),
+    )
+    subtasks = {0: OperatorSubtaskState(managed_operator_state=handle)}
+    return OperatorState(operator_id_of(query_id, f"source/{index}"), 1, max_parallelism, subtasks)
+
+
+def offset_elements(offset: str) -> list[str]:
+    """The parts of an offset: one for each `{topic: {partition: offset}}` if it has that form, as Kafka's, else one."""
+    try:
+        topics = json.loads(offset)
+    except ValueError:
+        return [offset]
+    if (
+        not isinstance(topics, dict)
+        or not topics
+        or not all(isinstance(parts, dict) and parts for parts in topics.values())
+    ):
+        return [offset]
+    if not all(name.isdigit() and isinstance(at, int) for parts in topics.values() for name, at in parts.items()):
+        return [offset]
+    return [
+        json.dumps({topic: {name: at}}, separators=(",", ":"))
+        for topic, parts in topics.items()
+        for name, at in parts.items()
+    ]
+
+
+@lru_cache(maxsize=4096)
+def key_group_span(partition: int, parallelism: int, factors: tuple[int, ...]) -> KeyGroupRange:
+    """The range from the first to the last key group of a subtask."""
+    ranges = overlapping_ranges(partition, parallelism, factors)
+    return KeyGroupRange(ranges[0].start, ranges[-1].end)
+
+
+def full_offsets(entry: ChainEntry) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """First key group of a segment, and the offsets from there to the last one, `NO_DATA` for those without entries."""
+    first, count = int(entry.key_groups[0]), int(entry.key_groups[-1]) - int(entry.key_groups[0]) + 1
+    if count == entry.key_groups.size:
+        return first, entry.offsets
+    offsets = np.full(count, NO_DATA, np.int64)
+    offsets[entry.key_groups - np.uint32(first)] = entry.offsets
+    return first, offsets
+
+
+def handle_name(entry: ChainEntry) -> str:
+    """Name of an inline stream: informative only."""
+    return f"{'base' if entry.is_base else 'delta'}-{entry.version}"
+
+
+def relative_path(path: str) -> str:
+    """Path of a state file as it stands in `_metadata`, which lies in `chk-<id>/`."""
+    return f"../{path}"
+
+
+def changelog_size(entries: Sequence[ChainEntry], version: int) -> int:
+    """Bytes of those segments that the checkpoint of `version` has added."""
+    return sum([entry.size for entry in entries if entry.version == version])
+
+
+def changelog_id(chain: Chain) -> str:
+    """Identity of the changelog handle of a chain: its ckpt id, written as a UUID."""
+    digits = chain.state_id
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def spark_batch_of(metadata: CheckpointMetadata) -> SparkBatch:
+    """The content of the master state `spark-batch`.
+
+    Raises:
+        CheckpointError: there is none, or it is not ours.
+        UnsupportedFormatError: a later release wrote it, in a way that this release would misread.
+    """
+    for state in metadata.master_states:
+        if state.name == SPARK_BATCH:
+            if state.version != SPARK_BATCH_VERSION:
+                raise UnsupportedFormatError(
+                    f"the master state {SPARK_BATCH}", f"version {state.version} of its format"
+                )
+            return SparkBatch.decode(state.payload)
+    raise CheckpointError(f"there is no master state {SPARK_BATCH}: spark-ckpt did not write this")
+
+
+def decompose(metadata: CheckpointMetadata) -> tuple[SparkBatch, ChainTable]:
+    """The chains of a `_metadata` that `encode_metadata` has made.
+
+    Raises:
+        CheckpointError: it is not one of ours, or its parts do not fit one another.
+        PathEscapeError: a state file lies outside the checkpoint's own directory.
+    """
+    batch = spark_batch_of(metadata)
+    operators = {operator.operator_id: operator for operator in metadata.operator_states}
+    table: ChainTable = {}
+    for store in batch.stores:
+        operator = operators.get(operator_id_of(batch.query_id, f"{store.operator_id}/{store.store}"))
+        if operator is None or operator.parallelism != store.parallelism:
+            raise CheckpointError(f"{store.key} has no operator state of parallelism {store.parallelism}")
+        table[store.key] = _chains_of(store, operator)
+    return batch, table
+
+
+def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
+    segments, chains = store.segments, []
+    shared = segments.shared if segments.shared.size else np.zeros(segments.sizes.size, np.int64)
+    entries: list[ChainEntry] = []
+    for partition, count in enumerate(segments.counts.tolist()):
+        start, end = len(entries), len(entries) + count
+        subtask = operator.subtask_states.get(partition)
+        handles = _flatten(subtask.managed_keyed_state) if subtask else []
+        if len(handles) != np.count_nonzero(shared[start:end] == 0):
+            raise CheckpointError(
+                f"{store.key}, partition {partition} has {len(handles)} segments, not as many as listed"
+            )
+        own = iter(handles)
+        filters = segments.filters.get(partition) or [()] * count
+        for i, (back, passed) in enumerate(zip(shared[start:end].tolist(), filters, strict=True), start):
+            is_base, version, size = bool(segments.is_base[i]), int(segments.versions[i]), int(segments.sizes[i])
+            if back:
+                entries.append(entries[i - back].shared_as(is_base, version, size, passed))
+            else:
+                entries.append(_entry(next(own), is_base, version, size, passed))
+        chains.append(Chain(store.state_ids[partition], store.rows[partition], tuple(entries[start:])))
+    return chains
+
+
+def _flatten(handle: KeyedStateHandle | None) -> list[KeyGroupsStateHandle]:
+    if handle is None:
+        return []
+    if isinstance(handle, KeyGroupsStateHandle):
+        return [handle]
+    if isinstance(handle, ChangelogStateBackendHandle) and not handle.non_materialized_state_handles:
+        return [part for inner in handle.materialized_state_handles for part in _flatten(inner)]
+    raise CheckpointError(f"a {type(handle).__name__} is no handle that spark-ckpt writes")
+
+
+def _entry(
+    handle: KeyGroupsStateHandle, is_base: bool, version: int, size: int, filters: tuple[PartitionFilter, ...]
+) -> ChainEntry:
+    offsets = handle.group_range_offsets.offsets
+    present = np.flatnonzero(offsets != NO_DATA)
+    key_groups = (present + handle.key_group_range.start).astype(np.uint32)
+    stream = handle.delegate_state_handle
+    if isinstance(stream, ByteStreamStateHandle):
+        return ChainEntry(
+            is_base, version, key_groups, offsets[present], size, None, len(stream.data), stream.data, filters
+        )
+    if isinstance(stream, RelativeFileStateHandle):
+        # `_metadata` lies in ckpt/chk-<id>/, whatever the id is.
+        path = state_path(stream.relative_path, f"{CKPT}/{SHARED}")
+        return ChainEntry(
+            is_base, version, key_groups, offsets[present], size, path, stream.state_size, filters=filters
+        )
+    raise CheckpointError(f"a {type(stream).__name__} is no stream that spark-ckpt writes")

@@ -1,0 +1,80 @@
+"""Names of files below a checkpoint location."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from spark_ckpt.metadata import METADATA_FILE_NAME
+
+CKPT = "ckpt"
+"""The directory of all our files."""
+
+SHARED = "shared"
+"""Directory of state files, below `ckpt`."""
+
+TASK_OWNED = "taskowned"
+"""Directory below `ckpt` that Flink has for the files of tasks; nothing is written there."""
+
+_CHECKPOINT_DIRECTORY = re.compile(r"chk-([0-9]+)(-[0-9]+)?")
+_HADOOP_CHECKSUM = re.compile(r"\.(.+)\.crc")
+
+# Every name that is written below `ckpt`. Executors write `base`, `delta` and `deltas` (the shim's `StateFiles`), first
+# under the name with a dot before and `.tmp` behind it; the coordinator writes `merged`, `_metadata` and records, first
+# as `.tmp-` (`spark_ckpt.storage`). A checksum of Hadoop's can lie beside each.
+_STATE_NAME = r"(?:base|deltas?|merged)-[0-9a-f]{32}"
+_TEMPORARY = r"\.tmp-[0-9a-f]{32}"
+_RECORD = r"[0-9]{20}\.json"
+
+
+def _with_checksums(names: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:{names})|\.(?:{names})\.crc")
+
+
+_IN_SHARED = _with_checksums(rf"{_STATE_NAME}|\.{_STATE_NAME}\.tmp|{_TEMPORARY}")
+_IN_CHECKPOINT = _with_checksums(rf"{METADATA_FILE_NAME}|{_TEMPORARY}")
+_LEFT_IN_LOG = re.compile(rf"{_TEMPORARY}|probe-[0-9a-f]+|\.(?:{_TEMPORARY}|probe-[0-9a-f]+|{_RECORD})\.crc")
+
+
+def metadata_path(checkpoint_id: int, attempt: int = 1) -> str:
+    """`_metadata` of a checkpoint, relative to `ckpt`. Each attempt to write it has a directory of its own."""
+    return f"chk-{checkpoint_id}/_metadata" if attempt == 1 else f"chk-{checkpoint_id}-{attempt}/_metadata"
+
+
+def new_merged_path() -> str:
+    """A name that no file has had, relative to `ckpt`, for segments of many subtasks."""
+    return f"{SHARED}/merged-{uuid.uuid4().hex}"
+
+
+def in_location(path: str) -> str:
+    """The name of a file relative to the checkpoint location, from its name relative to `ckpt`."""
+    return f"{CKPT}/{path}"
+
+
+def is_ours(directory: str, name: str) -> bool:
+    """True if a file that nothing refers to may be deleted: spark-ckpt writes such names there.
+
+    Args:
+        directory: `shared`, or the directory of a checkpoint; relative to `ckpt`.
+        name: of the file.
+    """
+    if directory == SHARED:
+        return _IN_SHARED.fullmatch(name) is not None
+    return checkpoint_of_directory(directory) is not None and _IN_CHECKPOINT.fullmatch(name) is not None
+
+
+def is_temporary(name: str) -> bool:
+    """True if a file in `ckpt` or the log is a leftover of a killed process, or a checksum of Hadoop's."""
+    return _LEFT_IN_LOG.fullmatch(name) is not None
+
+
+def checkpoint_of_directory(name: str) -> int | None:
+    """The id in the name of a directory `chk-<id>` or `chk-<id>-<attempt>`, or None."""
+    match = _CHECKPOINT_DIRECTORY.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def without_checksum_suffix(name: str) -> str:
+    """The file that Hadoop's checksum file `.<name>.crc` belongs to; another name as it is."""
+    match = _HADOOP_CHECKSUM.fullmatch(name)
+    return match[1] if match else name

@@ -1,0 +1,222 @@
+"""The durable path of every checkpoint, of a batch or an operation: state file, `_metadata`, record, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from spark_ckpt.checkpoint.batch import SegmentTable, Source, SparkBatch
+from spark_ckpt.checkpoint.chains import ChainEntry, ChainTable, all_entries
+from spark_ckpt.checkpoint.encode import encode_metadata
+from spark_ckpt.checkpoint.layout import in_location, metadata_path, new_merged_path
+from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus, StateSize
+from spark_ckpt.checkpoint.statistics_state import statistics_states
+from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, MetadataReference, Owner
+from spark_ckpt.metadata import MasterState
+from spark_ckpt.spark_files.entries import OffsetEntry
+from spark_ckpt.storage import Storage, create_or_find
+
+_CREATE_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """A state file to be written.
+
+    Args:
+        path: relative to `ckpt`.
+        data: its bytes.
+    """
+
+    path: str
+    data: bytes
+
+
+@dataclass(slots=True)
+class NewCheckpoint:
+    """A checkpoint that is not durable yet.
+
+    Args:
+        batch: the content of its master state `spark-batch`.
+        table: the chains of all subtasks.
+        sources: with the offsets up to which the batch reads.
+        spark_offsets: reads the bytes of Spark's `offsets/<batch>`; None without a query.
+        statistics: the master states with statistics, for the checkpoint's id and size.
+        triggered_ms: when the batch or operation began, in milliseconds since 1970 UTC.
+        new_state_bytes: bytes of the new segments.
+        task_bytes: bytes of the new segments in files that tasks have written.
+        file: new segments to be written; None if there is nothing to write.
+        written: files that `publish` has begun to write, relative to `ckpt`.
+    """
+
+    batch: SparkBatch
+    table: ChainTable
+    sources: Sequence[Source]
+    spark_offsets: Callable[[], bytes | None]
+    statistics: Callable[[int, StateSize], Sequence[MasterState]]
+    triggered_ms: int
+    new_state_bytes: int = 0
+    task_bytes: int = 0
+    file: StateFile | None = None
+    written: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """Publishes checkpoints of one location.
+
+    Args:
+        storage: of the checkpoint location.
+        store: of its completed checkpoints, claimed.
+        owner: the claimant.
+        was_deleted: True for a path, relative to `ckpt`, whose deletion may still be under way.
+    """
+
+    storage: Storage
+    store: CompletedCheckpointStore
+    owner: Owner
+    was_deleted: Callable[[str], bool] = lambda path: False
+
+    def publish(self, new: NewCheckpoint, now_ms: int) -> CheckpointRecord:
+        """Makes a checkpoint durable. It does not exist before, and lasts from the moment this returns.
+
+        After any other error than `UnknownOutcomeError` and `FencedError` nothing refers to the files in `new.written`.
+
+        Args:
+            new: the checkpoint.
+            now_ms: the time, in milliseconds since 1970 UTC.
+
+        Raises:
+            FencedError, UnknownOutcomeError, StorageError: as `CompletedCheckpointStore.add` says.
+        """
+        if new.file is not None:
+            new.written.append(new.file.path)
+            self.storage.write_atomic(in_location(new.file.path), new.file.data)
+        operators = new.batch.summaries()
+        rows, size = sum(operator.rows for operator in operators), sum(operator.state_bytes for operator in operators)
+        metadata = self._write_metadata(new, StateSize(size, new.new_state_bytes, rows))
+        file_bytes = 0 if new.file is None else len(new.file.data)
+        return self.store.add(
+            lambda record_id, attempt: CheckpointRecord(
+                id=record_id,
+                generation=self.store.generation,
+                owner=self.owner,
+                attempt=attempt,
+                batch_id=new.batch.batch_id,
+                version=new.batch.version,
+                timestamp_ms=now_ms,
+                duration_ms=max(0, now_ms - new.triggered_ms),
+                state_bytes=size,
+                new_bytes=new.task_bytes + file_bytes + metadata.size,
+                rows=rows,
+                operators=operators,
+                metadata=metadata,
+            )
+        )
+
+    def _write_metadata(self, new: NewCheckpoint, size: StateSize) -> MetadataReference:
+        """Writes `_metadata` to a name that no earlier try has used: requests to create or delete that one may still
+        arrive.
+
+        Raises:
+            FencedError: another driver has taken over.
+            StorageError: it cannot be written.
+        """
+        checkpoint_id = self.store.counter.get()
+        states = new.statistics(checkpoint_id, size)
+        data = encode_metadata(checkpoint_id, new.batch, new.table, new.sources, new.spark_offsets(), states)
+        paths = (metadata_path(checkpoint_id, attempt) for attempt in count(1))
+        for path in (path for path in paths if not self.was_deleted(path)):
+            if _create_metadata(self.storage, new, path, data):
+                return MetadataReference.of(path, data)
+            self.store.check_owner()
+        raise AssertionError("names do not end")
+
+
+def checkpoint_of_operation(
+    batch: SparkBatch,
+    table: ChainTable,
+    offsets: OffsetEntry,
+    history: Sequence[CheckpointStats],
+    file: StateFile | None,
+    started_ms: int,
+    now_ms: int,
+) -> NewCheckpoint:
+    """The checkpoint of a batch that an operation adds to the query. No subtask acknowledges it.
+
+    Args:
+        batch: the content of its master state `spark-batch`.
+        table: the chains of all subtasks.
+        offsets: Spark's entry of the offset log for the batch.
+        history: statistics of the checkpoints before it.
+        file: new state; None if there is nothing to write.
+        started_ms: when the operation began, in milliseconds since 1970 UTC.
+        now_ms: the time, in milliseconds since 1970 UTC.
+    """
+
+    def statistics(checkpoint_id: int, size: StateSize) -> Sequence[MasterState]:
+        stats = CheckpointStats(
+            status=CheckpointStatus.COMPLETED,
+            batch_id=batch.batch_id,
+            version=batch.version,
+            triggered_ms=started_ms,
+            duration_ms=max(0, now_ms - started_ms),
+            acks=0,
+            expected=0,
+            checkpoint_id=checkpoint_id,
+            size=size,
+        )
+        return statistics_states((*history, stats), ())
+
+    sources = [Source(name, offsets.offsets.get(name)) for name in batch.sources]
+    new_bytes = 0 if file is None else len(file.data)
+    return NewCheckpoint(batch, table, sources, offsets.encode, statistics, started_ms, new_bytes, file=file)
+
+
+def _create_metadata(storage: Storage, new: NewCheckpoint, path: str, data: bytes) -> bool:
+    """Creates `_metadata` exclusively. False: another driver, or a dead one, has a file of this name."""
+    new.written.append(path)
+    is_mine = create_or_find(storage, in_location(path), data, _CREATE_TRIES)
+    if not is_mine:
+        new.written.remove(path)
+    return is_mine
+
+
+def merge_into_file(segments: Sequence[tuple[ChainEntry, bytes | memoryview]]) -> StateFile:
+    """Makes entries refer to one new file with the bytes of all of them: objects follow the bytes, not the partitions.
+
+    Args:
+        segments: entries without a file, and the bytes of each.
+    """
+    file = StateFile(new_merged_path(), b"".join(data for _, data in segments))
+    position = 0
+    for entry, data in segments:
+        entry.path, entry.file_size, entry.offsets = file.path, len(file.data), entry.offsets + position
+        entry.data = b""
+        position += len(data)
+    return file
+
+
+def inline_state_in_file(table: ChainTable) -> StateFile | None:
+    """Makes the inline segments of a table refer to one file, since several subtasks may need the same bytes.
+
+    Returns:
+        The file; None if no segment was inline.
+    """
+    inline = [(entry, entry.data) for entry in all_entries(table) if entry.path is None]
+    return merge_into_file(inline) if inline else None
+
+
+def with_chains(batch: SparkBatch, table: ChainTable) -> SparkBatch:
+    """The description of a batch with other chains of its stores."""
+    stores = tuple(
+        replace(
+            store,
+            rows=tuple(chain.rows for chain in table[store.key]),
+            state_ids=tuple(chain.state_id for chain in table[store.key]),
+            segments=SegmentTable.of(table[store.key]),
+        )
+        for store in batch.stores
+    )
+    return replace(batch, stores=stores)

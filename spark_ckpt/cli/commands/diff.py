@@ -1,0 +1,114 @@
+"""`spark-ckpt diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import click
+
+from spark_ckpt.cli.formatting import plain
+from spark_ckpt.cli.options import Session, json_option, limit_option, pass_session, store_options
+from spark_ckpt.cli.output import Part, Result
+from spark_ckpt.cli.results.metadata_json import Json, JsonObject
+from spark_ckpt.cli.results.state import cell, columns_json, field_of, rows_json, view_json
+from spark_ckpt.cli.terminal import Column, Table
+from spark_ckpt.state.diff import CHANGES, StateDiff, diff_state
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiffResult(Result):
+    """The first changes of a diff.
+
+    Args:
+        diff: the diff.
+        rows: the changes, by column.
+        counts: number of all changes by kind.
+    """
+
+    has_state_rows: ClassVar[bool] = True
+
+    diff: StateDiff
+    rows: list[JsonObject]
+    counts: dict[str, int]
+
+    @classmethod
+    def of(cls, diff: StateDiff, limit: int) -> DiffResult:
+        """The first `limit` changes; all of them if `limit` is 0. All changes are counted."""
+        rows: list[JsonObject] = []
+        counts = dict.fromkeys(CHANGES, 0)
+        for batch in diff.batches():
+            rows += rows_json(batch.slice(0, limit - len(rows)) if limit else batch)
+            for entry in batch.column("change").value_counts().to_pylist():
+                counts[entry["values"]] += entry["counts"]
+        return cls(diff, rows, counts)
+
+    def to_json(self) -> JsonObject:
+        """The view of the state, its columns, and the changes."""
+        diff = self.diff
+        return {
+            **view_json(diff.view_after, diff.after),
+            "before_id": diff.before.found.metadata.checkpoint_id,
+            "columns": columns_json(diff.schema),
+            "counts": {**self.counts},
+            "changes": [*self.rows],
+        }
+
+    def render(self) -> Iterator[Part]:
+        """A table of the changed fields, and the number of changes."""
+        if self.rows:
+            keys = [field.name for field in self.diff.schema.field("key").type]
+            table = Table([Column("CHANGE"), *(Column(f"key.{key}") for key in keys), Column("VALUE")])
+            for row in self.rows:
+                change = _changed(row["before"], row["after"])
+                table.add_row(str(row["change"]), *(cell(field_of(row["key"], key)) for key in keys), change)
+            yield table
+        counts = self.counts
+        total = f"{counts['insert']:,} inserted, {counts['update']:,} updated, {counts['delete']:,} deleted"
+        hidden = sum(counts.values()) - len(self.rows)
+        yield f"{total}; {hidden:,} of them not shown, --limit shows more" if hidden else total
+
+
+def _changed(before: Json, after: Json) -> str:
+    if isinstance(before, dict) and isinstance(after, dict):
+        return ", ".join(
+            f"{plain(name)} {cell(before.get(name))} -> {cell(after.get(name))}"
+            for name in {**before, **after}
+            if before.get(name) != after.get(name)
+        )
+    if before is not None and after is not None:
+        return f"{cell(before)} -> {cell(after)}"
+    return cell(after if before is None else before)
+
+
+@click.command("diff")
+@click.argument("location")
+@click.argument("before", type=click.IntRange(min=0))
+@click.argument("after", type=click.IntRange(min=0))
+@store_options
+@limit_option
+@json_option
+@pass_session
+def diff_checkpoints(
+    session: Session,
+    location: str,
+    before: int,
+    after: int,
+    operator: int | None,
+    store: str | None,
+    variable: str | None,
+    limit: int,
+) -> None:
+    """Print the changes in state between two checkpoints.
+
+    LOCATION is the checkpointLocation of a query, as a path or URL. BEFORE and AFTER are the ids of the checkpoints.
+    All changes are counted, whatever the limit. Only key groups whose files differ are read; Spark is not needed.
+
+    \b
+    Examples:
+      spark-ckpt diff /path/to/checkpointLocation 16 17
+      spark-ckpt diff /path/to/checkpointLocation 2 17 --operator 1 --store left-keyWithIndexToValue --limit 0 --json
+    """
+    difference = diff_state(location, before, after, operator=operator, store=store, variable=variable)
+    session.output.show(DiffResult.of(difference, limit))

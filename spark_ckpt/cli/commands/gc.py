@@ -1,0 +1,127 @@
+"""`spark-ckpt gc`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import click
+
+from spark_ckpt.cli.formatting import count, human_size, iso_time, plain
+from spark_ckpt.cli.options import FAILED, Session, json_option, pass_session
+from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.progress import progress_bar
+from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.config import units
+from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.location.orphans import Leftover
+from spark_ckpt.operations.gc import DEFAULT_GRACE_SECONDS, MINIMUM_GRACE_SECONDS, Collection, collect_garbage
+
+
+@dataclass(frozen=True, slots=True)
+class GcResult(Result):
+    """The orphans of a location, deleted unless it was a dry run.
+
+    Args:
+        collection: the orphans, the failed deletions, and foreign files.
+    """
+
+    collection: Collection
+
+    def to_json(self) -> JsonObject:
+        """`{"location", "dry_run", "bytes", "orphans", "failed", "left_alone"}`.
+
+        An orphan has "path" (relative to `ckpt`), "size" and "modified" (ISO 8601, or null). One that could not be
+        deleted is also in "failed", with "path" and "reason". Entries of "left_alone" have the fields of an orphan.
+        """
+        collection = self.collection
+        return {
+            "location": collection.location,
+            "dry_run": collection.dry_run,
+            "bytes": collection.size,
+            "orphans": [_leftover(orphan) for orphan in collection.orphans],
+            "failed": [{"path": path, "reason": reason} for path, reason in collection.failed],
+            "left_alone": [_leftover(other) for other in collection.foreign],
+        }
+
+    def render(self) -> Iterator[str]:
+        """A line for each orphan and each foreign file, and a summary."""
+        collection = self.collection
+        for orphan in collection.orphans:
+            yield f"{_name(orphan)}  {human_size(orphan.size)}"
+        for other in collection.foreign:
+            yield f"{_name(other)}  {human_size(other.size)}; left alone: spark-ckpt writes no file of this name"
+        deleted = len(collection.orphans) - len(collection.failed)
+        found = f"{count(len(collection.orphans), 'orphan')}, {human_size(collection.size)}"
+        if not collection.orphans:
+            yield "no orphans"
+        elif collection.dry_run:
+            yield f"would delete {found}"
+        elif collection.failed:
+            yield f"found {found}; deleted {deleted:,}"
+        else:
+            yield f"deleted {found}"
+
+    def messages(self) -> Iterator[str]:
+        """An error for each orphan that could not be deleted."""
+        for _, reason in self.collection.failed:
+            yield f"Error: {plain(reason)}"
+
+
+def _name(leftover: Leftover) -> str:
+    return plain(f"{leftover.path}/" if leftover.is_directory else leftover.path)
+
+
+def _leftover(leftover: Leftover) -> JsonObject:
+    return {
+        "path": leftover.path,
+        "size": leftover.size,
+        "modified": None if leftover.modified_ms is None else iso_time(leftover.modified_ms),
+    }
+
+
+def _seconds(_: click.Context, __: click.Parameter, text: str) -> float:
+    try:
+        # Unlike in a setting, a space before the unit is allowed here.
+        seconds = units.milliseconds(re.sub(r"(?<=[0-9.])\s+(?=[a-zA-Z])", "", text)) / 1000
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    # 0 deletes any orphan: a shorter time than a millisecond must not count as 0.
+    if seconds < MINIMUM_GRACE_SECONDS and re.search("[1-9]", text):
+        raise click.BadParameter(
+            f"'{text}' is too short: a running query may still refer to a file of the last "
+            f"{MINIMUM_GRACE_SECONDS / 60:g} minutes. "
+            "Use a longer time, or 0 if no query runs there"
+        )
+    return seconds
+
+
+@click.command("gc")
+@click.argument("location")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, delete nothing.")
+@click.option(
+    "--grace",
+    default=f"{DEFAULT_GRACE_SECONDS / 3600:g}h",
+    show_default=True,
+    callback=_seconds,
+    help="Minimum age of an orphan relative to the newest checkpoint, in seconds or as 30m, 12h, 7d. "
+    "At least 10m while a query is running. 0 deletes every orphan: use it only while no query runs there.",
+)
+@json_option
+@pass_session
+def collect_orphans(session: Session, location: str, dry_run: bool, grace: float) -> None:
+    """Delete files that no completed checkpoint refers to.
+
+    LOCATION is the checkpointLocation of a query, as a path or URL. The query may be running. Crashes leave such files
+    behind; the next run of the query deletes most of them itself.
+
+    \b
+    Exit status: 0 done, 1 an orphan could not be deleted or the command failed.
+    """
+    storage = CheckpointLocation.open(location).of_query()
+    with progress_bar("deleting") as progress:
+        collection = collect_garbage(storage, grace_seconds=grace, dry_run=dry_run, progress=progress)
+    session.output.show(GcResult(collection))
+    if collection.failed:
+        click.get_current_context().exit(FAILED)

@@ -1,0 +1,110 @@
+"""`spark-ckpt inspect`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import click
+from rich.tree import Tree
+
+from spark_ckpt.cli.options import Session, id_option, json_option, pass_session
+from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.results.inspection import Inspection
+from spark_ckpt.cli.results.inspection_tree import inspection_tree
+from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.cli.results.stream_reader import StreamRequest, read_streams
+from spark_ckpt.cli.results.streams import StreamReport, UnreadStreamsError, streams_tree
+from spark_ckpt.location.find import CheckpointLocation
+
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
+
+@dataclass(frozen=True, slots=True)
+class InspectResult(Result):
+    """The metadata of a checkpoint, and the content of its streams if they were opened.
+
+    Args:
+        inspection: the metadata.
+        streams: a report of each stream; None unless asked for.
+    """
+
+    inspection: Inspection
+    streams: Sequence[StreamReport] | None = None
+
+    def to_json(self) -> JsonObject:
+        """The fields of the metadata, and `streams` if they were opened."""
+        described = self.inspection.to_json()
+        if self.streams is not None:
+            described["streams"] = [report.to_json() for report in self.streams]
+        return described
+
+    def render(self) -> Iterator[Tree]:
+        """A tree of master states, operators, subtasks and handles, and one of the streams."""
+        yield inspection_tree(self.inspection)
+        if self.streams is not None:
+            yield streams_tree(self.streams)
+
+
+def _stream_options(command: _Command) -> _Command:
+    """Adds `--streams` and its options; the command gets `streams`, a `StreamRequest` or None."""
+
+    @click.option("--streams", is_flag=True, help="Open the state streams too, and count their entries.")
+    @click.option("--entries", type=click.IntRange(min=1), help="Print the first N entries of each state.", metavar="N")
+    @click.option(
+        "--map",
+        "moved",
+        multiple=True,
+        callback=_pairs,
+        metavar="OLD=NEW",
+        help="Look for files with paths below OLD in the directory NEW. Repeatable.",
+    )
+    @click.option("--allow-outside", is_flag=True, help="Also open files outside of the checkpoint's own storage.")
+    @wraps(command)
+    def with_request(
+        *arguments: Any,  # noqa: ANN401
+        streams: bool,
+        entries: int | None,
+        moved: list[tuple[str, str]],
+        allow_outside: bool,
+        **others: Any,  # noqa: ANN401
+    ) -> None:
+        if not streams and (entries or moved or allow_outside):
+            raise click.UsageError("--entries, --map and --allow-outside need --streams")
+        request = StreamRequest(entries or 0, moved, allow_outside) if streams else None
+        command(*arguments, streams=request, **others)
+
+    return cast(_Command, with_request)
+
+
+def _pairs(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, str]]:
+    pairs = []
+    for value in values:
+        old, equals, new = value.partition("=")
+        if not (old and equals and new):
+            raise click.BadParameter(f"'{value}' is not of the form OLD=NEW", param=parameter)
+        pairs.append((old, new))
+    return pairs
+
+
+@click.command("inspect")
+@click.argument("location")
+@id_option
+@_stream_options
+@json_option
+@pass_session
+def inspect_checkpoint(
+    session: Session, location: str, checkpoint_id: int | None, streams: StreamRequest | None
+) -> None:
+    """Show all metadata of one checkpoint.
+
+    LOCATION is the checkpointLocation of a query, a directory of a Flink checkpoint or savepoint (or of a Flink job's
+    checkpoints), or a _metadata file; a path or URL.
+    """
+    inspection = Inspection.of(CheckpointLocation.open(location).find(checkpoint_id))
+    reports = None if streams is None else list(read_streams(inspection, streams))
+    session.output.show(InspectResult(inspection, reports))
+    if reports and (unread := sum(report.has_failed for report in reports)):
+        raise UnreadStreamsError(inspection.found.path, unread, len(reports))

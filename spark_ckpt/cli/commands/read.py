@@ -1,0 +1,152 @@
+"""`spark-ckpt read`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import click
+import pyarrow as pa
+
+from spark_ckpt.cli.formatting import count, plain
+from spark_ckpt.cli.options import Session, id_option, json_option, limit_option, pass_session, store_options
+from spark_ckpt.cli.output import Part, Result
+from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.cli.results.state import cell, columns_json, field_of, rows_json, view_json
+from spark_ckpt.cli.terminal import Column, Table
+from spark_ckpt.state.read import StateScan, read_state
+from spark_ckpt.state.views import Side
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsResult(Result):
+    """The first rows of a scan.
+
+    Args:
+        scan: the scan.
+        rows: the rows, by column.
+        has_more: True if the scan has more rows.
+    """
+
+    has_state_rows: ClassVar[bool] = True
+
+    scan: StateScan
+    rows: list[JsonObject]
+    has_more: bool
+
+    @classmethod
+    def of(cls, scan: StateScan, limit: int) -> RowsResult:
+        """The first `limit` rows of a scan; all of them if `limit` is 0."""
+        rows: list[JsonObject] = []
+        for batch in scan.batches():
+            rows += rows_json(batch.slice(0, limit + 1 - len(rows)) if limit else batch)
+            if limit and len(rows) > limit:
+                return cls(scan, rows[:limit], True)
+        return cls(scan, rows, False)
+
+    def to_json(self) -> JsonObject:
+        """The view of the state, its columns, and the rows."""
+        return {
+            **view_json(self.scan.view, self.scan.catalog),
+            "columns": columns_json(self.scan.schema),
+            "rows": [*self.rows],
+            "has_more": self.has_more,
+        }
+
+    def render(self) -> Iterator[Part]:
+        """A table with a column for each field of the structs, and the number of rows."""
+        names = [
+            (field.name, part.name)
+            for field in self.scan.schema
+            for part in (field.type if pa.types.is_struct(field.type) else [field])
+        ]
+        table = Table([Column(".".join(dict.fromkeys(name))) for name in names])
+        for row in self.rows:
+            table.add_row(*(cell(field_of(row[name], part)) for name, part in names))
+        yield table
+        shown = count(len(self.rows), "row")
+        yield f"{shown} shown; --limit shows more" if self.has_more else shown
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExportResult(Result):
+    """Rows written to a file or table.
+
+    Args:
+        scan: the rows.
+        target: the file or table.
+        kind: `parquet` or `delta`.
+        rows: number of rows.
+    """
+
+    scan: StateScan
+    target: str
+    kind: str
+    rows: int
+
+    def to_json(self) -> JsonObject:
+        """The view of the state, and the target."""
+        return {
+            **view_json(self.scan.view, self.scan.catalog),
+            "target": self.target,
+            "target_format": self.kind,
+            "row_count": self.rows,
+        }
+
+    def render(self) -> Iterator[str]:
+        """The number of rows and the target."""
+        what = "Delta table" if self.kind == "delta" else "Parquet file"
+        yield f"{count(self.rows, 'row')} written to the {what} {plain(self.target)}"
+
+
+@click.command("read")
+@click.argument("location")
+@store_options
+@click.option("--side", type=click.Choice(["left", "right"]), help="Rows of one side of a join.")
+@id_option
+@click.option("--where", metavar="CONDITION", help="Only rows that meet a condition.")
+@limit_option
+@click.option("--to-parquet", metavar="FILE", help="Write all rows to a new Parquet file instead.")
+@click.option("--to-delta", metavar="DIRECTORY", help="Write all rows to a new Delta table instead.")
+@json_option
+@pass_session
+def read_rows(
+    session: Session,
+    location: str,
+    operator: int | None,
+    store: str | None,
+    variable: str | None,
+    side: Side | None,
+    checkpoint_id: int | None,
+    where: str | None,
+    limit: int,
+    to_parquet: str | None,
+    to_delta: str | None,
+) -> None:
+    """Print rows of state, without Spark.
+
+    LOCATION is the checkpointLocation of a query, as a path or URL. The columns are those of Spark's `statestore` data
+    source; `state` lists the operators and stores.
+
+    A CONDITION compares columns with values: =, !=, <, <=, >, >=, in (...), is null. Combine comparisons with and, or,
+    not. A struct field is written key.user, a string in single quotes.
+
+    \b
+    Examples:
+      spark-ckpt read /path/to/checkpointLocation
+      spark-ckpt read /path/to/checkpointLocation --where "key.user = 'a' and value.count > 3"
+      spark-ckpt read /path/to/checkpointLocation --operator 1 --side left --limit 0 --json
+      spark-ckpt read /path/to/checkpointLocation --variable count --to-parquet count.parquet
+    """
+    if to_parquet and to_delta:
+        raise click.UsageError("--to-parquet and --to-delta are mutually exclusive")
+    scan = read_state(
+        location, operator=operator, store=store, variable=variable, side=side, id=checkpoint_id, where=where
+    )
+    if to_parquet:
+        session.output.show(ExportResult(scan, to_parquet, "parquet", scan.to_parquet(to_parquet)))
+    elif to_delta:
+        session.output.show(ExportResult(scan, to_delta, "delta", scan.to_delta(to_delta)))
+    else:
+        session.output.show(RowsResult.of(scan, limit))

@@ -1,0 +1,89 @@
+"""`spark-ckpt rescale`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import click
+
+from spark_ckpt.cli.formatting import count, human_size, plain
+from spark_ckpt.cli.options import Session, dry_run_option, force_option, json_option, pass_session, settings_option
+from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.progress import progress_bar
+from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.operations.rescale import Rescaling, rescale
+
+
+@dataclass(frozen=True, slots=True)
+class RescaleResult(Result):
+    """A query with another number of partitions.
+
+    Args:
+        rescaling: the numbers before and after, and the new checkpoint unless it was a dry run.
+    """
+
+    rescaling: Rescaling
+
+    def to_json(self) -> JsonObject:
+        """`{"location", "before", "after", "batch_id", "from_checkpoint", "checkpoint_id", "new_bytes", "stores"}`.
+
+        A store has "operator_id", "name", "store", "before", "after" and "segments".
+        """
+        return asdict(self.rescaling)
+
+    def render(self) -> Iterator[str]:
+        """A summary, a line for each store, and the new checkpoint."""
+        rescaling = self.rescaling
+        did = "would be rescaled" if rescaling.checkpoint_id is None else "was rescaled"
+        yield f"{plain(rescaling.location)} {did} from {rescaling.before:,} to {count(rescaling.after, 'partition')}"
+        for store in rescaling.stores:
+            parts = f"{store.before:,} -> {store.after:,}" if store.after != store.before else "runs as one task"
+            yield f"  {plain(store.name)} {store.operator_id}/{plain(store.store)}: {parts}"
+        if rescaling.checkpoint_id is not None:
+            yield (
+                f"checkpoint {rescaling.checkpoint_id} of batch {rescaling.batch_id}, made from checkpoint "
+                f"{rescaling.from_checkpoint}; {human_size(rescaling.new_bytes)} written. Restart the query unchanged"
+            )
+
+
+@click.command("rescale")
+@click.argument("location")
+@click.option("--partitions", type=click.IntRange(min=1), required=True, help="New number of partitions.")
+@force_option
+@settings_option
+@dry_run_option
+@json_option
+@pass_session
+def rescale_query(
+    session: Session, location: str, partitions: int, force: bool, settings: dict[str, str], dry_run: bool
+) -> None:
+    """Change the number of partitions of a stopped query.
+
+    LOCATION is the checkpointLocation of the query, as a path or URL. Stop the query between two batches first. The
+    size of the state does not matter: no state file is read or changed. A new checkpoint assigns the existing files to
+    the new partitions, and Spark's logs get one batch without input. Then start the query as before. It takes the new
+    number from its logs, whatever spark.sql.shuffle.partitions says.
+
+    Any number up to the number of key groups (maxParallelism) works. The first start is fastest with a divisor of it;
+    with any other number, partitions read parts of each other's files until they have written their own.
+
+    The last claim in the log shows whether a driver may be running: on this host its process is looked up; for another
+    host the command refuses. --force proceeds anyway; if the query is running after all, one of the two fails and
+    nothing is lost.
+
+    If the command is interrupted, Spark refuses to start the query: run the same command again to finish it.
+
+    \b
+    Exit status: 0 done, 1 failed, 4 a driver may be running, 5 impossible here; 4 and 5 leave everything unchanged.
+
+    \b
+    Examples:
+      spark-ckpt rescale /checkpoints/orders --partitions 400 --dry-run
+      spark-ckpt rescale s3://bucket/checkpoints/orders --partitions 100 --json
+    """
+    storage = CheckpointLocation.open(location).of_query()
+    with progress_bar("assigning") as progress:
+        rescaling = rescale(storage, partitions, settings=settings, force=force, dry_run=dry_run, progress=progress)
+    session.output.show(RescaleResult(rescaling))

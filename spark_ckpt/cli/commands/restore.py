@@ -1,0 +1,63 @@
+"""`spark-ckpt restore`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import click
+
+from spark_ckpt.cli.options import Session, committed_id_option, dry_run_option, json_option, pass_session
+from spark_ckpt.cli.progress import progress_bar
+from spark_ckpt.cli.results.copies import CopyResult
+from spark_ckpt.location.file_system import storage_at
+from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.operations.restore import restore
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult(CopyResult):
+    """A new checkpoint location."""
+
+    def render(self) -> Iterator[str]:
+        """The files copied, and the batch that a query resumes with there."""
+        yield self.line()
+        if not self.copy.dry_run:
+            yield f"query {self.copy.query_id} begins there with batch {self.copy.checkpoint.batch_id + 1}"
+
+
+@click.command("restore")
+@click.argument("source")
+@click.argument("new_location")
+@committed_id_option
+@click.option("--keep-query-id", is_flag=True, help="Keep the id of the query: it moves, instead of being duplicated.")
+@dry_run_option
+@json_option
+@pass_session
+def restore_checkpoint(
+    session: Session, source: str, new_location: str, checkpoint_id: int | None, keep_query_id: bool, dry_run: bool
+) -> None:
+    """Create a checkpoint location from a savepoint or checkpoint.
+
+    SOURCE is a savepoint, the checkpointLocation of a query, which may be running, or the directory ckpt/chk-17 of one
+    checkpoint in it; a path or URL. NEW_LOCATION is a new directory that shares no file with SOURCE. Everything is read
+    back.
+
+    Start the same query with checkpointLocation NEW_LOCATION and its own sink: it resumes after the batch of the
+    checkpoint, independently of the original. Spark sees a new query id. With --keep-query-id the query keeps its id
+    and moves to the new location; stop the original first.
+
+    \b
+    Exit status: 0 done, 1 failed, 5 Spark has not committed the batch of the checkpoint.
+
+    \b
+    Examples:
+      spark-ckpt restore /backup/query-2026-03-01 /data/query-2
+      spark-ckpt restore s3://bucket/query s3://bucket/experiment --id 17
+      spark-ckpt restore /backup/query-2026-03-01 /data/query --keep-query-id
+    """
+    storage, checkpoint_id = CheckpointLocation.open(source).copy_source(checkpoint_id)
+    new = storage_at(new_location)
+    with progress_bar("copying") as progress:
+        copy = restore(storage, new, checkpoint_id, keep_query_id=keep_query_id, dry_run=dry_run, progress=progress)
+    session.output.show(RestoreResult(copy))

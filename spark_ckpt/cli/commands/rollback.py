@@ -1,0 +1,106 @@
+"""`spark-ckpt rollback`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import click
+
+from spark_ckpt.cli.formatting import count, human_size, plain
+from spark_ckpt.cli.options import Session, dry_run_option, force_option, json_option, pass_session, settings_option
+from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.progress import progress_bar
+from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.operations.rollback import Rollback, roll_back
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackResult(Result):
+    """A query rolled back to an earlier checkpoint.
+
+    Args:
+        rollback: the checkpoint, and the files moved out of the way.
+    """
+
+    rollback: Rollback
+
+    def to_json(self) -> JsonObject:
+        """`{"location", "dry_run", "id", "batch_id", "version", "aside", "batches", "checkpoints", "moved", "bytes"}`.
+
+        "aside" is the directory that "moved" files are in, relative to the location.
+        """
+        rollback = self.rollback
+        return {
+            "location": rollback.location,
+            "dry_run": rollback.dry_run,
+            "id": rollback.checkpoint.id,
+            "batch_id": rollback.checkpoint.batch_id,
+            "version": rollback.checkpoint.version,
+            "aside": rollback.aside,
+            "batches": list(rollback.batches),
+            "checkpoints": list(rollback.checkpoints),
+            "moved": list(rollback.moved),
+            "bytes": rollback.size,
+        }
+
+    def render(self) -> Iterator[str]:
+        """The batch that the query resumes with, and the batches and checkpoints undone."""
+        rollback, checkpoint = self.rollback, self.rollback.checkpoint
+        resumes = "would resume" if rollback.dry_run else "resumes"
+        yield f"the query {resumes} from checkpoint {checkpoint.id}, with batch {checkpoint.batch_id + 1}"
+        batches = _numbered("batch", "batches", rollback.batches)
+        undone = f"{batches} and {_numbered('checkpoint', 'checkpoints', rollback.checkpoints)}"
+        if rollback.dry_run:
+            yield f"{undone} would be moved to {plain(rollback.location)}/{rollback.aside.partition('/')[0]}"
+        else:
+            files = f"{count(len(rollback.moved), 'file')}, {human_size(rollback.size)}"
+            yield f"{undone} moved to {plain(rollback.location)}/{rollback.aside}: {files}"
+
+
+def _numbered(one: str, many: str, numbers: tuple[int, ...]) -> str:
+    if not numbers:
+        return f"no {one}"
+    if len(numbers) == 1:
+        return f"{one} {numbers[0]}"
+    return f"{many} {numbers[0]} to {numbers[-1]}"
+
+
+@click.command("rollback")
+@click.argument("location")
+@click.option("--id", "checkpoint_id", type=click.IntRange(min=0), required=True, help="Checkpoint to roll back to.")
+@force_option
+@settings_option
+@dry_run_option
+@json_option
+@pass_session
+def roll_back_query(
+    session: Session, location: str, checkpoint_id: int, force: bool, settings: dict[str, str], dry_run: bool
+) -> None:
+    """Roll a stopped query back to an earlier checkpoint.
+
+    LOCATION is the checkpointLocation of the query, as a path or URL. --id is an id that `spark-ckpt list` shows; the
+    checkpoint is read in full first. Later entries of Spark's offsets and commits, later checkpoints and their state
+    files are moved to LOCATION/rolled-back/; nothing is deleted. The query resumes after the batch of the checkpoint at
+    its next start. Its sink keeps what the query has written: a sink that knows batches by their ids ignores the
+    repeated ones.
+
+    The last claim in the log shows whether a driver may be running: on this host its process is looked up; for another
+    host the command refuses. --force claims the location anyway, and a running driver cannot complete any more
+    checkpoints.
+
+    If the command is interrupted, run it again.
+
+    \b
+    Exit status: 0 done, 1 failed, 4 a driver may be running, 5 impossible here; 4 and 5 leave everything unchanged.
+
+    \b
+    Examples:
+      spark-ckpt rollback /data/query --id 17 --dry-run
+      spark-ckpt rollback s3://bucket/query --id 17 --force
+    """
+    storage = CheckpointLocation.open(location).of_query()
+    with progress_bar("reading") as progress:
+        rollback = roll_back(storage, checkpoint_id, settings=settings, force=force, dry_run=dry_run, progress=progress)
+    session.output.show(RollbackResult(rollback))

@@ -1,0 +1,47 @@
+"""`spark-ckpt savepoint`."""
+
+from __future__ import annotations
+
+import click
+
+from spark_ckpt.cli.options import Session, committed_id_option, dry_run_option, json_option, pass_session
+from spark_ckpt.cli.progress import progress_bar
+from spark_ckpt.cli.results.copies import CopyResult
+from spark_ckpt.location.file_system import storage_at
+from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.operations.savepoint import take_savepoint
+
+
+@click.command("savepoint")
+@click.argument("location")
+@click.argument("target")
+@committed_id_option
+@dry_run_option
+@json_option
+@pass_session
+def take_savepoint_of_query(
+    session: Session, location: str, target: str, checkpoint_id: int | None, dry_run: bool
+) -> None:
+    """Copy a checkpoint into a self-contained savepoint.
+
+    LOCATION is the checkpointLocation of a query, as a path or URL; the query may be running. TARGET is a new
+    directory, on any file system. It gets the _metadata, all state files and Spark's files. All paths in it are
+    relative, so the savepoint can be moved and outlives LOCATION. Everything is read back. The savepoint is complete
+    once it has the file savepoint.json.
+
+    `spark-ckpt restore` makes a checkpoint location from it. A query cannot be started on the savepoint itself. Flink
+    can load its _metadata.
+
+    \b
+    Exit status: 0 done, 1 failed, 5 Spark has not committed the batch of the checkpoint.
+
+    \b
+    Examples:
+      spark-ckpt savepoint /data/query /backup/query-2026-03-01
+      spark-ckpt savepoint s3://bucket/query s3://backup/query-17 --id 17
+    """
+    storage = CheckpointLocation.open(location).of_query()
+    new = storage_at(target)
+    with progress_bar("copying") as progress:
+        copy = take_savepoint(storage, new, checkpoint_id, dry_run=dry_run, progress=progress)
+    session.output.show(CopyResult(copy))

@@ -1,0 +1,135 @@
+"""`spark-ckpt verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import click
+
+from spark_ckpt.cli.formatting import count, human_size, plain
+from spark_ckpt.cli.options import DAMAGED, Session, json_option, pass_session
+from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.progress import progress_bar
+from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.operations.damage import Damage
+from spark_ckpt.operations.verify import CheckpointVerdict, Verification, verify
+
+_MOST_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult(Result):
+    """The damage found in a location, and the checkpoints that can be restored.
+
+    Args:
+        verification: the verdict on each checkpoint that was read, newest first, and the damage to the logs.
+    """
+
+    verification: Verification
+
+    def to_json(self) -> JsonObject:
+        """`{"location", "whole", "checkpoints", "damages", "restorable"}`, checkpoints newest first."""
+        verification = self.verification
+        return {
+            "location": verification.location,
+            "whole": verification.is_whole,
+            "checkpoints": [_verdict(verdict) for verdict in verification.checkpoints],
+            "damages": [_damage(damage) for damage in verification.damages],
+            "restorable": list(verification.restorable),
+        }
+
+    def render(self) -> Iterator[str]:
+        """A line for each checkpoint with its damage below, and the remedy at the end."""
+        verification = self.verification
+        for verdict in verification.checkpoints:
+            record = verdict.record
+            name = f"checkpoint {record.id}, batch {record.batch_id}"
+            read = f"{count(verdict.blocks, 'block')}, {human_size(verdict.size)}"
+            if verdict.is_whole:
+                logs = "" if verdict.can_go_back else "; no rollback to it: Spark's log entries of its batch are gone"
+                # After a rescale subtasks can share blocks; only Spark can tell their rows apart.
+                rows = "rows not counted" if record.rows and not verdict.rows else count(verdict.rows, "row")
+                yield f"{name}: whole; {read}, {rows}{logs}"
+            else:
+                yield f"{name}: damaged in {count(len(verdict.damages), 'place')}; {read} read"
+                yield from _damage_lines(verdict.damages)
+        if verification.damages:
+            yield f"the logs: damaged in {count(len(verification.damages), 'place')}"
+            yield from _damage_lines(verification.damages)
+        if not verification.is_whole:
+            yield _remedy(verification)
+
+
+def _remedy(verification: Verification) -> str:
+    if not verification.restorable:
+        return "none of these checkpoints can be restored: recover the files from a backup"
+    newest = verification.restorable[0]
+    if verification.checkpoints[0].record.id == newest:
+        return f"the newest checkpoint, {newest}, can be restored"
+    return f"go back with: spark-ckpt rollback {plain(verification.location)} --id {newest}"
+
+
+def _damage_lines(damages: Sequence[Damage]) -> Iterator[str]:
+    for damage in damages[:_MOST_LINES]:
+        yield f"  {plain(str(damage))}"
+    if len(damages) > _MOST_LINES:
+        yield f"  and {len(damages) - _MOST_LINES:,} more, which --json lists"
+
+
+def _verdict(verdict: CheckpointVerdict) -> JsonObject:
+    return {
+        "id": verdict.record.id,
+        "batch_id": verdict.record.batch_id,
+        "version": verdict.record.version,
+        "whole": verdict.is_whole,
+        "can_go_back": verdict.can_go_back,
+        "blocks": verdict.blocks,
+        "bytes": verdict.size,
+        "rows": verdict.rows,
+        "damages": [_damage(damage) for damage in verdict.damages],
+    }
+
+
+def _damage(damage: Damage) -> JsonObject:
+    return {
+        "path": damage.path,
+        "reason": damage.reason,
+        "offset": damage.offset,
+        "subtask": None if damage.subtask is None else damage.subtask._asdict(),
+        "key_group": damage.key_group,
+    }
+
+
+@click.command("verify")
+@click.argument("location")
+@click.option("--id", "checkpoint_id", type=click.IntRange(min=0), help="Read only this checkpoint.")
+@click.option("--all", "everything", is_flag=True, help="Read all retained checkpoints.")
+@json_option
+@pass_session
+def verify_checkpoints(session: Session, location: str, checkpoint_id: int | None, everything: bool) -> None:
+    """Read checkpoints in full and report damage.
+
+    LOCATION is the checkpointLocation of a query, or a savepoint, as a path or URL. The query may be running. By
+    default the newest checkpoint is read and, if it is damaged, earlier ones until one is whole.
+
+    Verified are the log of completed checkpoints, the digest of _metadata, the checksum, position, key group and
+    version of each block of state, the total number of rows, and that Spark's offsets and commits agree.
+
+    \b
+    Exit status: 0 whole, 1 verification failed, 3 damage found.
+
+    \b
+    Examples:
+      spark-ckpt verify /data/query
+      spark-ckpt verify s3://bucket/query --all --json
+    """
+    if everything and checkpoint_id is not None:
+        raise click.UsageError("--all and --id are mutually exclusive")
+    storage, checkpoint_id = CheckpointLocation.open(location).copy_source(checkpoint_id)
+    with progress_bar("reading") as progress:
+        verification = verify(storage, checkpoint_id, everything=everything, progress=progress)
+    session.output.show(VerifyResult(verification))
+    if not verification.is_whole:
+        click.get_current_context().exit(DAMAGED)

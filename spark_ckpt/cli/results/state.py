@@ -1,0 +1,74 @@
+"""Rows of state as JSON values and as cells of a table."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from spark_ckpt.cli.formatting import plain
+from spark_ckpt.cli.results.metadata_json import Json, JsonObject
+from spark_ckpt.spark_files.types import map_leaf_types
+from spark_ckpt.state.catalog import StateCatalog
+from spark_ckpt.state.views import View
+
+_NULL = "null"
+
+
+def view_json(view: View, catalog: StateCatalog) -> JsonObject:
+    """The fields that name the state: location, checkpoint, operator, store and column family."""
+    return {
+        "location": catalog.location,
+        "checkpoint_id": catalog.found.metadata.checkpoint_id,
+        "operator_id": view.store.state.operator_id,
+        "store": view.store.state.store,
+        "variable": view.family.name,
+    }
+
+
+def columns_json(fields: Iterable[pa.Field]) -> Json:
+    """The name and Arrow type of each field."""
+    return [{"name": field.name, "type": str(field.type)} for field in fields]
+
+
+def rows_json(batch: pa.RecordBatch) -> Iterator[JsonObject]:
+    """The rows of a batch, by column. Bytes are base64; NaN, infinities, times and decimals are text."""
+    schema = pa.schema([pa.field(field.name, map_leaf_types(field.type, _shown_type)) for field in batch.schema])
+    for row in pa.Table.from_batches([batch]).cast(schema).to_pylist():
+        yield {name: _json(value) for name, value in row.items()}
+
+
+def _shown_type(kind: pa.DataType) -> pa.DataType:
+    # Spark has times that Python cannot represent, and JSON has no decimals.
+    if pa.types.is_duration(kind):
+        return pa.int64()
+    is_text = pa.types.is_temporal(kind) or pa.types.is_decimal(kind)
+    return pa.string() if is_text else kind
+
+
+def _json(value: object) -> Json:
+    if isinstance(value, dict):
+        return {name: _json(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(part) for part in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    assert value is None or isinstance(value, (str, int, float))
+    return value
+
+
+def field_of(value: Json, name: str) -> Json:
+    """A field of a struct; any other value as it is."""
+    return value.get(name) if isinstance(value, dict) else value
+
+
+def cell(value: Json) -> str:
+    """The text of a value in a table."""
+    if value is None:
+        return _NULL
+    return plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

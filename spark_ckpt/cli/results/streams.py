@@ -1,0 +1,261 @@
+"""Reports of the streams of a checkpoint, as `inspect --streams` shows them."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from rich.text import Text
+from rich.tree import Tree
+
+from spark_ckpt.cli.formatting import count, human_size, plain, shortened
+from spark_ckpt.cli.results.metadata_json import Json, JsonObject, describe_error
+from spark_ckpt.cli.terminal import Column, Table
+from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.metadata import OperatorState
+from spark_ckpt.metadata.streams import Datum, StateStream, Timer, TimeWindow, UnknownSerializerError
+
+_COLUMNS = (
+    Column("STATE"),
+    Column("KIND"),
+    Column("SERIALIZERS"),
+    Column("KEY GROUPS", is_number=True),
+    Column("ENTRIES", is_number=True),
+    Column("REMOVED", is_number=True),
+    Column("BYTES", is_number=True),
+)
+_KEY_GROUPS_SHOWN = 16
+
+
+@dataclass(slots=True)
+class StateReport:
+    """One state of a stream.
+
+    Args:
+        name: its name; for our state the column family.
+        kind: the kind of state in Flink's terms, such as `VALUE`, `PRIORITY_QUEUE`, `UNION`.
+        serializers: names of its serializers, by the part they serialize.
+        can_be_read: True if its entries can be told apart.
+        removed: entries of a delta that remove a key; they count as entries too.
+        size: bytes of the entries.
+        samples: the first entries, each by the names of its parts.
+    """
+
+    name: str
+    kind: str
+    serializers: Mapping[str, str] = field(default_factory=dict)
+    can_be_read: bool = True
+    removed: int = 0
+    size: int = 0
+    samples: list[Mapping[str, Datum]] = field(default_factory=list)
+    _entries: int = 0
+    _by_key_group: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def entries(self) -> int | None:
+        """Number of entries; None if they cannot be told apart."""
+        return self._entries if self.can_be_read else None
+
+    @property
+    def entries_by_key_group(self) -> Mapping[int, int]:
+        """Number of entries of each key group that has some, ascending; empty for state without key groups."""
+        return dict(sorted(self._by_key_group.items()))
+
+    def add(self, sample: Mapping[str, Datum], most_samples: int, key_group: int | None = None) -> None:
+        """Counts an entry."""
+        self._entries += 1
+        self.size += sum(len(datum.raw) for datum in sample.values())
+        if key_group is not None:
+            self._by_key_group[key_group] += 1
+        if len(self.samples) < most_samples:
+            self.samples.append(sample)
+
+    def to_json(self) -> JsonObject:
+        """All fields of the report."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "serializers": dict(self.serializers),
+            "entries": self.entries,
+            "removed": self.removed,
+            "size": self.size,
+            "key_groups": list(self.entries_by_key_group),
+            "entries_by_key_group": list(self.entries_by_key_group.values()),
+            "samples": [_sample_json(sample) for sample in self.samples],
+        }
+
+
+@dataclass(slots=True)
+class StreamReport:
+    """One stream, or several that make up one handle.
+
+    Args:
+        operator: the operator.
+        operator_name: its name, if known.
+        subtask: index of the subtask.
+        role: the kind of state in the handle, such as `managed keyed state`.
+        form: the layout of its bytes.
+        path: the file, or the name of inline state; the first of several.
+        size: bytes of the stream.
+        compressed: True if the data after the header is compressed.
+        key_serializer: name of the serializer of all keys.
+        states: its states.
+        errors: errors found in it.
+    """
+
+    operator: OperatorState
+    operator_name: str | None
+    subtask: int
+    role: str
+    form: str
+    path: str | None = None
+    size: int = 0
+    compressed: bool = False
+    key_serializer: str | None = None
+    states: list[StateReport] = field(default_factory=list)
+    errors: list[SparkCkptError] = field(default_factory=list)
+
+    @property
+    def has_failed(self) -> bool:
+        """True if it is missing, damaged or off limits. An unknown serializer is a limit of ours, not a failure."""
+        return any(not isinstance(error, UnknownSerializerError) for error in self.errors)
+
+    def opened(self, stream: StateStream) -> None:
+        """Records the path and the size of a stream."""
+        self.path = self.path or stream.path
+        self.size += stream.size
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Records an error instead of raising it; entries read before it are kept."""
+        try:
+            yield
+        except SparkCkptError as error:
+            self.errors.append(error)
+
+    def to_json(self) -> JsonObject:
+        """All fields of the report."""
+        return {
+            "operator_id": self.operator.operator_id.hex(),
+            "name": self.operator_name,
+            "subtask": self.subtask,
+            "role": self.role,
+            "form": self.form,
+            "path": self.path,
+            "size": self.size,
+            "compressed": self.compressed,
+            "key_serializer": self.key_serializer,
+            "states": [state.to_json() for state in self.states],
+            "errors": [describe_error(error) for error in self.errors],
+            "failed": self.has_failed,
+        }
+
+
+class UnreadStreamsError(SparkCkptError):
+    """Streams of a checkpoint could not be read to their end. The report of each has its error.
+
+    Attributes:
+        path: the checkpoint's `_metadata`.
+        unread: number of such streams.
+        streams: number of all streams.
+    """
+
+    def __init__(self, path: str, unread: int, streams: int) -> None:
+        super().__init__(f"{path}: {unread} of {streams} streams could not be read; see the error of each")
+        self.path = path
+        self.unread = unread
+        self.streams = streams
+
+
+def _sample_json(sample: Mapping[str, Datum]) -> JsonObject:
+    return {part: _value_json(datum.value if datum.known else datum.raw) for part, datum in sample.items()}
+
+
+def _value_json(value: object) -> Json:
+    if isinstance(value, (Timer, TimeWindow)):
+        return {name: _value_json(item) for name, item in value._asdict().items()}
+    if isinstance(value, tuple):
+        return [_value_json(item) for item in value]
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, float) and not math.isfinite(value):
+        # JSON has no number for it.
+        return str(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"no JSON for a {type(value).__name__}")
+
+
+def streams_tree(reports: Sequence[StreamReport]) -> Tree:
+    """A tree of operators and their streams, with a table of the states of each."""
+    tree = Tree(Text(count(len(reports), "stream"), style="bold"), highlight=False)
+    for (operator_id, name), streams in groupby(
+        reports, lambda report: (report.operator.operator_id, report.operator_name)
+    ):
+        branch = tree.add(Text(plain(name) if name else operator_id.hex(), style="bold"))
+        for report in streams:
+            _add_stream(branch, report)
+    return tree
+
+
+def _add_stream(parent: Tree, report: StreamReport) -> None:
+    branch = parent.add(Text(_title(report)))
+    for error in report.errors:
+        branch.add(Text(f"Error: {plain(str(error))}", style="bold red" if report.has_failed else "yellow"))
+    if report.states:
+        branch.add(_table(report.states))
+    for state in report.states:
+        if state.entries_by_key_group:
+            branch.add(Text(f"{plain(state.name)} has entries in {_key_groups(state.entries_by_key_group)}"))
+        for sample in state.samples:
+            branch.add(Text(f"{plain(state.name)}: {_sample(sample)}"))
+
+
+def _title(report: StreamReport) -> str:
+    details = [report.form, human_size(report.size)]
+    if report.compressed:
+        details.append("compressed")
+    if report.key_serializer is not None:
+        details.append(f"keys {report.key_serializer}")
+    if report.path is not None:
+        details.append(report.path)
+    return plain(f"subtask {report.subtask}, {report.role}: {', '.join(details)}")
+
+
+def _table(states: Sequence[StateReport]) -> Table:
+    table = Table(_COLUMNS)
+    for state in states:
+        table.add_row(*_row(state))
+    return table
+
+
+def _row(state: StateReport) -> Iterator[str]:
+    yield plain(state.name)
+    yield plain(state.kind)
+    yield ", ".join(f"{part} {name}" for part, name in state.serializers.items())
+    if state.entries is None:
+        yield from ("", "cannot be counted", "", "")
+    else:
+        yield f"{len(state.entries_by_key_group):,}" if state.entries_by_key_group else ""
+        yield f"{state.entries:,}"
+        yield f"{state.removed:,}" if state.removed else ""
+        yield f"{state.size:,}"
+
+
+def _key_groups(entries: Mapping[int, int]) -> str:
+    shown = [f"{group} ({number:,})" for group, number in list(entries.items())[:_KEY_GROUPS_SHOWN]]
+    more = f" and {len(entries) - len(shown):,} more" if len(entries) > len(shown) else ""
+    return f"key {'group' if len(entries) == 1 else 'groups'} {', '.join(shown)}{more}"
+
+
+def _sample(sample: Mapping[str, Datum]) -> str:
+    return plain(shortened(", ".join(f"{part} {_value(datum)}" for part, datum in sample.items())))
+
+
+def _value(datum: Datum) -> str:
+    return repr(datum.value) if datum.known else f"0x{datum.raw.hex()}"

@@ -1,0 +1,88 @@
+"""Tables and the console they are printed on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from spark_ckpt.cli.formatting import plain
+
+_UNLIMITED_WIDTH = 1_000_000_000
+_GAP = "  "
+
+
+def result_console() -> Console:
+    """A console on the current standard output, with the width of the terminal; unlimited width elsewhere.
+
+    Made for each result, because a program that runs commands in its own process may replace standard output.
+    """
+    width = None if sys.stdout.isatty() else _UNLIMITED_WIDTH
+    return Console(file=sys.stdout, width=width, highlight=False)
+
+
+class Column(NamedTuple):
+    """A column of a table.
+
+    Args:
+        name: the header.
+        is_number: True to align the values to the right.
+    """
+
+    name: str
+    is_number: bool = False
+
+
+@dataclass(slots=True)
+class Table:
+    """Records with named fields: one line per record, or one block of `field: value` lines where that is too wide.
+
+    No header and no value is ever cut or left out: values in blocks wrap at the width of the terminal.
+
+    Args:
+        columns: the fields.
+        rows: for each record one text per column.
+    """
+
+    columns: Sequence[Column]
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+
+    def add_row(self, *cells: str) -> None:
+        """Adds a record. Characters that would control the terminal are escaped."""
+        self.rows.append(tuple(map(plain, cells)))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Renders the table for the available width."""
+        header, *lines = self._lines()
+        if max(map(cell_len, (header, *lines))) <= options.max_width:
+            yield Text(header, style="bold", no_wrap=True, overflow="ignore")
+            for line in lines:
+                yield Text(line, no_wrap=True, overflow="ignore")
+        else:
+            yield from self._blocks()
+
+    def _lines(self) -> Iterator[str]:
+        names = tuple(plain(column.name) for column in self.columns)
+        rows = (names, *self.rows)
+        widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
+        for row in rows:
+            yield _GAP.join(map(_padded, row, widths, self.columns)).rstrip()
+
+    def _blocks(self) -> Iterator[Text]:
+        # Without a record the names of the fields still show.
+        for number, row in enumerate(self.rows or [("",) * len(self.columns)]):
+            if number:
+                yield Text()
+            for column, cell in zip(self.columns, row, strict=True):
+                name = Text(f"{plain(column.name)}:", style="bold", overflow="fold")
+                yield name.append(f" {cell}", style="not bold") if cell else name
+
+
+def _padded(cell: str, width: int, column: Column) -> str:
+    padding = " " * (width - cell_len(cell))
+    return padding + cell if column.is_number else cell + padding

@@ -1,0 +1,210 @@
+"""Errors of the log of completed checkpoints."""
+
+from __future__ import annotations
+
+import sys
+
+from spark_ckpt.errors import SparkCkptError, StorageError
+
+RESTORE_RECORD = (
+    "Restore the file from a backup, or go back to a checkpoint that is whole: 'spark-ckpt verify' names it, and "
+    "'spark-ckpt rollback' moves the record aside"
+)
+"""What to do about a damaged record of a checkpoint location."""
+
+
+class CorruptRecordError(SparkCkptError, ValueError):
+    """A record of a completed checkpoint that cannot be what was written.
+
+    Attributes:
+        path: the record's file.
+        reason: what is wrong with it.
+    """
+
+    fatal = True
+
+    def __init__(self, path: str, reason: str, way_out: str = RESTORE_RECORD) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{self.what}. The record was damaged after it was written. {way_out}")
+
+    @property
+    def what(self) -> str:
+        """Problem, without the way out."""
+        return f"{self.path}: {self.reason}"
+
+
+class ZooKeeperUnavailableError(StorageError):
+    """No ZooKeeper server answers.
+
+    Attributes:
+        address: the servers, without credentials.
+    """
+
+    def __init__(self, address: str, path: str, reason: object) -> None:
+        super().__init__(
+            f"{address}{path}",
+            "reach",
+            f"{reason}. See that the servers run and can be reached from the driver, and that "
+            "spark.sql.streaming.stateStore.ckpt.zookeeper.quorum names them",
+        )
+        self.address = address
+
+
+class ZooKeeperAccessError(StorageError):
+    """ZooKeeper does not let this driver in, or not at its nodes.
+
+    Attributes:
+        address: the servers, without credentials.
+    """
+
+    def __init__(self, address: str, path: str, reason: object) -> None:
+        super().__init__(
+            f"{address}{path}",
+            "use",
+            f"{reason}. See that spark.sql.streaming.stateStore.ckpt.zookeeper.clientFile names the identity that the "
+            "nodes of this query were made with, or one that the servers know",
+        )
+        self.address = address
+
+
+class ZooKeeperClientFileError(SparkCkptError, ValueError):
+    """The file of the setting `zookeeper.clientFile` cannot be used.
+
+    Attributes:
+        path: the file.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path}: {reason}. The setting spark.sql.streaming.stateStore.ckpt.zookeeper.clientFile names it; "
+            "docs/high-availability.md has an example"
+        )
+
+
+class KazooNotFoundError(SparkCkptError, ImportError):
+    """The store is `zookeeper`, and there is no kazoo in this Python environment."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the store 'zookeeper' needs kazoo, which the Python {sys.executable} does not have: "
+            f"{sys.executable} -m pip install 'spark-ckpt[zookeeper]'"
+        )
+
+
+class StoreMismatchError(SparkCkptError):
+    """A location whose completed checkpoints are in a log, and a store that would not keep it.
+
+    Attributes:
+        path: the directory of the log.
+    """
+
+    fatal = True
+
+    def __init__(self, path: str, records: int) -> None:
+        self.path = path
+        super().__init__(
+            f"{path} has {records} records of completed checkpoints, which the store 'standalone' neither reads nor "
+            "keeps. Set spark.sql.streaming.stateStore.ckpt.store to the store that the query was run with; or, if no "
+            "other driver uses the location, move that directory aside"
+        )
+
+
+class FencedError(SparkCkptError):
+    """Another driver owns the checkpoint location now; this one can complete nothing more.
+
+    Attributes:
+        path: the record that this driver wanted to write.
+        generation: generation of this driver.
+        owner_generation: generation of the one that has taken over.
+        owner: who that is, for a person.
+    """
+
+    fatal = True
+
+    def __init__(self, path: str, generation: int, owner_generation: int, owner: str) -> None:
+        self.path = path
+        self.generation = generation
+        self.owner_generation = owner_generation
+        self.owner = owner
+        super().__init__(
+            f"{owner} has taken over this checkpoint location with generation {owner_generation}; this driver has "
+            f"generation {generation} and can complete no checkpoint any more ({path}). Nothing is lost: stop this "
+            "query, and let only one driver use a checkpoint location"
+        )
+
+
+class ClaimDeletedError(FencedError):
+    """The file of this driver's claim is gone, and no other driver has claimed: somebody has deleted it."""
+
+    def __init__(self, path: str, generation: int) -> None:
+        SparkCkptError.__init__(
+            self,
+            f"{path} is gone, the claim with which this driver (generation {generation}) owned its checkpoint "
+            "location, and no other driver has claimed it. It can complete no checkpoint any more. Nothing is lost: "
+            "start the query again, and let nothing else delete files below ckpt/completed",
+        )
+        self.path = path
+        self.generation = generation
+        self.owner_generation = generation
+        self.owner = ""
+
+
+class OwnershipLostError(FencedError):
+    """This driver's node in ZooKeeper is gone, and nobody has taken over: its session has expired, most likely.
+
+    It completes nothing more, since another driver may take over at any moment.
+    """
+
+    def __init__(self, path: str, generation: int) -> None:
+        SparkCkptError.__init__(
+            self,
+            f"{path} is gone, with which this driver (generation {generation}) owned its checkpoint location: its "
+            "session with ZooKeeper has expired, or the node was deleted. It can complete no checkpoint any more. "
+            "Nothing is lost: start the query again. If it happens often, see why the driver stands still or is cut "
+            "off for so long, or set spark.sql.streaming.stateStore.ckpt.zookeeper.sessionTimeout higher",
+        )
+        self.path = path
+        self.generation = generation
+        self.owner_generation = generation
+        self.owner = ""
+
+
+class LocationMovedError(SparkCkptError):
+    """A node in ZooKeeper that belongs to another checkpoint location of the same query.
+
+    Attributes:
+        node: the node.
+        recorded: the location that it belongs to.
+        location: the one at hand.
+    """
+
+    fatal = True
+
+    def __init__(self, node: str, recorded: str, location: str) -> None:
+        self.node = node
+        self.recorded = recorded
+        self.location = location
+        super().__init__(
+            f"{node} belongs to {recorded}, and this query runs on {location}. If the directory was moved, or is now "
+            "named otherwise, delete the node: its records are in ckpt/completed too, and are taken over from there. "
+            "If this is a copy, give it another spark.sql.streaming.stateStore.ckpt.zookeeper.path"
+        )
+
+
+class UnknownOutcomeError(SparkCkptError):
+    """A record may or may not have been written, and the storage does not say.
+
+    Flink's `PossibleInconsistentStateException`: what the record refers to must be kept until the outcome is known.
+
+    Attributes:
+        path: the record's file.
+    """
+
+    def __init__(self, path: str, cause: BaseException | None) -> None:
+        self.path = path
+        super().__init__(
+            f"{path}: it is unknown whether this record was written ({cause!r}). Its files are kept; the next "
+            "attempt settles it first. Look at the storage, then start the query again"
+        )

@@ -1,0 +1,170 @@
+"""The file that says how a driver proves to ZooKeeper who it is, and how the connection is encrypted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from spark_ckpt.completed.errors import ZooKeeperClientFileError
+from spark_ckpt.redaction import remember_secret
+
+_SASL_MECHANISMS = ("DIGEST-MD5", "GSSAPI", "PLAIN")
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """The connection is encrypted. Paths are of PEM files on the driver.
+
+    Args:
+        ca: certificates of the authorities that sign those of the servers; the system's unless given.
+        certificate: the driver's own certificate, where servers ask for one.
+        key: its private key.
+        key_password: password of the key's file.
+        check_hostname: True if the certificate of a server has to name its host.
+    """
+
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+    check_hostname: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Sasl:
+    """The driver logs in.
+
+    Args:
+        username: its name; with GSSAPI the ticket's, and only for the ACL.
+        password: its password; none with GSSAPI.
+        mechanism: `DIGEST-MD5`, `GSSAPI` or `PLAIN`.
+        service: name of the servers' service, with GSSAPI.
+    """
+
+    username: str
+    password: str | None = field(default=None, repr=False)
+    mechanism: str = "DIGEST-MD5"
+    service: str = "zookeeper"
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A name and a password that every request carries (ZooKeeper's scheme `digest`).
+
+    Args:
+        username: the name, without a colon.
+        password: the password.
+    """
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperClient:
+    """Identity and encryption of a driver's connection. What it then writes is open to that identity alone (its
+    ACL), or to all clients of the ensemble if it has none.
+
+    Args:
+        digest: an identity by name and password.
+        sasl: an identity by login; one of the two at most.
+        tls: encryption.
+    """
+
+    digest: Digest | None = None
+    sasl: Sasl | None = None
+    tls: Tls | None = None
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of kazoo's `KazooClient` for it."""
+        from kazoo.security import make_acl, make_digest_acl
+
+        options: dict[str, Any] = {}
+        if self.digest is not None:
+            name, password = self.digest.username, self.digest.password
+            options["auth_data"] = [("digest", f"{name}:{password}")]
+            options["default_acl"] = [make_digest_acl(name, password, all=True)]
+        if self.sasl is not None:
+            options["sasl_options"] = self._login(self.sasl)
+            options["default_acl"] = [make_acl("sasl", self.sasl.username, all=True)]
+        if self.tls is not None:
+            options |= {
+                "use_ssl": True,
+                "ca": self.tls.ca,
+                "certfile": self.tls.certificate,
+                "keyfile": self.tls.key,
+                "keyfile_password": self.tls.key_password,
+                "check_hostname": self.tls.check_hostname,
+            }
+        return options
+
+    @staticmethod
+    def _login(sasl: Sasl) -> dict[str, str]:
+        login = {"mechanism": sasl.mechanism, "service": sasl.service}
+        if sasl.mechanism != "GSSAPI":
+            login |= {"username": sasl.username, "password": sasl.password or ""}
+        return login
+
+
+def read_client_file(path: str) -> ZooKeeperClient:
+    """The content of a client file: a JSON object with any of `digest` or `sasl`, and `tls`.
+
+    Raises:
+        ZooKeeperClientFileError: it cannot be read, or does not say how to connect. The message has nothing of its
+            content but the names of fields.
+    """
+    try:
+        with open(path, "rb") as file:
+            content = json.loads(file.read())
+    except OSError as e:
+        raise ZooKeeperClientFileError(path, f"it cannot be read: {e.strerror}") from None
+    except ValueError:
+        raise ZooKeeperClientFileError(path, "it is not JSON") from None
+    parts = {"digest": Digest, "sasl": Sasl, "tls": Tls}
+    given = _known(path, "the file", content, parts)
+    client = ZooKeeperClient(**{name: _part(path, name, parts[name], value) for name, value in given.items()})
+    for secret in (
+        client.digest and client.digest.password,
+        client.sasl and client.sasl.password,
+        client.tls and client.tls.key_password,
+    ):
+        if secret:
+            remember_secret(secret)
+    if client.digest is not None and client.sasl is not None:
+        raise ZooKeeperClientFileError(path, "it has both digest and sasl: a driver has one identity")
+    if client.digest is not None and (":" in client.digest.username or not client.digest.username):
+        raise ZooKeeperClientFileError(path, "digest.username is empty or has a colon")
+    if client.sasl is not None:
+        _check_sasl(path, client.sasl)
+    return client
+
+
+def _check_sasl(path: str, sasl: Sasl) -> None:
+    if sasl.mechanism not in _SASL_MECHANISMS:
+        raise ZooKeeperClientFileError(path, f"sasl.mechanism is none of {', '.join(_SASL_MECHANISMS)}")
+    if sasl.mechanism != "GSSAPI" and sasl.password is None:
+        raise ZooKeeperClientFileError(path, f"sasl.password is missing, which {sasl.mechanism} needs")
+
+
+def _part(path: str, name: str, kind: type[Any], content: object) -> Any:  # noqa: ANN401  (an object of `kind`)
+    given = _known(path, name, content, {field.name: field for field in fields(kind)})
+    for key, value in given.items():
+        wanted = bool if key == "check_hostname" else str
+        if not isinstance(value, wanted):
+            raise ZooKeeperClientFileError(path, f"{name}.{key} is no {'true or false' if wanted is bool else 'text'}")
+    try:
+        return kind(**given)
+    except TypeError:
+        raise ZooKeeperClientFileError(path, f"{name} lacks its username or password") from None
+
+
+def _known(path: str, name: str, content: object, known: Mapping[str, object]) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise ZooKeeperClientFileError(path, f"{name} is no JSON object")
+    if unknown := sorted(set(content) - set(known)):
+        raise ZooKeeperClientFileError(
+            path, f"{name} has the field {unknown[0]!r}, and only {', '.join(known)} have a meaning there"
+        )
+    return content

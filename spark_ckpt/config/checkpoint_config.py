@@ -1,0 +1,117 @@
+"""Typed values of all settings of one query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from spark_ckpt.config.contradictions import check_contradictions
+from spark_ckpt.config.keys import PREFIX, check_key, check_ours
+from spark_ckpt.config.kinds import Setting
+from spark_ckpt.config.settings import (
+    ACK_MEMORY,
+    ACK_THRESHOLD,
+    BRIDGE_TIMEOUT,
+    CHANGE_FEED,
+    CLEANUP,
+    HISTORY,
+    INLINE_THRESHOLD,
+    MAX_DELTA_RATIO,
+    MAX_DELTAS,
+    MAX_PARALLELISM,
+    ON_DAMAGE,
+    PYTHON,
+    RETAINED,
+    SETTINGS,
+    STORE,
+    TIMEOUT,
+    TOLERABLE_FAILURES,
+    ZOOKEEPER_CLIENT_FILE,
+    ZOOKEEPER_PATH,
+    ZOOKEEPER_QUORUM,
+    ZOOKEEPER_SESSION_TIMEOUT,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointConfig:
+    """Setting values of one query. Fields are named after the settings; None if a default depends on the query or there
+    is none."""
+
+    max_parallelism: int | None = None
+    retained: int = 2
+    inline_threshold: int = 20 * 1024
+    store: str = "filesystem"
+    zookeeper_quorum: str | None = None
+    zookeeper_path: str = "/spark-ckpt"
+    zookeeper_session_timeout: float = 60.0
+    zookeeper_client_file: str | None = None
+    cleanup: str = "retain"
+    on_damage: str = "fail"
+    timeout: float | None = None
+    tolerable_failures: int = 2
+    history: int = 10
+    ack_threshold: int = 1 << 20
+    ack_memory: int = 128 << 20
+    max_deltas: int = 16
+    max_delta_ratio: float = 1.0
+    change_feed: str = "outcome"
+    python: str | None = None
+    bridge_timeout: float = 300.0
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, str]) -> CheckpointConfig:
+        """The values of these settings. Keys that are neither below `PREFIX` nor like it are not ours and are left
+        alone.
+
+        Raises:
+            SettingError: an unknown key, a misspelt one, with the nearest known one, a value that the setting cannot
+                have, or one that contradicts another setting.
+        """
+        suffixes = [setting.suffix for setting in SETTINGS]
+        for key in settings:
+            check_key(key, suffixes)
+        ours = {key: text for key, text in settings.items() if key.startswith(PREFIX)}
+        config = cls(
+            max_parallelism=MAX_PARALLELISM.value(ours),
+            retained=_set(RETAINED, ours),
+            inline_threshold=_set(INLINE_THRESHOLD, ours),
+            store=_set(STORE, ours),
+            zookeeper_quorum=ZOOKEEPER_QUORUM.value(ours),
+            zookeeper_path=_set(ZOOKEEPER_PATH, ours),
+            zookeeper_session_timeout=_set(ZOOKEEPER_SESSION_TIMEOUT, ours),
+            zookeeper_client_file=ZOOKEEPER_CLIENT_FILE.value(ours),
+            cleanup=_set(CLEANUP, ours),
+            on_damage=_set(ON_DAMAGE, ours),
+            timeout=TIMEOUT.value(ours),
+            tolerable_failures=_set(TOLERABLE_FAILURES, ours),
+            history=_set(HISTORY, ours),
+            ack_threshold=_set(ACK_THRESHOLD, ours),
+            ack_memory=_set(ACK_MEMORY, ours),
+            max_deltas=_set(MAX_DELTAS, ours),
+            max_delta_ratio=_set(MAX_DELTA_RATIO, ours),
+            change_feed=_set(CHANGE_FEED, ours),
+            python=PYTHON.value(ours),
+            bridge_timeout=_set(BRIDGE_TIMEOUT, ours),
+        )
+        check_contradictions(config, ours)
+        return config
+
+    @classmethod
+    def parse_strictly(cls, settings: Mapping[str, str]) -> CheckpointConfig:
+        """The values of these settings, all of which have to be ours.
+
+        Raises:
+            SettingError: as `parse`, and for any other key.
+        """
+        check_ours(settings, [setting.suffix for setting in SETTINGS])
+        return cls.parse(settings)
+
+
+def _set(setting: Setting[T], settings: Mapping[str, str]) -> T:
+    value = setting.value(settings)
+    assert value is not None, setting.key
+    return value

@@ -1,0 +1,137 @@
+"""The kinds of values that a setting can have: each reads a text, and refuses what is out of range."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from spark_ckpt.config import units
+from spark_ckpt.config.keys import PREFIX
+from spark_ckpt.errors import SettingError
+
+T = TypeVar("T")
+
+LONGEST_DURATION_SECONDS = 365 * 86_400.0
+"""Longest duration that a setting can have."""
+
+_SERVER = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Setting(Generic[T]):
+    """One setting.
+
+    Args:
+        suffix: its key without `PREFIX`.
+        kind: what its values are, for a person.
+        default: its value where it is not set; None where that depends on the query.
+        doc: what it does, with units.
+        parse: from text to value; raises `ValueError` naming the values that are allowed.
+    """
+
+    suffix: str
+    kind: str
+    default: T | None
+    doc: str
+    parse: Callable[[str], T]
+
+    @property
+    def key(self) -> str:
+        """The whole key."""
+        return PREFIX + self.suffix
+
+    def value(self, settings: Mapping[str, str]) -> T | None:
+        """The value in `settings`, or the default.
+
+        Raises:
+            SettingError: the text is no value of this setting.
+        """
+        text = settings.get(self.key)
+        if text is None:
+            return self.default
+        try:
+            return self.parse(text.strip())
+        except ValueError as e:
+            raise SettingError(self.key, str(e)) from None
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A count within bounds."""
+    return _bounded(units.count, units.COUNT_FORM, least, most, "")
+
+
+def size(least: int, most: int) -> Callable[[str], int]:
+    """A number of bytes within bounds."""
+    return _bounded(units.size, units.SIZE_FORM, least, most, " bytes")
+
+
+def _bounded(parse: Callable[[str], int], form: str, least: int, most: int | None, unit: str) -> Callable[[str], int]:
+    allowed = f"from {least} to {most}{unit}" if most is not None else f"of {least}{unit} or more"
+
+    def bounded(text: str) -> int:
+        try:
+            value = parse(text)
+        except ValueError:
+            raise ValueError(f"'{text}' is not {form}, {allowed}") from None
+        if value < least or (most is not None and value > most):
+            raise ValueError(f"'{text}' is out of range: allowed is {form}, {allowed}")
+        return value
+
+    return bounded
+
+
+def seconds(text: str) -> float:
+    """A duration of at least a millisecond, as seconds."""
+    value = units.milliseconds(text) / 1000
+    if not 0 < value <= LONGEST_DURATION_SECONDS:
+        raise ValueError(f"'{text}' is out of range: allowed is {units.DURATION_FORM}, from 1ms to 365d")
+    return value
+
+
+def positive(text: str) -> float:
+    """A number above 0, without a unit."""
+    try:
+        value = float(text) if re.fullmatch(r"[0-9.]+", text, re.ASCII) else math.nan
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise ValueError(f"'{text}' is not a number above 0")
+    return value
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """One of several names, in any letter case."""
+    names = {name.lower(): name for name in allowed}
+
+    def parse(text: str) -> str:
+        if text.lower() not in names:
+            raise ValueError(f"'{text}' is not one of: {', '.join(allowed)}")
+        return names[text.lower()]
+
+    return parse
+
+
+def some_text(text: str) -> str:
+    """Any text but an empty one."""
+    if not text:
+        raise ValueError("an empty value; leave the setting out for its default")
+    return text
+
+
+def absolute(text: str) -> str:
+    """An absolute path without a slash at its end."""
+    if not text.startswith("/") or "//" in text or text.endswith("/"):
+        raise ValueError(f"'{text}' is not a path such as /spark-ckpt")
+    return text
+
+
+def servers(text: str) -> str:
+    """Servers as `host:port` or `host`, separated by commas."""
+    for server in some_text(text).split(","):
+        match = _SERVER.fullmatch(server.strip())
+        if match is None or (match[1] is not None and not 0 < int(match[1]) < 1 << 16):
+            raise ValueError(f"'{server.strip()}' is not a server such as zk-1:2181; servers are separated by commas")
+    return text

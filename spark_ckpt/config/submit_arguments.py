@@ -1,0 +1,43 @@
+"""The jars that the arguments of `spark-submit` name, as PySpark takes them from PYSPARK_SUBMIT_ARGS."""
+
+from __future__ import annotations
+
+import shlex
+from itertools import zip_longest
+
+from spark_ckpt.errors import SessionConfigError
+
+_JARS_SETTING = "spark.jars="
+
+
+def submitted(arguments: str) -> dict[str, list[str]]:
+    """The jars that each option names, by option: `--jars` and `--conf spark.jars`. The last one of a kind counts.
+
+    Raises:
+        SessionConfigError: the arguments are no shell words.
+    """
+    try:
+        words = shlex.split(arguments)
+    except ValueError as e:
+        raise SessionConfigError(f"PYSPARK_SUBMIT_ARGS cannot be split into words: {e}") from e
+    found: dict[str, list[str]] = {}
+    for option, value in _options(words):
+        if option == "--jars":
+            found["--jars"] = _entries(value)
+        elif option in ("--conf", "-c") and value.startswith(_JARS_SETTING):
+            found["--conf spark.jars"] = _entries(value[len(_JARS_SETTING) :])
+    return found
+
+
+def _options(words: list[str]) -> list[tuple[str, str]]:
+    """Options with their values, whether they follow as a word of their own or behind an equals sign."""
+    pairs = []
+    for word, following in zip_longest(words, words[1:]):
+        option, equals, value = word.partition("=")
+        if equals or following is not None:
+            pairs.append((option, value if equals else following))
+    return pairs
+
+
+def _entries(value: str) -> list[str]:
+    return [entry.strip() for entry in value.split(",") if entry.strip()]

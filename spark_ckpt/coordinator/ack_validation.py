@@ -1,0 +1,132 @@
+"""Validation of acks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_ckpt.checkpoint.chains import Chain
+from spark_ckpt.checkpoint.compose import key_group_span
+from spark_ckpt.checkpoint.errors import StateIdMismatchError
+from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, Segment
+from spark_ckpt.coordinator.open_job import OpenJob
+from spark_ckpt.errors import CheckpointError, ProtocolError
+from spark_ckpt.format.key_groups import overlapping_ranges
+from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.metadata.keyrange import KeyGroupRange
+from spark_ckpt.storage.errors import PathEscapeError
+from spark_ckpt.storage.paths import is_state_path
+
+_log = logging.getLogger(__name__)
+
+
+def check_ack(
+    ack: Ack,
+    parallelism: int,
+    job: OpenJob,
+    chain: Chain | None,
+    ids_of: Callable[[int], dict[StoreKey, list[str]] | None],
+) -> Ack:
+    """An ack that may count, without its base if that belongs to a state that did not.
+
+    Args:
+        ack: as it came.
+        parallelism: number of subtasks of its operator.
+        job: the open job.
+        chain: the state that the batch started from; None if it had none.
+        ids_of: the ids of the states of a completed version, by store and partition; None if they are not known.
+
+    Raises:
+        StateIdMismatchError: its delta was made from another state than the one before it.
+        ProtocolError, PathEscapeError: its segments are not what docs/protocol.md says.
+    """
+    if ack.base_state_id is not None and chain is not None and ack.base_state_id != chain.state_id:
+        raise StateIdMismatchError(
+            f"{ack.subtask}: the changes of batch {ack.batch_id} were made to state {ack.base_state_id}, "
+            f"but {chain.state_id} is the state of version {ack.version - 1} that counts. Run the task again, "
+            "which loads it"
+        )
+    _check_segment(ack, ack.delta, parallelism, job)
+    if ack.base is None:
+        return ack
+    _check_segment(ack, ack.base.segment, parallelism, job)
+    if (reason := _useless(ack, ack.base, chain.base_version if chain else 0, ids_of)) is None:
+        path = ack.base.segment.path
+        if path is None or not job.cleaner.was_submitted(in_location(path)):
+            return ack
+        reason = "its file is deleted"
+    _log.info("%s: the base of version %d is not used: %s", ack.subtask, ack.base.version, reason)
+    if ack.base.segment.path is not None and ack.base.segment.path not in job.registry:
+        job.cleaner.submit([in_location(ack.base.segment.path)])
+    return replace(ack, base=None)
+
+
+def _useless(
+    ack: Ack, base: BaseSnapshot, base_version: int, ids_of: Callable[[int], dict[StoreKey, list[str]] | None]
+) -> str | None:
+    """Reason why a base cannot replace the segments up to its version, or None if it can."""
+    if not base_version < base.version <= ack.version:
+        return f"the chain has a base of version {base_version}"
+    if base.version == ack.version:
+        return None if base.state_id == ack.state_id else f"it is of state {base.state_id}, not of the one acknowledged"
+    ids = (ids_of(base.version) or {}).get(ack.subtask.of_operator)
+    if ids is None:
+        return "the state that counts for its version is not known any more"
+    counts = ids[ack.subtask.partition]
+    return None if base.state_id == counts else f"it is of state {base.state_id}, and {counts} counts for its version"
+
+
+def _check_segment(ack: Ack, segment: Segment, parallelism: int, job: OpenJob) -> None:
+    if segment.path is not None:
+        if not is_state_path(segment.path):
+            raise PathEscapeError(segment.path, job.storage.describe(in_location("shared")))
+        if job.cleaner.was_submitted(in_location(segment.path)):
+            raise CheckpointError(f"{ack.subtask}: the file {segment.path} was given up with an earlier attempt")
+        if segment.file_size is not None and not 0 <= segment.start <= segment.file_size - segment.size:
+            raise ProtocolError(
+                f"{ack.subtask}: {segment.size} bytes from {segment.start} on lie outside of {segment.path}, which has "
+                f"{segment.file_size}"
+            )
+    groups, offsets = segment.key_groups, segment.offsets
+    if not groups.size:
+        return
+    if not (_ascends(groups) and _ascends(offsets)):
+        raise ProtocolError(f"{ack.subtask}: key groups and offsets of a segment must ascend")
+    if offsets[0] < 0 or offsets[-1] >= segment.size:
+        raise ProtocolError(f"{ack.subtask}: offsets of a segment lie outside its {segment.size} bytes")
+    _check_range(ack, groups, parallelism, job.key_group_factors)
+
+
+def _ascends(numbers: NDArray[np.integer]) -> bool:
+    # Most segments have a few key groups; a search in the bytes is several times as fast as `all` for those.
+    return b"\0" not in (numbers[1:] > numbers[:-1]).tobytes()
+
+
+def _check_range(ack: Ack, groups: NDArray[np.uint32], parallelism: int, factors: tuple[int, ...]) -> None:
+    span, owned = _owned(ack.subtask.partition, parallelism, factors)
+    inside = bool(groups[0] >= span.start and groups[-1] <= span.end)
+    if inside and owned is not None:
+        inside = bool(np.isin(groups, owned).all())
+    if not inside:
+        raise ProtocolError(
+            f"{ack.subtask}: the segment has key groups {groups[0]} to {groups[-1]}, and the subtask owns {span} only: "
+            "the operator's partitioning is not the one its state is distributed by"
+        )
+
+
+@lru_cache(maxsize=4096)
+def _owned(
+    partition: int, parallelism: int, factors: tuple[int, ...]
+) -> tuple[KeyGroupRange, NDArray[np.uint32] | None]:
+    """From the first to the last key group of a subtask; and all of them, unless they are that range."""
+    ranges = overlapping_ranges(partition, parallelism, factors)
+    span = key_group_span(partition, parallelism, factors)
+    if len(ranges) == 1:
+        return span, None
+    return span, np.concatenate([np.arange(r.start, r.end + 1, dtype=np.uint32) for r in ranges])

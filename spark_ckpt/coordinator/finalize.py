@@ -1,0 +1,278 @@
+"""From a pending checkpoint whose acks are all there to a completed one."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeAlias
+
+from spark_ckpt.checkpoint.batch import SegmentTable, SparkBatch, StoreState
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.checkpoint.load import CheckpointState
+from spark_ckpt.checkpoint.publish import NewCheckpoint, Publisher, StateFile, merge_into_file
+from spark_ckpt.checkpoint.statistics import CheckpointStats, StateSize, StatsHistory
+from spark_ckpt.checkpoint.statistics_state import statistics_states
+from spark_ckpt.completed import CheckpointRecord
+from spark_ckpt.completed.errors import FencedError, UnknownOutcomeError
+from spark_ckpt.coordinator.messages import Ack, Segment, Trigger
+from spark_ckpt.coordinator.open_job import OpenJob
+from spark_ckpt.coordinator.pending import PendingCheckpoint
+from spark_ckpt.coordinator.policy import Placement, place
+from spark_ckpt.coordinator.state_files import sizes_of
+from spark_ckpt.coordinator.statistics import stats_of_completed, stats_of_subtasks
+from spark_ckpt.errors import CheckpointError, StateFileNotFoundError
+from spark_ckpt.format.keys import StoreKey, SubtaskKey
+from spark_ckpt.metadata import MasterState
+from spark_ckpt.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+_NewEntries: TypeAlias = tuple[ChainEntry | None, ChainEntry | None]
+"""Delta and base that a subtask brings."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """A checkpoint in the making.
+
+    Args:
+        trigger: of its batch.
+        pending: what it is made of.
+        acks: of all its subtasks, as they were when it was begun.
+        table: the chains of all subtasks, with the new segments.
+        file: new segments to be written; None if there is nothing to write.
+        unused: files of acks that it does not need.
+        task_bytes: bytes of the new segments in files that tasks have written.
+        new_state_bytes: bytes of all its new segments.
+        batch: the content of its master state.
+        stats: the statistics in its `_metadata`.
+    """
+
+    trigger: Trigger
+    pending: PendingCheckpoint
+    recent: Container[int]
+    acks: dict[SubtaskKey, Ack] = field(init=False)
+    table: ChainTable = field(default_factory=dict)
+    file: StateFile | None = None
+    unused: list[str] = field(default_factory=list)
+    task_bytes: int = 0
+    new_state_bytes: int = 0
+    batch: SparkBatch | None = None
+    stats: CheckpointStats | None = None
+
+    def __post_init__(self) -> None:
+        self.acks = dict(self.pending.acks)
+
+    def completed(self, record: CheckpointRecord) -> CheckpointState:
+        """The checkpoint, now that its record is durable."""
+        return CheckpointState(record.version, record, self.batch, self.table)
+
+
+def finalize(job: OpenJob, draft: Draft, base: CheckpointState, history: StatsHistory, now_ms: int) -> CheckpointState:
+    """Completes a checkpoint. When this returns, it is durable.
+
+    What a failed try has written is handed to the cleaner. If the outcome is unknown it stays, since the checkpoint may
+    be complete; and if another driver has taken over, since that one may have found it complete.
+
+    Args:
+        job: the open job.
+        draft: the checkpoint; only its trigger and what it is made of are set.
+        base: the checkpoint that the batch started from.
+        history: statistics of the checkpoints before it.
+        now_ms: the time, in milliseconds since 1970 UTC.
+
+    Raises:
+        StorageError: something could not be written; it can be tried again.
+        UnknownOutcomeError: the record may have been written.
+        FencedError: another driver has taken over.
+        CheckpointError: a state file that a task named is not there.
+    """
+    _add_segments(job, draft, base)
+    draft.batch = _spark_batch(job, draft)
+    new = NewCheckpoint(
+        draft.batch,
+        draft.table,
+        draft.trigger.sources,
+        partial(_spark_offsets, job.storage, draft.trigger),
+        partial(_statistics, draft, history),
+        draft.pending.triggered_ms,
+        draft.new_state_bytes,
+        draft.task_bytes,
+        draft.file,
+    )
+    publisher = Publisher(job.storage, job.store, job.owner, lambda path: job.cleaner.was_submitted(in_location(path)))
+    try:
+        return draft.completed(publisher.publish(new, now_ms))
+    except (UnknownOutcomeError, FencedError):
+        raise
+    except BaseException:
+        job.cleaner.submit(in_location(path) for path in reversed(new.written))
+        raise
+
+
+# ---- state -----------------------------------------------------------------------------------------------------------
+
+
+def _add_segments(job: OpenJob, draft: Draft, base: CheckpointState) -> None:
+    """Puts the new segments into the chains, and those bytes into one file that came with the acks."""
+    version = draft.trigger.version
+    _leave_out_lost_bases(job, draft)
+    new: dict[SubtaskKey, _NewEntries] = {}
+    deltas: list[tuple[Segment, ChainEntry]] = []
+    bases: list[tuple[Segment, ChainEntry]] = []
+    for key, ack in draft.acks.items():
+        snapshot = ack.base
+        base_entry = None if snapshot is None else _new_entry(True, snapshot.version, snapshot.segment, bases)
+        # A base of the very state that is acknowledged makes the delta to it superfluous.
+        has_delta = snapshot is None or snapshot.version < version
+        if not has_delta and ack.delta.path is not None:
+            draft.unused.append(ack.delta.path)
+        new[key] = _new_entry(False, version, ack.delta, deltas) if has_delta else None, base_entry
+    _check_files(job.storage, deltas)
+    kept = sum(chain.inline_bytes for chains in base.table.values() for chain in chains)
+    _place(job, draft, deltas, bases, kept)
+    for store, parallelism in _stores(draft.trigger):
+        chains = []
+        for partition, chain in enumerate(base.table.get(store) or [_NO_STATE] * parallelism):
+            key = SubtaskKey(store.operator_id, store.store, partition)
+            ack, (delta, base_entry) = draft.acks[key], new[key]
+            base_version = ack.base.version if ack.base is not None else 0
+            chains.append(chain.next(ack.state_id, ack.rows, delta, base_entry, base_version))
+        draft.table[store] = chains
+
+
+def _new_entry(
+    is_base: bool, version: int, segment: Segment, new: list[tuple[Segment, ChainEntry]]
+) -> ChainEntry | None:
+    if not segment.key_groups.size:
+        return None
+    offsets = segment.offsets + segment.start if segment.start else segment.offsets
+    file_size = segment.size if segment.file_size is None else segment.file_size
+    entry = ChainEntry(is_base, version, segment.key_groups, offsets, segment.size, segment.path, file_size)
+    new.append((segment, entry))
+    return entry
+
+
+def _place(
+    job: OpenJob,
+    draft: Draft,
+    deltas: list[tuple[Segment, ChainEntry]],
+    bases: list[tuple[Segment, ChainEntry]],
+    kept: int,
+) -> None:
+    """Decides where the bytes go that came with the acks; `kept` bytes of earlier checkpoints are inline already."""
+    arrived = sum(segment.size for segment, _ in deltas + bases if segment.path is None)
+    draft.new_state_bytes = sum(segment.size for segment, _ in deltas + bases)
+    draft.task_bytes = draft.new_state_bytes - arrived
+    if place(arrived, kept, job.config) is Placement.INLINE:
+        for segment, entry in deltas + bases:
+            if segment.path is None:
+                entry.data = bytes(segment.data)
+        return
+    # Deltas and bases together: with bases staggered over the subtasks, a file of either is needed for as many batches.
+    draft.file = merge_into_file([(entry, segment.data) for segment, entry in deltas + bases if segment.path is None])
+
+
+def _leave_out_lost_bases(job: OpenJob, draft: Draft) -> None:
+    """Keeps the deltas where the file of a base is missing or not whole: it may have waited for its ack for days, and a
+    collection of garbage may have taken it for an orphan.
+
+    Where a file that was written is whole, the storage is not asked about the base of a recent batch: no collection of
+    garbage takes a file that young. That saves a request for nearly every base.
+    """
+    brought = {ack.base.segment.path: (key, ack.base) for key, ack in draft.acks.items() if ack.base is not None}
+    is_whole = job.storage.writes_whole
+    paths = [
+        path
+        for path, (_, base) in brought.items()
+        if path is not None and not (is_whole and base.version in draft.recent)
+    ]
+    for path, size in zip(paths, sizes_of(job.storage, paths), strict=True):
+        key, base = brought[path]
+        if size == base.segment.size:
+            continue
+        there = "it is not there" if size is None else f"it has {size} bytes, not {base.segment.size}"
+        _log.warning("%s: the base %s of version %d is not used: %s", key, path, base.version, there)
+        draft.acks[key] = replace(draft.acks[key], base=None)
+        if size is not None:
+            draft.unused.append(path)
+
+
+def _check_files(storage: Storage, new: list[tuple[Segment, ChainEntry]]) -> None:
+    """Check the size of deltas that tasks have written themselves, on storages that may leave part of a file."""
+    if storage.writes_whole:
+        return
+    written = {entry.path: entry.file_size for _, entry in new if entry.path is not None}
+    for (path, expected), size in zip(written.items(), sizes_of(storage, list(written)), strict=True):
+        name = storage.describe(in_location(path))
+        if size is None:
+            raise CheckpointError(f"{name}: a task has written this state file, and it is not there")
+        if size != expected:
+            raise CheckpointError(f"{name}: a task has written this state file with {expected} bytes; it has {size}")
+
+
+# ---- metadata --------------------------------------------------------------------------------------------------------
+
+
+def _spark_batch(job: OpenJob, draft: Draft) -> SparkBatch:
+    trigger = draft.trigger
+    stores = []
+    for operator in trigger.operators:
+        for name in operator.stores:
+            chains = draft.table[StoreKey(operator.operator_id, name)]
+            stores.append(
+                StoreState(
+                    operator.operator_id,
+                    name,
+                    operator.name,
+                    operator.state_format_version,
+                    tuple(chain.rows for chain in chains),
+                    tuple(chain.state_id for chain in chains),
+                    SegmentTable.of(chains),
+                )
+            )
+    return SparkBatch(
+        batch_id=trigger.batch_id,
+        version=trigger.version,
+        query_id=trigger.query_id,
+        run_id=trigger.job,
+        query_name=trigger.query_name,
+        spark_version=trigger.spark_version,
+        checkpoint_format=trigger.checkpoint_format,
+        max_parallelism=job.max_parallelism,
+        key_group_factors=job.key_group_factors,
+        sources=tuple(source.name for source in trigger.sources),
+        stores=tuple(stores),
+        log=job.config.store if job.store.fences else None,
+    )
+
+
+def _statistics(draft: Draft, history: StatsHistory, checkpoint_id: int, size: StateSize) -> tuple[MasterState, ...]:
+    subtasks = stats_of_subtasks(draft.pending)
+    draft.stats = stats_of_completed(draft.pending, checkpoint_id, size, subtasks)
+    return statistics_states(history.with_entry(draft.stats), subtasks)
+
+
+def _spark_offsets(storage: Storage, trigger: Trigger) -> bytes | None:
+    """Spark's `offsets/<batch>`, which it writes before the batch runs; a store without a query has none."""
+    if trigger.is_standalone:
+        return None
+    if trigger.offset_log is not None:
+        return trigger.offset_log.encode()
+    try:
+        return storage.read(f"offsets/{trigger.batch_id}")
+    except StateFileNotFoundError:
+        return None
+
+
+def _stores(trigger: Trigger) -> Iterator[tuple[StoreKey, int]]:
+    for operator in trigger.operators:
+        for name in operator.stores:
+            yield StoreKey(operator.operator_id, name), operator.parallelism
+
+
+_NO_STATE = Chain(uuid.UUID(int=0).hex, 0)

@@ -1,0 +1,169 @@
+"""Handling of damage: name the way back, or roll back if the settings say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from spark_ckpt.checkpoint.errors import NO_OTHER_IS_WHOLE, VersionNotFoundError
+from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint, way_out
+from spark_ckpt.clock import Clock
+from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
+from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.config import ROLL_BACK, CheckpointConfig
+from spark_ckpt.coordinator.errors import RolledBackError
+from spark_ckpt.coordinator.heartbeat import Heartbeat
+from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.location.listing import checkpoint_directories
+from spark_ckpt.operations.rollback import stash_later
+from spark_ckpt.operations.verify import verify_checkpoint
+from spark_ckpt.operations.verify_state import check_subtask
+from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
+from spark_ckpt.storage import Storage
+
+Cause: TypeAlias = DamagedCheckpointError | CorruptRecordError | VersionNotFoundError
+"""Why a query cannot start from where Spark's logs say."""
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """Rollback of a damaged query, if its settings allow it.
+
+    Args:
+        storage: of the checkpoint location.
+        store: of its completed checkpoints, recovered.
+        config: the query's settings.
+        clock: where time comes from.
+        damaged: files of damaged records, which the store leaves out.
+        tell: tells tasks that wait for the job that it goes back, which may take longer than they wait.
+    """
+
+    storage: Storage
+    store: CompletedCheckpointStore
+    config: CheckpointConfig
+    clock: Clock
+    damaged: Sequence[str] = ()
+    tell: Callable[[], None] = lambda: None
+
+    @property
+    def is_taken(self) -> bool:
+        """True if the query rolls back by itself."""
+        return self.config.on_damage == ROLL_BACK
+
+    def go(self, cause: Cause, *, is_owner: bool = False) -> None:
+        """Makes the newest checkpoint that is whole the one that the next start begins from; nothing if none is.
+
+        Args:
+            cause: what is wrong.
+            is_owner: whether the store is claimed already. Else it is claimed here.
+
+        Raises:
+            RolledBackError: done.
+            DamagedCheckpointError, CorruptRecordError: no retained checkpoint is whole.
+            FencedError: another driver has claimed since.
+            StorageError: something could not be read or moved.
+        """
+        heartbeat = Heartbeat(self.tell, self.clock, self.config.bridge_timeout)
+        for record in reversed(self.store.all()):
+            heartbeat()
+            if record.id == getattr(cause, "checkpoint_id", None):
+                continue
+            verdict = verify_checkpoint(self.storage, record, progress=lambda done, of: heartbeat())
+            if verdict.is_whole and verdict.can_go_back:
+                self._own(is_owner)
+                done = stash_later(self.storage, self.store, record, self.clock, self.damaged)
+                rollback_dir = self.storage.describe(done.aside)
+                raise RolledBackError(cause, record.id, record.batch_id, rollback_dir) from cause
+        if isinstance(cause, DamagedCheckpointError):
+            raise DamagedCheckpointError(cause.path, cause.checkpoint_id, cause.reason, None, NO_OTHER_IS_WHOLE)
+        if isinstance(cause, CorruptRecordError):
+            raise CorruptRecordError(cause.path, cause.reason, NO_OTHER_IS_WHOLE)
+
+    def _own(self, is_owner: bool) -> None:
+        if is_owner:
+            self.store.check_owner()
+            return
+        if self.config.store == "filesystem":
+            # The driver before counts on from its newest record, even if the file was deleted.
+            directories = checkpoint_directories(self.storage)
+            self.store.counter.set_count(max(self.store.counter.get(), *(i + 1 for i in directories)))
+        self.store.claim()
+
+
+def recover(way: WayBack) -> tuple[WayBack, CorruptRecordError | None]:
+    """Reads the log of completed checkpoints. If the settings say so, past records that are damaged.
+
+    Returns:
+        The way back, and the error of the first damaged record that was left out.
+
+    Raises:
+        CorruptRecordError: a record is damaged, and nothing is to be done or can be done about it.
+        StorageError: the log cannot be read.
+    """
+    try:
+        way.store.recover()
+    except CorruptRecordError as corrupt:
+        if not (damaged := way.store.leave_out_damaged()):
+            raise
+        way.store.recover()
+        if not way.is_taken:
+            good = _newest_good(way.storage, way.store.all())
+            raise CorruptRecordError(corrupt.path, corrupt.reason, way_out(way.storage, good)) from None
+        return replace(way, damaged=damaged), corrupt
+    return way, None
+
+
+def judge_unreadable(
+    subtask: SubtaskKey, state: CheckpointState, way: WayBack, retained: Sequence[CheckpointRecord]
+) -> None:
+    """Finds out why an executor could not read a state; returns if nothing is wrong with its files.
+
+    Args:
+        subtask: whose state it is.
+        state: the checkpoint that it is of.
+        way: the way back, of a store that is claimed.
+        retained: all checkpoints.
+
+    Raises:
+        DamagedCheckpointError: the state is damaged.
+        RolledBackError: it is, and the query has gone back.
+        StorageError: the storage does not answer.
+    """
+    assert state.record is not None
+    path = way.storage.describe(in_location(state.record.metadata.path))
+    damages = check_subtask(way.storage, state, path, subtask)
+    if not damages:
+        return
+    first = damages[0]
+    reason = first.reason if first.offset is None else f"{first.reason} (byte {first.offset:,})"
+    others = [record for record in retained if record.id != state.record.id]
+    good = None if way.is_taken else _newest_good(way.storage, others, subtask)
+    hint = way_out(way.storage, good)
+    damaged = DamagedCheckpointError(first.path, state.record.id, reason, good.id if good else None, hint)
+    if way.is_taken:
+        way.go(damaged, is_owner=True)
+    raise damaged
+
+
+def _newest_good(
+    storage: Storage, records: Sequence[CheckpointRecord], subtask: SubtaskKey | None = None
+) -> CheckpointRecord | None:
+    """The newest checkpoint that the query can go back to, with all its files and, if one is given, a whole subtask.
+
+    The rest of its state is not read: that takes long, and `spark-ckpt rollback` does it.
+    """
+    batches = SparkBatches.of(SparkLog(storage))
+    for record in reversed(records):
+        if not batches.can_follow(record.batch_id):
+            continue
+        path = storage.describe(in_location(record.metadata.path))
+        try:
+            state = read_checkpoint(storage, record)
+            if subtask is None or not check_subtask(storage, state, path, subtask):
+                return record
+        except SparkCkptError:
+            continue
+    return None

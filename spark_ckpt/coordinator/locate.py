@@ -1,0 +1,58 @@
+"""Location of the state of a subtask."""
+
+from __future__ import annotations
+
+from spark_ckpt.checkpoint.chains import chain_of
+from spark_ckpt.checkpoint.errors import StateIdMismatchError
+from spark_ckpt.checkpoint.load import CheckpointState
+from spark_ckpt.coordinator.bases import BaseRequests
+from spark_ckpt.coordinator.messages import Locate, LocatedSegment, LocateReply
+from spark_ckpt.errors import CheckpointError
+
+
+def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> LocateReply:
+    """The answer to a request from a completed checkpoint of its version.
+
+    Args:
+        request: what a store asks.
+        state: the checkpoint.
+        bases: says whether the store is to write a base of what it loads.
+
+    Raises:
+        StateIdMismatchError: the state there is not the one that Spark asks for.
+        CheckpointError: the checkpoint has no such subtask.
+    """
+    assert state.record is not None
+    assert state.batch is not None
+    key = request.subtask
+    chain = chain_of(state.table, key)
+    if chain is None:
+        stores = "; ".join(f"{store} ({len(chains)} partitions)" for store, chains in state.table.items())
+        raise CheckpointError(
+            f"checkpoint {state.record.id} of version {request.version} has no state of {key}; it has: {stores}. "
+            "The query's stateful operators have changed: start it with a new checkpoint location"
+        )
+    if request.state_id is not None and request.state_id != chain.state_id:
+        raise StateIdMismatchError(
+            f"{key}: Spark asks for state {request.state_id} of version {request.version}, and checkpoint "
+            f"{state.record.id} has state {chain.state_id} of it. Spark's commit log and the completed checkpoints "
+            "are of different runs: go back to a batch on which both agree"
+        )
+    store = next(store for store in state.batch.stores if store.key == key.of_operator)
+    segments = tuple(
+        LocatedSegment(entry.is_base, entry.path, entry.offsets, entry.size, entry.data, entry.filters)
+        for entry in chain.entries
+    )
+    demand = bases.on_load(key, request.version, chain, state.table)
+    return LocateReply(
+        chain.state_id,
+        state.record.id,
+        state.batch.max_parallelism,
+        state.batch.key_group_factors,
+        store.name,
+        store.state_format_version,
+        chain.rows,
+        segments,
+        demand.due,
+        demand.required,
+    )

@@ -1,0 +1,35 @@
+"""Check of a batch's partitions and key groups against the checkpoint that it starts from."""
+
+from __future__ import annotations
+
+from spark_ckpt.checkpoint.load import CheckpointState
+from spark_ckpt.config import MAX_PARALLELISM, CheckpointConfig
+from spark_ckpt.coordinator.errors import ParallelismChangedError
+from spark_ckpt.coordinator.messages import Trigger
+from spark_ckpt.format.keys import StoreKey
+
+
+def check_parallelism(trigger: Trigger, base: CheckpointState, config: CheckpointConfig) -> None:
+    """Check that a batch has the partitions and key groups of the checkpoint it starts from.
+
+    Raises:
+        ParallelismChangedError: it has not; the message says which and what to do.
+    """
+    if base.batch is None:
+        return
+    had = {store.key: store.parallelism for store in base.batch.stores}
+    for operator in trigger.operators:
+        for name in operator.stores:
+            before = had.get(StoreKey(operator.operator_id, name))
+            if before is not None and before != operator.parallelism:
+                raise ParallelismChangedError(
+                    f"operator {operator.operator_id} ({operator.name}) runs with {operator.parallelism} partitions, "
+                    f"its state in {trigger.location} has {before}. Set spark.sql.shuffle.partitions to {before}, or "
+                    f"stop the query and change it with 'spark-ckpt rescale --partitions {operator.parallelism}'"
+                )
+    fixed, wanted = base.batch.max_parallelism, config.max_parallelism
+    if wanted is not None and wanted != fixed:
+        raise ParallelismChangedError(
+            f"{MAX_PARALLELISM.key} is {wanted}, but the query was started with {fixed} key groups, which stay as they "
+            f"are: set it to {fixed} or leave it out"
+        )

@@ -1,0 +1,31 @@
+"""The batches that began a short while ago."""
+
+from __future__ import annotations
+
+from spark_ckpt.clock import Clock
+from spark_ckpt.operations.gc import MINIMUM_GRACE_SECONDS
+
+_REMEMBERED = 4
+
+
+class RecentBatches:
+    """Start times of recent batches, by a monotonic clock.
+
+    Args:
+        clock: where time comes from.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began: dict[int, float] = {}
+
+    def began(self, version: int) -> None:
+        """A batch begins that leads to this version of the state; of a repetition, the first time counts."""
+        self._began.setdefault(version, self._clock.monotonic())
+        for old in sorted(self._began)[:-_REMEMBERED]:
+            del self._began[old]
+
+    def __contains__(self, version: object) -> bool:
+        """True if the batch that leads to this version began recently, in this process."""
+        began = self._began.get(version) if isinstance(version, int) else None
+        return began is not None and self._clock.monotonic() - began < MINIMUM_GRACE_SECONDS

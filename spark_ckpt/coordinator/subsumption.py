@@ -1,0 +1,127 @@
+"""Subsumption of completed checkpoints: deletes their records first, then the files that no other checkpoint needs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.completed import CheckpointRecord, select_subsumed
+from spark_ckpt.coordinator.open_job import OpenJob
+from spark_ckpt.coordinator.policy import retained_checkpoints
+from spark_ckpt.errors import SparkCkptError
+
+_log = logging.getLogger(__name__)
+
+_CLOSE_SECONDS = 5.0
+
+
+class Subsumption:
+    """Drops checkpoints of a job while it is the owner.
+
+    Args:
+        job: the open job.
+        on_subsumed: is told of each checkpoint once its record is gone.
+    """
+
+    def __init__(self, job: OpenJob, on_subsumed: Callable[[CheckpointRecord], None]) -> None:
+        self._job = job
+        self._on_subsumed = on_subsumed
+        self._is_due = False
+        self._is_shown = False
+        self._unused: list[str] = []
+
+    def on_durable(self) -> None:
+        """A checkpoint is complete, and may subsume others.
+
+        Its id was free. A driver that claims takes the next one, so no driver that could have seen the deleted records
+        had claimed by then. Their files can go.
+        """
+        self._delete_unused()
+        self._is_due = self._is_shown = True
+
+    def drop_subsumed(self) -> None:
+        """Drops what the newest checkpoints subsume; later, if that is not possible now."""
+        if not self._has_settled_backlog():
+            return
+        if self._is_due:
+            # Completing a checkpoint proves ownership as a request for the log does. Where requests are slow, the
+            # checkpoint just completed is the proof for the records, and the next one that for the files.
+            by_checkpoints = self._job.storage.requests_are_slow
+            subsumed = select_subsumed(self._droppable(), retained_checkpoints(self._job.config))
+            self._is_due = not self._drop(subsumed, is_owner=by_checkpoints and self._is_shown)
+            self._is_shown = False
+            if not by_checkpoints and not self._settle_unused():
+                self._is_due = True
+
+    def close(self, discard: bool) -> None:
+        """Deletes the files of dropped checkpoints, unless another driver may need them; never raises.
+
+        Args:
+            discard: whether to drop all checkpoints before.
+        """
+        self._job.backlog.close(_CLOSE_SECONDS)
+        if self._is_due:
+            self.drop_subsumed()
+        if not discard or self._drop_all():
+            self._settle_unused()
+
+    def _drop_all(self) -> bool:
+        """Drops all checkpoints; nothing, if their ids could be taken again."""
+        checkpoints = self._droppable()
+        try:
+            if checkpoints:
+                self._job.store.keep_counting()
+        except SparkCkptError as e:
+            self._log(e)
+            return False
+        return self._drop(checkpoints)
+
+    def _has_settled_backlog(self) -> bool:
+        """True if the references of all checkpoints are known: those of a dropped checkpoint can no longer be read."""
+        try:
+            self._job.backlog.settle()
+        except SparkCkptError as e:
+            self._log(e)
+        return self._job.backlog.is_done
+
+    def _droppable(self) -> list[CheckpointRecord]:
+        store = self._job.store
+        return [record for record in store.all() if store.may_subsume(record)]
+
+    def _drop(self, records: list[CheckpointRecord], is_owner: bool = False) -> bool:
+        if records and not is_owner and not self._asks_for_owner():
+            return False
+        try:
+            for record in records:
+                # The record first: a checkpoint that is found must be whole.
+                self._job.store.subsume(record)
+                self._unused += [record.metadata.path, *self._job.registry.unregister(record.id)]
+                self._on_subsumed(record)
+        except SparkCkptError as e:
+            self._log(e)
+            return False
+        return True
+
+    def _asks_for_owner(self) -> bool:
+        """True if this driver is the owner; False if the storage does not answer."""
+        try:
+            self._job.store.check_owner()
+        except SparkCkptError as e:
+            self._log(e)
+            return False
+        return True
+
+    def _log(self, error: SparkCkptError) -> None:
+        _log.warning("%s: what is not needed any more stays for now: %s", self._job.storage.location, error)
+
+    def _settle_unused(self) -> bool:
+        """Deletes their files, unless a driver has claimed before their records were gone."""
+        if self._unused and not self._asks_for_owner():
+            return False
+        self._delete_unused()
+        return True
+
+    def _delete_unused(self) -> None:
+        self._job.cleaner.submit(in_location(path) for path in self._unused)
+        self._unused = []

@@ -1,0 +1,105 @@
+"""Takeover from an earlier driver that still runs: the newer claim always wins.
+
+Spark plans a run from its own logs before any of our code is asked. A busy earlier driver commits batches meanwhile.
+The newer driver still claims, which stops the earlier one. Its second start then finds logs that no longer change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from spark_ckpt.checkpoint.load import read_checkpoint
+from spark_ckpt.completed import ClaimRecord, CompletedCheckpointStore, Record
+from spark_ckpt.completed.errors import FencedError
+from spark_ckpt.config import CheckpointConfig
+from spark_ckpt.coordinator.errors import BatchCommittedError
+from spark_ckpt.coordinator.messages import Trigger
+from spark_ckpt.coordinator.parallelism import check_parallelism
+from spark_ckpt.operations.driver_liveness import Holder, hold_of
+from spark_ckpt.storage import Storage
+
+if TYPE_CHECKING:
+    from spark_ckpt.coordinator.open_job import Environment
+
+_POLL_SECONDS = 0.25
+
+
+def check_not_followed(trigger: Trigger, storage: Storage, store: CompletedCheckpointStore) -> None:
+    """Check that no run has followed this one: then it stays shut out, also if its side process has started anew
+    and could claim once more.
+
+    Raises:
+        FencedError: one has.
+    """
+    claims = store.claims()
+    own = [claim.id for claim in claims if claim.owner.run_id == trigger.job]
+    if own and (last := [claim for claim in claims if claim.owner.run_id != trigger.job][-1:]) and last[0].id > own[0]:
+        raise FencedError(storage.location, store.generation, last[0].generation, str(last[0].owner))
+
+
+def committed_by_another(
+    trigger: Trigger, storage: Storage, store: CompletedCheckpointStore
+) -> BatchCommittedError | None:
+    """The error of a run whose batch an earlier one has committed, None if none has: its checkpoint would subsume newer
+    ones.
+
+    Raises:
+        StorageError: the storage does not say.
+    """
+    # Checkpoints as well: a run that has claimed often enough has dropped the claims of all others.
+    records: list[Record] = [*store.claims(), *store.all()]
+    others = [record for record in records if record.owner.run_id != trigger.job]
+    if not others or trigger.is_standalone or not storage.exists(_commit(trigger)):
+        return None
+    newest = max(others, key=lambda record: record.id)
+    return BatchCommittedError(storage.location, trigger.batch_id, str(newest.owner))
+
+
+def shut_out(trigger: Trigger, storage: Storage, store: CompletedCheckpointStore, config: CheckpointConfig) -> None:
+    """Claims, so that the earlier driver completes nothing any more; only once in a run, whose tasks Spark repeats.
+
+    Raises:
+        ParallelismChangedError: this query could not go on from the newest checkpoint, so the earlier one stays.
+        DamagedCheckpointError, StorageError, UnknownOutcomeError: as they say.
+    """
+    if any(claim.owner.run_id == trigger.job for claim in store.claims()):
+        return
+    if (newest := store.latest()) is not None:
+        check_parallelism(trigger, read_checkpoint(storage, newest), config)
+    store.claim()
+
+
+def await_commit(
+    trigger: Trigger,
+    storage: Storage,
+    store: CompletedCheckpointStore,
+    earlier: Sequence[ClaimRecord],
+    environment: Environment,
+) -> None:
+    """Waits a while for the commit of the batch if an earlier driver has completed its checkpoint just before it was
+    shut out: it may be about to commit it. It completes no other one.
+
+    Args:
+        trigger: of the batch.
+        storage: of the checkpoint location.
+        store: of its completed checkpoints, claimed.
+        earlier: the claims before that one.
+        environment: how long to wait.
+
+    Raises:
+        StorageError: the storage does not say whether the batch is committed.
+    """
+    completed = store.latest_of_version(trigger.version)
+    if completed is None or completed.owner.run_id == trigger.job or trigger.is_standalone:
+        return
+    if hold_of(earlier).holder is Holder.NONE:
+        return
+    for _ in range(int(environment.commit_seconds / _POLL_SECONDS)):
+        if storage.exists(_commit(trigger)):
+            return
+        environment.clock.sleep(_POLL_SECONDS)
+
+
+def _commit(trigger: Trigger) -> str:
+    return f"commits/{trigger.batch_id}"

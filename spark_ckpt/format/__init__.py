@@ -1,0 +1,1 @@
+"""Formats of state files: segments, key groups, keys."""

@@ -1,0 +1,220 @@
+"""Numbering of key groups, as section 2 of docs/protocol.md defines it.
+
+A row's partition key has a hash, Spark's own Murmur3 of it. `x = hash mod K` says everything Spark's partitioning asks:
+`x mod P` is the partition for every P that divides K. A subtask's key groups should nevertheless be one range, because
+that is what a state handle holds. So key groups are not numbered by `x` but by the digits of `x` in reverse, in a mixed
+radix: first the digit that decides the partition of the smallest parallelism of the chain, then the one that decides
+the next, and so on. Partitions of every parallelism in the chain then own one range each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import gcd, prod
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.metadata.keyrange import KeyGroupRange
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAX_PARALLELISM_LIMIT = 32768
+"""Most key groups there can be (Flink: `KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM`)."""
+
+_FEWEST_BY_DEFAULT = 1024
+
+
+class ParallelismError(SparkCkptError, ValueError):
+    """A parallelism and a number of key groups that do not go together.
+
+    Attributes:
+        parallelism: number of partitions, P.
+        max_parallelism: number of key groups, K, or None where it was to be chosen.
+    """
+
+    def __init__(self, parallelism: int, max_parallelism: int | None, reason: str) -> None:
+        super().__init__(reason)
+        self.parallelism = parallelism
+        self.max_parallelism = max_parallelism
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """Number of key groups K of a query that starts with `parallelism` partitions and sets none.
+
+    Returns:
+        The smallest `parallelism * 2^j` that is at least 1024.
+
+    Raises:
+        ParallelismError: `parallelism` is not in 1 to 32768.
+    """
+    _check_parallelism(parallelism, None)
+    max_parallelism = parallelism
+    while max_parallelism < _FEWEST_BY_DEFAULT:
+        max_parallelism *= 2
+    return max_parallelism
+
+
+def factors(parallelism: int, max_parallelism: int) -> list[int]:
+    """The chain of parallelisms from `parallelism` to `max_parallelism`, as `[P0, f1, f2, ...]`.
+
+    Returns:
+        `parallelism`, then the prime factors of `max_parallelism / parallelism` in ascending order. The products of its
+        beginnings are the parallelisms whose partitions own one range of key groups each.
+
+    Raises:
+        ParallelismError: one of both is not in 1 to 32768, or `max_parallelism` is no multiple of `parallelism`.
+    """
+    _check_parallelism(parallelism, max_parallelism)
+    if not 1 <= max_parallelism <= MAX_PARALLELISM_LIMIT:
+        raise ParallelismError(
+            parallelism,
+            max_parallelism,
+            f"max parallelism {max_parallelism} is not in 1 to {MAX_PARALLELISM_LIMIT}",
+        )
+    if max_parallelism % parallelism:
+        raise ParallelismError(
+            parallelism,
+            max_parallelism,
+            f"max parallelism {max_parallelism} is no multiple of the parallelism {parallelism}: set a multiple of it",
+        )
+    return [parallelism, *_prime_factors(max_parallelism // parallelism)]
+
+
+@overload
+def key_group_of(hash_code: int, factors: Sequence[int]) -> int: ...
+
+
+@overload
+def key_group_of(hash_code: NDArray[np.integer], factors: Sequence[int]) -> NDArray[np.int64]: ...
+
+
+def key_group_of(hash_code: int | NDArray[np.integer], factors: Sequence[int]) -> int | NDArray[np.int64]:
+    """Key group of a partition key.
+
+    Args:
+        hash_code: Spark's Murmur3 hash (seed 42) of the partition key, a signed 32-bit integer; or an array of them.
+        factors: the chain, as `factors()` returns it.
+
+    Returns:
+        The key group in 0 to K - 1; for an array, an int64 array of the same shape.
+    """
+    numbering = _numbering(tuple(factors))
+    if isinstance(hash_code, np.ndarray):
+        return numbering[np.mod(hash_code.astype(np.int64, copy=False), numbering.size)]
+    return int(numbering[hash_code % numbering.size])
+
+
+def owned_ranges(partition: int, parallelism: int, factors: Sequence[int]) -> list[KeyGroupRange]:
+    """Key groups that one partition owns, all of their rows included.
+
+    Args:
+        partition: 0 to `parallelism - 1`.
+        parallelism: number of partitions, P; any divisor of K.
+        factors: the chain, as `factors()` returns it; K is their product.
+
+    Returns:
+        Disjoint ranges, ascending, none adjacent to another: one if P is in the chain, else as many as it takes.
+
+    Raises:
+        ParallelismError: P does not divide K, so that partitions share key groups (see `overlapping_ranges`), or there
+            is no such partition.
+    """
+    max_parallelism = prod(factors)
+    _check_partition(partition, parallelism, max_parallelism)
+    if max_parallelism % parallelism:
+        raise ParallelismError(
+            parallelism,
+            max_parallelism,
+            f"partitions of parallelism {parallelism} own no whole key groups: it does not divide {max_parallelism}",
+        )
+    return list(_ranges(partition, parallelism, tuple(factors)))
+
+
+def overlapping_ranges(partition: int, parallelism: int, factors: Sequence[int]) -> list[KeyGroupRange]:
+    """Key groups that hold at least one possible row of a partition; for any parallelism.
+
+    Where `parallelism` divides K these are the owned ranges. Where it does not, a row of theirs is the partition's only
+    if its hash says so. `hash mod K` fixes the hash modulo the greatest common divisor g of both, so they are the key
+    groups that partition `partition mod g` of parallelism g owns.
+
+    Raises:
+        ParallelismError: there is no such partition.
+    """
+    max_parallelism = prod(factors)
+    _check_partition(partition, parallelism, max_parallelism)
+    common = gcd(parallelism, max_parallelism)
+    return list(_ranges(partition % common, common, tuple(factors)))
+
+
+def hashes_of(key_groups: NDArray[np.integer], factors: Sequence[int]) -> NDArray[np.int64]:
+    """Hashes modulo K of the rows of key groups: the inverse of `key_group_of`.
+
+    Args:
+        key_groups: of 0 to K - 1, in any order.
+        factors: the chain, as `factors()` returns it.
+    """
+    hashes: NDArray[np.int64] = _hashes(tuple(factors))[key_groups]
+    return hashes
+
+
+def _check_parallelism(parallelism: int, max_parallelism: int | None) -> None:
+    if not 1 <= parallelism <= MAX_PARALLELISM_LIMIT:
+        raise ParallelismError(
+            parallelism,
+            max_parallelism,
+            f"parallelism {parallelism} is not in 1 to {MAX_PARALLELISM_LIMIT}, the most key groups there can be",
+        )
+
+
+def _check_partition(partition: int, parallelism: int, max_parallelism: int) -> None:
+    if not 0 <= partition < parallelism:
+        raise ParallelismError(
+            parallelism, max_parallelism, f"there is no partition {partition} of parallelism {parallelism}"
+        )
+
+
+def _prime_factors(number: int) -> list[int]:
+    found = []
+    divisor = 2
+    while divisor * divisor <= number:
+        while number % divisor == 0:
+            found.append(divisor)
+            number //= divisor
+        divisor += 1
+    if number > 1:
+        found.append(number)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _numbering(factors: tuple[int, ...]) -> NDArray[np.int64]:
+    """Key group of each x in 0 to K - 1: digit i of x, lowest first, weighs K / (f0 * ... * fi)."""
+    max_parallelism = prod(factors)
+    rest = np.arange(max_parallelism, dtype=np.int64)
+    key_groups = np.zeros(max_parallelism, dtype=np.int64)
+    weight = max_parallelism
+    for factor in factors:
+        weight //= factor
+        rest, digit = np.divmod(rest, factor)
+        key_groups += digit * weight
+    key_groups.flags.writeable = False
+    return key_groups
+
+
+@lru_cache(maxsize=64)
+def _hashes(factors: tuple[int, ...]) -> NDArray[np.int64]:
+    """Hash modulo K of each key group."""
+    hashes = np.argsort(_numbering(factors))
+    hashes.flags.writeable = False
+    return hashes
+
+
+@lru_cache(maxsize=8192)
+def _ranges(partition: int, parallelism: int, factors: tuple[int, ...]) -> tuple[KeyGroupRange, ...]:
+    owned = np.sort(_numbering(factors)[partition::parallelism])
+    runs = np.split(owned, np.flatnonzero(np.diff(owned) != 1) + 1)
+    return tuple(KeyGroupRange(int(run[0]), int(run[-1])) for run in runs)

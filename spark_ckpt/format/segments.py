@@ -1,0 +1,366 @@
+"""Segments: the blocks that hold keyed state, one per key group (docs/protocol.md, section 2)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import google_crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_ckpt.format.errors import SegmentError
+from spark_ckpt.metadata import modified_utf8
+from spark_ckpt.metadata.data_input import DataInput
+
+MAGIC = 0x434B4247
+"""First four bytes of a block: "CKBG"."""
+
+FORMAT = 1
+"""Version of the block format, the only one there is."""
+
+HEADER_BYTES = 32
+"""Bytes of a block before its body."""
+
+_HEADER = struct.Struct(">iBBBBiqii")
+_CRC = struct.Struct(">I")
+_I32 = struct.Struct(">i")
+
+_LISTS, _KEYS_OF_ONE_LENGTH, _VALUES_OF_ONE_LENGTH, _APPENDS = 1, 2, 4, 8
+_REMOVED = -1
+
+
+class SegmentKind(IntEnum):
+    """Kind of a segment."""
+
+    BASE = 1
+    DELTA = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The entries of one column family in one key group.
+
+    Args:
+        entries: key and value, None for a removed key; with `lists` the value is the tuple of its rows.
+        column_family: its name; "" is the default one.
+        lists: whether values are lists.
+        appends: whether the rows are appended to the lists that are there; in a delta, with `lists`.
+    """
+
+    entries: tuple[tuple[bytes, bytes | tuple[bytes, ...] | None], ...]
+    column_family: str = ""
+    lists: bool = False
+    appends: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RawSection:
+    """A section with its entries as they lie in the block, for reading many at once.
+
+    Args:
+        column_family: its name; "" is the default one.
+        lists: whether values are lists.
+        appends: whether the rows are appended to the lists that are there.
+        key_lengths: int64, bytes of each key.
+        value_lengths: int64, bytes of each value, -1 for a removed key.
+        keys: the keys, one after the other.
+        values: the values, one after the other.
+        keys_at: where `keys` begins, counted from the start of the block.
+        values_at: where `values` begins, counted from the start of the block.
+    """
+
+    column_family: str
+    lists: bool
+    appends: bool
+    key_lengths: NDArray[np.int64]
+    value_lengths: NDArray[np.int64]
+    keys: bytes
+    values: bytes
+    keys_at: int
+    values_at: int
+
+    def decode(self) -> Section:
+        """Its entries one by one.
+
+        Raises:
+            ValueError: a value is no list, where values are lists.
+        """
+        keys = _split(self.keys, self.key_lengths)
+        present = iter(_split(self.values, self.value_lengths[self.value_lengths >= 0]))
+        values = [None if length == _REMOVED else self._value(next(present)) for length in self.value_lengths.tolist()]
+        return Section(tuple(zip(keys, values, strict=True)), self.column_family, self.lists, self.appends)
+
+    def _value(self, value: bytes) -> bytes | tuple[bytes, ...]:
+        if not self.lists:
+            return value
+        return tuple(value[start:end] for start, end in list_rows(value, 0, len(value), appended=self.appends))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The entries of one key group.
+
+    Args:
+        kind: of the segment it belongs to.
+        key_group: the key group.
+        version: of the state; of a delta the version it leads to.
+        sections: one per column family that has entries; in a delta a second one for appended rows.
+    """
+
+    kind: SegmentKind
+    key_group: int
+    version: int
+    sections: tuple[Section, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHeader:
+    """The fixed part of a block, whose checksum has been verified together with the body."""
+
+    kind: SegmentKind
+    key_group: int
+    version: int
+    sections: int
+    body_length: int
+
+    @property
+    def length(self) -> int:
+        """Bytes of the whole block."""
+        return HEADER_BYTES + self.body_length
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """A segment in memory, with its index.
+
+    Args:
+        data: the blocks.
+        key_groups: uint32, ascending.
+        offsets: int64, where each key group's block starts in `data`.
+        rows: number of entries.
+    """
+
+    data: bytes
+    key_groups: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
+    offsets: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    rows: int = 0
+
+
+def encode_segment(kind: SegmentKind, version: int, groups: Mapping[int, Sequence[Section]]) -> Segment:
+    """A segment of the given entries.
+
+    Args:
+        kind: base or delta.
+        version: version of the state.
+        groups: sections by key group; a key group without sections is left out.
+    """
+    data = bytearray()
+    key_groups, offsets, rows = [], [], 0
+    for key_group in sorted(groups):
+        sections = tuple(groups[key_group])
+        if sections:
+            key_groups.append(key_group)
+            offsets.append(len(data))
+            data += encode_block(Block(kind, key_group, version, sections))
+            rows += sum(len(section.entries) for section in sections)
+    return Segment(bytes(data), np.array(key_groups, np.uint32), np.array(offsets, np.int64), rows)
+
+
+def encode_block(block: Block) -> bytes:
+    """The bytes of a block."""
+    body = b"".join(_encode_section(section) for section in block.sections)
+    start = _HEADER.pack(
+        MAGIC, FORMAT, block.kind, 0, 0, block.key_group, block.version, len(block.sections), len(body)
+    )
+    return start + _CRC.pack(_checksum(start, body)) + body
+
+
+def check_block(data: bytes, position: int, path: str, start: int = 0) -> BlockHeader:
+    """Verifies a block without looking into it.
+
+    Args:
+        data: bytes that hold the block.
+        position: where in `data` it begins.
+        path: name of the file, for errors.
+        start: where `data` begins in that file.
+
+    Raises:
+        SegmentError: it is no block, or one that was damaged.
+    """
+    at = start + position
+    if len(data) < position + HEADER_BYTES:
+        raise SegmentError(path, at, f"{max(0, len(data) - position)} bytes where a block of at least 32 should be")
+    magic, fmt, kind, codec, reserved, key_group, version, sections, length = _HEADER.unpack_from(data, position)
+    if magic != MAGIC:
+        raise SegmentError(path, at, f"no block: it begins with {magic & 0xFFFFFFFF:#010x}, not {MAGIC:#010x}")
+    if fmt != FORMAT:
+        raise SegmentError(path, at + 4, f"format version {fmt} of the block is unknown, {FORMAT} is known")
+    if length < 0 or len(data) < position + HEADER_BYTES + length:
+        raise SegmentError(
+            path, at + 24, f"a body of {length} bytes, and {len(data) - position - HEADER_BYTES} are there"
+        )
+    (stored,) = _CRC.unpack_from(data, position + 28)
+    view = memoryview(data)
+    body = bytes(view[position + HEADER_BYTES : position + HEADER_BYTES + length])
+    found = _checksum(bytes(view[position : position + 28]), body)
+    if stored != found:
+        raise SegmentError(path, at + 28, f"the block is damaged: checksum {found:#010x}, {stored:#010x} was written")
+    if codec != 0:
+        raise SegmentError(path, at + 6, f"codec {codec} of the block is unknown")
+    if reserved != 0:
+        raise SegmentError(path, at + 7, f"the reserved byte of the block is {reserved}, not 0")
+    if kind not in (SegmentKind.BASE, SegmentKind.DELTA):
+        raise SegmentError(path, at + 5, f"a block of kind {kind}; 1 (base) and 2 (delta) are known")
+    return BlockHeader(SegmentKind(kind), key_group, version, sections, length)
+
+
+def decode_block(data: bytes, position: int, path: str, start: int = 0) -> Block:
+    """Reads a block; arguments as of `check_block`.
+
+    Raises:
+        SegmentError: it is no block, one that was damaged, or its sections do not fill its body.
+    """
+    header, raw = read_block(data, position, path, start)
+    try:
+        sections = tuple(section.decode() for section in raw)
+    except ValueError as e:
+        raise SegmentError(path, start + position, f"a section is cut off or malformed: {e}") from e
+    return Block(header.kind, header.key_group, header.version, sections)
+
+
+def read_block(data: bytes, position: int, path: str, start: int = 0) -> tuple[BlockHeader, tuple[RawSection, ...]]:
+    """Reads the sections of a block without taking them apart; arguments as of `check_block`.
+
+    Raises:
+        SegmentError: it is no block, one that was damaged, or its sections do not fill its body.
+    """
+    header = check_block(data, position, path, start)
+    body_start = position + HEADER_BYTES
+    body = DataInput(data[body_start : body_start + header.body_length], path)
+    try:
+        sections = tuple(_read_section(body, header.kind) for _ in range(header.sections))
+    except (ValueError, struct.error) as e:
+        reason = getattr(e, "reason", str(e))
+        raise SegmentError(
+            path, start + body_start + body.position, f"a section is cut off or malformed: {reason}"
+        ) from e
+    if body.position != header.body_length:
+        left = header.body_length - body.position
+        raise SegmentError(
+            path, start + body_start + body.position, f"{left} bytes after the last section of the block"
+        )
+    return header, sections
+
+
+def list_rows(data: bytes, start: int, end: int, *, appended: bool) -> list[tuple[int, int]]:
+    """Start and end of each row of a list value.
+
+    Args:
+        data: bytes that hold the value.
+        start: where it begins.
+        end: where it ends.
+        appended: whether it is rows alone, without their number.
+
+    Raises:
+        ValueError: it is no list.
+    """
+    rows, position = [], start if appended else start + 4
+    while position < end:
+        length = _I32.unpack_from(data, position)[0] if position + 4 <= end else -1
+        if length < 0 or position + 4 + length > end:
+            raise ValueError(f"a row of {length} bytes in a list value of {end - start}")
+        rows.append((position + 4, position + 4 + length))
+        position += 4 + length
+    if not appended:
+        count = _I32.unpack_from(data, start)[0] if start + 4 <= end else -1
+        if len(rows) != count:
+            raise ValueError(f"{len(rows)} rows in a list value of {count}")
+    return rows
+
+
+def read_blocks(data: bytes, path: str, start: int = 0) -> Iterator[tuple[int, Block]]:
+    """All blocks of a segment with their positions in `data`; arguments as of `check_block`.
+
+    Raises:
+        SegmentError: as in `decode_block`.
+    """
+    position = 0
+    while position < len(data):
+        block = decode_block(data, position, path, start)
+        yield position, block
+        position += check_block(data, position, path, start).length
+
+
+def _checksum(start: bytes, body: bytes) -> int:
+    return int(google_crc32c.extend(google_crc32c.value(start), body))
+
+
+def _encode_section(section: Section) -> bytes:
+    keys = [key for key, _ in section.entries]
+    values = [_encode_value(value, section.appends) for _, value in section.entries]
+    key_lengths = [len(key) for key in keys]
+    value_lengths = [_REMOVED if value is None else len(value) for value in values]
+    flags = (_LISTS if section.lists else 0) | (_APPENDS if section.appends else 0)
+    flags |= _KEYS_OF_ONE_LENGTH if len(set(key_lengths)) == 1 else 0
+    flags |= _VALUES_OF_ONE_LENGTH if len(set(value_lengths)) == 1 else 0
+    name = modified_utf8.encode(section.column_family)
+    return b"".join(
+        (
+            struct.pack(">H", len(name)),
+            name,
+            bytes((flags,)),
+            _I32.pack(len(keys)),
+            _encode_lengths(key_lengths, bool(flags & _KEYS_OF_ONE_LENGTH)),
+            _encode_lengths(value_lengths, bool(flags & _VALUES_OF_ONE_LENGTH)),
+            *keys,
+            *(value for value in values if value is not None),
+        )
+    )
+
+
+def _encode_value(value: bytes | tuple[bytes, ...] | None, appends: bool) -> bytes | None:
+    if isinstance(value, tuple):
+        rows = b"".join(_I32.pack(len(row)) + row for row in value)
+        return rows if appends else _I32.pack(len(value)) + rows
+    return value
+
+
+def _encode_lengths(lengths: list[int], one: bool) -> bytes:
+    return np.array(lengths[:1] if one else lengths, ">i4").tobytes()
+
+
+def _read_section(body: DataInput, kind: SegmentKind) -> RawSection:
+    name = body.utf("column_family")
+    flags = body.i8("flags")
+    if flags & ~(_LISTS | _KEYS_OF_ONE_LENGTH | _VALUES_OF_ONE_LENGTH | _APPENDS):
+        raise ValueError(f"flags {flags:#x} are unknown")
+    lists, appends = bool(flags & _LISTS), bool(flags & _APPENDS)
+    if appends and (kind is SegmentKind.BASE or not lists):
+        raise ValueError("rows are appended in a base or to single values")
+    count = body.i32("entries")
+    if count < 0:
+        raise ValueError(f"{count} entries")
+    key_lengths = _read_lengths(body, count, bool(flags & _KEYS_OF_ONE_LENGTH), 0)
+    least = 0 if kind is SegmentKind.BASE or appends else _REMOVED
+    value_lengths = _read_lengths(body, count, bool(flags & _VALUES_OF_ONE_LENGTH), least)
+    keys_at = HEADER_BYTES + body.position
+    keys = body.raw(int(key_lengths.sum()), "keys")
+    values_at = HEADER_BYTES + body.position
+    values = body.raw(int(value_lengths[value_lengths > 0].sum()), "values")
+    return RawSection(name, lists, appends, key_lengths, value_lengths, keys, values, keys_at, values_at)
+
+
+def _read_lengths(body: DataInput, count: int, one: bool, least: int) -> NDArray[np.int64]:
+    data = body.raw(4 if one else 4 * count, "lengths")
+    lengths = np.frombuffer(data, ">i4").astype(np.int64)
+    if lengths.size and lengths.min() < least:
+        raise ValueError(f"a length of {lengths.min()}")
+    return np.broadcast_to(lengths, count) if one else lengths
+
+
+def _split(data: bytes, lengths: NDArray[np.int64]) -> list[bytes]:
+    ends = np.cumsum(lengths)
+    return [data[start:end] for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True)]

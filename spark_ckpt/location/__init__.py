@@ -1,0 +1,1 @@
+"""A checkpoint location: how it is found, listed and opened."""

@@ -1,0 +1,248 @@
+"""From what a user names to checkpoints: our locations, Flink's directories, and single metadata files."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NoReturn
+
+import fsspec
+
+from spark_ckpt.checkpoint.layout import CKPT, checkpoint_of_directory, in_location
+from spark_ckpt.completed import LOG, CheckpointRecord
+from spark_ckpt.errors import DamagedCheckpointError, SavepointLocationError
+from spark_ckpt.location.errors import CheckpointNotFoundError, ForeignLocationError, LocationNotFoundError
+from spark_ckpt.location.file_system import file_system_of, open_directory, reading
+from spark_ckpt.location.listing import list_completed
+from spark_ckpt.location.missing import may_be_ours
+from spark_ckpt.location.savepoint import SAVEPOINT_RECORD, read_savepoint_record
+from spark_ckpt.metadata import METADATA_FILE_NAME, CheckpointMetadata, loads
+from spark_ckpt.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+_NONE_YET = "no checkpoint has completed here yet"
+_WAY_OUT = "Restore the file from a backup; to see what it holds all the same, name the file"
+_LOG_NAME = LOG.removeprefix(f"{CKPT}/")
+_FLINK_CHECKPOINT = re.compile(r"chk-([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCheckpoint:
+    """A checkpoint that a user named.
+
+    Args:
+        path: its `_metadata`, as a path or URL.
+        size: bytes of that file.
+        metadata: what it says.
+        record: its record, if it is one of ours that was named by its location.
+    """
+
+    path: str
+    size: int
+    metadata: CheckpointMetadata
+    record: CheckpointRecord | None = None
+
+
+class CheckpointLocation:
+    """A place that a user named, resolved once: at most one client of its file system.
+
+    The place may be a checkpoint location of a query, a savepoint, the directory of one Flink checkpoint, that of a
+    Flink job with several, or a `_metadata` file.
+
+    Attributes:
+        path: the place as it was named: a local path or any URL that fsspec serves.
+        storage: the storage in that directory.
+    """
+
+    def __init__(self, path: str, storage: Storage, files: tuple[fsspec.AbstractFileSystem, str] | None) -> None:
+        self.path = path
+        self.storage = storage
+        self._shared_files = files  # with the client of `storage`
+
+    @classmethod
+    def open(cls, path: str) -> CheckpointLocation:
+        """The place at a path or URL. Reads nothing.
+
+        Raises:
+            S3fsNotFoundError, HadoopNotFoundError, FileSystemPackageError, StorageError: as in `file_system_of`.
+        """
+        return cls(path, *open_directory(path))
+
+    def checkpoints(self) -> list[CheckpointRecord]:
+        """The completed checkpoints, ascending by id; none if no batch has completed yet. A savepoint has one.
+
+        Raises:
+            CheckpointsMissingError: there is none, and Spark's logs show that there were some.
+            LocationNotFoundError: there is nothing.
+            ForeignLocationError: it is no checkpoint location of a query with our state store.
+            CorruptRecordError: a record is damaged.
+            StorageError: the storage does not answer.
+        """
+        if self.is_savepoint:
+            return [read_savepoint_record(self.storage)]
+        return self._completed(self.of_query())
+
+    @cached_property
+    def is_savepoint(self) -> bool:
+        """True if there is a complete savepoint.
+
+        Raises:
+            StorageError: the storage does not answer.
+        """
+        if self._shared_files is None:
+            return self.storage.exists(SAVEPOINT_RECORD)
+        file_system, root = self._shared_files
+        with reading(self.path):
+            return bool(file_system.isfile(f"{root}/{SAVEPOINT_RECORD}"))
+
+    def of_query(self) -> Storage:
+        """The storage, if this is the checkpoint location of a query with our state store.
+
+        Raises:
+            LocationNotFoundError, ForeignLocationError, StorageError: as in `checkpoints`.
+        """
+        if not self._has_checkpoints and not may_be_ours(self.storage):
+            self._explain_foreign()
+        return self.storage
+
+    def copy_source(self, checkpoint_id: int | None) -> tuple[Storage, int | None]:
+        """The storage of a savepoint or checkpoint location, and the checkpoint of it that is meant. The directory
+        `ckpt/chk-<id>` of a checkpoint means that checkpoint of the location above.
+
+        Args:
+            checkpoint_id: the checkpoint, if the place does not say; None for any.
+
+        Raises:
+            CheckpointNotFoundError: the place is that of another checkpoint.
+            LocationNotFoundError, ForeignLocationError, StorageError: as in `checkpoints`.
+        """
+        if self.is_savepoint:
+            return self.storage, checkpoint_id
+        parent, _, name = self.path.rstrip("/").rpartition("/")
+        named = checkpoint_of_directory(name)
+        if named is None or parent.rpartition("/")[2] != CKPT:
+            return self.of_query(), checkpoint_id
+        if checkpoint_id is not None and checkpoint_id != named:
+            raise CheckpointNotFoundError(self.path, checkpoint_id, [named])
+        return CheckpointLocation.open(parent.rpartition("/")[0] or ".").of_query(), named
+
+    def find(self, checkpoint_id: int | None = None) -> FoundCheckpoint:
+        """The checkpoint that a user means.
+
+        Args:
+            checkpoint_id: which one, where there are several; the newest unless given.
+
+        Raises:
+            LocationNotFoundError: there is nothing.
+            ForeignLocationError: there is no checkpoint.
+            CheckpointNotFoundError: there is none of this id.
+            MetadataFormatError: its metadata is damaged, or of a version that is not supported.
+            DamagedCheckpointError: the metadata is not what the record says.
+            CorruptRecordError: a record is damaged.
+            StorageError: the storage does not answer.
+        """
+        if self._has_checkpoints:
+            return self._find_recorded(checkpoint_id)
+        place = self.path.rstrip("/") or "/"
+        file_system, root = self._files
+        with reading(place):
+            name = self._metadata_name(checkpoint_id)
+            content = file_system.cat_file(f"{root}/{name}" if name else root)
+        path = f"{place}/{name}" if name else place
+        metadata = loads(content, path)
+        if checkpoint_id is not None and checkpoint_id != metadata.checkpoint_id:
+            raise CheckpointNotFoundError(path, checkpoint_id, [metadata.checkpoint_id])
+        return FoundCheckpoint(path, len(content), metadata)
+
+    # ---- checkpoints of ours -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _has_checkpoints(self) -> bool:
+        """True if there is a log, or what a query with the store `standalone` leaves."""
+        names = self._names_in_ckpt()
+        return _LOG_NAME in names or any(checkpoint_of_directory(name) is not None for name in names)
+
+    def _names_in_ckpt(self) -> list[str]:
+        if self._shared_files is None:
+            return [entry.name for entry in self.storage.list(CKPT)]
+        file_system, root = self._shared_files
+        with reading(self.path):
+            # Not every file system that fsspec serves can list.
+            return _names(file_system, f"{root}/{CKPT}") if file_system.isdir(f"{root}/{CKPT}") else []
+
+    def _completed(self, storage: Storage) -> list[CheckpointRecord]:
+        found = list_completed(storage)
+        for damaged in found.corrupt:
+            _log.warning("%s", damaged)
+        return list(found.records)
+
+    def _find_recorded(self, checkpoint_id: int | None) -> FoundCheckpoint:
+        location = self.path.rstrip("/") or "/"
+        by_id = {record.id: record for record in self._completed(self.storage)}
+        if not by_id:
+            raise ForeignLocationError(location, _NONE_YET)
+        wanted = max(by_id) if checkpoint_id is None else checkpoint_id
+        if (record := by_id.get(wanted)) is None:
+            raise CheckpointNotFoundError(location, wanted, sorted(by_id))
+        name = in_location(record.metadata.path)
+        path = self.storage.describe(name)
+        content = self.storage.read(name)
+        if reason := record.metadata.mismatch(content):
+            raise DamagedCheckpointError(path, record.id, reason, None, _WAY_OUT)
+        return FoundCheckpoint(path, len(content), loads(content, path), record)
+
+    # ---- checkpoints of Flink ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _files(self) -> tuple[fsspec.AbstractFileSystem, str]:
+        return self._shared_files or file_system_of(self.path)
+
+    def _metadata_name(self, checkpoint_id: int | None) -> str:
+        """The metadata file that is meant, relative to the place; empty if the place is one itself."""
+        place = self.path.rstrip("/") or "/"
+        file_system, root = self._files
+        if file_system.isfile(root):
+            return ""
+        if file_system.isfile(f"{root}/{METADATA_FILE_NAME}"):
+            return METADATA_FILE_NAME
+        if not file_system.exists(root):
+            raise LocationNotFoundError(place)
+        # A job's directory in Flink: a directory chk-<id> for each checkpoint, which has metadata once it is complete.
+        matches = map(_FLINK_CHECKPOINT.fullmatch, _names(file_system, root))
+        names = {int(match[1]): f"{match[0]}/{METADATA_FILE_NAME}" for match in matches if match}
+        complete = {i: name for i, name in sorted(names.items()) if file_system.isfile(f"{root}/{name}")}
+        if not complete:
+            if may_be_ours(self.storage):
+                self._completed(self.storage)
+                raise ForeignLocationError(place, _NONE_YET)
+            reason = "neither a checkpoint location of spark-ckpt nor a Flink checkpoint: it holds no _metadata"
+            raise ForeignLocationError(place, reason)
+        wanted = max(complete) if checkpoint_id is None else checkpoint_id
+        if wanted not in complete:
+            raise CheckpointNotFoundError(place, wanted, list(complete))
+        return complete[wanted]
+
+    def _explain_foreign(self) -> NoReturn:
+        """Raises the error for a location without a log."""
+        file_system, root = self._files
+        with reading(self.path):
+            if not file_system.exists(root):
+                raise LocationNotFoundError(self.path)
+            names = _names(file_system, root) if file_system.isdir(root) else []
+        if SAVEPOINT_RECORD in names:
+            raise SavepointLocationError(self.path)
+        if {"offsets", "commits"} <= set(names):
+            reason = (
+                "a checkpoint location of Spark without checkpoints of spark-ckpt: its query has run with another "
+                "state store, or has no stateful operator"
+            )
+        else:
+            reason = "no checkpoint location of a query with spark-ckpt: it has no ckpt/completed"
+        raise ForeignLocationError(self.path, reason)
+
+
+def _names(file_system: fsspec.AbstractFileSystem, directory: str) -> list[str]:
+    return [path.rstrip("/").rpartition("/")[2] for path in file_system.ls(directory, detail=False)]

@@ -1,0 +1,167 @@
+"""The completed checkpoints of a location: from its log or, without one, from each `_metadata`, read and checked."""
+
+from __future__ import annotations
+
+from spark_ckpt.checkpoint.batch import SparkBatch
+from spark_ckpt.checkpoint.chains import ChainTable
+from spark_ckpt.checkpoint.compose import decompose
+from spark_ckpt.checkpoint.layout import CKPT, checkpoint_of_directory, in_location
+from spark_ckpt.checkpoint.load import check_files
+from spark_ckpt.completed import CheckpointRecord, MetadataReference, Owner, RecordFiles, Scan, read_settled
+from spark_ckpt.errors import (
+    DamagedCheckpointError,
+    LogMissingError,
+    SparkCkptError,
+    StateFileNotFoundError,
+    StorageError,
+    UnsupportedFormatError,
+)
+from spark_ckpt.location.errors import CheckpointsMissingError
+from spark_ckpt.location.missing import batch_without_checkpoint
+from spark_ckpt.metadata import METADATA_FILE_NAME, loads
+from spark_ckpt.storage import Storage
+
+_WAY_OUT = "It is left out. Restore the file from a backup, or let the checkpoint go: delete its directory"
+
+
+def checkpoint_directories(storage: Storage) -> dict[int, str]:
+    """The directories of checkpoints by their ids, ascending; of several with one id the last attempt's.
+
+    Raises:
+        StorageError: the location cannot be listed.
+    """
+    names = sorted(
+        (entry.name for entry in storage.list(CKPT) if entry.is_directory), key=lambda name: (len(name), name)
+    )
+    found = [(checkpoint_of_directory(name), name) for name in names]
+    return {i: name for i, name in sorted(found, key=lambda pair: pair[0] or 0) if i is not None}
+
+
+def scan(storage: Storage) -> Scan:
+    """Reads until two listings agree.
+
+    A record is made from `_metadata` alone, so it names no host, no generation and no duration.
+
+    Raises:
+        StorageError: the storage does not answer, or the location does not stand still.
+    """
+
+    directories: dict[int, str] = {}
+    logs: dict[int, str | None] = {}
+
+    def ids() -> list[int]:
+        there = checkpoint_directories(storage)
+        directories.update(there)
+        return list(there)
+
+    def read(checkpoint_id: int) -> CheckpointRecord | DamagedCheckpointError:
+        try:
+            record, logs[checkpoint_id] = _read_metadata(storage, checkpoint_id, directories[checkpoint_id])
+            return record
+        except DamagedCheckpointError as e:
+            return e
+
+    found = read_settled(ids, lambda ids: {i: read(i) for i in ids}, storage.describe(CKPT))
+    return Scan(
+        tuple(record for record in found.values() if isinstance(record, CheckpointRecord)),
+        tuple(damage for damage in found.values() if isinstance(damage, DamagedCheckpointError)),
+        1 + max(found, default=0),
+        logs.get(max(logs, default=0)),
+    )
+
+
+def _read_metadata(storage: Storage, checkpoint_id: int, directory: str) -> tuple[CheckpointRecord, str | None]:
+    path = f"{directory}/{METADATA_FILE_NAME}"
+    where = storage.describe(in_location(path))
+    try:
+        data = storage.read(in_location(path))
+        metadata = loads(data, where)
+        batch, table = decompose(metadata)
+    except StateFileNotFoundError:
+        raise DamagedCheckpointError(where, checkpoint_id, "the file is missing", None, _WAY_OUT) from None
+    except StorageError:
+        raise
+    except UnsupportedFormatError as e:
+        raise UnsupportedFormatError(where, e.needs, e.features) from e
+    except SparkCkptError as e:
+        raise DamagedCheckpointError(where, checkpoint_id, str(e), None, _WAY_OUT) from e
+    if metadata.checkpoint_id != checkpoint_id:
+        reason = f"it is the metadata of checkpoint {metadata.checkpoint_id}"
+        raise DamagedCheckpointError(where, checkpoint_id, reason, None, _WAY_OUT)
+    reference = MetadataReference.of(path, data)
+    return _checked(storage, _record(storage, checkpoint_id, batch, reference), table), batch.log
+
+
+def _checked(storage: Storage, record: CheckpointRecord, table: ChainTable) -> CheckpointRecord:
+    try:
+        check_files(storage, record, table)
+    except DamagedCheckpointError as e:
+        raise DamagedCheckpointError(e.path, record.id, e.reason, None, _WAY_OUT) from None
+    return record
+
+
+def _record(storage: Storage, checkpoint_id: int, batch: SparkBatch, metadata: MetadataReference) -> CheckpointRecord:
+    operators = batch.summaries()
+    return CheckpointRecord(
+        id=checkpoint_id,
+        generation=0,
+        owner=Owner("an unknown host", 0, "", batch.query_id, batch.run_id),
+        attempt="",
+        batch_id=batch.batch_id,
+        version=batch.version,
+        timestamp_ms=_modified_ms(storage, metadata.path),
+        duration_ms=0,
+        state_bytes=sum(operator.state_bytes for operator in operators),
+        new_bytes=0,
+        rows=sum(operator.rows for operator in operators),
+        operators=operators,
+        metadata=metadata,
+    )
+
+
+def _modified_ms(storage: Storage, path: str) -> int:
+    """When `_metadata` was written; 0 where the storage does not say."""
+    directory, _, name = in_location(path).rpartition("/")
+    return next((file.modified_ms or 0 for file in storage.list(directory) if file.name == name), 0)
+
+
+def list_completed(storage: Storage) -> Scan:
+    """The checkpoints in the log, which may lag behind with the store `zookeeper`; without a log, those of a scan.
+
+    Raises:
+        CheckpointsMissingError: there is no checkpoint, and Spark's logs show that there were some.
+        LogMissingError: the checkpoints that a scan finds were in a log.
+        CorruptRecordError: a record is damaged.
+        StorageError: the storage does not answer.
+    """
+    found = _read_log(storage)
+    if found.records or found.corrupt or (batch_id := batch_without_checkpoint(storage)) is None:
+        return found
+    # A query that runs has completed that batch's checkpoint before it wrote what Spark's logs have now.
+    found = _read_log(storage)
+    if not found.records:
+        raise CheckpointsMissingError(storage.describe(CKPT), batch_id)
+    return found
+
+
+def _read_log(storage: Storage) -> Scan:
+    files = RecordFiles(storage)
+    records = files.read_all()
+    if not records:
+        found = scan(storage)
+        if found.log is not None:
+            raise LogMissingError(storage.describe(files.directory), found.log)
+        return found
+    checkpoints = tuple(record for record in records.values() if isinstance(record, CheckpointRecord))
+    return Scan(checkpoints, next_id=1 + max(records))
+
+
+def is_retained(storage: Storage, record: CheckpointRecord) -> bool:
+    """True if a checkpoint is still there.
+
+    Raises:
+        StorageError: the storage does not answer.
+    """
+    if not record.attempt:  # it has no record: a scan has found it
+        return storage.exists(in_location(record.metadata.path))
+    return record.id in RecordFiles(storage).ids()

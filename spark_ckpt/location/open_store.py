@@ -1,0 +1,43 @@
+"""The completed-checkpoint store that a query's settings name."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+
+from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX
+from spark_ckpt.clock import Clock
+from spark_ckpt.completed import (
+    CompletedCheckpointStore,
+    FilesystemCompletedCheckpointStore,
+    Owner,
+    StandaloneCompletedCheckpointStore,
+)
+from spark_ckpt.completed.mirror import Mirror
+from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore
+from spark_ckpt.completed.zookeeper_client_file import read_client_file
+from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
+from spark_ckpt.config import CheckpointConfig
+from spark_ckpt.location.listing import scan
+from spark_ckpt.storage import Storage
+
+
+def make_store(config: CheckpointConfig, storage: Storage, owner: Owner, clock: Clock) -> CompletedCheckpointStore:
+    """The store, neither recovered nor claimed."""
+    if config.store == "standalone":
+        return StandaloneCompletedCheckpointStore(storage, partial(scan, storage), owner, clock)
+    if config.store == "zookeeper":
+        assert config.zookeeper_quorum is not None  # CheckpointConfig.parse makes sure
+        file = config.zookeeper_client_file
+        security = None if file is None else read_client_file(file)
+        session = ZooKeeperSession(config.zookeeper_quorum, config.zookeeper_session_timeout, clock, security)
+        path = f"{config.zookeeper_path}/{_node_of(owner)}"
+        return ZooKeeperCompletedCheckpointStore(session, path, Mirror(storage), owner, clock)
+    return FilesystemCompletedCheckpointStore(storage, owner, clock=clock)
+
+
+def _node_of(owner: Owner) -> str:
+    """The name of a query's node. Every spelling of a location leads to one query, and so to one node."""
+    if owner.run_id.startswith(STANDALONE_PREFIX):
+        return hashlib.sha256(owner.run_id.encode()).hexdigest()[:32]  # stores without a query share their query id
+    return owner.query_id

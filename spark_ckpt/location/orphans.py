@@ -1,0 +1,160 @@
+"""Files below `ckpt` that no completed checkpoint refers to: what there is, and which of it is left over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+
+from spark_ckpt.checkpoint.layout import (
+    CKPT,
+    SHARED,
+    TASK_OWNED,
+    checkpoint_of_directory,
+    in_location,
+    is_ours,
+    is_temporary,
+    without_checksum_suffix,
+)
+from spark_ckpt.completed import LOG
+from spark_ckpt.location.errors import LinkedStateError, ModificationTimeUnknownError
+from spark_ckpt.metadata import METADATA_FILE_NAME
+from spark_ckpt.storage import FileInfo, Storage
+
+_DIRECTORIES = (SHARED, LOG.removeprefix(f"{CKPT}/"), TASK_OWNED)
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A file that may be an orphan, or a directory with nothing in it.
+
+    Args:
+        path: relative to `ckpt`.
+        size: bytes.
+        modified_ms: when it was last written, in milliseconds since 1970 UTC; None where the storage does not say.
+        is_directory: True if it is one.
+    """
+
+    path: str
+    size: int
+    modified_ms: int | None
+    is_directory: bool = False
+
+    @property
+    def kept_by(self) -> str:
+        """The path whose being in use keeps this one: `_metadata` keeps its whole directory, a file its checksum."""
+        directory, _, name = self.path.rpartition("/")
+        if checkpoint_of_directory(self.path if self.is_directory else directory) is not None:
+            return f"{self.path if self.is_directory else directory}/{METADATA_FILE_NAME}"
+        return f"{directory}/{without_checksum_suffix(name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The content of `ckpt`, `ckpt/shared` and the directories of checkpoints.
+
+    Args:
+        state: state files, `_metadata`, and what their writers leave when they are killed; in use or not.
+        foreign: what spark-ckpt does not write, and never deletes.
+    """
+
+    state: tuple[Leftover, ...]
+    foreign: tuple[Leftover, ...]
+
+
+def check_no_links(storage: Storage) -> None:
+    """Makes sure that what is written and deleted below `ckpt` is there and nowhere else.
+
+    Raises:
+        LinkedStateError: there is a symbolic link.
+        StorageError: the location cannot be listed.
+    """
+    if link := storage.first_link(CKPT):
+        raise LinkedStateError(storage.describe(link))
+
+
+def list_state(storage: Storage) -> list[Leftover]:
+    """State files, and what is in the directories of checkpoints, in use or not; only files of ours.
+
+    Raises:
+        LinkedStateError: there is a symbolic link.
+        StorageError: the location cannot be listed.
+    """
+    return list(list_all(storage).state)
+
+
+def list_all(storage: Storage) -> Listing:
+    """State files, what is in the directories of checkpoints, and what else is there.
+
+    Raises:
+        LinkedStateError: there is a symbolic link.
+        StorageError: the location cannot be listed.
+    """
+    check_no_links(storage)
+    shared = storage.list(in_location(SHARED))
+    top = storage.list(CKPT)
+    checkpoints = [entry for entry in top if entry.is_directory and checkpoint_of_directory(entry.name) is not None]
+    inside = {entry: storage.list(in_location(entry.name)) for entry in checkpoints}
+    state = [_leftover(SHARED, file) for file in shared if _is_file_of_ours(SHARED, file)]
+    foreign = [_leftover("", entry) for entry in top if entry not in inside and not _is_known(entry)]
+    foreign += [_leftover(SHARED, entry) for entry in shared if not _is_file_of_ours(SHARED, entry)]
+    for directory, entries in inside.items():
+        ours = [entry for entry in entries if _is_file_of_ours(directory.name, entry)]
+        state += [_leftover(directory.name, file) for file in ours]
+        foreign += [_leftover(directory.name, entry) for entry in entries if entry not in ours]
+        if not entries:
+            state.append(_leftover("", directory))
+    return Listing(tuple(state), tuple(foreign))
+
+
+def list_temporaries(storage: Storage) -> list[Leftover]:
+    """Temporary files and probes in `ckpt` and its log, which may still be in use if they are new.
+
+    Raises:
+        StorageError: the location cannot be listed.
+    """
+    directories = ("", LOG.removeprefix(f"{CKPT}/"))
+    return [
+        _leftover(directory, file)
+        for directory in directories
+        for file in storage.list(in_location(directory) if directory else CKPT)
+        if not file.is_directory and is_temporary(file.name)
+    ]
+
+
+def select_orphans(there: Iterable[Leftover], used: Set[str], before_ms: int | None = None) -> list[Leftover]:
+    """Those that nothing refers to.
+
+    Args:
+        there: what there is, listed before `used` was read: a file that comes later is not looked at.
+        used: paths of files that checkpoints refer to, their `_metadata` included, relative to `ckpt`.
+        before_ms: only what was last written before this time; None for all.
+
+    Raises:
+        ModificationTimeUnknownError: the storage does not say how old a file is that is an orphan.
+    """
+    orphans = [leftover for leftover in there if leftover.kept_by not in used]
+    if before_ms is None:
+        return orphans
+    old = []
+    for orphan in orphans:
+        if orphan.modified_ms is None:
+            if orphan.is_directory:
+                continue  # an object store has none that is empty: the last file went while this was listed
+            raise ModificationTimeUnknownError(in_location(orphan.path))
+        if orphan.modified_ms < before_ms:
+            old.append(orphan)
+    return old
+
+
+def _leftover(directory: str, file: FileInfo) -> Leftover:
+    path = f"{directory}/{file.name}" if directory else file.name
+    return Leftover(path, file.size, file.modified_ms, file.is_directory)
+
+
+def _is_file_of_ours(directory: str, entry: FileInfo) -> bool:
+    return not entry.is_directory and is_ours(directory, entry.name)
+
+
+def _is_known(entry: FileInfo) -> bool:
+    """True if an entry of `ckpt`, other than a checkpoint's directory, is ours."""
+    return entry.name in _DIRECTORIES if entry.is_directory else is_temporary(entry.name)

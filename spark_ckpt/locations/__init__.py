@@ -1,1 +1,0 @@
-"""The places that a user names: checkpoint locations, savepoints and checkpoints, on any file system."""

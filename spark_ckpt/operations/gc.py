@@ -1,0 +1,204 @@
+"""Removal of orphans from a location, whether its query runs or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from spark_ckpt.checkpoint.chains import files_of
+from spark_ckpt.checkpoint.compose import decompose
+from spark_ckpt.checkpoint.layout import CKPT, checkpoint_of_directory, in_location
+from spark_ckpt.checkpoint.load import read_checkpoint
+from spark_ckpt.clock import Clock, SystemClock
+from spark_ckpt.completed import LOG, CheckpointRecord, Scan
+from spark_ckpt.errors import SparkCkptError, StateFileNotFoundError
+from spark_ckpt.location.listing import list_completed
+from spark_ckpt.location.orphans import Leftover, list_all, list_temporaries, select_orphans
+from spark_ckpt.metadata import METADATA_FILE_NAME, loads
+from spark_ckpt.operations.errors import CollectionRefusedError
+from spark_ckpt.storage import Storage, until_stable
+
+MINIMUM_GRACE_SECONDS = 600.0
+"""Shortest grace beside a running query: it may yet name a file that is younger."""
+
+DEFAULT_GRACE_SECONDS = 24 * 3600.0
+"""Age of an orphan, counted back from the newest checkpoint, from which it is deleted. A base that an executor has
+written goes with a later batch, and a query may be idle for days before that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Result of a garbage collection.
+
+    Args:
+        location: the checkpoint location.
+        dry_run: True if nothing was to be deleted.
+        orphans: what nothing refers to, by path.
+        failed: the paths of those that could not be deleted, and why.
+        foreign: what is there of a name that spark-ckpt does not write, by path; it is never deleted.
+    """
+
+    location: str
+    dry_run: bool
+    orphans: tuple[Leftover, ...]
+    failed: tuple[tuple[str, str], ...] = ()
+    foreign: tuple[Leftover, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all orphans."""
+        return sum(orphan.size for orphan in self.orphans)
+
+
+def collect_garbage(
+    storage: Storage,
+    *,
+    grace_seconds: float = DEFAULT_GRACE_SECONDS,
+    dry_run: bool = False,
+    clock: Clock | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Collection:
+    """Finds the files below `ckpt` that no completed checkpoint refers to, and deletes them.
+
+    Safe while the query runs, however long it has been idle: what a pending checkpoint may refer to was written after
+    the newest complete one, or not long before. So time counts backwards from that one, not from now. Both times are
+    the storage's: neither a driver's clock nor this process's makes a file older than it is. Only files of a kind that
+    spark-ckpt writes are looked at.
+
+    Args:
+        storage: of the checkpoint location.
+        grace_seconds: how long before the newest checkpoint an orphan must have been written, or before the newest file
+            where there is none; 0 for any, which no query may be running for.
+        dry_run: True to find only.
+        clock: what is younger than the grace time by it stays as well.
+        progress: called after each deletion with the number done, and of how many.
+
+    Raises:
+        CollectionRefusedError: a checkpoint cannot be read, so that its files would be taken for orphans.
+        LinkedStateError: there is a symbolic link below `ckpt`.
+        ModificationTimeUnknownError: the storage does not say how old an orphan is.
+        CorruptRecordError, StorageError: the log cannot be read. Nothing was deleted in any of these cases.
+    """
+    now_ms = (clock or SystemClock()).now_ms()
+    # Listed before the log is read: the record of a checkpoint that completes meanwhile must not make its files old.
+    log_ms = max((file.modified_ms or 0 for file in storage.list(LOG)), default=0)
+    log = list_completed(storage)
+    # Listed before the log is read again: a file that a checkpoint brings between the two is not among them.
+    listing = list_all(storage)
+    there = [*listing.state, *list_temporaries(storage)]
+    used = references(storage, there, log)
+    before_ms = min(now_ms, _newest_ms(there, log, log_ms)) - int(grace_seconds * 1000) if grace_seconds else None
+    orphans = sorted(select_orphans(there, used, before_ms), key=lambda orphan: orphan.path)
+    if orphans and not dry_run:
+        storage.sync_deletions(LOG)  # a power loss must not bring a record back whose files are gone
+    failed = [] if dry_run else _delete(storage, orphans, progress)
+    foreign = sorted(listing.foreign, key=lambda other: other.path)
+    return Collection(storage.location, dry_run, tuple(orphans), tuple(failed), tuple(foreign))
+
+
+def _newest_ms(there: Sequence[Leftover], log: Scan, log_ms: int) -> int:
+    """Time of the newest checkpoint, by the clock that also dates orphans; without a checkpoint, of the newest file.
+
+    Args:
+        there: the files below `ckpt`.
+        log: as read before the listing.
+        log_ms: time of the newest file of the log before that, in milliseconds since 1970 UTC.
+
+    Returns:
+        Milliseconds since 1970 UTC; 0 if the storage does not say.
+    """
+    written = {leftover.path: leftover.modified_ms or 0 for leftover in there}
+    if log.records:
+        times = [written[record.metadata.path] for record in log.records if record.metadata.path in written]
+        return times[-1] if times else 0
+    return max([*written.values(), log_ms])
+
+
+def references(storage: Storage, there: Sequence[Leftover], found: Scan) -> set[str]:
+    """The files that checkpoints refer to, `_metadata` included, relative to `ckpt`. Reads until two readings agree.
+
+    A `_metadata` with a number above the log's last may be complete all the same, if the log is in ZooKeeper and the
+    files lag behind. So what it refers to counts as well.
+
+    Args:
+        storage: of the checkpoint location.
+        there: what a listing has found.
+        found: the log as it was read before the listing.
+
+    Raises:
+        CollectionRefusedError, CorruptRecordError, StorageError: as in `collect_garbage`.
+    """
+
+    def read_once() -> set[str] | None:
+        nonlocal found
+        before, refused = found, None
+        try:
+            used = _references(storage, found, there)
+        except CollectionRefusedError as e:
+            refused = e  # the owner may just be dropping that checkpoint
+        found = list_completed(storage)
+        if (found.records, found.next_id) != (before.records, before.next_id):
+            return None
+        if refused is not None:
+            raise refused
+        return used
+
+    return until_stable(read_once, storage.describe(CKPT))
+
+
+def _references(storage: Storage, found: Scan, there: Sequence[Leftover]) -> set[str]:
+    metadata = {leftover.path for leftover in there if leftover.path.endswith(f"/{METADATA_FILE_NAME}")}
+    for damaged in found.corrupt:
+        # Where not even `_metadata` is there, nothing is referred to.
+        if any(_checkpoint_of(path) == damaged.checkpoint_id for path in metadata):
+            raise CollectionRefusedError(storage.location, damaged.checkpoint_id, damaged)
+    used: set[str] = set()
+    for record in found.records:
+        used |= {record.metadata.path, *_files_of(storage, record)}
+    for path in metadata:
+        checkpoint_id = _checkpoint_of(path)
+        if checkpoint_id >= found.next_id:
+            used |= {path, *_files_named_in(storage, path, checkpoint_id)}
+    return used
+
+
+def _files_of(storage: Storage, record: CheckpointRecord) -> set[str]:
+    """The state files of a completed checkpoint, all of which must be there."""
+    try:
+        return read_checkpoint(storage, record).files()
+    except SparkCkptError as e:
+        raise CollectionRefusedError(storage.location, record.id, e) from e
+
+
+def _files_named_in(storage: Storage, path: str, checkpoint_id: int) -> set[str]:
+    """The state files that a `_metadata` refers to, whether or not they are there."""
+    try:
+        _, table = decompose(loads(storage.read(in_location(path)), storage.describe(in_location(path))))
+    except StateFileNotFoundError:
+        return set()
+    except SparkCkptError as e:
+        raise CollectionRefusedError(storage.location, checkpoint_id, e) from e
+    return files_of(table)
+
+
+def _checkpoint_of(path: str) -> int:
+    checkpoint_id = checkpoint_of_directory(path.partition("/")[0])
+    assert checkpoint_id is not None  # `list_state` looks into no other directories
+    return checkpoint_id
+
+
+def _delete(
+    storage: Storage, orphans: Sequence[Leftover], progress: Callable[[int, int], None]
+) -> list[tuple[str, str]]:
+    failed = []
+    for done, orphan in enumerate(orphans, 1):
+        directory = orphan.path if orphan.is_directory else orphan.path.rpartition("/")[0]
+        try:
+            if not orphan.is_directory:
+                storage.delete(in_location(orphan.path))
+            if checkpoint_of_directory(directory) is not None:
+                storage.remove_empty(in_location(directory))
+        except SparkCkptError as e:
+            failed.append((orphan.path, str(e)))
+        progress(done, len(orphans))
+    return failed

@@ -1,0 +1,165 @@
+"""The state of a store for another number of partitions, by assigning what is there anew. Nothing is read or written.
+
+A segment is divided among the new subtasks by its key groups. Where partitions own whole key groups, that is all. Where
+they do not, several subtasks get the same blocks, and a filter says which rows of them are whose. Such a segment is put
+together again, without the filter, when a later rescale finds all its owners still referring to it. One that has made a
+base of its own since does not, and then the filter has to stay: what the old segment says of that owner's rows is no
+longer true.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import gcd, prod
+
+import numpy as np
+
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.format.key_groups import hashes_of
+from spark_ckpt.format.keys import PartitionFilter
+
+_WIDEST_GAP = 16
+"""A handle has an offset of 8 bytes for each key group of its range: across a wider gap, two of them are shorter."""
+
+
+def reassign(chains: Sequence[Chain], parallelism: int, factors: Sequence[int]) -> list[Chain]:
+    """The chains of the new subtasks.
+
+    A key has been in one subtask at any time, so of two segments from different subtasks neither can undo what the
+    other says: bases may come in any order, and deltas in that of their versions.
+
+    Args:
+        chains: of the old subtasks, by partition; none of their segments is inline.
+        parallelism: number of new subtasks, at most the number of key groups.
+        factors: the numbering of the key groups.
+
+    Returns:
+        The chains by partition, with new ids. Rows and bytes are shares, whose sums are what they were before.
+    """
+    parts: list[list[ChainEntry]] = [[] for _ in range(parallelism)]
+    pooled = _pool(chains, factors)
+    for entry in sorted(pooled, key=lambda entry: (not entry.is_base, entry.version)):
+        for partition, part in _divided(entry, parallelism, factors):
+            parts[partition].append(part)
+    rows = _shared_rows([chain.rows for chain in chains], parallelism)
+    return [Chain(uuid.uuid4().hex, rows[partition], tuple(entries)) for partition, entries in enumerate(parts)]
+
+
+# ---- putting together ------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Parts:
+    """Parts of one file that belong together, as the subtasks have them."""
+
+    entries: list[ChainEntry] = field(default_factory=list)
+    owners: set[int] = field(default_factory=set)
+
+
+def _pool(chains: Sequence[Chain], factors: Sequence[int]) -> Iterator[ChainEntry]:
+    """The segments of all subtasks, what lies in one file as one, without filters that all owners together fulfil."""
+    before = len(chains)
+    parts: dict[tuple[object, ...], _Parts] = {}
+    for chain in chains:
+        for entry in chain.entries:
+            filters, owners = _split_off(entry.filters, before)
+            key = (entry.path, entry.is_base, entry.version, filters, bool(owners))
+            part = parts.setdefault(key, _Parts())
+            part.entries.append(replace(entry, filters=filters, encoded=None))
+            part.owners.update(owners)
+    for part in parts.values():
+        for layer in _layers(part.entries):
+            yield _owned(layer, before, part.owners, factors)
+
+
+def _split_off(
+    filters: tuple[PartitionFilter, ...], parallelism: int
+) -> tuple[tuple[PartitionFilter, ...], tuple[int, ...]]:
+    """The filters without that of the last rescale, and the partitions that this one lets pass; none if it set none."""
+    if filters and filters[-1].parallelism == parallelism:
+        return filters[:-1], filters[-1].partitions
+    return filters, ()
+
+
+def _layers(parts: Sequence[ChainEntry]) -> Iterator[ChainEntry]:
+    """One segment with all blocks of the parts; several if subtasks have written blocks of the same key group, since a
+    state handle has one offset for each."""
+    groups = np.concatenate([part.key_groups for part in parts])
+    offsets = np.concatenate([part.offsets for part in parts])
+    blocks = np.unique(np.stack([groups.astype(np.int64), offsets]), axis=1)
+    groups, offsets = blocks[0], blocks[1]
+    layer_of = np.arange(groups.size) - np.searchsorted(groups, groups)
+    size = sum(part.size for part in parts)
+    weights = [int(np.count_nonzero(layer_of == layer)) for layer in range(int(layer_of.max()) + 1)]
+    for layer, share in enumerate(_shares(size, weights)):
+        there = layer_of == layer
+        yield replace(parts[0], key_groups=groups[there].astype(np.uint32), offsets=offsets[there], size=share)
+
+
+def _owned(entry: ChainEntry, parallelism: int, owners: set[int], factors: Sequence[int]) -> ChainEntry:
+    """A segment with the filter that its owners need, none if they are all that its key groups can have."""
+    if not owners:
+        return entry
+    common = gcd(parallelism, prod(factors))
+    residues = set((hashes_of(entry.key_groups, factors) % common).tolist())
+    if all(partition in owners for partition in range(parallelism) if partition % common in residues):
+        return entry
+    return replace(entry, filters=(*entry.filters, PartitionFilter(parallelism, tuple(sorted(owners)))))
+
+
+# ---- dividing --------------------------------------------------------------------------------------------------------
+
+
+def _divided(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> Iterator[tuple[int, ChainEntry]]:
+    """The new subtasks that have parts of a segment, and these. A part has no wide gaps between its key groups."""
+    max_parallelism = prod(factors)
+    common = gcd(parallelism, max_parallelism)
+    residues = hashes_of(entry.key_groups, factors) % common
+    found: list[tuple[int, ChainEntry, tuple[PartitionFilter, ...]]] = []
+    for residue in np.unique(residues).tolist():
+        blocks = np.flatnonzero(residues == residue)
+        gaps = np.diff(entry.key_groups[blocks].astype(np.int64))
+        runs = [
+            replace(entry, key_groups=entry.key_groups[run], offsets=entry.offsets[run])
+            for run in np.split(blocks, np.flatnonzero(gaps > _WIDEST_GAP) + 1)
+        ]
+        for partition in range(residue, parallelism, common):
+            filters = entry.filters if common == parallelism else _filtered(entry.filters, parallelism, partition)
+            if filters is not None:
+                found += [(partition, run, filters) for run in runs]
+    shares = _shares(entry.size, [run.offsets.size for _, run, _ in found])
+    for (partition, run, filters), size in zip(found, shares, strict=True):
+        # That several have the same run, its arrays tell.
+        yield partition, run.shared_as(run.is_base, run.version, size, filters)
+
+
+def _filtered(
+    filters: tuple[PartitionFilter, ...], parallelism: int, partition: int
+) -> tuple[PartitionFilter, ...] | None:
+    """The filters that also keep the rows of other partitions out; None if no row can pass."""
+    earlier, owners = _split_off(filters, parallelism)
+    if owners and partition not in owners:
+        return None
+    return (*earlier, PartitionFilter(parallelism, (partition,)))
+
+
+def _shared_rows(rows: Sequence[int], parallelism: int) -> list[int]:
+    """Rows of the new subtasks, if hashes are spread evenly: an old one and a new one have hashes in common, and each
+    pair the same number, if they agree modulo the greatest common divisor of both numbers of partitions."""
+    before = len(rows)
+    common = gcd(before, parallelism)
+    shared = [0] * parallelism
+    for residue in range(common):
+        new = range(residue, parallelism, common)
+        for partition, share in zip(new, _shares(sum(rows[residue::common]), [1] * len(new)), strict=True):
+            shared[partition] = share
+    return shared
+
+
+def _shares(total: int, weights: Iterable[int]) -> list[int]:
+    """A number divided by weight into whole numbers, whose sum it is."""
+    bounds = np.cumsum([0, *weights]).tolist()
+    return [total * end // bounds[-1] - total * start // bounds[-1] for start, end in pairwise(bounds)]

@@ -1,0 +1,263 @@
+"""Another number of partitions for a stopped query, by metadata only (docs/operations.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from spark_ckpt.checkpoint.batch import SparkBatch
+from spark_ckpt.checkpoint.chains import ChainTable
+from spark_ckpt.checkpoint.errors import StateIdMismatchError, VersionNotFoundError
+from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint
+from spark_ckpt.checkpoint.publish import (
+    Publisher,
+    StateFile,
+    checkpoint_of_operation,
+    inline_state_in_file,
+    with_chains,
+)
+from spark_ckpt.clock import Clock, SystemClock
+from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, JobStatus
+from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.operations.driver_liveness import check_not_held, open_store
+from spark_ckpt.operations.errors import RescaleRefusedError
+from spark_ckpt.operations.reassign import reassign
+from spark_ckpt.operations.rescale_plan import RescalePlan, SparkLogs, plan_rescale, runs_alone, state_ids
+from spark_ckpt.operations.verify import Progress
+from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
+from spark_ckpt.spark_files.logs import BatchLog, SparkLog, operator_directory
+from spark_ckpt.spark_files.schemas import read_schema
+from spark_ckpt.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class RescaledStore:
+    """A store before and after.
+
+    Args:
+        operator_id: Spark's number of the operator.
+        name: Spark's short name of it.
+        store: name of the store.
+        before: number of subtasks before.
+        after: number of subtasks after; the same for an operator that runs as one task.
+        segments: parts of state files that the subtasks refer to, after.
+    """
+
+    operator_id: int
+    name: str
+    store: str
+    before: int
+    after: int
+    segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rescaling:
+    """Result of a rescale, or of its dry run.
+
+    Args:
+        location: the checkpoint location.
+        before: number of partitions before.
+        after: number of partitions after.
+        batch_id: the batch that stands for it in Spark's logs.
+        from_checkpoint: the checkpoint that it started from.
+        checkpoint_id: the new checkpoint; None if nothing was to be written.
+        new_bytes: bytes that were written for the new checkpoint; 0 if nothing was to be.
+        stores: of all stateful operators.
+    """
+
+    location: str
+    before: int
+    after: int
+    batch_id: int
+    from_checkpoint: int
+    checkpoint_id: int | None
+    new_bytes: int
+    stores: tuple[RescaledStore, ...]
+
+
+def rescale(
+    storage: Storage,
+    partitions: int,
+    *,
+    settings: Mapping[str, str] | None = None,
+    force: bool = False,
+    dry_run: bool = False,
+    clock: Clock | None = None,
+    progress: Progress = lambda done, of: None,
+) -> Rescaling:
+    """Changes the number of partitions of a stopped query. Takes as long for much state as for little.
+
+    The new checkpoint refers to the state files that are there. Spark's logs get one more batch, which reads nothing,
+    as Spark's own repartition leaves it (`OfflineStateRepartitionRunner`). What is written comes in this order: the
+    batch's offsets, what belongs to its operators, the checkpoint, the batch's commit. After an interruption Spark
+    refuses to start the query, and the same rescale, run again, continues.
+
+    Args:
+        storage: of the checkpoint location.
+        partitions: number of partitions from now on, 1 to the number of key groups.
+        settings: those of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; needed where its completed
+            checkpoints are not in the store `filesystem`.
+        force: True to go on where a driver may be running.
+        dry_run: True to check everything and write nothing.
+        clock: where time comes from.
+        progress: called after each store with how many have new chains, and of how many.
+
+    Raises:
+        RescaleRefusedError: it cannot be done, and nothing was changed.
+        LocationInUseError: a driver may be running, and nothing was changed.
+        VersionNotFoundError, DamagedCheckpointError: there is no whole checkpoint of the last committed batch.
+        StateIdMismatchError: Spark's commit log and that checkpoint are of different runs.
+        SparkLogFormatError, StateSchemaError: one of Spark's files is damaged.
+        SparkLogEntryExistsError, FencedError: another driver or command is writing here.
+        SettingError, CorruptRecordError, StorageError, UnknownOutcomeError: as they say.
+    """
+    clock = clock or SystemClock()
+    started_ms = clock.now_ms()
+    log = SparkLog(storage)
+    logs = _read_logs(storage, log, partitions)
+    store, owner = open_store(storage, settings or {}, "rescale", clock)
+    try:
+        store.recover()
+        work = _prepare(storage, store, logs, partitions, progress)
+        if not force:
+            check_not_held(storage.location, store)
+        if dry_run:
+            return _result(storage, work, None)
+        # Whoever runs the query finds this batch begun, and fails; if it has begun the batch first, we do.
+        log.add_offsets(work.plan.batch_id, work.plan.offsets)
+        store.claim()
+        # The owner before may have completed the last batch once more between our reading and our claim.
+        if store.latest_of_version(work.batch.version) != work.base.record:
+            work = _prepare(storage, store, logs, partitions, progress)
+        _prepare_operators(storage, log, work)
+        rescaled = work.rescaled(owner.run_id)
+        now_ms = clock.now_ms()
+        new = checkpoint_of_operation(
+            rescaled, work.table, work.plan.offsets, work.base.history, work.inline, started_ms, now_ms
+        )
+        record = Publisher(storage, store, owner).publish(new, now_ms)
+        commit = logs.commit.with_state_ids(state_ids(rescaled)) if logs.commit.state_ids else logs.commit
+        try:
+            log.add_commit(work.plan.batch_id, commit)
+        except SparkLogEntryExistsError:
+            # The same rescale at the same time was faster: the states of its checkpoint count, and not ours.
+            store.subsume(record)
+            raise
+        return _result(storage, work, record)
+    finally:
+        store.shutdown(JobStatus.SUSPENDED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The new checkpoint, before it is written.
+
+    Args:
+        base: the checkpoint of the last committed batch.
+        batch: what it says of that batch.
+        plan: what Spark's logs get.
+        alone: the stores of operators that run as one task.
+        table: the chains of the new subtasks.
+        inline: the state that was inside the `_metadata` of the last batch.
+    """
+
+    base: CheckpointState
+    batch: SparkBatch
+    plan: RescalePlan
+    alone: frozenset[StoreKey]
+    table: ChainTable
+    inline: StateFile | None
+
+    def rescaled(self, run_id: str) -> SparkBatch:
+        """The description of the batch that stands for the rescale."""
+        batch_id = self.plan.batch_id
+        return with_chains(replace(self.batch, batch_id=batch_id, version=batch_id + 1, run_id=run_id), self.table)
+
+
+def _prepare(
+    storage: Storage, store: CompletedCheckpointStore, logs: SparkLogs, partitions: int, progress: Progress
+) -> _Work:
+    base, batch = _starting_point(storage, store, logs)
+    plan = plan_rescale(storage.location, partitions, logs, batch)
+    alone = frozenset(
+        state.key
+        for state in batch.stores
+        if runs_alone(state, plan.before, lambda key: len(read_schema(storage, key)[0].key.types))
+    )
+    inline = inline_state_in_file(base.table)
+    table: ChainTable = {}
+    for key, chains in base.table.items():
+        table[key] = reassign(chains, len(chains) if key in alone else plan.after, batch.key_group_factors)
+        progress(len(table), len(base.table))
+    return _Work(base, batch, plan, alone, table, inline)
+
+
+def _read_logs(storage: Storage, log: SparkLog, partitions: int) -> SparkLogs:
+    commits = log.batches(BatchLog.COMMITS)
+    if not commits:
+        raise RescaleRefusedError(storage.location, partitions, "its query has not committed any batch yet")
+    committed = commits[-1]
+    later = [batch_id for batch_id in log.batches(BatchLog.OFFSETS) if batch_id > committed]
+    if later and later != [committed + 1]:
+        reason = f"batches {later[0]} to {later[-1]} have begun, and batch {committed} is the last that is committed"
+        raise RescaleRefusedError(storage.location, partitions, reason)
+    begun = log.offsets(later[0]) if later else None
+    return SparkLogs(committed, log.offsets(committed), log.commit(committed), begun)
+
+
+def _starting_point(
+    storage: Storage, store: CompletedCheckpointStore, logs: SparkLogs
+) -> tuple[CheckpointState, SparkBatch]:
+    """The checkpoint of the last committed batch."""
+    version = logs.committed + 1
+    record = store.latest_of_version(version)
+    if record is None:
+        raise VersionNotFoundError(storage.location, version, {known.id: known.version for known in store.all()})
+    base = load_checkpoint(storage, record, store.all())
+    assert base.batch is not None
+    ids = logs.commit.state_ids
+    if ids and ids != state_ids(base.batch):
+        raise StateIdMismatchError(
+            f"{storage.location}: Spark's commit of batch {logs.committed} names other states than checkpoint "
+            f"{record.id}, the newest of that batch. They are of different runs: go back to a batch on which both agree"
+        )
+    return base, base.batch
+
+
+def _result(storage: Storage, work: _Work, record: CheckpointRecord | None) -> Rescaling:
+    assert work.base.record is not None
+    return Rescaling(
+        storage.location,
+        work.plan.before,
+        work.plan.after,
+        work.plan.batch_id,
+        work.base.record.id,
+        None if record is None else record.id,
+        0 if record is None else record.new_bytes,
+        tuple(_described(work)),
+    )
+
+
+def _described(work: _Work) -> Iterator[RescaledStore]:
+    for store in work.batch.stores:
+        chains = work.table[store.key]
+        segments = sum(len(chain.entries) for chain in chains)
+        yield RescaledStore(store.operator_id, store.name, store.store, store.parallelism, len(chains), segments)
+
+
+def _prepare_operators(storage: Storage, log: SparkLog, work: _Work) -> None:
+    """Writes what Spark keeps of each operator, and makes the folders by which the `statestore` source finds its
+    partitions.
+
+    Metadata of version 1 is one file for all batches, and stays as it is, as it does with Spark's own repartition.
+    """
+    plan = work.plan
+    for operator_id in sorted({store.operator_id for store in work.batch.stores}):
+        metadata = log.operator_metadata(operator_id, plan.batch_id - 1)
+        if metadata is not None and metadata.version > 1:
+            log.add_operator_metadata(plan.batch_id, metadata.with_partitions(plan.after))
+        if not any(key.operator_id == operator_id for key in work.alone):
+            there = set(log.partitions(operator_id))
+            for partition in sorted(set(range(plan.after)) - there):
+                storage.make_directory(f"{operator_directory(operator_id)}/{partition}")

@@ -1,0 +1,107 @@
+"""A new checkpoint location, made from a savepoint or a checkpoint, for a second query to start from."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from dataclasses import replace
+
+from spark_ckpt.checkpoint.batch import SPARK_BATCH
+from spark_ckpt.checkpoint.compose import operator_id_of, spark_batch_of
+from spark_ckpt.checkpoint.layout import in_location, metadata_path
+from spark_ckpt.completed import CheckpointRecord, MetadataReference, RecordFiles, encode_record
+from spark_ckpt.metadata import CheckpointMetadata, dumps
+from spark_ckpt.operations.copy import CheckpointCopy, Copier
+from spark_ckpt.operations.snapshot import find_record, read_snapshot
+from spark_ckpt.operations.verify import Progress
+from spark_ckpt.redaction import HIDDEN
+from spark_ckpt.spark_files.logs import QUERY, SparkLog
+from spark_ckpt.storage import Storage
+
+
+def restore(
+    source: Storage,
+    target: Storage,
+    checkpoint_id: int | None = None,
+    *,
+    keep_query_id: bool = False,
+    dry_run: bool = False,
+    progress: Progress = lambda done, of: None,
+) -> CheckpointCopy:
+    """Makes a checkpoint location from a savepoint or from a checkpoint of another location. Everything is read back.
+
+    The new location shares nothing with the source. Unless told otherwise it is of a query of its own: sinks that know
+    queries by their ids, and the store `zookeeper`, then tell both apart. The log of completed checkpoints begins with
+    the one checkpoint.
+
+    Args:
+        source: a savepoint, or a checkpoint location whose query may be running.
+        target: a new directory.
+        checkpoint_id: the checkpoint of a location; by default the newest whose batch Spark has committed.
+        keep_query_id: True if it is the same query in another place.
+        dry_run: True to check everything that can be without copying, and write nothing.
+        progress: called after each state file.
+
+    Raises:
+        SparkCkptError: as in `take_savepoint`.
+    """
+    copier = Copier(source, target, progress)
+    copier.check_target()
+    query_id = SparkLog(source).query_id() if keep_query_id else str(uuid.uuid4())
+    if dry_run:
+        return copier.planned(read_snapshot(source, find_record(source, checkpoint_id)), query_id)
+    snapshot = copier.copy_checkpoint(checkpoint_id)
+    log = SparkLog(source)
+    for operator_id in log.operators():
+        for name, operator in log.metadata_until(operator_id, snapshot.record.batch_id).items():
+            copier.write(name, operator.moved_to(_as_hadoop_writes(target.location)).encode())
+    copier.copy_spark_files(snapshot)
+    copier.write(QUERY, json.dumps({"id": query_id}, separators=(",", ":")).encode())
+    metadata = of_query(snapshot.metadata, query_id)
+    data = dumps(metadata, metadata.version)
+    record = _record(snapshot.record, query_id, data)
+    copier.write(in_location(record.metadata.path), data)
+    if record.attempt:  # the store `standalone` has no log, and would refuse one
+        copier.write(RecordFiles(target).name(record.id), encode_record(record))
+    copier.check_state(snapshot, metadata)
+    copier.copy_logs(record.batch_id)
+    return copier.result(snapshot, query_id)
+
+
+def _as_hadoop_writes(location: str) -> str:
+    """A location as Spark will be given it: fsspec's `s3` is Hadoop's `s3a`, and a path without a scheme a `file:`."""
+    scheme, separator, rest = location.rstrip("/").partition("://")
+    rest = rest.removeprefix(f"{HIDDEN}@")  # Spark has its credentials from its settings
+    if not separator:
+        return f"file:{os.path.abspath(scheme)}"
+    return f"s3a://{rest}" if scheme == "s3" else f"{scheme}://{rest}"
+
+
+def of_query(metadata: CheckpointMetadata, query_id: str) -> CheckpointMetadata:
+    """The checkpoint as that of another query: operators have ids that are derived from the query's.
+
+    Raises:
+        CheckpointError: spark-ckpt did not write it.
+    """
+    batch = spark_batch_of(metadata)
+    names = [f"{store.operator_id}/{store.store}" for store in batch.stores]
+    names += [f"source/{index}" for index in range(len(batch.sources))]
+    ids = {operator_id_of(batch.query_id, name): operator_id_of(query_id, name) for name in names}
+    payload = replace(batch, query_id=query_id).encode()
+    return replace(
+        metadata,
+        master_states=tuple(
+            replace(state, payload=payload) if state.name == SPARK_BATCH else state for state in metadata.master_states
+        ),
+        operator_states=tuple(
+            replace(operator, operator_id=ids.get(operator.operator_id, operator.operator_id))
+            for operator in metadata.operator_states
+        ),
+    )
+
+
+def _record(record: CheckpointRecord, query_id: str, data: bytes) -> CheckpointRecord:
+    """The record of the checkpoint in its new place."""
+    reference = MetadataReference.of(metadata_path(record.id), data)
+    return replace(record, owner=replace(record.owner, query_id=query_id), metadata=reference)

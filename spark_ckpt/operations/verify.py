@@ -1,0 +1,278 @@
+"""Verification of checkpoints to the last byte: their damage, and which can be restored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX
+from spark_ckpt.checkpoint.chains import all_entries
+from spark_ckpt.checkpoint.layout import CKPT
+from spark_ckpt.completed import CheckpointRecord, ClaimRecord, Record, RecordFiles, without_void_records
+from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.errors import DamagedCheckpointError, LogMissingError, StateFileNotFoundError
+from spark_ckpt.location.errors import CheckpointNotFoundError, CheckpointsMissingError, NoCheckpointError
+from spark_ckpt.location.listing import is_retained, scan
+from spark_ckpt.location.missing import batch_without_checkpoint
+from spark_ckpt.location.savepoint import is_savepoint
+from spark_ckpt.operations.damage import Damage
+from spark_ckpt.operations.snapshot import find_record, read_snapshot
+from spark_ckpt.operations.verify_spark_logs import check_agreement
+from spark_ckpt.operations.verify_state import StateCheck, check_state
+from spark_ckpt.spark_files.errors import SparkLogFormatError
+from spark_ckpt.spark_files.logs import SOURCES, BatchLog, SparkBatches, SparkLog, entry_name
+from spark_ckpt.storage import Storage, until_stable
+
+Progress = Callable[[int, int], None]
+"""Receives the bytes done, and the total."""
+
+_FILE_SOURCE_OFFSET = re.compile(r'\{"logOffset":([0-9]+)\}')
+_FILE_SOURCE_ENTRY = re.compile(r"([0-9]+)(\.compact)?")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointVerdict:
+    """Result for one checkpoint.
+
+    Args:
+        record: its record.
+        damages: what is wrong with it.
+        blocks: blocks of state that were read.
+        size: their bytes.
+        rows: rows that they add up to, of the stores where that can be told.
+        can_go_back: True if Spark's logs still have what going on after its batch needs.
+    """
+
+    record: CheckpointRecord
+    damages: tuple[Damage, ...]
+    blocks: int
+    size: int
+    rows: int
+    can_go_back: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """True if it has no damage."""
+        return not self.damages
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Result for a location.
+
+    Args:
+        location: the checkpoint location.
+        checkpoints: those that were read, newest first.
+        damages: what is wrong with the log of completed checkpoints and with Spark's logs as a whole.
+    """
+
+    location: str
+    checkpoints: tuple[CheckpointVerdict, ...]
+    damages: tuple[Damage, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """True if nothing is damaged at all."""
+        return not self.damages and all(verdict.is_whole for verdict in self.checkpoints)
+
+    @property
+    def restorable(self) -> tuple[int, ...]:
+        """Ids of the checkpoints that are whole and that the query can go back to or on from, newest first."""
+        return tuple(v.record.id for v in self.checkpoints if v.is_whole and v.can_go_back)
+
+
+def verify(
+    storage: Storage,
+    checkpoint_id: int | None = None,
+    *,
+    everything: bool = False,
+    progress: Progress = lambda done, of: None,
+) -> Verification:
+    """Reads checkpoints in full, and compares them with their records and with Spark's logs. Changes nothing.
+
+    May run beside the query: a checkpoint that is subsumed while it is read is left out.
+
+    Args:
+        storage: of the checkpoint location, or of a savepoint.
+        checkpoint_id: the checkpoint to read. By default the newest; if that one is damaged, also those before it until
+            one is whole.
+        everything: True to read all retained checkpoints.
+        progress: called after each segment.
+
+    Raises:
+        NoCheckpointError: there is none at all, and by Spark's logs there was none.
+        CheckpointNotFoundError: there is none of this id, and no record that is damaged.
+        StorageError: the storage does not answer, or checkpoints go faster than they can be read.
+    """
+    if is_savepoint(storage):
+        return _verify_savepoint(storage, checkpoint_id, progress)
+    return until_stable(lambda: _verify_once(storage, checkpoint_id, everything, progress), storage.describe(CKPT))
+
+
+def _verify_once(
+    storage: Storage, checkpoint_id: int | None, everything: bool, progress: Progress
+) -> Verification | None:
+    """One reading; None if checkpoints came or went meanwhile."""
+    batches = SparkBatches.of(SparkLog(storage))
+    records, damages = _read_log(storage)
+    wanted = [record for record in reversed(records) if checkpoint_id in (None, record.id)]
+    if not records and not damages:
+        lost = batch_without_checkpoint(storage)
+        if lost is None:
+            raise NoCheckpointError(storage.location)
+        if lost != batches.start_needs:
+            return None  # a query runs, and has completed checkpoints since
+        missing = CheckpointsMissingError(storage.describe(CKPT), lost)
+        return Verification(storage.location, (), (Damage(missing.path, missing.reason),))
+    if not wanted and not damages and checkpoint_id is not None:
+        raise CheckpointNotFoundError(storage.location, checkpoint_id, [record.id for record in records])
+    verdicts: list[CheckpointVerdict] = []
+    is_found = False
+    for record in wanted:
+        is_newest = record.id == max(other.id for other in records if other.version == record.version)
+        verdict = verify_checkpoint(storage, record, is_newest_of_version=is_newest, progress=progress)
+        if verdict.is_whole or is_retained(storage, record):
+            verdicts.append(verdict)
+            # A start may begin from the one before the newest, whose batch Spark has not committed.
+            is_found |= verdict.is_whole and (not batches.started or record.batch_id <= batches.start_needs)
+            if is_found and not everything:
+                break
+    if verdicts or damages:
+        contradictions = list(_check_start(storage, batches, records, damages))
+        if contradictions and SparkBatches.of(SparkLog(storage)) != batches:
+            return None  # a query runs, and may have dropped what its start would have needed
+        damages += contradictions
+        return Verification(storage.location, tuple(verdicts), tuple(damages))
+    return None
+
+
+def verify_checkpoint(
+    storage: Storage,
+    record: CheckpointRecord,
+    *,
+    is_newest_of_version: bool = True,
+    progress: Progress = lambda done, of: None,
+) -> CheckpointVerdict:
+    """Reads one checkpoint in full.
+
+    Args:
+        storage: of the checkpoint location.
+        record: of the checkpoint.
+        is_newest_of_version: True if its states are to be those that Spark's commit log names.
+        progress: called after each segment.
+
+    Raises:
+        StorageError: the storage does not answer.
+    """
+    found = StateCheck()
+    try:
+        snapshot = read_snapshot(storage, record)
+        state = snapshot.state()
+    except DamagedCheckpointError as e:
+        found.damages.append(Damage.of(e.path, e))
+    else:
+        of, done = sum(entry.size for entry in all_entries(state.table)), 0
+
+        def count(size: int) -> None:
+            nonlocal done
+            done += size
+            progress(done, of)
+
+        found = check_state(storage, state, snapshot.path, count)
+        found.damages += check_agreement(storage, state, snapshot.metadata, is_newest_of_version=is_newest_of_version)
+    can_go_back = SparkBatches.of(SparkLog(storage)).can_follow(record.batch_id)
+    return CheckpointVerdict(record, tuple(found.damages), found.blocks, found.size, found.rows, can_go_back)
+
+
+def _verify_savepoint(storage: Storage, checkpoint_id: int | None, progress: Progress) -> Verification:
+    try:
+        record = find_record(storage, checkpoint_id)
+    except CorruptRecordError as e:
+        return Verification(storage.location, (), (Damage.of(e.path, e),))
+    return Verification(storage.location, (verify_checkpoint(storage, record, progress=progress),))
+
+
+def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage]]:
+    """The checkpoints that the log names, ascending, and what is wrong with it; without a log, what a scan finds."""
+    files = RecordFiles(storage)
+    each = files.read_each()
+    if not each:
+        found = scan(storage)
+        damages = [Damage.of(damaged.path, damaged) for damaged in found.corrupt]
+        if found.log is not None:
+            missing = LogMissingError(storage.describe(files.directory), found.log)
+            damages.insert(0, Damage(missing.path, "the log of completed checkpoints is gone: it has no record"))
+        return list(found.records), damages
+    damages = [Damage.of(e.path, e) for e in each.values() if isinstance(e, CorruptRecordError)]
+    records: dict[int, Record] = {i: r for i, r in each.items() if not isinstance(r, CorruptRecordError)}
+    records = without_void_records(records)
+    damages += check_log(records, files.path)
+    return [record for record in records.values() if isinstance(record, CheckpointRecord)], damages
+
+
+def _check_start(
+    storage: Storage, batches: SparkBatches, records: Sequence[CheckpointRecord], damages: Sequence[Damage]
+) -> Iterator[Damage]:
+    """Damage of Spark's logs as a whole: what a start of the query would fail on, or begin without."""
+    batch_ids = {record.batch_id for record in records}
+    if damages or (records and records[-1].owner.run_id.startswith(STANDALONE_PREFIX)):
+        return
+    needed = batches.start_needs
+    if needed >= 0 and needed not in batch_ids:
+        log = BatchLog.COMMITS if needed in batches.committed else BatchLog.OFFSETS
+        last = needed if log is BatchLog.COMMITS else batches.started[-1]
+        path = storage.describe(entry_name(log, last))
+        what = f"batch {last} is {'committed' if log is BatchLog.COMMITS else 'begun'}"
+        yield Damage(path, f"{what}, and no completed checkpoint is of batch {needed}, which a start begins from")
+    if batches.started:
+        yield from _check_file_sources(storage, batches.started[-1])
+    if not batches.started and records:
+        path = storage.describe(BatchLog.OFFSETS.value)
+        yield Damage(path, "Spark's log of offsets is gone: a start begins with batch 0, without the state")
+    for batch in batches.committed:
+        if batch not in batches.started and batch >= max(batches.started, default=0):
+            path = storage.describe(entry_name(BatchLog.COMMITS, batch))
+            yield Damage(path, f"batch {batch} is committed, and its offsets are gone: a start would begin it anew")
+
+
+def _check_file_sources(storage: Storage, batch_id: int) -> Iterator[Damage]:
+    """A source of files has a log of its own, whose entries its offsets name, and reads what they say at a start."""
+    name = entry_name(BatchLog.OFFSETS, batch_id)
+    try:
+        offsets = SparkLog(storage).offsets(batch_id).offsets
+    except (StateFileNotFoundError, SparkLogFormatError) as e:
+        yield Damage.of(storage.describe(name), e)
+        return
+    for source, text in offsets.items():
+        wanted = None if text is None else _FILE_SOURCE_OFFSET.fullmatch(text)
+        if wanted is None or not source.isdecimal():
+            continue
+        directory = f"{SOURCES}/{source}"
+        entries = (_FILE_SOURCE_ENTRY.fullmatch(file.name) for file in storage.list(directory))
+        if not any(entry is not None and int(entry[1]) >= int(wanted[1]) for entry in entries):
+            yield Damage(storage.describe(directory), f"its source has no entry {wanted[1]}, which {name} names")
+
+
+def check_log(records: Mapping[int, Record], path_of: Callable[[int], str]) -> Iterator[Damage]:
+    """Generations never go back, each claim opens a new one, and a checkpoint is its claimant's.
+
+    Args:
+        records: those of the log that can be read, by id, ascending.
+        path_of: the file of a record.
+    """
+    for before, after in pairwise(records.values()):
+        if after.generation < before.generation:
+            reason = f"generation {after.generation} comes after generation {before.generation} of record {before.id}"
+            yield Damage(path_of(after.id), reason)
+        elif isinstance(after, ClaimRecord) and after.generation == before.generation:
+            yield Damage(path_of(after.id), f"the claim has the generation {after.generation} of record {before.id}")
+    claim: ClaimRecord | None = None
+    for record in records.values():
+        if isinstance(record, ClaimRecord):
+            claim = record
+        elif claim is not None and claim.generation == record.generation and claim.owner != record.owner:
+            yield Damage(
+                path_of(record.id), f"the checkpoint is of {record.owner}; the claim was that of {claim.owner}"
+            )

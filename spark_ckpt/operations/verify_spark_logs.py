@@ -1,0 +1,132 @@
+"""Comparison of Spark's own logs with a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spark_ckpt.checkpoint.batch import SPARK_OFFSETS, STANDALONE_PREFIX, SparkBatch
+from spark_ckpt.checkpoint.compose import offset_elements, operator_id_of
+from spark_ckpt.checkpoint.load import CheckpointState
+from spark_ckpt.errors import StateFileNotFoundError
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.metadata import ByteStreamStateHandle, CheckpointMetadata
+from spark_ckpt.operations.damage import Damage
+from spark_ckpt.spark_files.entries import OffsetEntry
+from spark_ckpt.spark_files.errors import SparkLogFormatError
+from spark_ckpt.spark_files.logs import QUERY, BatchLog, SparkBatches, SparkLog, entry_name, operator_directory
+from spark_ckpt.storage import Storage
+
+
+def check_agreement(
+    storage: Storage, state: CheckpointState, metadata: CheckpointMetadata, *, is_newest_of_version: bool
+) -> Iterator[Damage]:
+    """Contradictions between Spark's files and a checkpoint, and files that are missing beside it.
+
+    Args:
+        storage: of the checkpoint location.
+        state: the checkpoint.
+        metadata: its `_metadata`.
+        is_newest_of_version: True if no later checkpoint is of the same version: only then its states are those that
+            Spark counts.
+
+    Raises:
+        StorageError: the storage does not answer.
+    """
+    batch = state.batch
+    assert batch is not None
+    if batch.run_id.startswith(STANDALONE_PREFIX):
+        return  # a store that no query is behind: Spark has no logs of it
+    log = SparkLog(storage)
+    try:
+        if (query_id := log.query_id()) != batch.query_id:
+            yield Damage(storage.describe(QUERY), f"it names query {query_id}, the checkpoint is of {batch.query_id}")
+    except (StateFileNotFoundError, SparkLogFormatError) as e:
+        yield Damage.of(storage.describe(QUERY), e)
+    batches = SparkBatches.of(log)
+    yield from _check_offsets(storage, log, batches, batch, metadata)
+    yield from _check_operators(storage, log, batch)
+    yield from _check_commit(storage, log, batches, state, is_newest_of_version)
+
+
+def _check_operators(storage: Storage, log: SparkLog, batch: SparkBatch) -> Iterator[Damage]:
+    """Spark starts no query whose operators it does not find described
+    (`IncrementalExecution.checkOperatorValidWithMetadata`)."""
+    for operator_id, name in {store.operator_id: store.name for store in batch.stores}.items():
+        path = storage.describe(f"{operator_directory(operator_id)}/_metadata")
+        try:
+            described = log.operator_metadata(operator_id, batch.batch_id)
+        except (StateFileNotFoundError, SparkLogFormatError) as e:
+            yield Damage.of(path, e)
+            continue
+        if described is None:
+            yield Damage(path, f"Spark's description of operator {operator_id} ({name}) is missing")
+
+
+def _check_offsets(
+    storage: Storage, log: SparkLog, batches: SparkBatches, batch: SparkBatch, metadata: CheckpointMetadata
+) -> Iterator[Damage]:
+    name = entry_name(BatchLog.OFFSETS, batch.batch_id)
+    path = storage.describe(name)
+    if batch.batch_id not in batches.started:
+        if not _is_purged(batches.started, batch.batch_id):
+            yield Damage(path, "Spark's offsets of the batch are missing")
+        return
+    try:
+        data, entry = storage.read(name), log.offsets(batch.batch_id)
+    except (StateFileNotFoundError, SparkLogFormatError) as e:
+        yield Damage.of(path, e)
+        return
+    recorded = next((state.payload for state in metadata.master_states if state.name == SPARK_OFFSETS), data)
+    if recorded != data:
+        yield Damage(path, "the offsets are not those that the checkpoint has of the batch")
+    if sorted(_sources_in(metadata, batch)) != sorted(_sources_of(entry)):
+        yield Damage(path, "the sources are not where the checkpoint's operator states say")
+
+
+def _check_commit(
+    storage: Storage, log: SparkLog, batches: SparkBatches, state: CheckpointState, is_newest_of_version: bool
+) -> Iterator[Damage]:
+    batch = state.batch
+    assert batch is not None
+    path = storage.describe(entry_name(BatchLog.COMMITS, batch.batch_id))
+    if batch.batch_id not in batches.committed:
+        # The checkpoint comes first: the last batch may not be committed yet, or may never be.
+        is_last = batch.batch_id == batches.last_committed + 1
+        if not is_last and not _is_purged(batches.committed, batch.batch_id):
+            yield Damage(path, "Spark's commit of the batch is missing")
+        return
+    try:
+        ids = log.commit(batch.batch_id).state_ids
+    except (StateFileNotFoundError, SparkLogFormatError) as e:
+        yield Damage.of(path, e)
+        return
+    if ids is None or not is_newest_of_version:
+        return
+    for store in batch.stores:
+        partitions = ids.get(store.operator_id, ())
+        for partition, state_id in enumerate(store.state_ids):
+            if partition >= len(partitions) or state_id not in partitions[partition]:
+                subtask = SubtaskKey(store.operator_id, store.store, partition)
+                yield Damage(path, f"it does not name state {state_id}, which the checkpoint has", subtask=subtask)
+
+
+def _is_purged(there: tuple[int, ...], batch_id: int) -> bool:
+    return bool(there) and batch_id < there[0]
+
+
+def _sources_in(metadata: CheckpointMetadata, batch: SparkBatch) -> Iterator[bytes]:
+    """The offsets of the sources as the operator states of a checkpoint have them."""
+    ids = {operator_id_of(batch.query_id, f"source/{index}") for index in range(len(batch.sources))}
+    for operator in metadata.operator_states:
+        if operator.operator_id in ids:
+            for subtask in operator.subtask_states.values():
+                handle = subtask.managed_operator_state
+                if handle is not None and isinstance(handle.delegate_state_handle, ByteStreamStateHandle):
+                    yield handle.delegate_state_handle.data
+
+
+def _sources_of(entry: OffsetEntry) -> Iterator[bytes]:
+    """The offsets by Spark's log."""
+    for offset in entry.offsets.values():
+        if offset is not None:
+            yield "".join(offset_elements(offset)).encode()

@@ -1,0 +1,51 @@
+"""Errors about Spark's own files in a checkpoint location."""
+
+from __future__ import annotations
+
+from spark_ckpt.errors import SparkCkptError
+
+
+class SparkLogFormatError(SparkCkptError, ValueError):
+    """A file of Spark's own in a checkpoint location that is not what Spark writes.
+
+    Attributes:
+        path: the file.
+        reason: what is wrong with it.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"{path}: {reason}. It was damaged, or written by a version of Spark that this release does not know: "
+            "bring it back from a copy, or upgrade spark-ckpt"
+        )
+        self.path = path
+        self.reason = reason
+
+
+class SparkLogEntryExistsError(SparkCkptError, FileExistsError):
+    """A file of Spark's log is there already, with other content: another process is writing this log.
+
+    Attributes:
+        path: the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is there already, and is never overwritten: stop the query, then try again")
+        self.path = path
+
+
+class StateSchemaError(SparkCkptError, ValueError):
+    """A file of Spark's that describes state is missing, damaged or of a version that is not known.
+
+    Attributes:
+        path: the file or its directory.
+        reason: what is wrong with it.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"{path}: {reason}. Without this file of Spark's the rows of the state have no types: bring it back from a "
+            "copy of the checkpoint location"
+        )
+        self.path = path
+        self.reason = reason

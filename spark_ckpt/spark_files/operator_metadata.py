@@ -1,0 +1,159 @@
+"""Spark's operator metadata: the stores of a stateful operator, their schema files, and its state variables.
+
+Sources: `OperatorStateMetadataV1`, `OperatorStateMetadataV2`, `TransformWithStateOperatorProperties`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from spark_ckpt.spark_files.errors import StateSchemaError
+from spark_ckpt.spark_files.text import checked, lines_of, object_of, text_of
+from spark_ckpt.storage import Storage
+
+_VERSIONS = (1, 2)
+
+
+class VariableKind(Enum):
+    """Kind of a state variable of `transformWithState` (`StateVariableType`)."""
+
+    VALUE = "ValueState"
+    LIST = "ListState"
+    MAP = "MapState"
+    TIMER = "TimerState"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorMetadata:
+    """The stores of a stateful operator (Spark: `OperatorStateMetadataV1`, `OperatorStateMetadataV2`).
+
+    It is `state/<operator>/_metadata/metadata` with version 1, `state/<operator>/_metadata/v2/<batch>` with version 2.
+
+    Args:
+        version: 1 or 2.
+        metadata: all that it says.
+    """
+
+    version: int
+    metadata: Mapping[str, Any]
+
+    @classmethod
+    def decode(cls, data: bytes, path: str) -> OperatorMetadata:
+        """Entry from the content of a file.
+
+        Raises:
+            SparkLogFormatError: it does not describe an operator.
+        """
+        version, lines = lines_of(data, path, _VERSIONS)
+        metadata = cls(version, object_of("\n".join(lines), path))
+        checked(path, "the operator", lambda: (metadata.operator_id, metadata.name, metadata.partitions))
+        return metadata
+
+    def encode(self) -> bytes:
+        """The file."""
+        return f"v{self.version}\n{text_of(self.metadata)}".encode()
+
+    @property
+    def operator_id(self) -> int:
+        """Spark's number of the operator."""
+        return int(self.metadata["operatorInfo"]["operatorId"])
+
+    @property
+    def name(self) -> str:
+        """Spark's short name of the operator."""
+        return str(self.metadata["operatorInfo"]["operatorName"])
+
+    @property
+    def partitions(self) -> Mapping[str, int]:
+        """Number of partitions by the name of the store. For an operator that runs as one task, too, Spark writes the
+        number of shuffle partitions here."""
+        return {str(store["storeName"]): int(store["numPartitions"]) for store in self.metadata["stateStoreInfo"]}
+
+    @property
+    def schema_files(self) -> Mapping[str, str]:
+        """Schema file of each store, relative to the checkpoint location; empty with version 1, where each store has
+        one file for all batches."""
+        if self.version == 1:
+            return {}
+        # The paths are absolute, and the location may have been moved since.
+        return {
+            store["storeName"]: f"state/{self.operator_id}/_stateSchema/{store['storeName']}/{path.rpartition('/')[2]}"
+            for store in self.metadata["stateStoreInfo"]
+            for path in store["stateSchemaFilePaths"][-1:]
+        }
+
+    @property
+    def variables(self) -> Mapping[str, VariableKind]:
+        """State variables by name, which is also the name of their column family; empty with version 1."""
+        if self.version == 1:
+            return {}
+        properties = json.loads(self.metadata["operatorPropertiesJson"])
+        return {
+            variable["stateName"]: VariableKind(variable["stateVariableType"])
+            for variable in properties.get("stateVariables", ())
+        }
+
+    def with_partitions(self, number: int) -> OperatorMetadata:
+        """Copy with another number of partitions of each store."""
+        stores = [{**store, "numPartitions": number} for store in self.metadata["stateStoreInfo"]]
+        return replace(self, metadata={**self.metadata, "stateStoreInfo": stores})
+
+    def moved_to(self, location: str) -> OperatorMetadata:
+        """Copy for another location. Version 2 names schema files by their absolute paths, and where they are not Spark
+        does not see that a schema has changed (`StateSchemaCompatibilityChecker.readSchemaFiles`).
+
+        Args:
+            location: the checkpoint location, as Hadoop writes it.
+        """
+        below = f"/state/{self.operator_id}/"
+
+        def moved(path: str) -> str:
+            _, found, name = path.rpartition(below)
+            return f"{location}{below}{name}" if found else path
+
+        stores = [
+            {**store, "stateSchemaFilePaths": [moved(path) for path in store["stateSchemaFilePaths"]]}
+            if "stateSchemaFilePaths" in store
+            else store
+            for store in self.metadata["stateStoreInfo"]
+        ]
+        return replace(self, metadata={**self.metadata, "stateStoreInfo": stores})
+
+
+def read_operator_metadata(storage: Storage, operator_id: int, batch_id: int) -> OperatorMetadata | None:
+    """Metadata of version 2 that held when a batch ran.
+
+    Args:
+        storage: of the checkpoint location.
+        operator_id: Spark's number of the operator.
+        batch_id: of the batch.
+
+    Returns:
+        None if the metadata is of version 1, which repeats what the checkpoint says.
+
+    Raises:
+        StateSchemaError: the file is damaged.
+        StorageError: it cannot be read.
+    """
+    directory = f"state/{operator_id}/_metadata/v2"
+    batches = [int(file.name) for file in storage.list(directory) if file.name.isdigit()]
+    if not batches:
+        return None
+    # A batch writes one only if something has changed.
+    batch = max((batch for batch in batches if batch <= batch_id), default=None)
+    if batch is None:
+        raise StateSchemaError(storage.describe(directory), f"there is no operator metadata of batch {batch_id}")
+    name = f"{directory}/{batch}"
+    try:
+        version, _, text = storage.read(name).decode().partition("\n")
+        if version != "v2":
+            raise ValueError(f"version '{version}' is unknown, v2 is known")
+        metadata = OperatorMetadata(2, json.loads(text))
+        _ = metadata.schema_files, metadata.variables  # raise what is wrong with them here
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise StateSchemaError(storage.describe(name), f"it is no operator metadata: {e!r}") from e
+    return metadata

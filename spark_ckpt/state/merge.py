@@ -1,0 +1,84 @@
+"""From the entries of a chain to the rows that count: of each key the newest, and of lists what was appended since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spark_ckpt.format.segments import list_rows
+from spark_ckpt.state.blocks import Entries
+from spark_ckpt.state.rows import Rows
+from spark_ckpt.state.unsafe_row import binary_array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Merged:
+    """The rows of a column family in some key groups.
+
+    Args:
+        keys: each key once.
+        values: the value of each key; where values are lists, the rows of all of them.
+        order: where values are lists: the rows by key, and then in the order of its list, as indices of `values`.
+        counts: where values are lists: number of rows per key.
+    """
+
+    keys: Rows
+    values: Rows
+    order: NDArray[np.int64] | None = None
+    counts: NDArray[np.int64] | None = None
+
+
+def merge(entries: Entries) -> Merged:
+    """The rows that count.
+
+    Raises:
+        StateRowError: a value is no list, where values are lists.
+    """
+    if entries.lists:
+        return _merge_lists(entries)
+    kept = np.flatnonzero(~entries.removed)
+    if not entries.distinct:
+        codes = codes_of(binary_array(entries.keys))
+        newest = np.empty(codes.size, np.int64)
+        newest[codes] = np.arange(codes.size)
+        kept = kept[newest[codes[kept]] == kept]
+    return Merged(entries.keys.take(kept), entries.values.take(kept))
+
+
+def codes_of(values: pa.LargeBinaryArray) -> NDArray[np.int64]:
+    """A number for each value, the same for equal ones, ascending in the order in which they first come."""
+    codes: NDArray[np.int64] = values.dictionary_encode().indices.to_numpy().astype(np.int64)
+    return codes
+
+
+def _merge_lists(entries: Entries) -> Merged:
+    codes = codes_of(binary_array(entries.keys))
+    every = np.arange(codes.size)
+    whole = np.zeros(codes.size, np.int64)
+    whole[codes[~entries.appends]] = every[~entries.appends]
+    kept = np.flatnonzero(~entries.removed & (every >= whole[codes]))
+    rows, counts = _split_lists(entries, kept)
+    owners = np.repeat(codes[kept], counts)
+    present, per_key = np.unique(owners, return_counts=True)
+    _, first = np.unique(codes, return_index=True)
+    return Merged(entries.keys.take(first[present]), rows, np.argsort(owners, kind="stable"), per_key)
+
+
+def _split_lists(entries: Entries, kept: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
+    """The rows of the lists of some entries, in the order in which they lie there, and how many each list has."""
+    values, data = entries.values, entries.values.buffer.data.tobytes()
+    spans: list[tuple[int, int]] = []
+    counts = np.zeros(kept.size, np.int64)
+    for index, entry in enumerate(kept.tolist()):
+        start, size = int(values.starts[entry]), int(values.sizes[entry])
+        try:
+            rows = list_rows(data, start, start + size, appended=bool(entries.appends[entry]))
+        except ValueError as e:
+            raise values.buffer.fail(start, str(e)) from e
+        spans += rows
+        counts[index] = len(rows)
+    edges = np.array(spans, np.int64).reshape(-1, 2)
+    return Rows(values.buffer, edges[:, 0], edges[:, 1] - edges[:, 0]), counts

@@ -1,0 +1,117 @@
+"""The loop of the side process in this process, to look at what it keeps."""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import spark_ckpt
+from spark_ckpt.bridge.protocol import Message
+from spark_ckpt.bridge.server import Server
+from spark_ckpt.coordinator.job import Job
+from tests.bridge import wire
+from tests.bridge.remote_driver import RemoteDriver
+from tests.support.waiting import PATIENCE, eventually
+
+MOST_BYTES_PER_RUN = 100
+
+
+class Sink(io.BytesIO):
+    """Takes replies and forgets them."""
+
+    def write(self, data: object, /) -> int:
+        return len(memoryview(data))  # type: ignore[arg-type]
+
+
+class Runs:
+    """One server, and one run of a query after another."""
+
+    def __init__(self) -> None:
+        self.server = Server(io.BufferedReader(io.BytesIO()), Sink())
+        self.count = 0
+        self._dispatch(wire.START)
+
+    def _dispatch(self, request: wire.Request) -> None:
+        kind, header, index, payload = request
+        self.server._dispatch(Message(self.count, kind, json.dumps(header), index, payload))
+
+    def run(self, location: Path | str, batches: int, **settings: str) -> None:
+        """A run that ends, and of which the server has seen the end."""
+        self.count += 1
+        driver = RemoteDriver(location, run_id=f"00000000-0000-0000-0000-{self.count:012d}", settings=settings)
+        requests = []
+        for version in range(1, batches + 1):
+            acks = driver.acks(version)
+            requests += [wire.trigger(driver.make_trigger(version)), *map(wire.ack, acks)]
+            for ack in acks:
+                driver.take_over(ack)
+        requests.append(("close", {"job": driver.run_id, "status": "finished"}, b"", b""))
+        for request in requests:
+            self._dispatch(request)
+        for worker in self.server._ending:
+            worker.join(PATIENCE)
+
+    def settle(self) -> None:
+        """Waits until the thread that writes has let go of all replies but one: how many it takes at a time varies."""
+        replies = self.server._writer._queue
+        for _ in range(2):
+            eventually(replies.empty, what="the replies are written")
+            self._dispatch(("decline", {"job": "of no run"}, b"", b""))
+        eventually(replies.empty, what="the replies are written")
+
+
+def alive(kind: type) -> list[object]:
+    """The objects of a kind, those that other tests of this process have left included."""
+    gc.collect()
+    return [found for found in gc.get_objects() if isinstance(found, kind)]
+
+
+@pytest.fixture
+def runs() -> Iterator[Runs]:
+    runs = Runs()
+    yield runs
+    runs.server._stop()
+
+
+def test_a_run_that_has_ended_leaves_nothing_behind(runs: Runs) -> None:
+    """Settings that are refused make the shortest run there is."""
+
+    def run(times: int) -> int:
+        for _ in range(times):
+            runs.run("/nowhere/x", 1, store="no such store")
+        runs.settle()
+        gc.collect()
+        # Threads of other tests, such as clients that look for their server, allocate as well.
+        ours = tracemalloc.Filter(True, f"{Path(spark_ckpt.__file__).parent}/*", all_frames=True)
+        return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces([ours]).traces)
+
+    tracemalloc.start(10)
+    try:
+        before = run(200)  # caches are full by then
+        after = run(200)
+    finally:
+        tracemalloc.stop()
+    assert not runs.server._workers
+    assert len(runs.server._ending) <= 1
+    assert before > 0
+    assert (after - before) / 200 < MOST_BYTES_PER_RUN
+
+
+def test_a_run_with_checkpoints_leaves_no_thread_and_no_job(runs: Runs, tmp_path: Path) -> None:
+    threads, jobs = set(threading.enumerate()), alive(Job)
+    for i in range(10):
+        runs.run(tmp_path / str(i), 3)
+    assert {checkpoint.name for checkpoint in (tmp_path / "9" / "ckpt").glob("chk-*")}
+    assert not runs.server._workers
+    new = [thread for thread in threading.enumerate() if thread not in threads and thread.name.startswith("spark-ckpt")]
+    for thread in new:
+        thread.join(PATIENCE)
+    assert not [thread for thread in new if thread.is_alive()]
+    assert not [job for job in alive(Job) if not any(job is other for other in jobs)]

@@ -1,0 +1,112 @@
+"""`spark-ckpt rescale`: what it prints, and statuses that a script can tell apart."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from spark_ckpt.completed import Owner
+from spark_ckpt.spark_files.logs import BatchLog
+from tests.support.cli import run
+from tests.support.stopped_query import StoppedQuery
+
+
+def test_lines(tmp_path: Path) -> None:
+    query = StoppedQuery(tmp_path, names=("stateStoreSave", "globalLimit"))
+    shown = run("rescale", tmp_path, "--partitions", 6)
+    assert shown.status == 0
+    first, aggregate, limit, last = shown.stdout.splitlines()
+    assert first == f"{tmp_path} was rescaled from 4 to 6 partitions"
+    assert aggregate == "  stateStoreSave 0/default: 4 -> 6"
+    assert limit == "  globalLimit 1/default: runs as one task"
+    assert last.startswith(f"checkpoint {query.record.id + 2} of batch 7, made from checkpoint {query.record.id}; ")
+    assert query.log.batches(BatchLog.COMMITS) == [6, 7]
+
+
+def test_json(tmp_path: Path) -> None:
+    query = StoppedQuery(tmp_path)
+    shown = run("rescale", tmp_path, "--partitions", 8, "--json").json
+    assert (shown["before"], shown["after"], shown["checkpoint_id"]) == (4, 8, query.record.id + 2)
+    assert [(store["name"], store["before"], store["after"]) for store in shown["stores"]] == [("stateStoreSave", 4, 8)]
+
+
+def test_a_dry_run(tmp_path: Path) -> None:
+    query = StoppedQuery(tmp_path)
+    before = query.files()
+    shown = run("rescale", tmp_path, "--partitions", 6, "--dry-run")
+    assert shown.status == 0
+    assert shown.stdout.splitlines()[0] == f"{tmp_path} would be rescaled from 4 to 6 partitions"
+    assert "written" not in shown.stdout
+    assert query.files() == before
+
+
+def test_any_place_that_fsspec_serves(tmp_path: Path) -> None:
+    """Where there are no directories, partitions get a file by which they are listed."""
+    files = fsspec.filesystem("memory")
+    root = f"/{uuid.uuid4().hex}"
+    for name, data in StoppedQuery(tmp_path).files().items():
+        files.pipe_file(f"{root}/{name}", data)
+    assert run("rescale", f"memory:/{root}", "--partitions", 6).status == 0
+    assert files.exists(f"{root}/commits/7")
+    assert {name.rpartition("/")[2] for name in files.ls(f"{root}/state/0", detail=False)} >= {"4", "5"}
+
+
+def test_what_cannot_be_done_has_a_status_of_its_own(tmp_path: Path) -> None:
+    StoppedQuery(tmp_path)
+    refused = run("rescale", tmp_path, "--partitions", 65)
+    assert (refused.status, refused.stdout) == (5, "")
+    assert "64 key groups" in refused.stderr
+    assert run("rescale", tmp_path, "--partitions", 65, "--json").error["reason"] in refused.stderr
+    assert run("rescale", tmp_path / "nowhere", "--partitions", 2).status == 1
+    assert run("rescale", tmp_path, "--partitions", 0).status == 2
+    assert run("rescale", tmp_path).status == 2
+
+
+def test_a_driver_that_may_run_has_a_status_of_its_own(tmp_path: Path) -> None:
+    StoppedQuery(tmp_path, owner=Owner("elsewhere", 1, "token", "query", "run"))
+    refused = run("rescale", tmp_path, "--partitions", 8)
+    assert (refused.status, refused.stdout) == (4, "")
+    assert "--force" in refused.stderr
+    assert run("rescale", tmp_path, "--partitions", 8, "--force").status == 0
+
+
+def test_settings_of_the_query(tmp_path: Path) -> None:
+    StoppedQuery(tmp_path)
+    prefix = "spark.sql.streaming.stateStore.ckpt"
+    wrong = run("rescale", tmp_path, "--partitions", 8, "--conf", f"{prefix}.store=none", "--json")
+    assert (wrong.status, wrong.error["error"], wrong.error["key"]) == (1, "SettingError", f"{prefix}.store")
+    in_the_way = run("rescale", tmp_path, "--partitions", 8, "--conf", f"{prefix}.store=standalone", "--json")
+    assert (in_the_way.status, in_the_way.error["error"]) == (1, "StoreMismatchError")
+    assert run("rescale", tmp_path, "--partitions", 8, "--conf", "key").status == 2
+
+
+@pytest.mark.parametrize("command", [("rescale", "--partitions", 8), ("rollback", "--id", 3)])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.sql.streaming.stateStor.ckpt.store",
+        "spark.sql.streaming.statestore.ckpt.store",
+        "spark.sql.streaming.stateStore.chkpt.store",
+        "spark.sql.streaming.stateStore.ckpt.Store",
+        "store",
+        "spark.sql.shuffle.partitions",
+    ],
+)
+def test_a_key_that_is_no_setting_of_ours_is_refused(tmp_path: Path, command: tuple[object, ...], key: str) -> None:
+    """For a query whose checkpoints are in ZooKeeper, a command that ignores the key would pass its fence."""
+    StoppedQuery(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    name, *options = command
+    refused = run(name, tmp_path, *options, "--conf", f"{key}=zookeeper", "--json")
+    assert (refused.status, refused.error["error"], refused.error["key"]) == (1, "SettingError", key)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_rows_of_shared_blocks_are_not_counted(tmp_path: Path) -> None:
+    StoppedQuery(tmp_path)
+    assert ", 40 rows" in run("verify", tmp_path).stdout
+    run("rescale", tmp_path, "--partitions", 7)
+    assert ", rows not counted" in run("verify", tmp_path).stdout

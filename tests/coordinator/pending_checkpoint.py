@@ -1,0 +1,46 @@
+"""A pending checkpoint, and messages of its tasks."""
+
+from __future__ import annotations
+
+import uuid
+
+import numpy as np
+
+from spark_ckpt.coordinator.messages import Ack, Operator, Segment, Task, TaskFailed
+from spark_ckpt.coordinator.pending import PendingCheckpoint
+from spark_ckpt.format.keys import SubtaskKey
+
+JOIN = Operator(0, "symmetricHashJoin", ("left", "right"), 2)
+LIMIT = Operator(1, "globalLimit", ("default",), 1)
+NOW = 1_700_000_000_000
+
+
+def pending() -> PendingCheckpoint:
+    return PendingCheckpoint([JOIN, LIMIT], 4, 5, NOW)
+
+
+def ack(
+    operator: int = 0,
+    store: str = "left",
+    partition: int = 0,
+    *,
+    stage: int = 1,
+    stage_attempt: int = 0,
+    attempt: int = 0,
+) -> Ack:
+    return Ack(
+        job="job",
+        subtask=SubtaskKey(operator, store, partition),
+        batch_id=4,
+        version=5,
+        state_id=uuid.uuid4().hex,
+        task=Task(stage, stage_attempt, partition, attempt),
+        rows=1,
+        delta=Segment(np.empty(0, np.uint32), np.empty(0, np.int64), 0, 0),
+    )
+
+
+def failure(
+    partition: int = 0, *, stage: int = 1, stage_attempt: int = 0, attempt: int = 0, reason: str = "x"
+) -> TaskFailed:
+    return TaskFailed("job", stage, stage_attempt, partition, attempt, reason)

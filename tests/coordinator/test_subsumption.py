@@ -1,0 +1,107 @@
+"""Dropping checkpoints where to ask for the owner takes long, as on an object store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_ckpt.completed import JobStatus
+from spark_ckpt.completed.errors import FencedError
+from spark_ckpt.coordinator.messages import Operator
+from spark_ckpt.coordinator.open_job import Environment
+from spark_ckpt.storage import LocalStorage, resolve
+from tests.storage.faulty import Fault, FaultyStorage
+from tests.support.driver import Driver, faulty_environment
+from tests.support.invariants import assert_invariants, completed_versions
+from tests.support.s3 import S3, count_requests
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> FaultyStorage:
+    storage = FaultyStorage(LocalStorage(tmp_path))
+    storage.requests_are_dear = True
+    return storage
+
+
+@pytest.fixture
+def driver(storage: FaultyStorage) -> Driver:
+    """Three batches are done; checkpoint 2, of the first, is dropped."""
+    driver = Driver(storage.location, settings={"inlineThreshold": "0"}, environment=faulty_environment(storage))
+    for version in (1, 2, 3):
+        driver.batch(version, driver.subtasks() if version > 1 else ())
+    return driver
+
+
+def test_the_next_checkpoint_shows_who_the_owner_is(driver: Driver, storage: FaultyStorage) -> None:
+    assert completed_versions(driver.location) == [2, 3]
+    assert storage.exists("ckpt/chk-2/_metadata")
+    storage.log.clear()
+    driver.batch(4)
+    assert not storage.exists("ckpt/chk-2/_metadata")
+    assert storage.exists("ckpt/chk-3/_metadata")
+    # A record has just been created at the id that another driver would have taken: only the own claim is looked for.
+    read = [name for operation, name in storage.log if operation == "read" and "completed" in name]
+    assert read == [f"ckpt/completed/{1:020d}.json"]
+
+
+def test_the_end_of_the_query_leaves_nothing(driver: Driver, storage: FaultyStorage) -> None:
+    assert driver.job is not None
+    driver.job.close(JobStatus.FINISHED)
+    assert not storage.exists("ckpt/chk-2/_metadata")
+    assert_invariants(driver.location)
+
+
+@pytest.mark.parametrize("fault", [Fault.ERROR, Fault.LOST_REQUEST])
+def test_checkpoints_stay_whose_ids_could_be_taken_again(storage: FaultyStorage, fault: Fault) -> None:
+    driver = Driver(storage.location, environment=faulty_environment(storage), settings={"cleanup": "deleteOnEnd"})
+    driver.batch(1)
+    assert driver.job is not None
+    storage.fail("create", r"0{19}3\.json", fault, times=10)
+    driver.job.close(JobStatus.FINISHED)
+    assert completed_versions(driver.location) == [1]
+    assert_invariants(driver.location)
+
+
+def test_files_stay_that_a_driver_may_need_which_has_claimed_since(driver: Driver, storage: FaultyStorage) -> None:
+    rival = Driver(storage.location, environment=faulty_environment(LocalStorage(storage.location)))
+    storage.inner.write_atomic("ckpt/chk-2/keep", b"x")
+    rival.trigger(3)  # its orphans are gone now: what it finds from here on is its own
+    storage.inner.write_atomic("ckpt/chk-2/_metadata", b"x")
+    with pytest.raises(FencedError):
+        driver.batch(4)
+    assert driver.job is not None
+    driver.job.close(JobStatus.FAILED)
+    assert storage.exists("ckpt/chk-2/_metadata")
+
+
+def test_what_could_not_be_dropped_is_dropped_by_its_owner_only(driver: Driver, storage: FaultyStorage) -> None:
+    storage.fail("delete", "completed", times=1)
+    driver.batch(4)
+    assert completed_versions(driver.location) == [2, 3, 4]
+    rival = Driver(storage.location, environment=faulty_environment(LocalStorage(storage.location)))
+    rival.trigger(4)
+    assert driver.job is not None
+    driver.job.housekeeping()
+    assert completed_versions(driver.location) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("parallelism", [8, 200])
+def test_a_batch_costs_at_most_six_requests_on_s3(s3: S3, monkeypatch: pytest.MonkeyPatch, parallelism: int) -> None:
+    batches = 12
+    driver = Driver(
+        f"{s3.url}/location",
+        operators=(Operator(0, "dedupe", ("default",), parallelism),),
+        settings={"inlineThreshold": "0", "chain.maxDeltas": "4"},
+        environment=Environment(open_storage=lambda trigger: resolve(trigger.location)),
+    )
+    driver.batch(1)
+    requests = count_requests(monkeypatch)
+    due = driver.subtasks()
+    driver.offset_log = "v1\n{}\n{}"
+    for version in range(2, 2 + batches):
+        driver.batch(version, due[version % 4 :: 4])
+    assert driver.job is not None
+    driver.job.close(JobStatus.FINISHED)
+    assert len(requests) <= 6 * batches
+    assert {"put_object", "delete_object", "delete_objects"} <= set(requests)

@@ -1,0 +1,1 @@
+"""A long run in one driver: what it uses must not grow."""

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import google_crc32c
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_ckpt.format.errors import SegmentError
+from spark_ckpt.format.segments import (
+    Block,
+    Section,
+    SegmentKind,
+    check_block,
+    decode_block,
+    encode_block,
+    encode_segment,
+    read_blocks,
+)
+
+APPENDED = (
+    "434b424701020000000000020000000000000002000000010000003c01d3968f00056c697374730f0000000100000008"
+    "0000002002000000000000090000000800000000000000040000001000000000000000050000000000000006"
+)
+
+rows = st.binary(max_size=40)
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
+
+
+@st.composite
+def sections(draw: st.DrawFn, kind: SegmentKind) -> Section:
+    lists = draw(st.booleans())
+    value = st.lists(rows, max_size=4).map(tuple) if lists else rows
+    appends = lists and kind is SegmentKind.DELTA and draw(st.booleans())
+    values = value if kind is SegmentKind.BASE or appends else st.none() | value
+    entries: dict[bytes, Any] = draw(st.dictionaries(rows, values, min_size=1, max_size=6))
+    return Section(tuple(entries.items()), draw(names), lists, appends)
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> Block:
+    kind = draw(st.sampled_from(SegmentKind))
+    version = draw(st.integers(0, 2**63 - 1))
+    return Block(kind, draw(st.integers(0, 32767)), version, tuple(draw(st.lists(sections(kind), max_size=3))))
+
+
+@given(blocks(), st.binary(max_size=20), st.binary(max_size=20))
+def test_a_block_is_read_as_it_was_written(block: Block, before: bytes, after: bytes) -> None:
+    assert decode_block(before + encode_block(block) + after, len(before), "file") == block
+
+
+def test_the_layout_is_the_documented_one() -> None:
+    block = Block(SegmentKind.DELTA, 7, 42, (Section(((b"ab", b"xyz"), (b"cd", None)), "cf"),))
+    body = struct.pack(">H", 2) + b"cf" + bytes([2]) + struct.pack(">iiii", 2, 2, 3, -1) + b"abcd" + b"xyz"
+    start = struct.pack(">iBBBBiqii", 0x434B4247, 1, 2, 0, 0, 7, 42, 1, len(body))
+    assert encode_block(block) == start + struct.pack(">I", google_crc32c.value(start + body)) + body
+
+
+def test_the_layout_of_appended_rows_is_the_documented_one() -> None:
+    """The same bytes as in SegmentSuite of the shim."""
+    key, rows = struct.pack(">q", 2 << 56 | 9), (struct.pack(">q", 4), struct.pack(">qq", 5, 6))
+    block = Block(SegmentKind.DELTA, 2, 2, (Section(((key, rows),), "lists", lists=True, appends=True),))
+    encoded = encode_block(block)
+    body = struct.pack(">H5sBiii", 5, b"lists", 15, 1, 8, 32) + key + struct.pack(">iqiqq", 8, 4, 16, 5, 6)
+    assert encoded[32:] == body
+    assert encoded.hex() == APPENDED
+    assert decode_block(bytes.fromhex(APPENDED), 0, "file") == block
+
+
+def test_the_checksum_is_crc32c() -> None:
+    assert google_crc32c.value(b"123456789") == 0xE3069283
+
+
+def test_a_segment_has_a_block_for_each_key_group_that_has_entries() -> None:
+    entries = Section(((b"k", b"v"),))
+    segment = encode_segment(SegmentKind.BASE, 3, {9: [entries], 2: [entries, entries], 5: []})
+    assert segment.key_groups.tolist() == [2, 9]
+    assert segment.rows == 3
+    found = list(read_blocks(segment.data, "file"))
+    assert [position for position, _ in found] == segment.offsets.tolist()
+    assert [block.key_group for _, block in found] == [2, 9]
+
+
+@given(blocks(), st.data())
+def test_no_damage_goes_unnoticed(block: Block, data: st.DataObject) -> None:
+    encoded = bytearray(encode_block(block))
+    encoded[data.draw(st.integers(0, len(encoded) - 1))] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(SegmentError) as caught:
+        decode_block(bytes(encoded), 0, "shared/x", start=1000)
+    assert caught.value.path == "shared/x"
+    assert 1000 <= caught.value.offset <= 1000 + len(encoded)
+
+
+@given(blocks(), st.data())
+def test_a_block_that_is_cut_off_is_a_typed_error(block: Block, data: st.DataObject) -> None:
+    encoded = encode_block(block)
+    with pytest.raises(SegmentError, match="shared/x"):
+        decode_block(encoded[: data.draw(st.integers(0, len(encoded) - 1))], 0, "shared/x")
+
+
+def _with_checksum(start: bytes, body: bytes) -> bytes:
+    return start + struct.pack(">I", google_crc32c.value(start + body)) + body
+
+
+def _block(body: bytes, *, kind: int = 1, codec: int = 0, sections: int = 1, fmt: int = 1) -> bytes:
+    return _with_checksum(struct.pack(">iBBBBiqii", 0x434B4247, fmt, kind, codec, 0, 7, 42, sections, len(body)), body)
+
+
+GOOD_BODY = b"\0\0" + bytes([6]) + struct.pack(">iii", 1, 1, 1) + b"kv"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (_block(GOOD_BODY, kind=3), "kind 3"),
+        (_block(GOOD_BODY, codec=1), "codec 1"),
+        (_block(GOOD_BODY, fmt=2), "format version 2"),
+        (_block(GOOD_BODY, sections=2), "cut off"),
+        (_block(GOOD_BODY + b"!"), "1 bytes after the last section"),
+        (_block(b"\0\0" + bytes([16]) + GOOD_BODY[3:]), "flags 0x10"),
+        (_block(b"\0\0" + bytes([8]) + GOOD_BODY[3:], kind=2), "to single values"),
+        (_block(b"\0\0" + bytes([9]) + GOOD_BODY[3:]), "in a base"),
+        (_block(b"\0\0" + bytes([6]) + struct.pack(">iii", -1, 1, 1)), "-1 entries"),
+        (_block(b"\0\0" + bytes([6]) + struct.pack(">iii", 1, 1, -1) + b"k"), "a length of -1"),
+        (_block(b"\0\0" + bytes([7]) + struct.pack(">iii", 1, 1, 8) + b"k" + struct.pack(">ii", 1, 99)), "row of 99"),
+        (_block(b"\0\0" + bytes([7]) + struct.pack(">iii", 1, 1, 5) + b"k" + struct.pack(">i", 0) + b"!"), "row of -1"),
+        (_block(b"\0\0" + bytes([7]) + struct.pack(">iii", 1, 1, 4) + b"k" + struct.pack(">i", 1)), "0 rows"),
+        (_block(b"\0\0" + bytes([15]) + struct.pack(">iii", 1, 1, -1) + b"k", kind=2), "a length of -1"),
+    ],
+)
+def test_bytes_with_a_good_checksum_that_make_no_sense_are_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(SegmentError, match=reason):
+        decode_block(data, 0, "shared/x")
+
+
+def test_checking_a_block_tells_its_length() -> None:
+    data = encode_block(Block(SegmentKind.BASE, 1, 2, ()))
+    assert check_block(data, 0, "file").length == len(data) == 32
+
+
+def test_a_reserved_byte_that_is_not_0_is_refused() -> None:
+    """A later release may use it for what a reader has to understand."""
+    block = bytearray(encode_block(Block(SegmentKind.BASE, 3, 1, ())))
+    block[7] = 1
+    start = bytes(block[:28])
+    block[28:32] = google_crc32c.value(start).to_bytes(4, "big")
+    with pytest.raises(SegmentError, match=r"byte 7.*reserved|reserved"):
+        check_block(bytes(block), 0, "file")

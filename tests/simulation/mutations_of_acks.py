@@ -1,0 +1,140 @@
+"""Mistakes about which acks count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from spark_ckpt.checkpoint.chains import Chain
+from spark_ckpt.coordinator import finalize
+from spark_ckpt.coordinator.attempts import Decision, TaskKey
+from spark_ckpt.coordinator.bases import BaseDemand, BaseRequests
+from spark_ckpt.coordinator.job import Job
+from spark_ckpt.coordinator.messages import Ack, AckReply, Outcome, Segment, Task, TaskFailed
+from spark_ckpt.coordinator.pending import PendingCheckpoint
+from tests.simulation.mutation import (
+    NOT_THERE,
+    WRONG_STATE,
+    Mutation,
+    replaced,
+)
+from tests.simulation.mutation_worlds import (
+    IMPATIENT,
+    KILLED,
+    MANY_ATTEMPTS,
+    MANY_BASES,
+    ONE_BATCH,
+)
+
+
+def _last_attempt_counts(self: PendingCheckpoint, ack: Ack, now_ms: int) -> Decision:
+    self._acked_by.setdefault(TaskKey.of(ack.task), []).append(ack.subtask)
+    self.acks[ack.subtask] = ack
+    self.arrived_ms[ack.subtask] = now_ms
+    return Decision(Outcome.SUCCESS, ack.state_id)
+
+
+def _first_attempt_counts(self: PendingCheckpoint, ack: Ack, now_ms: int) -> Decision:
+    if ack.subtask in self.acks:
+        return Decision(Outcome.SUCCESS, ack.state_id)
+    return _last_attempt_counts(self, ack, now_ms)
+
+
+@contextmanager
+def _all_but_one() -> Iterator[None]:
+    """The state of the subtask that has not acknowledged is taken for empty."""
+    nothing = Segment(np.empty(0, np.uint32), np.empty(0, np.int64), 0, 0)
+
+    def take(self: finalize.Draft) -> None:
+        given = self.pending.acks
+        some = next(iter(given.values()))
+        missing = {key: replace(some, subtask=key, delta=nothing, base=None) for key in self.pending.missing()}
+        self.acks = given | missing
+
+    complete = property(lambda self: len(self.acks) >= max(1, self.expected - 1))
+    with (
+        patch.object(PendingCheckpoint, "is_complete", complete),
+        patch.object(finalize.Draft, "__post_init__", take),
+    ):
+        yield
+
+
+@contextmanager
+def _give_up_all() -> Iterator[None]:
+    give_up = PendingCheckpoint._give_up
+
+    def forget_who_relies(self: PendingCheckpoint, failed: Task | TaskFailed) -> list[Ack]:
+        self._relied_on.clear()
+        return give_up(self, failed)
+
+    with patch.object(PendingCheckpoint, "_give_up", forget_who_relies):
+        yield
+
+
+@contextmanager
+def _discarded_is_success() -> Iterator[None]:
+    refusal = Job._refusal
+
+    def accept(self: Job, ack: Ack, outcome: Outcome, counts: str | None, reason: str | None) -> AckReply:
+        if outcome is Outcome.DISCARDED:
+            return AckReply(Outcome.SUCCESS, ack.state_id)
+        return refusal(self, ack, outcome, counts, reason)
+
+    with patch.object(Job, "_refusal", accept):
+        yield
+
+
+def _forget_the_acks(self: Job) -> None:
+    """What has expired stays pending, without what has come so far."""
+    if self._pending is not None and self.seconds_to_expiry == 0.0:
+        for ack in list(self._pending.acks.values()):
+            self._pending.withdraw(ack)
+        self._expires = self._clock.monotonic() + 600
+
+
+@contextmanager
+def _late_acks_name_the_checkpoint() -> Iterator[None]:
+    late_reply = Job._late_reply
+
+    def name(self: Job, ack: Ack, checkpoint: int) -> AckReply:
+        return late_reply(self, ack, checkpoint)._replace(completed=checkpoint)
+
+    with patch.object(Job, "_late_reply", name):
+        yield
+
+
+@contextmanager
+def _chain_without_its_base() -> Iterator[None]:
+    """A new base comes in front of the segments that it stands for."""
+    following = Chain.next
+
+    def add(self: Chain, state_id: str, rows: int, delta: Any, base: Any = None, base_version: int = 0) -> Chain:
+        return following(self, state_id, rows, delta, base, 0)
+
+    with patch.object(Chain, "next", add):
+        yield
+
+
+ACKS: dict[str, Mutation] = {
+    "last attempt counts": Mutation(replaced(PendingCheckpoint, "acknowledge", _last_attempt_counts), WRONG_STATE),
+    "acks of failed attempts kept": Mutation(
+        replaced(PendingCheckpoint, "acknowledge", _first_attempt_counts), WRONG_STATE
+    ),
+    "one subtask left out": Mutation(_all_but_one, "rows are recorded|the answer is"),
+    "ack withdrawn that others rely on": Mutation(_give_up_all, f"{NOT_THERE}|{WRONG_STATE}", MANY_ATTEMPTS),
+    "ack of an expired checkpoint counts": Mutation(_discarded_is_success, NOT_THERE, IMPATIENT),
+    "expired checkpoint stays pending": Mutation(replaced(Job, "expire", _forget_the_acks), NOT_THERE, IMPATIENT),
+    "late ack ends the next checkpoint": Mutation(
+        _late_acks_name_the_checkpoint, NOT_THERE, replace(KILLED, incidents=30, batches=12, twice=0.5)
+    ),
+    "base beside what it stands for": Mutation(_chain_without_its_base, "a base in the middle", MANY_BASES),
+    "no base in runs of one batch": Mutation(
+        replaced(BaseRequests, "on_load", lambda *_: BaseDemand()), "a chain has", ONE_BATCH
+    ),
+}
+"""By what is wrong."""

@@ -1,0 +1,136 @@
+"""Mistakes about what is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from spark_ckpt.checkpoint import publish
+from spark_ckpt.completed import CheckpointRecord
+from spark_ckpt.completed.base import RecordStore
+from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore as Log
+from spark_ckpt.coordinator import bases, finalize, subsumption
+from spark_ckpt.coordinator.completion import Completion
+from spark_ckpt.coordinator.job import Job
+from spark_ckpt.coordinator.messages import Ack
+from spark_ckpt.coordinator.registry import SharedStateRegistry
+from spark_ckpt.location import orphans
+from spark_ckpt.location.orphans import select_orphans
+from spark_ckpt.operations import gc
+from tests.simulation.mutation import (
+    DELETED,
+    INCOMPLETE,
+    NOT_THERE,
+    Mutation,
+    nothing,
+    replaced,
+)
+from tests.simulation.mutation_worlds import (
+    COLLECTED,
+    GARBAGE_AND_CLOCKS,
+    IDLE,
+    IN_DOUBT,
+    QUIET,
+    SHARED_FILES,
+    STANDING_STILL,
+    TAKING_OVER,
+)
+from tests.simulation.profile import Profile
+
+
+def _files_of_dropped(self: SharedStateRegistry, checkpoint_id: int) -> list[str]:
+    files = self._files_of.pop(checkpoint_id, frozenset())
+    self._uses.subtract(files)
+    return sorted(files)
+
+
+@contextmanager
+def _orphans_before_the_claim() -> Iterator[None]:
+    claim = Log.claim
+
+    def delete_first(self: Log) -> Any:
+        self.recover()
+        known = {record.metadata.path for record in self.all()}
+        for directory in self._storage.list("ckpt"):
+            path = f"{directory.name}/_metadata"
+            if directory.name.startswith("chk-") and path not in known:
+                self._storage.delete(f"ckpt/{path}")
+        return claim(self)
+
+    with patch.object(Log, "claim", delete_first):
+        yield
+
+
+@contextmanager
+def _files_before_the_record() -> Iterator[None]:
+    subsume = RecordStore.subsume
+
+    def delete_first(self: Log, checkpoint: CheckpointRecord) -> None:
+        self._storage.delete(f"ckpt/{checkpoint.metadata.path}")
+        subsume(self, checkpoint)
+
+    with patch.object(Log, "subsume", delete_first):
+        yield
+
+
+@contextmanager
+def _no_grace() -> Iterator[None]:
+    with patch.object(gc, "select_orphans", lambda there, used, before_ms: select_orphans(there, used)):
+        yield
+
+
+@contextmanager
+def _grace_from_now() -> Iterator[None]:
+    """The age of an orphan counts from now, not from the newest checkpoint. Nothing asks for a base that is named."""
+    collect = gc.collect_garbage
+
+    def count_from_now(storage: Any, *, grace_seconds: float, clock: Any) -> Any:
+        before_ms = clock.now_ms() - int(grace_seconds * 1000)
+        with patch.object(gc, "select_orphans", lambda there, used, _: select_orphans(there, used, before_ms)):
+            return collect(storage, grace_seconds=grace_seconds, clock=clock)
+
+    with (
+        patch("tests.simulation.world.collect_garbage", count_from_now),
+        patch.object(finalize, "_leave_out_lost_bases", nothing),
+    ):
+        yield
+
+
+def _delete_all_at_once(self: Job, acks: Iterable[Ack]) -> None:
+    self._open.cleaner.submit(f"ckpt/{path}" for ack in acks for path in ack.paths)
+
+
+def _by_the_clock_of_drivers(there: Any, log: Any, log_ms: int) -> int:
+    return max((record.timestamp_ms for record in log.records), default=2**62)
+
+
+DELETING: dict[str, Mutation] = {
+    "garbage as old as the quiet days": Mutation(_grace_from_now, f"{DELETED}|{INCOMPLETE}", QUIET),
+    "files deleted that are not ours": Mutation(
+        replaced(orphans, "is_ours", lambda directory, name: True), "which is not ours", Profile(foreign=True)
+    ),
+    "only the newest checkpoint kept": Mutation(
+        replaced(subsumption, "select_subsumed", lambda checkpoints, retained: checkpoints[:-1]), NOT_THERE
+    ),
+    "files deleted before the record": Mutation(_files_before_the_record, DELETED),
+    "shared file forgotten": Mutation(replaced(SharedStateRegistry, "unregister", _files_of_dropped), DELETED),
+    "no look at the owner before deleting": Mutation(replaced(Log, "check_owner", nothing), DELETED, STANDING_STILL),
+    "orphans deleted before the claim": Mutation(_orphans_before_the_claim, f"{DELETED}|{INCOMPLETE}", TAKING_OVER),
+    "files deleted in doubt": Mutation(replaced(Completion, "acks_in_doubt", {}), DELETED, IN_DOUBT),
+    "file of several tasks deleted with one of them": Mutation(
+        replaced(Job, "_discard", _delete_all_at_once), f"{DELETED}|{INCOMPLETE}", SHARED_FILES
+    ),
+    "file name used again": Mutation(
+        replaced(publish, "new_merged_path", lambda: "shared/merged"), "is used for a second content"
+    ),
+    "collector without grace": Mutation(_no_grace, f"{DELETED}|{INCOMPLETE}", COLLECTED),
+    "garbage as old as the clocks of machines say": Mutation(
+        replaced(gc, "_newest_ms", _by_the_clock_of_drivers), f"{DELETED}|{INCOMPLETE}", GARBAGE_AND_CLOCKS
+    ),
+    "files kept for idle partitions": Mutation(
+        replaced(bases, "is_rewrite_due", lambda wasted, size: False), "is kept since version", IDLE
+    ),
+}
+"""By what is wrong."""

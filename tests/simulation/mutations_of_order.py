@@ -1,0 +1,97 @@
+"""Mistakes in the order of what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from spark_ckpt.checkpoint import publish
+from spark_ckpt.completed import CheckpointRecord
+from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore as Log
+from spark_ckpt.coordinator.job import Job
+from spark_ckpt.coordinator.messages import Ack, AckReply, Event, Outcome
+from spark_ckpt.coordinator.pending import PendingCheckpoint
+from spark_ckpt.errors import SparkCkptError
+from tests.simulation.mutation import (
+    INCOMPLETE,
+    NOT_THERE,
+    SAID,
+    Mutation,
+)
+
+
+@contextmanager
+def _record_first() -> Iterator[None]:
+    waiting: list[Callable[[], object]] = []
+    add = Log.add
+
+    def create_later(storage: Any, new: Any, path: str, data: bytes) -> bool:
+        waiting.append(lambda: storage.create_exclusive(f"ckpt/{path}", data))
+        return True
+
+    def add_and_write(self: Log, make_record: Callable[[int, str], CheckpointRecord]) -> CheckpointRecord:
+        record = add(self, make_record)
+        waiting.pop()()
+        return record
+
+    with patch.object(publish, "_create_metadata", create_later), patch.object(Log, "add", add_and_write):
+        yield
+
+
+@contextmanager
+def _answer_first() -> Iterator[None]:
+    """The checkpoint is made when there is time for it."""
+    waiting: list[Callable[[], object]] = []
+    complete, housekeeping = Job._publish, Job.housekeeping
+
+    def complete_later(self: Job, pending: PendingCheckpoint, last: Ack) -> int:
+        waiting.append(lambda: complete(self, pending, last))
+        return self._open.store.counter.get()
+
+    def catch_up(self: Job) -> None:
+        try:
+            while waiting:
+                waiting.pop(0)()
+        except SparkCkptError:
+            return
+        housekeeping(self)
+
+    with patch.object(Job, "_publish", complete_later), patch.object(Job, "housekeeping", catch_up):
+        yield
+
+
+@contextmanager
+def _success_without_a_checkpoint() -> Iterator[None]:
+    acknowledge = Job.acknowledge
+
+    def all_is_well(self: Job, ack: Ack) -> AckReply:
+        try:
+            return acknowledge(self, ack)
+        except SparkCkptError:
+            return AckReply(Outcome.SUCCESS, ack.state_id)
+
+    with patch.object(Job, "acknowledge", all_is_well):
+        yield
+
+
+@contextmanager
+def _notify_first() -> Iterator[None]:
+    complete = Job._publish
+
+    def tell_and_complete(self: Job, pending: PendingCheckpoint, last: Ack) -> int:
+        self._tell(Event.COMPLETE, pending.version, self._open.store.counter.get())
+        return complete(self, pending, last)
+
+    with patch.object(Job, "_publish", tell_and_complete):
+        yield
+
+
+ORDER: dict[str, Mutation] = {
+    "record before metadata": Mutation(_record_first, INCOMPLETE),
+    "ack answered before metadata": Mutation(_answer_first, NOT_THERE),
+    "ack answered although nothing is durable": Mutation(_success_without_a_checkpoint, NOT_THERE),
+    "completion told before it is durable": Mutation(_notify_first, SAID),
+}
+"""By what is wrong."""

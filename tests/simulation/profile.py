@@ -1,0 +1,143 @@
+"""What kind of world a schedule is played in."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from spark_ckpt.coordinator.messages import Operator
+from tests.simulation.faults import Faults
+from tests.simulation.model import Query
+
+INCIDENTS = (
+    "kill side process",
+    "kill driver",
+    "freeze driver",
+    "start driver",
+    "lose executor",
+    "stop query",
+    "collect garbage",
+    "expire session",
+    "clock goes wrong",
+    "quiet days",
+)
+
+
+NEED_A_FENCE = ("freeze driver", "start driver")
+"""After which two drivers run the query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What kind of world it is.
+
+    Args:
+        layout: stages, operators and stores of the query.
+        parallelism: of all operators.
+        batches: how many there are to do.
+        settings: of the coordinator.
+        faults: of the storage.
+        incidents: how many there are.
+        weights: of the kinds of incidents; those that are not named do not happen.
+        large: chance that a segment is in a file that a task writes.
+        speculation: chance that a second attempt of a task is started beside the first.
+        twice: chance that a batch runs its stages twice.
+        fetch_failure: chance that a stage is attempted again.
+        lost_events: chance that the end of a task is not reported.
+        executors: of each driver.
+        checkpoint_format: 2 if Spark's commit log names the ids of the states.
+        store: of completed checkpoints, `filesystem` or `zookeeper`.
+        is_remote: whether the storage is an object store: a request is dear, and what is written is there.
+        one_batch: chance that a run ends with the batch it has just done, as an `availableNow` run does.
+        lag: seconds for which a listing may show a file that is deleted.
+        claims_kept: how many claims the log keeps.
+        foreign: whether there are files in the location that are not ours.
+        idle: partitions from this one on have no input after the first batch.
+        small_bytes: what `policy.SMALL_BYTES` is here, where segments are small; None: as it is.
+    """
+
+    layout: str = "one"
+    parallelism: int = 2
+    batches: int = 5
+    settings: dict[str, str] = field(default_factory=dict)
+    faults: Faults = field(default_factory=Faults)
+    incidents: int = 0
+    weights: dict[str, float] = field(default_factory=lambda: dict.fromkeys(INCIDENTS, 1.0))
+    large: float = 0.0
+    speculation: float = 0.0
+    twice: float = 0.0
+    fetch_failure: float = 0.0
+    lost_events: float = 0.0
+    executors: int = 2
+    checkpoint_format: int = 1
+    store: str = "filesystem"
+    is_remote: bool = False
+    one_batch: float = 0.0
+    lag: float = 0.0
+    claims_kept: int = 16
+    foreign: bool = False
+    idle: int | None = None
+    small_bytes: int | None = None
+
+    @staticmethod
+    def of(rng: random.Random) -> Profile:
+        """A random one. Quiet parts are as likely as wild ones, so that rare things are seen alone as well."""
+        rate = rng.choice((0.0, 0.01, 0.03, 0.08, 0.2))
+        faults = Faults(
+            error=rng.choice((0.0, rate)),
+            error_after=rng.choice((0.0, rate)),
+            late=rng.choice((0.0, rate)),
+            exists=rng.choice((0.0, rate)),
+            kill=rng.choice((0.0, 0.0, rate / 2)),
+            pause=rng.choice((0.1, 0.3, 0.6)),
+        )
+        weights = {what: rng.choice((0.0, 1.0, 3.0)) + 0.01 for what in INCIDENTS}
+        checkpoint_format = rng.choice((1, 1, 1, 2))
+        store = rng.choice(("filesystem",) * 5 + ("zookeeper",) * 2 + ("standalone",))
+        if store == "standalone":
+            # Nothing fences: one driver at a time, none of whose requests is on its way any more, nor its tasks.
+            faults.kill = faults.late = 0.0
+            weights = {what: weight for what, weight in weights.items() if what not in (*NEED_A_FENCE, "stop query")}
+        cleanup = rng.choice(("retain",) * 6 + ("deleteOnCancellation", "deleteOnEnd"))
+        retained = rng.choice((2, 2, 2, 3, 5))
+        return Profile(
+            layout=rng.choice(("one", "one", "stores", "operators", "stages")),
+            parallelism=rng.choice((1, 2, 2, 3)),
+            batches=rng.randint(3, 7),
+            settings={
+                "cleanup": cleanup,
+                **({} if cleanup == "deleteOnEnd" else {"retained": str(retained)}),
+                "inlineThreshold": rng.choice(("0", "0", "20480")),
+                "chain.maxDeltas": str(rng.choice((1, 2, 4))),
+                "tolerableFailures": str(rng.choice((0, 1, 3))),
+                "timeout": rng.choice(("3", "600", "600")),
+                "history": "3",
+            },
+            faults=faults,
+            incidents=rng.choice((0, 2, 5, 8)),
+            weights=weights,
+            large=rng.choice((0.0, 0.3, 1.0)),
+            speculation=rng.choice((0.0, 0.3)),
+            twice=rng.choice((0.0, 0.0, 0.3)),
+            fetch_failure=rng.choice((0.0, 0.3)),
+            lost_events=rng.choice((0.0, 0.0, 0.03)),
+            executors=rng.choice((1, 2, 3)),
+            checkpoint_format=checkpoint_format,
+            store=store,
+            is_remote=rng.choice((False, True)),
+            one_batch=rng.choice((0.0, 0.0, 0.5, 1.0)),
+            lag=rng.choice((0.0, 0.0, 2.0)),
+            foreign=rng.random() < 0.3,
+        )
+
+    def query(self, seed: int) -> Query:
+        def operator(number: int, *stores: str) -> Operator:
+            return Operator(number, "stateStoreSave", stores, self.parallelism, 2)
+
+        stages = {
+            "one": ((operator(0, "default"),),),
+            "stores": ((operator(0, "left", "right"),),),
+            "operators": ((operator(0, "default"), operator(1, "default")),),
+            "stages": ((operator(0, "default"),), (operator(1, "default"),)),
+        }[self.layout]
+        return Query(seed, stages, 4 * self.parallelism, self.idle)

@@ -1,0 +1,133 @@
+"""The text of Spark's own files: what is read is what was written, and nothing gets lost on the way."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_ckpt.spark_files.entries import SHUFFLE_PARTITIONS, CommitEntry, OffsetEntry, query_id_of
+from spark_ckpt.spark_files.errors import SparkLogFormatError
+from spark_ckpt.spark_files.operator_metadata import OperatorMetadata
+
+PATH = "offsets/3"
+
+# As Spark 4.2 writes them.
+OFFSETS_1 = (
+    b'v1\n{"batchWatermarkMs":1358823600000,"batchTimestampMs":1795284016453,'
+    b'"conf":{"spark.sql.shuffle.partitions":"4","spark.sql.streaming.join.stateFormatVersion":"2"}}\n'
+    b'{"logOffset":1}\n-\n{"orders":{"0":17}}'
+)
+OFFSETS_2 = (
+    b'v2\n{"batchWatermarkMs":0,"batchTimestampMs":7,"conf":{"spark.sql.shuffle.partitions":"4"},'
+    b'"sourceMetadataInfo":{},"controlBatchInfo":null}\norders:{"a":{"0":1}}\nrates:-'
+)
+COMMIT_2 = b'v2\n{"nextBatchWatermarkMs":5,"stateUniqueIds":{"0":[["a","b"],["c","d"]],"1":[["e"]]}}'
+OPERATOR_2 = (
+    b'v2\n{"operatorInfo":{"operatorId":1,"operatorName":"dedupe"},"stateStoreInfo":[{"storeName":"default",'
+    b'"numColsPrefixKey":0,"numPartitions":4,"stateSchemaFilePaths":["x"]}],"operatorPropertiesJson":"{}"}'
+)
+
+texts = st.text(st.characters(exclude_characters="\n\r", codec="utf-8"), max_size=20)
+offsets = st.one_of(st.none(), st.dictionaries(texts, st.integers(), max_size=3).map(json.dumps))
+settings = st.dictionaries(texts, texts, max_size=4)
+metadata = st.fixed_dictionaries({"batchWatermarkMs": st.integers(), "conf": settings})
+
+
+@pytest.mark.parametrize("data", [OFFSETS_1, OFFSETS_2])
+def test_offsets_are_written_as_spark_writes_them(data: bytes) -> None:
+    assert OffsetEntry.decode(data, PATH).encode() == data
+
+
+@given(metadata=st.none() | metadata, sources=st.lists(offsets, min_size=1, max_size=4))
+def test_offsets_by_position_come_back(metadata: dict[str, object] | None, sources: list[str | None]) -> None:
+    entry = OffsetEntry(1, metadata, {str(i): offset for i, offset in enumerate(sources)})
+    assert OffsetEntry.decode(entry.encode(), PATH) == entry
+
+
+@given(
+    metadata=metadata,
+    sources=st.dictionaries(texts.filter(lambda name: ":" not in name), offsets, max_size=4),
+)
+def test_offsets_by_name_come_back(metadata: dict[str, object], sources: dict[str, str | None]) -> None:
+    entry = OffsetEntry(2, metadata, sources)
+    assert OffsetEntry.decode(entry.encode(), PATH) == entry
+
+
+@pytest.mark.parametrize("data", [OFFSETS_1, OFFSETS_2])
+def test_another_number_of_partitions_changes_nothing_else(data: bytes) -> None:
+    entry = OffsetEntry.decode(data, PATH)
+    assert entry.shuffle_partitions == 4
+    changed = entry.with_shuffle_partitions(7)
+    assert changed.shuffle_partitions == 7
+    assert changed.encode() == data.replace(b'partitions":"4"', b'partitions":"7"')
+
+
+def test_partitions_that_are_not_said() -> None:
+    entry = OffsetEntry(2, {"conf": {}}, {})
+    assert entry.shuffle_partitions is None
+    assert entry.with_shuffle_partitions(3).conf == {SHUFFLE_PARTITIONS: "3"}
+    assert OffsetEntry.decode(b"v1\n\n{}", PATH).shuffle_partitions is None
+
+
+def test_sources_are_told_from_their_offsets() -> None:
+    assert OffsetEntry.decode(OFFSETS_1, PATH).offsets == {
+        "0": '{"logOffset":1}',
+        "1": None,
+        "2": '{"orders":{"0":17}}',
+    }
+    assert OffsetEntry.decode(OFFSETS_2, PATH).offsets == {"orders": '{"a":{"0":1}}', "rates": None}
+
+
+def test_ids_of_states() -> None:
+    entry = CommitEntry.decode(COMMIT_2, PATH)
+    assert entry.encode() == COMMIT_2
+    ids = entry.state_ids
+    assert ids == {0: [["a", "b"], ["c", "d"]], 1: [["e"]]}
+    changed = entry.with_state_ids({**ids, 1: [["f"], ["g"]]})
+    assert changed.encode() == COMMIT_2.replace(b'[["e"]]', b'[["f"],["g"]]')
+
+
+@pytest.mark.parametrize("data", [b"v1\n{}", b"v1", b'v1\n{"nextBatchWatermarkMs":12}'])
+def test_a_commit_without_ids(data: bytes) -> None:
+    assert CommitEntry.decode(data, PATH).state_ids is None
+
+
+def test_operator() -> None:
+    operator = OperatorMetadata.decode(OPERATOR_2, PATH)
+    assert (operator.operator_id, operator.name, operator.partitions) == (1, "dedupe", {"default": 4})
+    assert operator.encode() == OPERATOR_2
+    assert operator.with_partitions(9).encode() == OPERATOR_2.replace(b'numPartitions":4', b'numPartitions":9')
+
+
+def test_query_id() -> None:
+    assert query_id_of(b'{"id":"2b8b"}', "metadata") == "2b8b"
+    with pytest.raises(SparkLogFormatError, match="names no query"):
+        query_id_of(b"{}", "metadata")
+
+
+@pytest.mark.parametrize(
+    ("decode", "data", "reason"),
+    [
+        (OffsetEntry.decode, b"", "no version"),
+        (OffsetEntry.decode, b"1\n{}", "no version"),
+        (OffsetEntry.decode, b"v1", "ends before"),
+        (OffsetEntry.decode, b"v3\n{}", "version 3"),
+        (OffsetEntry.decode, b"v1\n{", "should be JSON"),
+        (OffsetEntry.decode, b"v1\n[]", "JSON object"),
+        (OffsetEntry.decode, b"v2\n{}\nno source", "names no source"),
+        (OffsetEntry.decode, b"v1\n\xff", "no text"),
+        (CommitEntry.decode, b"v4\n{}", "version 4"),
+        (CommitEntry.decode, b'v2\n{"stateUniqueIds":{"x":[]}}', "ids of the states"),
+        (CommitEntry.decode, b'v2\n{"stateUniqueIds":[1]}', "ids of the states"),
+        (OperatorMetadata.decode, b"v1\n{}", "the operator"),
+        (OperatorMetadata.decode, OPERATOR_2.replace(b'"numPartitions":4,', b""), "the operator"),
+    ],
+)
+def test_what_is_damaged_is_named(decode, data: bytes, reason: str) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    with pytest.raises(SparkLogFormatError, match=reason) as caught:
+        decode(data, PATH)
+    assert caught.value.path == PATH
+    assert PATH in str(caught.value)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from spark_ckpt.state.errors import FilterError
+from spark_ckpt.state.filter import parse_filter
+
+TABLE = pa.table(
+    {
+        "key": pa.array([{"user": name, "a b": len(name)} for name in ("a", "bb", "it's", "dd")]),
+        "n": [1, 2, -3, None],
+        "price": pa.array([Decimal("1.50"), Decimal("2.50"), None, None], pa.decimal128(9, 2)),
+        "at": pa.array(
+            [datetime(2024, 1, day, tzinfo=timezone.utc) for day in (1, 2, 3, 4)], pa.timestamp("us", "UTC")
+        ),
+        "local": pa.array([datetime(2024, 1, day) for day in (1, 2, 3, 4)], pa.timestamp("us")),
+        "day": [date(2024, 1, day) for day in (1, 2, 3, 4)],
+        "flag": [True, False, None, True],
+        "pause": pa.array([0, 1, 2, 3], pa.duration("us")),
+        "code": [b"a", b"b", b"c", b"d"],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("key.user = 'a'", [0]),
+        ("key.user = 'it''s'", [2]),
+        ("key.`a b` >= 2", [1, 2, 3]),
+        ("n < 2", [0, 2]),
+        ("n <= -3", [2]),
+        ("n != 1", [1, 2]),
+        ("n <> 1", [1, 2]),
+        ("n > 1 or n = 1", [0, 1]),
+        ("n = 1 or n = 2 and flag = true", [0]),
+        ("(n = 1 or n = 2) and flag = false", [1]),
+        ("not n = 1 AND n is not null", [1, 2]),
+        ("n is null", [3]),
+        ("key is null", []),
+        ("n in (1, -3)", [0, 2]),
+        ("key.user not in ('a', 'bb')", [2, 3]),
+        ("price = 1.5", [0]),
+        ("at > '2024-01-02'", [2, 3]),
+        ("at >= '2024-01-02T01:00:00+01:00'", [1, 2, 3]),
+        ("local = '2024-01-03 00:00:00'", [2]),
+        ("day = '2024-01-04'", [3]),
+        ("pause > 1", [2, 3]),
+        ("code = 'c'", [2]),
+    ],
+)
+def test_conditions(text: str, rows: list[int]) -> None:
+    numbered = TABLE.append_column("row", pa.array(range(TABLE.num_rows)))
+    assert numbered.filter(parse_filter(text, TABLE.schema))["row"].to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "reason"),
+    [
+        ("", 0, "a name is missing; the columns are key, n"),
+        ("m = 1", 0, "'m' is none; the columns are key, n"),
+        ("key.name = 1", 4, "'name' is none; the fields of key are user, a b"),
+        ("n.x = 1", 0, "n is of the type int64, which has no fields"),
+        ("key = 'a'", 0, "can only be compared with null"),
+        ("n", 1, "in or is null must stand here"),
+        ("n not = 1", 6, "in or is null must stand here"),
+        ("n =", 3, "a number, a text between single quotes"),
+        ("n = x", 4, "a number, a text between single quotes"),
+        ("n = 'x'", 4, "'x' is no int64"),
+        ("price = 1.2.3", 8, "1.2.3 is no decimal128"),
+        ("at = 'soon'", 5, "'soon' is no timestamp"),
+        ("n = 1 n = 2", 6, "and, or or the end must stand here"),
+        ("(n = 1", 6, "\\) must stand here"),
+        ("n in (1", 7, "\\) must stand here"),
+        ("n is 1", 5, "null must stand here"),
+        ("n = 1;", 5, "this cannot be understood"),
+        ("key.user = 'a", 10, "this cannot be understood"),
+    ],
+)
+def test_what_is_no_condition(text: str, position: int, reason: str) -> None:
+    with pytest.raises(FilterError, match=reason) as caught:
+        parse_filter(text, TABLE.schema)
+    assert (caught.value.text, caught.value.position) == (text, position)

@@ -1,0 +1,228 @@
+"""Drives the coordinator as executors do, with made-up rows in real blocks."""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spark_ckpt.checkpoint.batch import Source
+from spark_ckpt.coordinator.cleaner import ImmediateCleaner
+from spark_ckpt.coordinator.job import Job
+from spark_ckpt.coordinator.messages import (
+    Ack,
+    AckReply,
+    BaseSnapshot,
+    Locate,
+    LocateReply,
+    Operator,
+    Segment,
+    Task,
+    Trigger,
+)
+from spark_ckpt.coordinator.open_job import Environment
+from spark_ckpt.format.key_groups import owned_ranges
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segments import Section, SegmentKind, encode_segment, read_blocks
+from spark_ckpt.storage import Storage
+from tests.support.clocks import NoClock
+
+Rows = dict[int, dict[bytes, bytes]]
+"""Rows of a store in a subtask, by key group."""
+
+Changes = Mapping[int, Mapping[bytes, bytes | None]]
+
+
+def do_now(work: Callable[[], None]) -> None:
+    """Does what has time at once."""
+    work()
+
+
+def make_segment(kind: SegmentKind, version: int, changes: Changes, path: str | None = None) -> Segment:
+    groups = {group: [Section(tuple(entries.items()))] for group, entries in changes.items() if entries}
+    made = encode_segment(kind, version, groups)
+    data = b"" if path is not None else made.data
+    return Segment(made.key_groups, made.offsets, len(made.data), made.rows, path, data)
+
+
+@dataclass
+class Driver:
+    """A run of a query with one job, as the JVM would lead it. Keeps the state that each store should have."""
+
+    location: Path | str
+    run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    query_id: str = "11111111-2222-3333-4444-555555555555"
+    operators: tuple[Operator, ...] = (Operator(0, "stateStoreSave", ("default",), 4, 2),)
+    settings: dict[str, str] = field(default_factory=dict)
+    sources: tuple[Source, ...] = (Source("source", '{"topic":{"0":5,"1":7}}'),)
+    environment: Environment = field(default_factory=lambda: Environment(in_background=do_now, commit_seconds=0))
+    checkpoint_format: int = 1
+    stage: int = 0
+    offset_log: str | None = None
+
+    def __post_init__(self) -> None:
+        self.job: Job | None = None
+        self.rows: dict[SubtaskKey, Rows] = {}
+        self.ids: dict[SubtaskKey, str] = {}
+
+    @property
+    def prefix(self) -> str:
+        return "spark.sql.streaming.stateStore.ckpt."
+
+    def make_trigger(self, version: int) -> Trigger:
+        return Trigger(
+            job=self.run_id,
+            location=str(self.location),
+            query_id=self.query_id,
+            batch_id=version - 1,
+            version=version,
+            operators=self.operators,
+            sources=self.sources,
+            checkpoint_format=self.checkpoint_format,
+            settings={self.prefix + key: value for key, value in self.settings.items()},
+            spark_version="4.2.0",
+            offset_log=self.offset_log,
+        )
+
+    def trigger(self, version: int) -> Job:
+        trigger = self.make_trigger(version)
+        if self.job is None:
+            self.job = Job(trigger, self.environment)
+        self.job.trigger(trigger)
+        self.stage += 1
+        return self.job
+
+    def subtasks(self) -> list[SubtaskKey]:
+        return [
+            SubtaskKey(operator.operator_id, store, partition)
+            for operator in self.operators
+            for store in operator.stores
+            for partition in range(operator.parallelism)
+        ]
+
+    def groups_of(self, key: SubtaskKey) -> list[int]:
+        assert self.job is not None
+        operator = next(o for o in self.operators if o.operator_id == key.operator_id)
+        factors = self.job._open.key_group_factors
+        return [g for r in owned_ranges(key.partition, operator.parallelism, factors) for g in r]
+
+    def changes_of(self, key: SubtaskKey, version: int) -> dict[int, dict[bytes, bytes | None]]:
+        groups = self.groups_of(key)
+        first, second = groups[version % len(groups)], groups[(version * 7 + 1) % len(groups)]
+        value = f"{key}-{version}".encode()
+        changes: dict[int, dict[bytes, bytes | None]] = {first: {b"k%d" % first: value}}
+        changes.setdefault(second, {})[b"s%d" % second] = None if version % 5 == 4 else value
+        return changes
+
+    def make_ack(
+        self,
+        key: SubtaskKey,
+        version: int,
+        *,
+        state_id: str | None = None,
+        attempt: int = 0,
+        stage: int | None = None,
+        stage_attempt: int = 0,
+        base: BaseSnapshot | None = None,
+        changes: Changes | None = None,
+        delta: Segment | None = None,
+        base_state_id: str | None = None,
+    ) -> Ack:
+        rows = copy.deepcopy(self.rows.get(key, {}))
+        changes = self.changes_of(key, version) if changes is None else changes
+        apply(rows, changes)
+        if delta is None:
+            delta = make_segment(SegmentKind.DELTA, version, changes)
+        return Ack(
+            job=self.run_id,
+            subtask=key,
+            batch_id=version - 1,
+            version=version,
+            state_id=state_id or uuid.uuid4().hex,
+            base_state_id=base_state_id if base_state_id is not None else self.ids.get(key),
+            task=Task(self.stage if stage is None else stage, stage_attempt, key.partition, attempt),
+            rows=sum(len(entries) for entries in rows.values()),
+            delta=delta,
+            base=base,
+        )
+
+    def take_over(self, ack: Ack, changes: Changes | None = None) -> None:
+        """The store's state is now the one of this ack."""
+        self.ids[ack.subtask] = ack.state_id
+        rows = self.rows.setdefault(ack.subtask, {})
+        apply(rows, changes if changes is not None else self.changes_of(ack.subtask, ack.version))
+
+    def base_of(self, key: SubtaskKey, version: int) -> BaseSnapshot:
+        """A base of the state that the store has now."""
+        segment = make_segment(SegmentKind.BASE, version, self.rows.get(key, {}))
+        return BaseSnapshot(segment, version, self.ids[key])
+
+    def batch(self, version: int, bases: Iterable[SubtaskKey] = ()) -> list[AckReply]:
+        """A whole batch: trigger, all acks, and what comes after."""
+        job = self.trigger(version)
+        bases = set(bases)
+        replies, acks = [], []
+        for key in self.subtasks():
+            base = self.base_of(key, version - 1) if key in bases else None
+            ack = self.make_ack(key, version, base=base)
+            acks.append(ack)
+            replies.append(job.acknowledge(ack))
+        for ack in acks:
+            self.take_over(ack)
+        job.housekeeping()
+        return replies
+
+
+def apply(rows: Rows, changes: Changes) -> None:
+    for group, entries in changes.items():
+        there = rows.setdefault(group, {})
+        for row_key, value in entries.items():
+            if value is None:
+                there.pop(row_key, None)
+            else:
+                there[row_key] = value
+
+
+def restore(storage: Storage, reply: LocateReply) -> Rows:
+    """The rows that a store would have after loading what `locate` says."""
+    rows: Rows = {}
+    for segment in reply.segments:
+        data = segment.data if segment.path is None else storage.read(f"ckpt/{segment.path}")
+        for offset in segment.offsets.tolist():
+            _, block = next(iter(read_blocks(bytes(data[offset:]), segment.path or "inline", offset)))
+            assert block.kind is (SegmentKind.BASE if segment.is_base else SegmentKind.DELTA)
+            for section in block.sections:
+                apply(rows, {block.key_group: dict(section.entries)})  # type: ignore[arg-type]
+    return {group: entries for group, entries in rows.items() if entries}
+
+
+def located(driver: Driver, version: int, key: SubtaskKey, state_id: str | None = None) -> LocateReply:
+    assert driver.job is not None
+    return driver.job.locate(Locate(driver.run_id, key, version, state_id))
+
+
+def load(driver: Driver, storage: Storage, version: int) -> None:
+    """Every store has the state of a version, as `locate` tells where it is."""
+    for key in driver.subtasks():
+        reply = located(driver, version, key)
+        driver.ids[key], driver.rows[key] = str(reply.state_id), restore(storage, reply)
+
+
+def check_rows(driver: Driver, storage: Storage, version: int) -> None:
+    """Every store of the newest version has the rows that it should have."""
+    for key in driver.subtasks():
+        expected = {group: entries for group, entries in driver.rows[key].items() if entries}
+        assert restore(storage, located(driver, version, key)) == expected, key
+
+
+def faulty_environment(storage: Storage) -> Environment:
+    """Jobs on this storage, that delete at once and need no time."""
+    return Environment(
+        clock=NoClock(),
+        open_storage=lambda trigger: storage,
+        make_cleaner=ImmediateCleaner,
+        in_background=do_now,
+        commit_seconds=0,
+    )

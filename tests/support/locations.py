@@ -1,0 +1,239 @@
+"""Checkpoint locations made piece by piece, without Spark and without the coordinator."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from spark_ckpt.checkpoint.batch import SegmentTable, Source, SparkBatch, StoreState
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable, all_entries
+from spark_ckpt.checkpoint.encode import encode_metadata
+from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus, StateSize
+from spark_ckpt.checkpoint.statistics_state import statistics_states
+from spark_ckpt.completed import (
+    CheckpointRecord,
+    FilesystemCompletedCheckpointStore,
+    MetadataReference,
+    Owner,
+)
+from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.format.segments import Section, SegmentKind, encode_segment
+from spark_ckpt.metadata import MasterState
+from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
+from spark_ckpt.spark_files.logs import QUERY, SparkLog
+from spark_ckpt.storage import LocalStorage, Storage
+
+OWNER = Owner("node-1", 4711, "token", "query-1", "run-1")
+KEY = StoreKey(0, "default")
+OFFSETS = b'v1\n{"batchWatermarkMs":0}\n{"orders":{"0":17,"1":40}}'
+ORDERS = (Source("kafka", '{"orders":{"0":17,"1":40}}'),)
+FIRST_COMPLETED_MS = 1_700_000_000_000
+DURATION_MS = 1234
+NEW_BYTES = 3 * 1024 * 1024
+
+
+class LocationBuilder:
+    """Builds a checkpoint location: Spark's files, state files, and completed checkpoints.
+
+        LocationBuilder(storage).query("4b2c").operator(0, "stateStoreSave").batch(6, offsets).complete(batch, table)
+
+    Args:
+        storage: of the location.
+        owner: the driver that claims the log of completed checkpoints, by `claim` or with the first checkpoint.
+    """
+
+    def __init__(self, storage: Storage, owner: Owner = OWNER) -> None:
+        self.storage = storage
+        self.owner = owner
+
+    @cached_property
+    def checkpoints(self) -> FilesystemCompletedCheckpointStore:
+        """The log of completed checkpoints, claimed."""
+        store = FilesystemCompletedCheckpointStore(self.storage, self.owner)
+        store.recover()
+        store.claim()
+        return store
+
+    def claim(self) -> LocationBuilder:
+        """The owner's claim, for a location without a checkpoint; `complete` needs no call of this."""
+        assert self.checkpoints.generation
+        return self
+
+    def query(self, query_id: str) -> LocationBuilder:
+        """Spark's file with the id of the query."""
+        self.storage.write_atomic(QUERY, json.dumps({"id": query_id}).encode())
+        return self
+
+    def operator(
+        self,
+        operator_id: int,
+        name: str,
+        stores: Sequence[str] = ("default",),
+        partitions: int = 4,
+        *,
+        version: int = 1,
+        schemas: Mapping[int, bytes] | None = None,
+    ) -> LocationBuilder:
+        """Spark's files of a stateful operator.
+
+        Args:
+            operator_id: Spark's number.
+            name: Spark's short name.
+            stores: names of its stores.
+            partitions: of each store.
+            version: of the metadata, 1 or 2.
+            schemas: content of state schema files of the default store, by partition.
+        """
+        infos = [{"storeName": store, "numColsPrefixKey": 0, "numPartitions": partitions} for store in stores]
+        fields = {"operatorInfo": {"operatorId": operator_id, "operatorName": name}, "stateStoreInfo": infos}
+        return self.operator_metadata(operator_id, fields, version, schemas)
+
+    def operator_metadata(
+        self,
+        operator_id: int,
+        fields: Mapping[str, object],
+        version: int,
+        schemas: Mapping[int, bytes] | None = None,
+    ) -> LocationBuilder:
+        """As `operator`, with metadata of any content."""
+        directory = f"state/{operator_id}"
+        file = "metadata" if version == 1 else "v2/0"
+        self.storage.write_atomic(f"{directory}/_metadata/{file}", f"v{version}\n{json.dumps(fields)}".encode())
+        for partition, schema in (schemas or {}).items():
+            self.storage.write_atomic(f"{directory}/{partition}/_metadata/schema", schema)
+        return self
+
+    def batch(self, batch_id: int, offsets: OffsetEntry, commit: CommitEntry | None = None) -> LocationBuilder:
+        """Spark's entries of a batch; without `commit` the batch is planned and not committed."""
+        log = SparkLog(self.storage)
+        log.add_offsets(batch_id, offsets)
+        if commit is not None:
+            log.add_commit(batch_id, commit)
+        return self
+
+    def segment(
+        self, kind: SegmentKind, version: int, groups: Mapping[int, Sequence[Section]], *, inline: bool
+    ) -> ChainEntry | None:
+        """A segment with sections by key group, in a file of its own unless inline; None if there is nothing in it."""
+        segment = encode_segment(kind, version, groups)
+        size = len(segment.data)
+        if not size:
+            return None
+        path = None if inline else f"shared/{kind.name.lower()}-{uuid.uuid4().hex}"
+        if path is not None:
+            self.storage.write_atomic(f"ckpt/{path}", segment.data)
+        data = segment.data if inline else b""
+        is_base = kind is SegmentKind.BASE
+        return ChainEntry(is_base, version, segment.key_groups, segment.offsets, size, path, size, data)
+
+    def complete(
+        self,
+        batch: SparkBatch,
+        table: ChainTable,
+        offsets: bytes = OFFSETS,
+        sources: Sequence[Source] = ORDERS,
+        timestamp_ms: int = FIRST_COMPLETED_MS,
+        *,
+        statistics: bool = False,
+    ) -> CheckpointRecord:
+        """Completes a checkpoint, with made-up figures of its duration and of new bytes.
+
+        Args:
+            batch: what it is a checkpoint of.
+            table: the chains of all subtasks.
+            offsets: Spark's offset log.
+            sources: with their offsets.
+            timestamp_ms: when it is complete, in milliseconds since 1970 UTC.
+            statistics: whether `_metadata` has those of this checkpoint.
+        """
+        checkpoint_id = self.checkpoints.counter.get()
+        operators = batch.summaries()
+        size = StateSize(sum(each.state_bytes for each in operators), NEW_BYTES, sum(each.rows for each in operators))
+        states: tuple[MasterState, ...] = ()
+        if statistics:
+            stats = CheckpointStats(
+                status=CheckpointStatus.COMPLETED,
+                batch_id=batch.batch_id,
+                version=batch.version,
+                triggered_ms=timestamp_ms - DURATION_MS,
+                duration_ms=DURATION_MS,
+                acks=0,
+                expected=0,
+                checkpoint_id=checkpoint_id,
+                size=size,
+            )
+            states = statistics_states((stats,), ())
+        for entry in all_entries(table):
+            entry.encoded = None  # a copy of an entry with changes keeps the bytes of the original
+        content = encode_metadata(checkpoint_id, batch, table, sources, offsets, states)
+        path = f"chk-{checkpoint_id}/_metadata"
+        self.storage.write_atomic(f"ckpt/{path}", content)
+        record = CheckpointRecord(
+            id=checkpoint_id,
+            generation=self.checkpoints.generation,
+            owner=self.owner,
+            attempt="",
+            batch_id=batch.batch_id,
+            version=batch.version,
+            timestamp_ms=timestamp_ms,
+            duration_ms=DURATION_MS,
+            state_bytes=size.state_bytes,
+            new_bytes=NEW_BYTES,
+            rows=size.rows,
+            operators=operators,
+            metadata=MetadataReference(path, len(content), hashlib.sha256(content).hexdigest()),
+        )
+        return self.checkpoints.add(lambda _, attempt: replace(record, attempt=attempt))
+
+
+def store_state(key: StoreKey, name: str, chains: Sequence[Chain], state_format: int | None) -> StoreState:
+    """A store of an operator with a chain for each subtask."""
+    return StoreState(
+        operator_id=key.operator_id,
+        store=key.store,
+        name=name,
+        state_format_version=state_format,
+        rows=tuple(chain.rows for chain in chains),
+        state_ids=tuple(chain.state_id for chain in chains),
+        segments=SegmentTable.of(chains),
+    )
+
+
+def chains(version: int) -> list[Chain]:
+    """Two subtasks: a base in a shared file with an inline delta, and one without any row."""
+    groups = np.array([0, 2], dtype=np.uint32)
+    base = ChainEntry(True, version - 1, groups, np.array([0, 500]), 1000, "shared/base-1", 4096)
+    delta = ChainEntry(False, version, groups[:1], np.array([0]), 40, None, 40, b"d" * 40)
+    return [Chain(f"{version:031x}a", 12, (base, delta)), Chain(f"{version:031x}b", 0)]
+
+
+def make_batch(version: int) -> SparkBatch:
+    return SparkBatch(
+        batch_id=version - 1,
+        version=version,
+        query_id=OWNER.query_id,
+        run_id=OWNER.run_id,
+        spark_version="4.2.0",
+        checkpoint_format=1,
+        max_parallelism=8,
+        key_group_factors=(2, 2, 2),
+        query_name="orders by [hour]",
+        sources=("kafka",),
+        stores=(store_state(KEY, "stateStoreSave", chains(version), 2),),
+    )
+
+
+def make_location(directory: Path, batches: int = 2) -> str:
+    """A checkpoint location with a claim (id 1) and so many checkpoints (ids from 2), of batches from 1."""
+    builder = LocationBuilder(LocalStorage(directory)).claim()
+    for number in range(batches):
+        batch = make_batch(number + 2)
+        builder.complete(batch, {KEY: chains(batch.version)}, timestamp_ms=FIRST_COMPLETED_MS + 1000 * number)
+    return str(directory)

@@ -1,0 +1,133 @@
+"""Checkpoint locations as a query leaves them: the coordinator's files, and those of Spark."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+
+from spark_ckpt.checkpoint.batch import Source
+from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
+from spark_ckpt.coordinator.messages import Operator
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.storage import LocalStorage, Storage
+from tests.support.driver import Driver, Rows, faulty_environment, load
+from tests.support.locations import LocationBuilder
+
+OPERATORS = (Operator(0, "stateStoreSave", ("default",), 4, 2), Operator(1, "symmetricHashJoin", ("left", "right"), 2))
+SETTINGS = {"retained": "4", "inlineThreshold": "0"}
+ENDED = 2**22 + 1
+"""Process id of the drivers, above the largest of Linux: commands find that their process has ended."""
+
+
+@dataclass
+class Query:
+    """A query whose driver is the tests' own, and which writes Spark's files as well.
+
+    Args:
+        storage: of the checkpoint location.
+        settings: of the query.
+        checkpoint_format: 2 names the states in the commit log.
+        operators: of the query.
+        provider: the state-store provider that Spark notes for it.
+    """
+
+    storage: Storage
+    settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
+    checkpoint_format: int = 1
+    operators: tuple[Operator, ...] = OPERATORS
+    provider: str = PROVIDER_CLASS
+
+    def __post_init__(self) -> None:
+        self.driver = self._new_driver()
+        if self.storage.exists("metadata"):
+            self.driver.query_id = json.loads(self.storage.read("metadata"))["id"]
+            return
+        builder = LocationBuilder(self.storage).query(self.driver.query_id)
+        self.storage.write_atomic("sources/0/0", b"v1\nfiles of batch 0")
+        for operator in self.operators:
+            schemas = dict.fromkeys(range(operator.parallelism), b"schema")
+            builder.operator(
+                operator.operator_id, operator.name, operator.stores, operator.parallelism, schemas=schemas
+            )
+
+    def run(self, batches: range, *, commit_last: bool = True) -> None:
+        """Runs batches, as Spark does: offsets, tasks, commit."""
+        for batch in batches:
+            self.start(batch)
+            self.driver.batch(batch + 1, self._bases(batch))
+            if commit_last or batch != batches[-1]:
+                self.commit(batch)
+
+    def start(self, batch: int) -> None:
+        """Spark writes what the batch reads up to."""
+        self.driver.sources = (Source("source", self._offset(batch)),)
+        if not self.storage.exists(f"offsets/{batch}"):
+            self.storage.write_atomic(f"offsets/{batch}", self._offsets(batch))
+
+    def commit(self, batch: int) -> None:
+        """Spark writes that the batch is done."""
+        fields: dict[str, object] = {"nextBatchWatermarkMs": 0}
+        if self.checkpoint_format == 2:
+            fields["stateUniqueIds"] = {
+                str(operator.operator_id): [
+                    [self.driver.ids[SubtaskKey(operator.operator_id, store, partition)] for store in operator.stores]
+                    for partition in range(operator.parallelism)
+                ]
+                for operator in self.operators
+            }
+        self.storage.write_atomic(f"commits/{batch}", f"v{self.checkpoint_format}\n{json.dumps(fields)}".encode())
+
+    def restart(self) -> int:
+        """A new run of the query, which begins as Spark does: with the batch after the last one that is committed.
+
+        Returns:
+            That batch.
+        """
+        batch = self.open()
+        load(self.driver, self.storage, batch)
+        return batch
+
+    def open(self) -> int:
+        """The same up to where executors read the state."""
+        started, committed = (sorted(int(file.name) for file in self.storage.list(d)) for d in ("offsets", "commits"))
+        assert started[-1] in (committed[-1], committed[-1] + 1), "Spark's logs do not fit one another"
+        batch = committed[-1] + 1
+        assert {started[-1], started[-1] - 1} <= set(started), "Spark reads the offsets of the batch before as well"
+        self.driver = self._new_driver()
+        self.driver.query_id = json.loads(self.storage.read("metadata"))["id"]
+        self.start(batch)
+        self.driver.trigger(batch + 1)
+        return batch
+
+    def rows(self) -> dict[SubtaskKey, Rows]:
+        """The rows that the stores have."""
+        return {key: {i: group for i, group in rows.items() if group} for key, rows in self.driver.rows.items()}
+
+    def _new_driver(self) -> Driver:
+        environment = replace(faulty_environment(self.storage), pid=ENDED)
+        return Driver(
+            self.storage.location,
+            operators=self.operators,
+            settings=self.settings,
+            environment=environment,
+            checkpoint_format=self.checkpoint_format,
+        )
+
+    def _bases(self, batch: int) -> list[SubtaskKey]:
+        """One subtask after the other brings a base."""
+        subtasks = self.driver.subtasks()
+        return [subtasks[batch % len(subtasks)]] if batch else []
+
+    def _offset(self, batch: int) -> str:
+        return json.dumps({"topic": {"0": 5 * batch, "1": 7 * batch}}, separators=(",", ":"))
+
+    def _offsets(self, batch: int) -> bytes:
+        settings = {"conf": {"spark.sql.shuffle.partitions": "4", PROVIDER_KEY: self.provider}}
+        return f"v1\n{json.dumps(settings)}\n{self._offset(batch)}".encode()
+
+
+def make_query(directory: object, batches: int = 6, **arguments: object) -> Query:
+    """A location on a local disk with so many committed batches; of the first two the checkpoints are gone."""
+    query = Query(LocalStorage(str(directory)), **arguments)  # type: ignore[arg-type]
+    query.run(range(batches))
+    return query

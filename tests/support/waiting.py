@@ -1,0 +1,36 @@
+"""Waiting for something that another thread or process does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PATIENCE = 300.0
+"""Seconds that only a hang takes, however busy the machine is."""
+
+_POLL = 0.01
+
+
+def eventually(condition: Callable[[], T], seconds: float = PATIENCE, what: str | Callable[[], str] = "") -> T:
+    """Waits until a condition holds.
+
+    Args:
+        condition: asked again and again; what it raises ends the wait.
+        seconds: to wait at most.
+        what: should have happened, for the message; a function is called when the time is up.
+
+    Returns:
+        The first true value of the condition.
+
+    Raises:
+        TimeoutError: the condition does not hold in time.
+    """
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds:g} s: {what() if callable(what) else what}")
+        time.sleep(_POLL)
+    return value

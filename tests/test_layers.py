@@ -1,0 +1,147 @@
+"""Import contract of the package's layers: an import leads to the same package or to a lower layer."""
+
+from __future__ import annotations
+
+import ast
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "spark_ckpt"
+
+LAYERS: tuple[frozenset[str], ...] = tuple(
+    frozenset(layer.split(" | "))
+    for layer in (
+        "__init__ | __main__",
+        "cli | bridge | session",
+        "coordinator",
+        "operations | state",
+        "location",
+        "checkpoint",
+        "spark_files | config",
+        "format | completed",
+        "metadata | storage",
+        "clock | features | jars",
+        "errors",
+        "redaction",
+    )
+)
+"""From the highest to the lowest. Packages and modules of one layer do not import each other."""
+
+ONLY: dict[str, frozenset[str]] = {"metadata": frozenset({"errors", "redaction"})}
+"""Packages that may import only some of the lower layers."""
+
+FORBIDDEN = frozenset({("cli", "coordinator")})
+"""Imports of a lower layer that are not allowed."""
+
+VERSION = "__version__"
+"""The one name that every module may import from the root."""
+
+EXCEPTIONS: frozenset[tuple[str, str]] = frozenset()
+"""Known violations as (importing module, imported module)."""
+
+
+class Import(NamedTuple):
+    """One import: the modules without `spark_ckpt.`, and the line."""
+
+    importer: str
+    imported: str
+    line: int
+
+
+def test_each_package_and_module_has_a_layer() -> None:
+    there = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert there == frozenset[str]().union(*LAYERS)
+
+
+def test_imports_lead_to_lower_layers_only() -> None:
+    violations = [found for found in imports() if found[:2] not in EXCEPTIONS and not is_allowed(found)]
+    assert not violations, "\n".join(f"{who}:{line} imports {what}" for who, what, line in violations)
+
+
+def test_each_exception_is_still_needed() -> None:
+    needed = {found[:2] for found in imports() if not is_allowed(found)}
+    assert needed >= EXCEPTIONS
+
+
+def test_an_import_of_a_higher_layer_is_a_violation() -> None:
+    assert is_allowed(Import("cli.main", "state.read", 1))
+    assert is_allowed(Import("state.read", "state.merge", 1))
+    assert not is_allowed(Import("state.read", "operations.gc", 1))
+    assert not is_allowed(Import("location.find", "operations.snapshot", 1))
+    assert not is_allowed(Import("cli.main", "coordinator.job", 1))
+    assert not is_allowed(Import("metadata.files", "clock", 1))
+    assert not is_allowed(Import("storage.local", "", 1))
+
+
+def is_allowed(found: Import) -> bool:
+    """True if an import keeps to the layers."""
+    importer, imported = top_of(found.importer), top_of(found.imported)
+    if importer == imported:
+        return True
+    if importer in ONLY and imported not in ONLY[importer]:
+        return False
+    return layer_of(importer) < layer_of(imported) and (importer, imported) not in FORBIDDEN
+
+
+def imports() -> Iterator[Import]:
+    """All imports inside the package but those of its version, also those for type checkers and inside functions."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        importer = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for name in imported_names(node):
+                yield Import(importer, name, getattr(node, "lineno", 0))
+
+
+def imported_names(node: ast.AST) -> list[str]:
+    """The modules of the package that a statement imports, without `spark_ckpt.`; empty for the root itself."""
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "imports are absolute"
+        module = node.module or ""
+        names = [f"{module}.{a.name}" for a in node.names] if module == PACKAGE.name else [module]
+    else:
+        return []
+    ours = [name.partition(".")[2] for name in names if name.partition(".")[0] == PACKAGE.name]
+    return [name for name in ours if name != VERSION]
+
+
+def top_of(module: str) -> str:
+    """The package or module directly below the root."""
+    return module.partition(".")[0] or "__init__"
+
+
+def layer_of(top: str) -> int:
+    """Index of its layer, 0 for the highest."""
+    return next(index for index, layer in enumerate(LAYERS) if top in layer)
+
+
+def module_sizes() -> dict[str, int]:
+    """Lines of each module."""
+    return {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in PACKAGE.rglob("*.py")
+    }
+
+
+def main() -> None:
+    """Prints the sizes of modules: a guide, not a limit."""
+    sizes = module_sizes()
+    lines = sorted(sizes.values())
+    print(
+        f"{len(lines)} modules, {sum(lines)} lines; median {statistics.median(lines):g} (guide: below 150), "
+        f"90th percentile {lines[len(lines) * 9 // 10]} (guide: below 350)"
+    )
+    for name, count in sorted(sizes.items(), key=lambda item: -item[1])[:5]:
+        print(f"{count:6} {name}")
+
+
+if __name__ == "__main__":
+    test_each_package_and_module_has_a_layer()
+    test_imports_lead_to_lower_layers_only()
+    test_each_exception_is_still_needed()
+    main()

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from spark_ckpt import redaction
+from spark_ckpt.bridge.__main__ import LineFormatter
+from spark_ckpt.errors import SparkCkptError, StorageError
+from spark_ckpt.redaction import redacted, redacted_values, remember_settings, remember_url
+from spark_ckpt.storage import FsspecStorage
+
+TABLE = json.loads(Path(__file__).with_name("redaction.json").read_text())
+"""The jar is tested with it too."""
+HIDDEN = [text for text, _ in TABLE["hidden"]]
+
+
+@pytest.fixture(autouse=True)
+def forget() -> Iterator[None]:
+    known = redaction._known.copy()
+    yield
+    redaction._known.clear()
+    redaction._known.update(known)
+
+
+@pytest.mark.parametrize(("text", "expected"), TABLE["hidden"])
+def test_credentials_are_in_no_text(text: str, expected: str) -> None:
+    assert redacted(text) == expected
+    assert redacted(expected) == expected
+
+
+@pytest.mark.parametrize("text", TABLE["kept"])
+def test_what_is_no_credential_stays(text: str) -> None:
+    assert redacted(text) == text
+
+
+@pytest.mark.parametrize("text", HIDDEN)
+def test_credentials_are_in_no_error(text: str) -> None:
+    error = StorageError(text, "read", ConnectionError(f"no answer from {text}"))
+    assert "hunter2" not in f"{error}{error!r}{vars(error)}"
+    assert "hunter2" not in repr(SparkCkptError(f"{text} is not there"))
+    storage = FsspecStorage(MemoryFileSystem(), "q", text)
+    assert "hunter2" not in repr(storage) + storage.location + storage.describe("x")
+
+
+@pytest.mark.parametrize("text", HIDDEN)
+def test_credentials_are_not_in_the_log(text: str) -> None:
+    try:
+        raise ConnectionError(f"no answer from {text}")
+    except ConnectionError as e:
+        record = logging.LogRecord("x", logging.INFO, "", 0, "failed: %s", (text,), (type(e), e, e.__traceback__))
+    assert "hunter2" not in LineFormatter().format(record)
+
+
+def test_values() -> None:
+    value = {"a": ["s3://u:hunter2@b", 1, None, ("s3://u:hunter2@c",)], "b": {"c": "d"}}
+    assert redacted_values(value) == {"a": ["s3://***@b", 1, None, ["s3://***@c"]], "b": {"c": "d"}}
+
+
+@pytest.mark.parametrize("url", ["s3://USER:hun%2Fter2-long@b/x", "s3a://USER:hun/ter2-long@b/x"])
+def test_a_password_that_was_seen_is_hidden_without_its_url(url: str) -> None:
+    remember_url(url)
+    for form in ("hun/ter2-long", "hun%2Fter2-long"):
+        assert redacted(f'Invalid bucket name "USER:{form}@b"') == 'Invalid bucket name "USER:***@b"'
+
+
+def test_secrets_of_settings_are_hidden() -> None:
+    remember_settings(
+        {"fs.s3a.secret.key": "hunter2-hunter2", "fs.s3a.endpoint": "http://host", "fs.s3a.session.token": "short"}
+    )
+    assert redacted("hunter2-hunter2 at http://host is short") == "*** at http://host is short"
+
+
+def test_only_so_many_are_remembered() -> None:
+    for i in range(1000):
+        remember_settings({"secret": f"hunter2-{i:04d}"})
+    assert redacted("hunter2-0000 hunter2-0999") == "hunter2-0000 ***"
+    assert len(redaction._known) <= redaction._MOST
