@@ -48,14 +48,14 @@ class SideProcess:
         self.notified: list[dict[str, Any]] = []
         self._reader: pa.RecordBatchStreamReader | None = None
         self._next = 0
-        self.log: list[str] = []
+        self._log: list[str] = []
         self._log_reader = threading.Thread(target=self._read_log, daemon=True)
         self._log_reader.start()
 
     def _read_log(self) -> None:
         assert self._process.stderr is not None
         for line in self._process.stderr:
-            self.log.append(line.decode().rstrip("\n"))
+            self._log.append(line.decode().rstrip("\n"))
 
     def send(self, *requests: tuple[str, Mapping[str, Any], bytes, bytes]) -> list[int]:
         """Writes requests as one record batch; returns their numbers."""
@@ -135,6 +135,14 @@ class SideProcess:
         code = self._process.wait(timeout)
         self._log_reader.join(timeout)
         return code
+
+    def complete_log(self) -> list[str]:
+        """All lines that the process logged. Ends it first: a reply may overtake a line that was logged before it."""
+        if self._process.poll() is None:
+            assert self.end_input() == 0
+        self._log_reader.join(PATIENCE)
+        assert not self._log_reader.is_alive()
+        return self._log
 
     def __enter__(self) -> SideProcess:
         return self

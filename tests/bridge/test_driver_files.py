@@ -77,7 +77,7 @@ def test_a_driver_that_ends_is_waited_for_by_nobody(driver: RemoteDriver) -> Non
         process.send(wire.trigger(driver.make_trigger(1)))
         process.receive_file_request()
         assert process.end_input() == 0
-        assert any("the Spark driver has ended" in line for line in process.log)
+        assert any("the Spark driver has ended" in line for line in process.complete_log())
 
 
 def test_an_error_of_the_file_system_is_a_typed_reply(driver: RemoteDriver) -> None:
