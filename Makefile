@@ -16,7 +16,7 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo golden test test-scala test-python spark-suites fuzz faults simulate power-loss \
+.PHONY: help venv jar prepare demo golden test test-scala test-python test-random spark-suites fuzz faults simulate power-loss \
 	soak endurance bench bench-rescale lint actionlint format docs site wheel clean
 
 help:  ## list the targets
@@ -53,6 +53,9 @@ test-scala: $(INSTALLED)  ## unit tests of the shim
 
 test-python: prepare $(FLOOR_JAR)  ## unit tests of the library, queries through PySpark, restores, conformance
 	$(RUN) -m pytest $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
+
+test-random: prepare $(FLOOR_JAR)  ## the tests of test-python with fresh random input; PYTEST_ARGS=
+	SPARK_CKPT_TEST_SEED=fresh $(RUN) -m pytest $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
 spark-suites: jar  ## the streaming and state suites that Spark publishes, with our provider; SUITES="A B"
 	$(RUN) -m tests.suites $(SUITES)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import tracemalloc
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ import pytest
 from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.checkpoint.packing import MOST_BYTES, Unpacking, packed
 from spark_ckpt.errors import CheckpointError
+from tests.support.memory import traced_peak
 
 MIB = 1 << 20
 
@@ -56,16 +55,6 @@ def batch(**fields: str) -> bytes:
     return json.dumps({**header, "stores": [store | fields]}).encode()
 
 
-def peak_of(do: Callable[[], object]) -> int:
-    """The bytes that Python has at most while it does something."""
-    tracemalloc.start()
-    try:
-        do()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 def refused(payload: bytes) -> None:
     with pytest.raises(CheckpointError, match="spark-batch"):
         SparkBatch.decode(payload)
@@ -83,11 +72,11 @@ def refused(payload: bytes) -> None:
 def test_a_text_of_a_known_length_is_not_read_any_further(fields: dict[str, str]) -> None:
     assert SparkBatch.decode(batch()).stores[0].segments.sizes.tolist() == [9]
     payload = batch(**fields)
-    assert peak_of(lambda: refused(payload)) < 6 * len(payload)
+    assert traced_peak(lambda: refused(payload)) < 6 * len(payload)
 
 
 def test_all_texts_together_have_a_limit() -> None:
-    assert peak_of(lambda: refused(batch(filters=BOMB))) < 2 * MOST_BYTES + 8 * MIB
+    assert traced_peak(lambda: refused(batch(filters=BOMB))) < 2 * MOST_BYTES + 8 * MIB
     unpacking = Unpacking(most=100)
     assert unpacking.whole(packed(bytes(60))) == bytes(60)
     with pytest.raises(ValueError, match="more than 100 bytes"):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_ckpt.cli.formatting import count, human_size, plain, summarise
@@ -36,14 +36,14 @@ def test_plain_text_is_printable(text: str) -> None:
     assert plain(text).isprintable()
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(st.none() | KEYED | OPERATOR_STATE)
 def test_every_kind_of_handle_has_a_summary(handle: object) -> None:
     text, _ = summarise(handle)
     assert text.isprintable()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(checkpoints(3))
 def test_every_kind_of_metadata_has_a_description(metadata: CheckpointMetadata) -> None:
     described = Inspection.of(FoundCheckpoint("path", 1, metadata)).to_json()

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from jsonschema import Draft202012Validator, ValidationError
 
 from spark_ckpt import errors
@@ -321,7 +321,7 @@ def test_the_schema_is_one() -> None:
     assert undescribed == []
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(checkpoints(3))
 def test_every_checkpoint_is_what_the_schema_says(metadata: m.CheckpointMetadata) -> None:
     inspection = Inspection.of(FoundCheckpoint("path", 1, metadata))

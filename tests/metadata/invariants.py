@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 from spark_ckpt.metadata import CheckpointMetadata, MetadataFormatError, dumps, loads
+from tests.support.memory import traced_peak
 
 TIMES_ITS_SIZE = 32
 AND_BYTES = 32 * 1024
@@ -32,10 +31,5 @@ def judge(content: bytes) -> CheckpointMetadata | None:
 def judge_memory(content: bytes) -> None:
     """Asserts that reading takes no more than a small multiple of the file's size."""
     read(b"")  # nobody answers for what a first error imports
-    tracemalloc.start()
-    try:
-        read(content)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    peak = traced_peak(lambda: read(content))
     assert peak <= TIMES_ITS_SIZE * len(content) + AND_BYTES

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from spark_ckpt import metadata as m
 from tests.metadata.corpus import FLINK, Vector
@@ -127,7 +127,7 @@ def test_prefixes_are_absolute(prefix: str) -> None:
         assert refused.value.prefix == prefix
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(checkpoints(3))
 def test_there_and_back(metadata: m.CheckpointMetadata) -> None:
     try:

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_ckpt import metadata as m
 from spark_ckpt.metadata.properties import NULL_PROPERTIES
 from tests.metadata.strategies import checkpoints
 
-GENEROUS = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+GENEROUS = settings(max_examples=100)
 OPERATOR_ID = bytes(range(16))
 STREAM = m.ByteStreamStateHandle("inline", b"state")
 KEYED = m.KeyGroupsStateHandle(m.KeyGroupRangeOffsets.of(0, [0]), STREAM)

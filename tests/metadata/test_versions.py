@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_ckpt import metadata as m
@@ -17,7 +17,7 @@ RESULT = m.ResultSubpartitionStateHandle(0, m.ResultSubpartitionInfo(0, 0), (), 
 FIRST, SECOND, THIRD = (bytes([number]) * 16 for number in (1, 2, 3))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(st.data())
 def test_a_converted_checkpoint_is_what_the_file_holds(data: st.DataObject) -> None:
     source, target = data.draw(st.sampled_from([(2, 2), (2, 3), (2, 4), (3, 3), (3, 4), (4, 3), (4, 4)]))

@@ -12,6 +12,7 @@ from spark_ckpt.state import blocks
 from spark_ckpt.state.diff import StateDiff, diff_state
 from spark_ckpt.storage import LocalStorage
 from tests.state.changes import KEY, KINDS, LISTED, VALUE, Changes, batches, commit_all, key, lists, section
+from tests.support.examples import OF_THE_MACHINE
 from tests.support.state_location import StateLocation
 
 Difference = dict[str, tuple[str, Any, Any]]
@@ -35,7 +36,7 @@ def expected(before: dict[str, Any], after: dict[str, Any]) -> Difference:
     return {user: (kinds[user], before.get(user), after.get(user)) for user in changed}
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[*OF_THE_MACHINE, HealthCheck.function_scoped_fixture])
 @given(st.data(), st.lists(st.tuples(batches, st.booleans()), min_size=2, max_size=5), st.sampled_from([1, 1 << 20]))
 def test_any_two_checkpoints(
     tmp_path_factory: pytest.TempPathFactory,

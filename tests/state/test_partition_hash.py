@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_ckpt.checkpoint.chains import Chain
@@ -90,7 +90,7 @@ simple = (
 keys = strategies.structs(simple | strategies.structs(simple, 0, 3), 0, 4)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(st.data(), keys)
 def test_hashes(data: st.DataObject, kind: dict[str, Any]) -> None:
     values = data.draw(st.lists(strategies.rows(kind), min_size=1, max_size=5))

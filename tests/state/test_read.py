@@ -31,6 +31,7 @@ from tests.state.changes import (
     section,
     value,
 )
+from tests.support.examples import OF_THE_MACHINE
 from tests.support.state_location import StateLocation, key_group, row, schema
 
 
@@ -50,7 +51,7 @@ def location(tmp_path: Path) -> StateLocation:
     return location
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[*OF_THE_MACHINE, HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(batches, st.booleans()), min_size=1, max_size=6), st.sampled_from([1, 200, 1 << 20]))
 def test_every_checkpoint_has_what_its_batches_have_made(
     tmp_path_factory: pytest.TempPathFactory,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_ckpt.spark_files.types import struct_of
@@ -26,7 +26,7 @@ def decode(kind: dict[str, Any], *encoded: bytes) -> pa.StructArray:
     return decode_rows(struct_of(kind), rows_of(encoded))
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=100)
 @given(st.data(), strategies.schemas, st.binary(max_size=9))
 def test_rows_are_read_as_they_were_written(data: st.DataObject, kind: dict[str, Any], before: bytes) -> None:
     values = data.draw(st.lists(strategies.rows(kind), max_size=6))
@@ -38,7 +38,7 @@ def test_rows_are_read_as_they_were_written(data: st.DataObject, kind: dict[str,
         assert column.equals(pa.array([row[index] for row in values], column.type))
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=100)
 @given(st.data(), strategies.structs(strategies.types, 1, 4))
 def test_damage_is_an_error_of_the_row_or_another_value(data: st.DataObject, kind: dict[str, Any]) -> None:
     """Whatever a slot says, nothing is read from outside the rows, and nothing else is raised."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from spark_ckpt.metadata.streams import (
 from tests.metadata.streams.cases import CASES, Case
 from tests.metadata.streams.corpus import backend, entries_of, inline, open_stream
 from tests.metadata.streams.serializer_snapshots import LONG, MAP, VOID, composite, simple, utf
+from tests.support.memory import traced_peak
 
 IS_COMPRESSED = [case for case in CASES if "compressed" in case.name]
 
@@ -72,14 +72,11 @@ def test_wild_counts(case: Case, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_wild_counts_allocate_nothing(case: Case) -> None:
-    tracemalloc.start()
-    try:
+    def read() -> None:
         for at in range(0, len(case.content) - 4, max(1, len(case.content) // 40)):
             case.damaged(case.content[:at] + b"\x7f\xff\xff\xf0" + case.content[at + 4 :])
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 8 * 1024 * 1024
+
+    assert traced_peak(read) < 8 * 1024 * 1024
 
 
 @settings(max_examples=300)
@@ -283,13 +280,11 @@ def test_memory_is_bounded_by_an_entry(tmp_path: Path) -> None:
     handle = m.KeyGroupsStateHandle(
         m.KeyGroupRangeOffsets.of(0, [len(header)]), m.RelativeFileStateHandle("state", size)
     )
-    tracemalloc.start()
-    try:
+
+    def read() -> None:
         with StateFiles(tmp_path / "_metadata").open(handle) as stream:
-            count = sum(1 for _ in entries_of(KeyedState(handle, stream, 1)))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert count == len(keys)
+            assert sum(1 for _ in entries_of(KeyedState(handle, stream, 1))) == len(keys)
+
+    peak = traced_peak(read)
     assert size > 24_000_000
     assert peak < 2_000_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from spark_ckpt.metadata.streams import StateStreamFormatError
 from spark_ckpt.metadata.streams.stream_input import StreamInput
+from tests.support.memory import traced_peak
 
 
 def in_pieces(content: bytes, sizes: list[int]) -> Iterator[bytes]:
@@ -74,14 +74,13 @@ def test_a_count_is_compared_with_what_can_follow() -> None:
 def test_what_was_read_is_not_kept() -> None:
     piece = 1 << 16
     data = StreamInput((bytes(piece) for _ in range(400)), "file", 0, 400 * piece)
-    tracemalloc.start()
-    try:
+
+    def read() -> None:
         while not data.at_end():
             data.mark()
             data.raw(1000 if data.remaining > 1000 else data.remaining, "part")
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+
+    peak = traced_peak(read)
     assert data.position == 400 * piece
     assert peak < 8 * piece
 
