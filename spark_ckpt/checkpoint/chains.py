@@ -14,7 +14,7 @@ from spark_ckpt.format.keys import PartitionFilter, StoreKey, SubtaskKey
 
 @dataclass(slots=True, eq=False)
 class ChainEntry:
-    """One segment of a chain. Not changed once made; only the encoded handle is added to it, once.
+    """One segment of a chain. Not changed once its bytes are somewhere: `place_in` moves those of a new one to a file.
 
     Args:
         is_base: base or delta.
@@ -26,6 +26,10 @@ class ChainEntry:
         file_size: bytes of that file, which may hold other segments too.
         data: the bytes of an inline segment.
         filters: what a row must pass to count, all of them.
+
+    Attributes:
+        encoded: bytes of the handle, once `encode` has made them. No argument, so `replace` does not copy them to a
+            segment with another handle.
     """
 
     is_base: bool
@@ -37,7 +41,19 @@ class ChainEntry:
     file_size: int
     data: bytes = b""
     filters: tuple[PartitionFilter, ...] = ()
-    encoded: bytes | None = field(default=None, repr=False)
+    encoded: bytes | None = field(default=None, init=False, repr=False)
+
+    def place_in(self, path: str, file_size: int, start: int) -> None:
+        """The bytes of this new segment are in a file from now on.
+
+        Args:
+            path: relative to the `ckpt` directory.
+            file_size: bytes of the file.
+            start: where in the file the segment begins.
+        """
+        self.path, self.file_size, self.offsets = path, file_size, self.offsets + start
+        self.data = b""
+        self.encoded = None
 
     def shared_as(self, is_base: bool, version: int, size: int, filters: tuple[PartitionFilter, ...]) -> ChainEntry:
         """These blocks as a segment of another chain, whose rows pass these filters."""

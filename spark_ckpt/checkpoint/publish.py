@@ -192,8 +192,7 @@ def merge_into_file(segments: Sequence[tuple[ChainEntry, bytes | memoryview]]) -
     file = StateFile(new_merged_path(), b"".join(data for _, data in segments))
     position = 0
     for entry, data in segments:
-        entry.path, entry.file_size, entry.offsets = file.path, len(file.data), entry.offsets + position
-        entry.data = b""
+        entry.place_in(file.path, len(file.data), position)
         position += len(data)
     return file
 

@@ -68,7 +68,7 @@ def _pool(chains: Sequence[Chain], factors: Sequence[int]) -> Iterator[ChainEntr
             filters, owners = _split_off(entry.filters, before)
             key = (entry.path, entry.is_base, entry.version, filters, bool(owners))
             part = parts.setdefault(key, _Parts())
-            part.entries.append(replace(entry, filters=filters, encoded=None))
+            part.entries.append(replace(entry, filters=filters))
             part.owners.update(owners)
     for part in parts.values():
         for layer in _layers(part.entries):

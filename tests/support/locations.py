@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from spark_ckpt.checkpoint.batch import SegmentTable, Source, SparkBatch, StoreState
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable, all_entries
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.checkpoint.encode import encode_metadata
 from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus, StateSize
 from spark_ckpt.checkpoint.statistics_state import statistics_states
@@ -170,8 +170,6 @@ class LocationBuilder:
                 size=size,
             )
             states = statistics_states((stats,), ())
-        for entry in all_entries(table):
-            entry.encoded = None  # a copy of an entry with changes keeps the bytes of the original
         content = encode_metadata(checkpoint_id, batch, table, sources, offsets, states)
         path = f"chk-{checkpoint_id}/_metadata"
         self.storage.write_atomic(f"ckpt/{path}", content)

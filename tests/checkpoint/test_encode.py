@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spark_ckpt.checkpoint.chains import ChainEntry
+from spark_ckpt.checkpoint.encode import encode_entry
+
+CHANGES: dict[str, Any] = {
+    "key_groups": np.array([1, 3], np.uint32),
+    "offsets": np.array([0, 51], np.int64),
+    "path": "shared/other",
+    "file_size": 101,
+}
+"""Another value of each field that the handle of a segment has."""
+
+
+def entry(**changes: Any) -> ChainEntry:
+    made: dict[str, Any] = {
+        "is_base": False,
+        "version": 3,
+        "key_groups": np.array([1, 2], np.uint32),
+        "offsets": np.array([0, 50], np.int64),
+        "size": 100,
+        "path": "shared/x",
+        "file_size": 100,
+    }
+    return ChainEntry(**made | changes)
+
+
+def test_a_handle_is_encoded_once() -> None:
+    segment = entry()
+    assert segment.encoded is None
+    assert encode_entry(segment) == segment.encoded
+
+
+def test_an_inline_segment_keeps_no_second_copy_of_its_bytes() -> None:
+    segment = entry(path=None, data=b"x" * 100)
+    assert b"x" * 100 in encode_entry(segment)
+    assert segment.encoded is None
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_copy_has_a_handle_of_its_own(name: str) -> None:
+    segment = entry()
+    before = encode_entry(segment)
+    changed = replace(segment, **{name: CHANGES[name]})
+    assert changed.encoded is None
+    assert encode_entry(changed) == encode_entry(entry(**{name: CHANGES[name]})) != before
+    assert segment.encoded == before
+
+
+def test_no_copy_is_made_with_the_handle_of_another() -> None:
+    assert [field.name for field in fields(ChainEntry) if not field.init] == ["encoded"]
+    with pytest.raises((TypeError, ValueError)):
+        replace(entry(), encoded=b"")
+
+
+def test_a_segment_that_moves_to_a_file_has_a_new_handle() -> None:
+    segment = entry()
+    before = encode_entry(segment)
+    segment.place_in("shared/merged", 1000, 7)
+    moved = {"path": "shared/merged", "file_size": 1000, "offsets": np.array([7, 57], np.int64)}
+    assert segment.encoded is None
+    assert encode_entry(segment) == encode_entry(entry(**moved)) != before
