@@ -24,8 +24,9 @@ from spark_ckpt.coordinator.messages import TriggerReply
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.format.key_groups import owned_ranges
 from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.format.segments import Section, Segment, SegmentKind, encode_segment
+from spark_ckpt.format.segments import Section, SegmentKind
 from spark_ckpt.storage import LocalStorage
+from tests.support.segments import Segment, encode_segment
 
 STORES = ("keyToNumValues.left", "keyWithIndexToValue.left", "keyToNumValues.right", "keyWithIndexToValue.right")
 """As many as a join has in each partition."""

@@ -88,18 +88,6 @@ class Cleaner(ABC):
         return None
 
 
-class ImmediateCleaner(Cleaner):
-    """Deletes on the caller's thread: for simulations and tests."""
-
-    def submit(self, names: Iterable[str]) -> None:
-        """Deletes these files now."""
-        if new := self._new(names):
-            self._delete(new)
-
-    def close(self, timeout: float) -> None:
-        """Nothing is left to do."""
-
-
 class ThreadCleaner(Cleaner):
     """Deletes on a thread of its own, which lives from the first file on."""
 

@@ -15,7 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from spark_ckpt import metadata as m
 from spark_ckpt.checkpoint.batch import SegmentTable, Source
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry
-from spark_ckpt.format.segments import HEADER_BYTES, Section, SegmentKind, encode_segment
+from spark_ckpt.format.segments import HEADER_BYTES, Section, SegmentKind
 from spark_ckpt.metadata.streams import KeyedState, UnknownSerializerError
 from spark_ckpt.metadata.traversal import parts_of
 from tests.metadata.streams.corpus import JOBS, STORAGE_ROOT, StateVector, backend, entries_of, job, lay_out
@@ -23,6 +23,7 @@ from tests.support.cli import Run, run
 from tests.support.locations import KEY, OFFSETS, make_batch
 from tests.support.metadata_model import compose
 from tests.support.s3 import S3
+from tests.support.segments import encode_segment
 
 
 def inspect(place: Path, root: Path, *arguments: object) -> Run:

@@ -10,12 +10,12 @@ import pytest
 
 from spark_ckpt.completed import ClaimRecord, JobStatus, encode_record
 from spark_ckpt.completed.base import CLAIMS_KEPT
-from spark_ckpt.coordinator.cleaner import ImmediateCleaner
 from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.errors import StorageError
 from spark_ckpt.storage import FileInfo, LocalStorage
 from tests.completed.records import owner
+from tests.support.cleaner import ImmediateCleaner
 from tests.support.clocks import NoClock
 from tests.support.driver import Driver, check_rows
 from tests.support.invariants import assert_invariants, completed_versions

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_ckpt.coordinator.cleaner import Cleaner, ImmediateCleaner, ThreadCleaner
+from spark_ckpt.coordinator.cleaner import Cleaner, ThreadCleaner
 from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import FaultyStorage
+from tests.support.cleaner import ImmediateCleaner
 from tests.support.clocks import NoClock
 from tests.support.waiting import PATIENCE
 

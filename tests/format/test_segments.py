@@ -15,10 +15,8 @@ from spark_ckpt.format.segments import (
     SegmentKind,
     check_block,
     decode_block,
-    encode_block,
-    encode_segment,
-    read_blocks,
 )
+from tests.support.segments import encode_block, encode_segment
 
 APPENDED = (
     "434b424701020000000000020000000000000002000000010000003c01d3968f00056c697374730f0000000100000008"
@@ -78,9 +76,11 @@ def test_a_segment_has_a_block_for_each_key_group_that_has_entries() -> None:
     segment = encode_segment(SegmentKind.BASE, 3, {9: [entries], 2: [entries, entries], 5: []})
     assert segment.key_groups.tolist() == [2, 9]
     assert segment.rows == 3
-    found = list(read_blocks(segment.data, "file"))
-    assert [position for position, _ in found] == segment.offsets.tolist()
-    assert [block.key_group for _, block in found] == [2, 9]
+    found = [decode_block(segment.data, offset, "file") for offset in segment.offsets.tolist()]
+    assert [block.key_group for block in found] == [2, 9]
+    second = check_block(segment.data, 0, "file").length
+    assert segment.offsets.tolist() == [0, second]
+    assert second + check_block(segment.data, second, "file").length == len(segment.data)
 
 
 @given(blocks(), st.data())

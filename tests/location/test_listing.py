@@ -12,6 +12,7 @@ import pytest
 from spark_ckpt.checkpoint.errors import VersionNotFoundError
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.completed.errors import StoreMismatchError
+from spark_ckpt.completed.standalone import StandaloneCompletedCheckpointStore
 from spark_ckpt.location.listing import scan
 from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import FaultyStorage
@@ -58,10 +59,17 @@ def test_a_new_run_goes_on_from_what_the_last_one_left(storage: FaultyStorage) -
     assert storage.list("ckpt/completed") == []
 
 
-def test_a_record_is_made_from_metadata_alone(storage: FaultyStorage) -> None:
-    driver = run(storage, 3)
-    assert driver.job is not None
-    made, written = scan(storage).records[-1], driver.job._open.store.all()[-1]
+def test_a_record_is_made_from_metadata_alone(storage: FaultyStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    records: list[CheckpointRecord] = []
+    add = StandaloneCompletedCheckpointStore.add
+
+    def added(store: StandaloneCompletedCheckpointStore, make: Callable[[int, str], CheckpointRecord]) -> Any:
+        records.append(add(store, make))
+        return records[-1]
+
+    monkeypatch.setattr(StandaloneCompletedCheckpointStore, "add", added)
+    run(storage, 3)
+    made, written = scan(storage).records[-1], records[-1]
 
     def kept(record: CheckpointRecord) -> tuple[object, ...]:
         return (

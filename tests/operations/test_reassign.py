@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry
 from spark_ckpt.format.key_groups import factors, key_group_of, overlapping_ranges
 from spark_ckpt.format.keys import PartitionFilter
-from spark_ckpt.format.segments import Section, SegmentKind, decode_block, encode_segment
+from spark_ckpt.format.segments import Section, SegmentKind, decode_block
 from spark_ckpt.operations.reassign import reassign
+from tests.support.segments import encode_segment
 
 FACTORS = tuple(factors(4, 24))
 KEYS = 60

@@ -132,7 +132,8 @@ def _run(
                 recorder.mark("ack", reply.completed_version or 0)
             answers[version] = {key: _whole(driver.rows[key]) for key in driver.subtasks()}
             recorder.mark("completed", version)
-            recorder.mark("id", job._open.store.counter.get() - 1)
+            assert reply.completed is not None
+            recorder.mark("id", reply.completed)
             job.housekeeping()
         assert driver.job is not None
         driver.job.close(JobStatus.FINISHED)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from spark_ckpt.checkpoint.batch import Source
-from spark_ckpt.coordinator.cleaner import ImmediateCleaner
+from spark_ckpt.clock import Clock
+from spark_ckpt.coordinator.cleaner import Cleaner
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import (
     Ack,
@@ -25,9 +26,11 @@ from spark_ckpt.coordinator.messages import (
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.format.key_groups import owned_ranges
 from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.format.segments import Section, SegmentKind, encode_segment, read_blocks
+from spark_ckpt.format.segments import Section, SegmentKind, decode_block
 from spark_ckpt.storage import Storage
+from tests.support.cleaner import ImmediateCleaner
 from tests.support.clocks import NoClock
+from tests.support.segments import encode_segment
 
 Rows = dict[int, dict[bytes, bytes]]
 """Rows of a store in a subtask, by key group."""
@@ -64,6 +67,10 @@ class Driver:
 
     def __post_init__(self) -> None:
         self.job: Job | None = None
+        self.cleaner: Cleaner | None = None
+        """The one of its job."""
+        self.key_group_factors: tuple[int, ...] = ()
+        """As the coordinator has told them."""
         self.rows: dict[SubtaskKey, Rows] = {}
         self.ids: dict[SubtaskKey, str] = {}
 
@@ -89,10 +96,14 @@ class Driver:
     def trigger(self, version: int) -> Job:
         trigger = self.make_trigger(version)
         if self.job is None:
-            self.job = Job(trigger, self.environment)
-        self.job.trigger(trigger)
+            self.job = Job(trigger, replace(self.environment, make_cleaner=self._make_cleaner))
+        self.key_group_factors = self.job.trigger(trigger).key_group_factors
         self.stage += 1
         return self.job
+
+    def _make_cleaner(self, storage: Storage, clock: Clock) -> Cleaner:
+        self.cleaner = self.environment.make_cleaner(storage, clock)
+        return self.cleaner
 
     def subtasks(self) -> list[SubtaskKey]:
         return [
@@ -103,10 +114,18 @@ class Driver:
         ]
 
     def groups_of(self, key: SubtaskKey) -> list[int]:
-        assert self.job is not None
         operator = next(o for o in self.operators if o.operator_id == key.operator_id)
-        factors = self.job._open.key_group_factors
-        return [g for r in owned_ranges(key.partition, operator.parallelism, factors) for g in r]
+        ranges = owned_ranges(key.partition, operator.parallelism, self.key_group_factors)
+        return [group for owned in ranges for group in owned]
+
+    def hold_deletions(self) -> list[str]:
+        """Nothing is deleted from now on.
+
+        Returns:
+            What would have been, as it comes.
+        """
+        assert isinstance(self.cleaner, ImmediateCleaner)
+        return self.cleaner.hold()
 
     def changes_of(self, key: SubtaskKey, version: int) -> dict[int, dict[bytes, bytes | None]]:
         groups = self.groups_of(key)
@@ -189,9 +208,9 @@ def restore(storage: Storage, reply: LocateReply) -> Rows:
     """The rows that a store would have after loading what `locate` says."""
     rows: Rows = {}
     for segment in reply.segments:
-        data = segment.data if segment.path is None else storage.read(f"ckpt/{segment.path}")
+        data = bytes(segment.data if segment.path is None else storage.read(f"ckpt/{segment.path}"))
         for offset in segment.offsets.tolist():
-            _, block = next(iter(read_blocks(bytes(data[offset:]), segment.path or "inline", offset)))
+            block = decode_block(data, offset, segment.path or "inline")
             assert block.kind is (SegmentKind.BASE if segment.is_base else SegmentKind.DELTA)
             for section in block.sections:
                 apply(rows, {block.key_group: dict(section.entries)})  # type: ignore[arg-type]

@@ -24,11 +24,12 @@ from spark_ckpt.completed import (
     Owner,
 )
 from spark_ckpt.format.keys import StoreKey
-from spark_ckpt.format.segments import Section, SegmentKind, encode_segment
+from spark_ckpt.format.segments import Section, SegmentKind
 from spark_ckpt.metadata import MasterState
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import QUERY, SparkLog
 from spark_ckpt.storage import LocalStorage, Storage
+from tests.support.segments import encode_segment
 
 OWNER = Owner("node-1", 4711, "token", "query-1", "run-1")
 KEY = StoreKey(0, "default")
