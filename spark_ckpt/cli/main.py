@@ -24,8 +24,7 @@ from spark_ckpt.cli.commands.savepoint import take_savepoint_of_query
 from spark_ckpt.cli.commands.state import show_state
 from spark_ckpt.cli.commands.verify import verify_checkpoints
 from spark_ckpt.cli.options import FAILED, IN_USE, REFUSED, Session
-from spark_ckpt.cli.redacted_errors import redacted_errors
-from spark_ckpt.cli.standard_output import ReaderGone, replace_closed, writing
+from spark_ckpt.cli.standard_streams import ReaderGone, redacted_errors, replace_closed, writing
 from spark_ckpt.errors import SparkCkptError, StorageError, UnsupportedFormatError
 from spark_ckpt.operations.errors import (
     LocationInUseError,

@@ -1,14 +1,16 @@
-"""Tables and the console they are printed on."""
+"""The terminal: tables and their console, and a progress bar."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.progress import Progress
 from rich.text import Text
 
 from spark_ckpt.cli.formatting import plain
@@ -24,6 +26,22 @@ def result_console() -> Console:
     """
     width = None if sys.stdout.isatty() else _UNLIMITED_WIDTH
     return Console(file=sys.stdout, width=width, highlight=False)
+
+
+@contextmanager
+def progress_bar(doing: str) -> Iterator[Callable[[int, int], None]]:
+    """Shows a progress bar while the block runs, if standard error is a terminal.
+
+    Args:
+        doing: the activity, such as "deleting".
+
+    Yields:
+        A function that takes the amount done and the total.
+    """
+    console = Console(file=sys.stderr)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(doing, total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
 class Column(NamedTuple):

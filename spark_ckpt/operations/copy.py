@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from spark_ckpt.checkpoint.chains import ChainTable, all_entries
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import state_of
-from spark_ckpt.completed import CheckpointRecord, encode_record
+from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import DamagedCheckpointError, StateFileNotFoundError
 from spark_ckpt.location.listing import is_retained
-from spark_ckpt.location.savepoint import SAVEPOINT_RECORD, is_savepoint
-from spark_ckpt.metadata import METADATA_FILE_NAME, CheckpointMetadata
+from spark_ckpt.location.savepoint import is_savepoint
+from spark_ckpt.metadata import CheckpointMetadata
 from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.errors import SubsumedDuringCopyError, TargetNotEmptyError
 from spark_ckpt.operations.snapshot import Snapshot, find_record, read_snapshot
@@ -186,18 +186,20 @@ class Copier:
             source, target, False, snapshot.record, query_id, len(self._sizes), sum(self._sizes.values())
         )
 
-    def planned(self, snapshot: Snapshot, query_id: str) -> CheckpointCopy:
-        """The copy as it would be: state files, Spark's files, and the `_metadata` and record made for the copy.
+    def planned(self, snapshot: Snapshot, query_id: str, written: Mapping[str, bytes]) -> CheckpointCopy:
+        """The copy that a dry run describes: state files, Spark's files, and the files made for the copy.
+
+        Args:
+            snapshot: the checkpoint.
+            query_id: the query id of the copy.
+            written: name and content of each file made for the copy.
 
         Raises:
             StorageError: the source cannot be listed.
         """
         names = [*_spark_files(self._source, snapshot.record.batch_id), QUERY, *_log_entries(snapshot.record.batch_id)]
         sizes = {**_state_files(snapshot.state().table), **_sizes(self._source, names)}
-        sizes |= {
-            METADATA_FILE_NAME: snapshot.record.metadata.size,
-            SAVEPOINT_RECORD: len(encode_record(snapshot.record)),
-        }
+        sizes |= {name: len(data) for name, data in written.items()}
         return self._described(snapshot, query_id, sizes, dry_run=True)
 
     def _described(

@@ -13,7 +13,7 @@ from spark_ckpt.checkpoint.layout import in_location, metadata_path
 from spark_ckpt.completed import CheckpointRecord, MetadataReference, RecordFiles, encode_record
 from spark_ckpt.metadata import CheckpointMetadata, dumps
 from spark_ckpt.operations.copy import CheckpointCopy, Copier
-from spark_ckpt.operations.snapshot import find_record, read_snapshot
+from spark_ckpt.operations.snapshot import Snapshot, find_record, read_snapshot
 from spark_ckpt.operations.verify import Progress
 from spark_ckpt.redaction import HIDDEN
 from spark_ckpt.spark_files.logs import QUERY, SparkLog
@@ -50,23 +50,46 @@ def restore(
     copier.check_target()
     query_id = SparkLog(source).query_id() if keep_query_id else str(uuid.uuid4())
     if dry_run:
-        return copier.planned(read_snapshot(source, find_record(source, checkpoint_id)), query_id)
+        snapshot = read_snapshot(source, find_record(source, checkpoint_id))
+        metadata = of_query(snapshot.metadata, query_id)
+        written = {**_operator_files(source, target, snapshot), **_files_of_query(target, snapshot, metadata, query_id)}
+        return copier.planned(snapshot, query_id, written)
     snapshot = copier.copy_checkpoint(checkpoint_id)
-    log = SparkLog(source)
-    for operator_id in log.operators():
-        for name, operator in log.metadata_until(operator_id, snapshot.record.batch_id).items():
-            copier.write(name, operator.moved_to(_as_hadoop_writes(target.location)).encode())
-    copier.copy_spark_files(snapshot)
-    copier.write(QUERY, json.dumps({"id": query_id}, separators=(",", ":")).encode())
     metadata = of_query(snapshot.metadata, query_id)
+    for name, data in _operator_files(source, target, snapshot).items():
+        copier.write(name, data)
+    copier.copy_spark_files(snapshot)
+    for name, data in _files_of_query(target, snapshot, metadata, query_id).items():
+        copier.write(name, data)
+    copier.check_state(snapshot, metadata)
+    copier.copy_logs(snapshot.record.batch_id)
+    return copier.result(snapshot, query_id)
+
+
+def _operator_files(source: Storage, target: Storage, snapshot: Snapshot) -> dict[str, bytes]:
+    """Spark's metadata of each operator, with the new location in it."""
+    log = SparkLog(source)
+    location = _as_hadoop_writes(target.location)
+    return {
+        name: operator.moved_to(location).encode()
+        for operator_id in log.operators()
+        for name, operator in log.metadata_until(operator_id, snapshot.record.batch_id).items()
+    }
+
+
+def _files_of_query(
+    target: Storage, snapshot: Snapshot, metadata: CheckpointMetadata, query_id: str
+) -> dict[str, bytes]:
+    """The query id, the `_metadata` and its record, in the order to write them."""
     data = dumps(metadata, metadata.version)
     record = _record(snapshot.record, query_id, data)
-    copier.write(in_location(record.metadata.path), data)
-    if record.attempt:  # the store `standalone` has no log, and would refuse one
-        copier.write(RecordFiles(target).name(record.id), encode_record(record))
-    copier.check_state(snapshot, metadata)
-    copier.copy_logs(record.batch_id)
-    return copier.result(snapshot, query_id)
+    files = {
+        QUERY: json.dumps({"id": query_id}, separators=(",", ":")).encode(),
+        in_location(record.metadata.path): data,
+    }
+    if record.attempt:  # the store `standalone` has no log, and rejects one
+        files[RecordFiles(target).name(record.id)] = encode_record(record)
+    return files
 
 
 def _as_hadoop_writes(location: str) -> str:

@@ -8,7 +8,7 @@ from spark_ckpt.completed import MetadataReference, encode_record
 from spark_ckpt.location.savepoint import SAVEPOINT_RECORD, with_savepoint_paths
 from spark_ckpt.metadata import METADATA_FILE_NAME, dumps
 from spark_ckpt.operations.copy import CheckpointCopy, Copier
-from spark_ckpt.operations.snapshot import find_record, read_snapshot
+from spark_ckpt.operations.snapshot import Snapshot, find_record, read_snapshot
 from spark_ckpt.operations.verify import Progress
 from spark_ckpt.spark_files.logs import QUERY, SparkLog
 from spark_ckpt.storage import Storage
@@ -44,15 +44,22 @@ def take_savepoint(
     copier.check_target()
     query_id = SparkLog(storage).query_id()
     if dry_run:
-        return copier.planned(read_snapshot(storage, find_record(storage, checkpoint_id)), query_id)
+        snapshot = read_snapshot(storage, find_record(storage, checkpoint_id))
+        data, record = _files_of_savepoint(snapshot)
+        return copier.planned(snapshot, query_id, {METADATA_FILE_NAME: data, SAVEPOINT_RECORD: record})
     snapshot = copier.copy_checkpoint(checkpoint_id)
     copier.copy_spark_files(snapshot)
     copier.copy(QUERY)
-    metadata = snapshot.metadata
-    data = dumps(with_savepoint_paths(metadata), metadata.version)
+    data, record = _files_of_savepoint(snapshot)
     copier.write(METADATA_FILE_NAME, data)
-    copier.check_state(snapshot, metadata)
+    copier.check_state(snapshot, snapshot.metadata)
     copier.copy_logs(snapshot.record.batch_id)
-    reference = MetadataReference.of(METADATA_FILE_NAME, data)
-    copier.write(SAVEPOINT_RECORD, encode_record(replace(snapshot.record, metadata=reference)))
+    copier.write(SAVEPOINT_RECORD, record)
     return copier.result(snapshot, query_id)
+
+
+def _files_of_savepoint(snapshot: Snapshot) -> tuple[bytes, bytes]:
+    """The `_metadata` of a savepoint and its record."""
+    data = dumps(with_savepoint_paths(snapshot.metadata), snapshot.metadata.version)
+    reference = MetadataReference.of(METADATA_FILE_NAME, data)
+    return data, encode_record(replace(snapshot.record, metadata=reference))

@@ -34,13 +34,13 @@ from spark_ckpt.checkpoint.statistics import (
     SubtaskStats,
 )
 from spark_ckpt.cli.commands.gc import GcResult
+from spark_ckpt.cli.commands.history import History, HistoryEntry
 from spark_ckpt.cli.commands.rescale import RescaleResult
 from spark_ckpt.cli.commands.restore import RestoreResult
 from spark_ckpt.cli.commands.rollback import RollbackResult
+from spark_ckpt.cli.commands.savepoint import CopyResult
 from spark_ckpt.cli.commands.verify import VerifyResult
 from spark_ckpt.cli.output import FORMAT, JsonOutput, Result
-from spark_ckpt.cli.results.copies import CopyResult
-from spark_ckpt.cli.results.history import History, HistoryEntry
 from spark_ckpt.cli.results.inspection import Inspection
 from spark_ckpt.cli.results.streams import UnreadStreamsError
 from spark_ckpt.completed import CheckpointRecord, MetadataReference

@@ -103,7 +103,8 @@ class TestSavepoint:
         assert (planned.dry_run, planned.checkpoint.id) == (True, 7)
         assert not Path(target.location).exists()
         done = take_savepoint(query.storage, target)
-        assert planned.files == done.files == len(names_in(target))
+        assert (planned.files, planned.size) == (done.files, done.size)
+        assert done.files == len(names_in(target))
         assert done.query_id == planned.query_id == query.driver.query_id
 
     def test_one_that_was_interrupted_is_none(self, query: Query, target: LocalStorage) -> None:
@@ -183,6 +184,25 @@ def test_the_same_query_in_another_place(query: Query, target: LocalStorage) -> 
     done = restore(query.storage, target, keep_query_id=True)
     assert done.query_id == query.driver.query_id == json.loads(target.read("metadata"))["id"]
     assert target.read("ckpt/chk-7/_metadata") == query.storage.read("ckpt/chk-7/_metadata")
+
+
+@pytest.mark.parametrize("store", ["filesystem", "standalone"])
+@pytest.mark.parametrize("source", ["savepoint", "checkpoint"])
+def test_a_dry_run_of_a_restore_counts_what_the_restore_writes(
+    tmp_path: Path, target: LocalStorage, source: str, store: str
+) -> None:
+    query = make_query(tmp_path / "q", settings={"store": store})
+    storage: Storage = query.storage
+    if source == "savepoint":
+        storage = LocalStorage(tmp_path / "s")
+        take_savepoint(query.storage, storage)
+    planned = restore(storage, target, dry_run=True)
+    assert (planned.dry_run, planned.checkpoint.id) == (True, 7)
+    assert not Path(target.location).exists()
+    done = restore(storage, target)
+    assert (planned.files, planned.size) == (done.files, done.size)
+    assert done.files == len(names_in(target)) > 0
+    assert done.size == sum((Path(target.location) / name).stat().st_size for name in names_in(target))
 
 
 def test_both_queries_go_on(query: Query, target: LocalStorage) -> None:

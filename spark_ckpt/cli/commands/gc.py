@@ -11,8 +11,8 @@ import click
 from spark_ckpt.cli.formatting import count, human_size, iso_time, plain
 from spark_ckpt.cli.options import FAILED, Session, json_option, pass_session
 from spark_ckpt.cli.output import Result
-from spark_ckpt.cli.progress import progress_bar
 from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.config import units
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.location.orphans import Leftover

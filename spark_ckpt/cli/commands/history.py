@@ -2,10 +2,232 @@
 
 from __future__ import annotations
 
-import click
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 
+import click
+from rich.text import Text
+from rich.tree import Tree
+
+from spark_ckpt.checkpoint.statistics import CheckpointStats, Spread, SubtaskStateStats
+from spark_ckpt.checkpoint.statistics_state import SPARK_HISTORY, SPARK_SUBTASKS, history_of, subtasks_of
+from spark_ckpt.cli.formatting import human_size, iso_time, plain
 from spark_ckpt.cli.options import Session, json_option, pass_session
-from spark_ckpt.cli.results.history import History, HistoryEntry, read_history, read_subtasks, select
+from spark_ckpt.cli.output import Part, Result
+from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.cli.terminal import Column, Table
+from spark_ckpt.location.errors import CheckpointNotFoundError, ForeignLocationError
+from spark_ckpt.location.find import CheckpointLocation
+
+_NONE = "-"
+_CHECKPOINT_COLUMNS = (
+    Column("ID", is_number=True),
+    Column("BATCH", is_number=True),
+    Column("STATUS"),
+    Column("TRIGGERED"),
+    Column("DURATION", is_number=True),
+    Column("COMPLETING", is_number=True),
+    Column("ACKS", is_number=True),
+    Column("RETRIES", is_number=True),
+    Column("SIZE", is_number=True),
+    Column("NEW", is_number=True),
+    Column("STATE ROWS", is_number=True),
+    Column("REASON"),
+)
+_SUBTASK_COLUMNS = (
+    Column("OPERATOR"),
+    Column("STORE"),
+    Column("PARTITION"),
+    Column("EXECUTOR"),
+    Column("START DELAY", is_number=True),
+    Column("SNAPSHOT", is_number=True),
+    Column("WRITE", is_number=True),
+    Column("DELTA", is_number=True),
+    Column("ROWS", is_number=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class History(Result):
+    """Statistics of the recent checkpoints of a location.
+
+    Args:
+        location: the location, as the user named it.
+        entries: the statistics, oldest first.
+    """
+
+    location: str
+    entries: Sequence[CheckpointStats]
+
+    def to_json(self) -> JsonObject:
+        """`{"location", "history": [the statistics of each checkpoint]}`."""
+        return {"location": self.location, "history": [_stats(stats) for stats in self.entries]}
+
+    def render(self) -> Iterator[Table]:
+        """A table with one record per checkpoint."""
+        yield _history_table(self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry(Result):
+    """Statistics of one checkpoint.
+
+    Args:
+        location: the location, as the user named it.
+        stats: the statistics.
+        by_subtask: those of each subtask, in the order of acknowledgement; None unless asked for.
+    """
+
+    location: str
+    stats: CheckpointStats
+    by_subtask: Sequence[SubtaskStateStats] | None = None
+
+    def to_json(self) -> JsonObject:
+        """The object of `History` with one entry."""
+        return {"location": self.location, "history": [_stats(self.stats, self.by_subtask)]}
+
+    def render(self) -> Iterator[Part]:
+        """A tree, and a table of the subtasks."""
+        yield _tree(self.stats)
+        if self.by_subtask is not None:
+            yield _subtask_table(self.by_subtask)
+
+
+def read_history(location: str) -> tuple[CheckpointStats, ...]:
+    """The statistics in the newest checkpoint of a location, oldest first.
+
+    Raises:
+        ForeignLocationError: it has none.
+        CheckpointError: they are damaged.
+        SparkCkptError: there is no checkpoint, or it cannot be read (see `CheckpointLocation.find`).
+    """
+    found = CheckpointLocation.open(location).find()
+    entries = history_of(found.metadata)
+    if entries is None:
+        raise ForeignLocationError(found.path, f"it has no master state {SPARK_HISTORY} that this release can read")
+    return entries
+
+
+def select(location: str, entries: tuple[CheckpointStats, ...], checkpoint_id: int) -> CheckpointStats:
+    """The statistics of one checkpoint.
+
+    Raises:
+        CheckpointNotFoundError: it has none.
+    """
+    by_id = {stats.checkpoint_id: stats for stats in entries if stats.checkpoint_id is not None}
+    if checkpoint_id not in by_id:
+        raise CheckpointNotFoundError(location, checkpoint_id, sorted(by_id))
+    return by_id[checkpoint_id]
+
+
+def read_subtasks(location: str, checkpoint_id: int) -> tuple[SubtaskStateStats, ...]:
+    """The statistics of the subtasks of a checkpoint, in the order of acknowledgement.
+
+    Raises:
+        CheckpointNotFoundError: it is not retained, or never existed.
+        ForeignLocationError: its `_metadata` has none.
+        CheckpointError: they are damaged.
+        SparkCkptError: it cannot be read (see `CheckpointLocation.find`).
+    """
+    found = CheckpointLocation.open(location).find(checkpoint_id)
+    subtasks = subtasks_of(found.metadata)
+    if subtasks is None:
+        raise ForeignLocationError(found.path, f"it has no master state {SPARK_SUBTASKS} that this release can read")
+    return subtasks
+
+
+def _stats(stats: CheckpointStats, by_subtask: Sequence[SubtaskStateStats] | None = None) -> JsonObject:
+    """All fields under their names; `triggered` is the trigger's time as ISO 8601, `by_subtask` is optional."""
+    described: JsonObject = asdict(stats)
+    described["status"] = stats.status.value
+    described["triggered"] = iso_time(stats.triggered_ms)
+    if stats.subtasks is not None:
+        described["subtasks"] = {
+            **asdict(stats.subtasks),
+            "slowest": [_subtask(slow) for slow in stats.subtasks.slowest],
+        }
+    if by_subtask is not None:
+        described["by_subtask"] = [_subtask(subtask) for subtask in by_subtask]
+    return described
+
+
+def _subtask(stats: SubtaskStateStats) -> JsonObject:
+    return {**stats._asdict(), "subtask": stats.subtask._asdict()}
+
+
+def _history_table(entries: Iterable[CheckpointStats]) -> Table:
+    table = Table(_CHECKPOINT_COLUMNS)
+    for stats in entries:
+        size = stats.size
+        table.add_row(
+            _NONE if stats.checkpoint_id is None else str(stats.checkpoint_id),
+            str(stats.batch_id),
+            stats.status.value,
+            iso_time(stats.triggered_ms),
+            f"{stats.duration_ms:,} ms",
+            _NONE if stats.completing_ms is None else f"{stats.completing_ms:,} ms",
+            f"{stats.acks:,}/{stats.expected:,}",
+            f"{sum(stats.failures.values()):,}",
+            _NONE if size is None else human_size(size.state_bytes),
+            _NONE if size is None else human_size(size.new_bytes),
+            _NONE if size is None else f"{size.rows:,}",
+            stats.detail or "",
+        )
+    return table
+
+
+def _tree(stats: CheckpointStats) -> Tree:
+    name = "failed checkpoint" if stats.checkpoint_id is None else f"checkpoint {stats.checkpoint_id}"
+    tree = Tree(
+        Text(f"{name}, batch {stats.batch_id}, state version {stats.version}: {stats.status.value}", style="bold")
+    )
+    if stats.detail:
+        tree.add(Text(plain(stats.detail)))
+    done = "" if stats.completing_ms is None else f", then {stats.completing_ms:,} ms until it was durable"
+    tree.add(Text(f"triggered {iso_time(stats.triggered_ms)}, {stats.duration_ms:,} ms to the last ack{done}"))
+    tree.add(Text(f"{stats.acks:,} of {stats.expected:,} subtasks acknowledged"))
+    if stats.failures:
+        failures = tree.add(Text("failures on the way"))
+        for reason, count in stats.failures.items():
+            failures.add(Text(f"{plain(reason)}: {count:,}"))
+    if (size := stats.size) is not None:
+        new = human_size(size.new_bytes)
+        tree.add(Text(f"state {human_size(size.state_bytes)}, of which {new} are new; {size.rows:,} rows"))
+    if (subtasks := stats.subtasks) is not None:
+        spread = tree.add(Text("per subtask: minimum, mean, maximum"))
+        spread.add(Text(f"start delay {_spread(subtasks.start_delay_ms)} ms"))
+        spread.add(Text(f"snapshot {_spread(subtasks.snapshot_us)} us"))
+        spread.add(Text(f"write {_spread(subtasks.write_us)} us"))
+        slowest = tree.add(Text("last to acknowledge"))
+        for slow in subtasks.slowest:
+            slowest.add(
+                Text(
+                    f"{plain(str(slow.subtask))}, executor {plain(slow.executor)}: start delay "
+                    f"{slow.start_delay_ms:,} ms, snapshot {slow.snapshot_us:,} us, write {slow.write_us:,} us"
+                )
+            )
+    return tree
+
+
+def _subtask_table(subtasks: Iterable[SubtaskStateStats]) -> Table:
+    table = Table(_SUBTASK_COLUMNS)
+    for stats in subtasks:
+        table.add_row(
+            str(stats.subtask.operator_id),
+            stats.subtask.store,
+            str(stats.subtask.partition),
+            stats.executor,
+            f"{stats.start_delay_ms:,} ms",
+            f"{stats.snapshot_us:,} us",
+            f"{stats.write_us:,} us",
+            human_size(stats.delta_bytes),
+            f"{stats.rows:,}",
+        )
+    return table
+
+
+def _spread(spread: Spread) -> str:
+    return f"{spread.least:,}, {spread.mean:,}, {spread.most:,}"
 
 
 @click.command("history")

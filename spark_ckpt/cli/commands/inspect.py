@@ -12,8 +12,7 @@ from rich.tree import Tree
 
 from spark_ckpt.cli.options import Session, id_option, json_option, pass_session
 from spark_ckpt.cli.output import Result
-from spark_ckpt.cli.results.inspection import Inspection
-from spark_ckpt.cli.results.inspection_tree import inspection_tree
+from spark_ckpt.cli.results.inspection import Inspection, inspection_tree
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.stream_reader import StreamRequest, read_streams
 from spark_ckpt.cli.results.streams import StreamReport, UnreadStreamsError, streams_tree

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import click
 
+from spark_ckpt.cli.commands.savepoint import CopyResult
 from spark_ckpt.cli.options import Session, committed_id_option, dry_run_option, json_option, pass_session
-from spark_ckpt.cli.progress import progress_bar
-from spark_ckpt.cli.results.copies import CopyResult
+from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.location.file_system import storage_at
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.operations.restore import restore

@@ -10,8 +10,8 @@ import click
 from spark_ckpt.cli.formatting import count, human_size, plain
 from spark_ckpt.cli.options import Session, dry_run_option, force_option, json_option, pass_session, settings_option
 from spark_ckpt.cli.output import Result
-from spark_ckpt.cli.progress import progress_bar
 from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.operations.rollback import Rollback, roll_back
 

@@ -2,14 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import click
 
+from spark_ckpt.cli.formatting import count, human_size, plain
 from spark_ckpt.cli.options import Session, committed_id_option, dry_run_option, json_option, pass_session
-from spark_ckpt.cli.progress import progress_bar
-from spark_ckpt.cli.results.copies import CopyResult
+from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.location.file_system import storage_at
 from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.operations.copy import CheckpointCopy
 from spark_ckpt.operations.savepoint import take_savepoint
+
+
+@dataclass(frozen=True, slots=True)
+class CopyResult(Result):
+    """A copy of a checkpoint.
+
+    Args:
+        copy: its source and target, and the size.
+    """
+
+    copy: CheckpointCopy
+
+    def to_json(self) -> JsonObject:
+        """`{"source", "target", "dry_run", "id", "batch_id", "version", "query_id", "files", "bytes"}`."""
+        copy = self.copy
+        return {
+            "source": copy.source,
+            "target": copy.target,
+            "dry_run": copy.dry_run,
+            "id": copy.checkpoint.id,
+            "batch_id": copy.checkpoint.batch_id,
+            "version": copy.checkpoint.version,
+            "query_id": copy.query_id,
+            "files": copy.files,
+            "bytes": copy.size,
+        }
+
+    def render(self) -> Iterator[str]:
+        """The files copied."""
+        yield self.line()
+
+    def line(self) -> str:
+        """The checkpoint, the target, and the number and size of the files."""
+        copy, checkpoint = self.copy, self.copy.checkpoint
+        files = f"{count(copy.files, 'file')}, {human_size(copy.size)}"
+        did = "would be copied" if copy.dry_run else "copied"
+        return f"checkpoint {checkpoint.id}, batch {checkpoint.batch_id}, {did} to {plain(copy.target)}: {files}"
 
 
 @click.command("savepoint")

@@ -1,4 +1,4 @@
-"""Standard output that is closed, a pipe without a reader, or on a full disk."""
+"""Standard output that may be closed, a broken pipe or on a full disk, and standard error without credentials."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any, TextIO
 
 from spark_ckpt.errors import StorageError
+from spark_ckpt.redaction import redacted, remember_url
 
 _OF_A_STREAM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
@@ -53,3 +55,38 @@ def _give_up() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+class _Redacted:
+    """A text stream that redacts everything written, and otherwise delegates to another stream."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(redacted(text))
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def redacted_errors(arguments: list[str]) -> Iterator[None]:
+    """Redacts everything that the block writes to standard error.
+
+    Args:
+        arguments: command-line arguments; passwords of URLs among them are redacted even outside of the URL.
+    """
+    for argument in arguments:
+        remember_url(argument)
+    before = sys.stderr
+    sys.stderr = _Redacted(before)
+    try:
+        yield
+    finally:
+        sys.stderr = before
