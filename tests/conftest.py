@@ -13,10 +13,10 @@ from hypothesis import settings
 
 from tests.support.examples import OF_THE_MACHINE
 from tests.support.hdfs import Hdfs
-from tests.support.s3 import s3, s3_endpoint, s3_environment
+from tests.support.s3 import patient_clients, s3, s3_endpoint, s3_environment
 from tests.support.zookeeper import ZooKeeperServer
 
-__all__ = ["s3", "s3_endpoint", "s3_environment"]
+__all__ = ["patient_clients", "s3", "s3_endpoint", "s3_environment"]
 
 SEED_VARIABLE = "SPARK_CKPT_TEST_SEED"
 FRESH = "fresh"

@@ -20,6 +20,18 @@ from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 
+MODULE = ("-m", "spark_ckpt.bridge")
+
+PATIENT = f"""
+import sys
+from spark_ckpt.bridge import __main__ as main, server
+from spark_ckpt.coordinator import job, subsumption
+
+server._SHUTDOWN_SECONDS = job._CLOSE_SECONDS = subsumption._CLOSE_SECONDS = {PATIENCE}
+sys.exit(main.main())
+"""
+"""The same, but that it lets its jobs finish what they were told however long the machine stands still."""
+
 
 class SideProcess:
     """The process, and the driver's end of its pipes.
@@ -29,9 +41,7 @@ class SideProcess:
         hadoop: answers its requests for files as they come; without it they wait.
     """
 
-    def __init__(
-        self, program: Sequence[str] = ("-m", "spark_ckpt.bridge"), hadoop: MemoryHadoop | None = None
-    ) -> None:
+    def __init__(self, program: Sequence[str] = ("-c", PATIENT), hadoop: MemoryHadoop | None = None) -> None:
         self._hadoop = hadoop
         self._file_requests: list[Message] = []
         self._process = subprocess.Popen(

@@ -17,10 +17,11 @@ from spark_ckpt.coordinator.messages import Decline
 from spark_ckpt.format.segments import decode_block
 from tests.bridge import wire
 from tests.bridge.remote_driver import RemoteDriver, run_batch
-from tests.bridge.side_process import SideProcess
+from tests.bridge.side_process import MODULE, SideProcess
 from tests.support.driver import Driver
 from tests.support.invariants import assert_invariants, completed_versions
 from tests.support.queries import make_query
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -39,10 +40,12 @@ def process() -> Iterator[SideProcess]:
         yield process
 
 
-def test_greets(process: SideProcess) -> None:
-    header, reply = process.ask(*wire.START)
-    assert reply.kind == "ok"
-    assert header == {"protocol": 3, "version": spark_ckpt.__version__}
+def test_greets() -> None:
+    with SideProcess(MODULE) as process:
+        header, reply = process.ask(*wire.START)
+        assert reply.kind == "ok"
+        assert header == {"protocol": 3, "version": spark_ckpt.__version__}
+        assert process.end_input() == 0
 
 
 def test_refuses_another_version_of_the_protocol(process: SideProcess) -> None:
@@ -214,9 +217,7 @@ SLOW = textwrap.dedent(
     def slow(self, message):
         print("a print must not disturb the stream", flush=True)
         if message.job == "slow":
-            for _ in range(6000):
-                if os.path.exists(sys.argv[1]):
-                    break
+            while not os.path.exists(sys.argv[1]):
                 time.sleep(0.02)
         return trigger(self, message)
 
@@ -273,7 +274,7 @@ def test_an_unexpected_error_says_so_and_its_traceback_is_logged(driver: RemoteD
 def test_an_input_that_ends_at_once_is_no_error() -> None:
     with SideProcess() as process:
         process._process.stdin.close()  # type: ignore[union-attr]
-        assert process._process.wait(20) == 0
+        assert process._process.wait(PATIENCE) == 0
 
 
 def test_an_input_that_is_no_stream_ends_with_a_code() -> None:
@@ -281,7 +282,7 @@ def test_an_input_that_is_no_stream_ends_with_a_code() -> None:
         assert process._process.stdin is not None
         process._process.stdin.write(b"GET / HTTP/1.1\r\n\r\n" * 10)
         process._process.stdin.close()
-        assert process._process.wait(20) == 2
+        assert process._process.wait(PATIENCE) == 2
 
 
 def test_an_interrupt_from_the_keyboard_is_left_to_the_driver(process: SideProcess, driver: RemoteDriver) -> None:

@@ -33,7 +33,7 @@ from tests.completed.records import add, owner
 from tests.completed.zookeeper_place import Place
 from tests.storage.faulty import Fault
 from tests.support.waiting import PATIENCE
-from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper import SESSION_SECONDS, ZooKeeperServer
 
 
 class TestZooKeeperStore(FencingStoreContract):
@@ -59,7 +59,7 @@ class TestZooKeeperCounter(CheckpointIDCounterContract):
     @pytest.fixture(autouse=True)
     def _session(self, zookeeper: ZooKeeperServer) -> Iterator[None]:
         self.path = f"/test-{uuid.uuid4().hex}/counter"
-        self.session = ZooKeeperSession(zookeeper.quorum, 20)
+        self.session = ZooKeeperSession(zookeeper.quorum, SESSION_SECONDS)
         yield
         self.session.close()
 
@@ -76,7 +76,7 @@ class TestZooKeeperCounter(CheckpointIDCounterContract):
 
 
 def test_a_new_driver_takes_over_at_once_while_the_old_one_is_alive(place: Place) -> None:
-    first = place.claimed("a", timeout=60)
+    first = place.claimed("a")
     kept = add(first, 1)
     second = place.claimed("b")
     added = add(second, 2)
@@ -178,7 +178,7 @@ def test_a_number_of_claims_is_kept_whatever_the_clock_says(place: Place) -> Non
 
 def _race(quorum: str, node: str, directory: str, name: str, start: Any, results: Any) -> None:
     """Claims again and again, and adds until it is shut out."""
-    session = ZooKeeperSession(quorum, 20)
+    session = ZooKeeperSession(quorum, SESSION_SECONDS)
     store = ZooKeeperCompletedCheckpointStore(session, node, Mirror(LocalStorage(directory)), owner(name))
     store.recover()
     start.wait()

@@ -25,9 +25,19 @@ from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.storage import LocalStorage
 from tests.completed.records import add, owner
-from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper import SESSION_SECONDS, ZooKeeperServer
 
 SECRET = "s3cret-of-the-test"
+SESSIONS: list[ZooKeeperSession] = []
+"""Those that the test has opened."""
+
+
+@pytest.fixture(autouse=True)
+def _close_sessions() -> Iterator[None]:
+    """Before the server goes, for which their threads would look as long as this process lives."""
+    yield
+    while SESSIONS:
+        SESSIONS.pop().close()
 
 
 def client_file(folder: Path, content: object) -> str:
@@ -37,10 +47,15 @@ def client_file(folder: Path, content: object) -> str:
 
 
 def opened(
-    server: ZooKeeperServer, folder: Path, content: object | None, name: str = "a", timeout: float = 20.0
+    server: ZooKeeperServer,
+    folder: Path,
+    content: object | None,
+    name: str = "a",
+    timeout: float = SESSION_SECONDS,
 ) -> ZooKeeperCompletedCheckpointStore:
     security = None if content is None else read_client_file(client_file(folder, content))
     session = ZooKeeperSession(server.quorum, timeout, security=security)
+    SESSIONS.append(session)
     return ZooKeeperCompletedCheckpointStore(session, "/secured/query", Mirror(LocalStorage(folder)), owner(name))
 
 
@@ -154,7 +169,7 @@ def test_a_driver_logs_in(sasl_server: ZooKeeperServer, tmp_path: Path) -> None:
     works(sasl_server, tmp_path, {"sasl": {"username": "spark", "password": SECRET}})
     with sasl_server.client() as stranger, pytest.raises(NoAuthError):
         stranger.get("/secured/query")
-    store = opened(sasl_server, tmp_path, {"sasl": {"username": "spark", "password": "wrong"}}, "c", timeout=3)
+    store = opened(sasl_server, tmp_path, {"sasl": {"username": "spark", "password": "wrong"}}, "c")
     with pytest.raises(SparkCkptError) as raised:
         store.recover()
     assert isinstance(raised.value, ZooKeeperAccessError), repr(raised.value)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,13 @@ from spark_ckpt.storage import LocalStorage, Storage
 from tests.completed.records import owner
 from tests.storage.faulty import Fault
 from tests.support.clocks import NoClock
-from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper import SESSION_SECONDS, ZooKeeperServer
 
 
 class FaultySession(ZooKeeperSession):
     """Transactions fail as told, the first one first."""
 
-    def __init__(self, quorum: str, timeout: float = 20.0) -> None:
+    def __init__(self, quorum: str, timeout: float = SESSION_SECONDS) -> None:
         super().__init__(quorum, timeout)
         self.faults: list[Fault] = []
         self.late: list[Callable[[Any], None]] = []
@@ -44,6 +45,15 @@ class FaultySession(ZooKeeperSession):
             super().commit(build)
         self.late.clear()
 
+    @contextmanager
+    def impatient(self) -> Iterator[None]:
+        """Requests wait a second for their answers; the session lives on."""
+        before, self._timeout = self._timeout, 1.0
+        try:
+            yield
+        finally:
+            self._timeout = before
+
     @property
     def client(self) -> Any:
         return self._connected()
@@ -59,12 +69,12 @@ class Place:
         self.clock = NoClock()
         self.sessions: list[FaultySession] = []
 
-    def open(self, name: str = "a", timeout: float = 20.0) -> ZooKeeperCompletedCheckpointStore:
+    def open(self, name: str = "a", timeout: float = SESSION_SECONDS) -> ZooKeeperCompletedCheckpointStore:
         self.sessions.append(FaultySession(self.server.quorum, timeout))
         mirror = Mirror(self.storage)
         return ZooKeeperCompletedCheckpointStore(self.sessions[-1], self.node, mirror, owner(name), self.clock)
 
-    def claimed(self, name: str = "a", timeout: float = 20.0) -> ZooKeeperCompletedCheckpointStore:
+    def claimed(self, name: str = "a", timeout: float = SESSION_SECONDS) -> ZooKeeperCompletedCheckpointStore:
         store = self.open(name, timeout)
         store.recover()
         store.claim()

@@ -15,6 +15,7 @@ from spark_ckpt.storage.remote import READERS
 from tests.storage.contract import StorageContract
 from tests.support.clocks import NoClock
 from tests.support.memory_storage import memory_storage, memory_storages
+from tests.support.waiting import PATIENCE
 
 
 class TestMemoryStorage(StorageContract):
@@ -53,7 +54,7 @@ class AllAtOnce(MemoryFileSystem):  # type: ignore[misc]
 
     def __init__(self, readers: int) -> None:
         super().__init__()
-        self.barrier = threading.Barrier(readers, timeout=60)
+        self.barrier = threading.Barrier(readers, timeout=PATIENCE)
 
     def cat_file(self, *args: Any, **kwargs: Any) -> bytes:
         self.barrier.wait()

@@ -36,7 +36,7 @@ OPERATIONS: list[tuple[str, tuple[object, ...], str]] = [
 
 
 @pytest.fixture(scope="module")
-def running_server() -> Iterator[FaultyS3]:
+def running_server(patient_clients: None) -> Iterator[FaultyS3]:
     with FaultyS3() as server:
         yield server
 

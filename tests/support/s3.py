@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from tests.support.waiting import PATIENCE
+
 HOST = "127.0.0.1"
 
 Requests: TypeAlias = list[str]
@@ -34,7 +36,20 @@ class S3:
 
 
 @pytest.fixture(scope="session")
-def s3_endpoint() -> Iterator[str]:
+def patient_clients() -> Iterator[None]:
+    """Clients of this process give up no request, and repeat none, because the machine stands still."""
+    from spark_ckpt.storage import s3_client
+    from spark_ckpt.storage.s3 import S3_CLIENT
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(s3_client, "REQUEST_SECONDS", PATIENCE)
+        for option in ("read_timeout", "connect_timeout"):
+            patch.setitem(S3_CLIENT, option, PATIENCE)
+        yield
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint(patient_clients: None) -> Iterator[str]:
     """URL of a running server."""
     from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer

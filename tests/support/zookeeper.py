@@ -22,6 +22,13 @@ from tests.support.waiting import PATIENCE, eventually
 MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 TICK_MS = 200
 
+SESSION_SECONDS = PATIENCE
+"""Of sessions that must not expire, however long the machine stands still."""
+
+_PORTS = range(20_000, 32_000)
+_WORKERS = 16
+"""Processes of pytest-xdist that have ports of their own."""
+
 
 class ZooKeeperServer:
     """One server, with short ticks so that sessions expire soon.
@@ -61,7 +68,8 @@ class ZooKeeperServer:
         config = self.directory / "zoo.cfg"
         config.write_text(
             f"tickTime={TICK_MS}\ndataDir={self.directory}/data\n{self._port_name}={self.port}\n"
-            f"{self._port_name}Address=127.0.0.1\n{self._config}\nadmin.enableServer=false\nmaxClientCnxns=0\nmaxSessionTimeout=60000\n"
+            f"{self._port_name}Address=127.0.0.1\n{self._config}\nadmin.enableServer=false\n"
+            f"maxClientCnxns=0\nmaxSessionTimeout={SESSION_SECONDS * 1000:.0f}\n"
         )
         java = str(Path(home, "bin", "java")) if (home := os.environ.get("JAVA_HOME")) else shutil.which("java")
         jars = Path(pyspark.__file__).parent / "jars" / "*"
@@ -105,7 +113,7 @@ class ZooKeeperServer:
         """A client of the test's own."""
         client = KazooClient(
             self.quorum,
-            timeout=10,
+            timeout=SESSION_SECONDS,
             connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 0.2},
             **self._client_options,
         )
@@ -118,7 +126,7 @@ class ZooKeeperServer:
 
     def expire(self, client: KazooClient) -> None:
         """Ends the session of a client behind its back, as the server does when it hears nothing for too long."""
-        other = KazooClient(self.quorum, client_id=client.client_id, timeout=10)
+        other = KazooClient(self.quorum, client_id=client.client_id, timeout=SESSION_SECONDS)
         other.start(PATIENCE)
         other.stop()
         other.close()
@@ -141,10 +149,12 @@ def await_gone(client: KazooClient, path: str) -> None:
 def _free_port() -> int:
     """A port that is likely to stay free until the server takes it, and while it is down between two starts.
 
-    None that the system gives to connections and to other servers, which it takes from 32768 on.
+    None that the system gives to connections and to other servers, which it takes from 32768 on, and none of another
+    process that runs tests.
     """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
     while True:
-        port = random.SystemRandom().randrange(20_000, 32_000)
+        port = random.SystemRandom().choice(_PORTS[worker::_WORKERS])
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
