@@ -135,6 +135,26 @@ class FencedError(SparkCkptError):
         )
 
 
+class SupersededRunError(FencedError):
+    """A newer run of the same driver uses the location, which has a store without a fence.
+
+    Attributes:
+        run_id: of the newer run.
+    """
+
+    def __init__(self, location: str, generation: int, owner_generation: int, run_id: str) -> None:
+        self.path = location
+        self.generation = generation
+        self.owner_generation = owner_generation
+        self.owner = f"run {run_id}"
+        self.run_id = run_id
+        SparkCkptError.__init__(
+            self,
+            f"{location}: run {run_id} of the same driver uses this checkpoint location now; this run completes and "
+            "deletes no checkpoint any more. Run one query at a time on a checkpoint location",
+        )
+
+
 class ClaimDeletedError(FencedError):
     """The file of this driver's claim is gone, and no other driver has claimed: somebody has deleted it."""
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed.base import RecordStore
-from spark_ckpt.completed.errors import StoreMismatchError
+from spark_ckpt.completed.errors import FencedError, StoreMismatchError, SupersededRunError
+from spark_ckpt.completed.process_claims import ProcessClaim, ProcessClaims
 from spark_ckpt.completed.record_files import RecordFiles
 from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record
+from spark_ckpt.completed.store import JobStatus
 from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.storage import Storage
 
@@ -40,21 +42,31 @@ class StandaloneCompletedCheckpointStore(RecordStore):
     `StandaloneCompletedCheckpointStore`, which forgets).
 
     There is no fence: two drivers on one location overwrite each other's checkpoints, and neither is told. A claim
-    lasts as long as its driver.
+    lasts as long as its driver. Among the runs of one driver the newest claim counts.
 
     Args:
         storage: of the checkpoint location.
         scan: reads the checkpoints that are there.
         owner: this driver.
-        clock: for timestamps.
+        clock: for timestamps and pauses.
+        claims: of the runs of this driver; by default this one is alone.
     """
 
     fences = False
 
-    def __init__(self, storage: Storage, scan: Callable[[], Scan], owner: Owner, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        scan: Callable[[], Scan],
+        owner: Owner,
+        clock: Clock | None = None,
+        claims: ProcessClaims | None = None,
+    ) -> None:
         super().__init__(owner, clock)
         self._storage = storage
         self._scan = scan
+        self._process_claims = claims or ProcessClaims()
+        self._read_at = 0
         self.corrupt: tuple[DamagedCheckpointError, ...] = ()
         """Checkpoints that the last `recover` found damaged and left out."""
 
@@ -65,6 +77,7 @@ class StandaloneCompletedCheckpointStore(RecordStore):
             StoreMismatchError: another store has a log here.
             StorageError: the storage does not answer.
         """
+        self._read_at = self._process_claims.deletions
         log = RecordFiles(self._storage)
         if ids := log.ids():
             raise StoreMismatchError(self._storage.describe(log.directory), len(ids))
@@ -82,12 +95,17 @@ class StandaloneCompletedCheckpointStore(RecordStore):
             self._storage.location,
         )
         claim = self._next_claim(str(uuid.uuid4()))
+        run = ProcessClaim(self._owner.run_id, claim.generation)
+        self._process_claims.claim(self._storage.location, run, self._clock)
+        if self._process_claims.deletions != self._read_at:
+            # The run before may have deleted checkpoints since `recover`; from here on it deletes none.
+            self.recover()
         self._claimed(claim)
         return claim
 
     def add(self, make_record: Callable[[int, str], CheckpointRecord]) -> CheckpointRecord:
         """Takes the record. The checkpoint has been there since its `_metadata` was written."""
-        self._check_open()
+        self.check_owner()
         record = make_record(self._counter.get(), str(uuid.uuid4()))
         self._took(record)
         return record
@@ -97,9 +115,28 @@ class StandaloneCompletedCheckpointStore(RecordStore):
         self._check_open()
 
     def check_owner(self) -> None:
-        """Checks nothing else: this store has no fence."""
+        """Looks for a newer claim in this driver; this store has no fence against others."""
         self._check_open()
+        if newer := self._process_claims.newer_than(self._storage.location, self._owner.run_id):
+            raise self._superseded(newer)
+
+    def shutdown(self, status: JobStatus) -> None:
+        """Is closed; its claim no longer counts."""
+        self._process_claims.release(self._storage.location, self._owner.run_id)
+        super().shutdown(status)
 
     def _drop(self, record: Record) -> None:
-        if isinstance(record, CheckpointRecord):
+        if not isinstance(record, CheckpointRecord):
+            return
+        location = self._storage.location
+        if newer := self._process_claims.begin_deleting(location, self._owner.run_id):
+            raise self._superseded(newer)
+        try:
             self._storage.delete(f"ckpt/{record.metadata.path}")
+        finally:
+            self._process_claims.end_deleting(location)
+
+    def _superseded(self, newer: ProcessClaim) -> FencedError:
+        location = self._storage.location
+        self._fence = SupersededRunError(location, self._generation, newer.generation, newer.run_id)
+        return self._fence

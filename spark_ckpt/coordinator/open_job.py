@@ -16,6 +16,7 @@ from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint, read_ch
 from spark_ckpt.checkpoint.statistics import CheckpointStats
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import LOG, CheckpointRecord, ClaimRecord, CompletedCheckpointStore, JobStatus, Owner
+from spark_ckpt.completed.process_claims import ProcessClaims
 from spark_ckpt.config import STORE, CheckpointConfig
 from spark_ckpt.coordinator.backlog import Backlog, in_thread
 from spark_ckpt.coordinator.cleaner import Cleaner, ThreadCleaner
@@ -56,6 +57,7 @@ class Environment:
         make_cleaner: who deletes files of it.
         in_background: does something beside the batches.
         commit_seconds: how long a driver that takes over waits for the commit of a batch that is complete.
+        claims: of the runs in this process.
     """
 
     host: str = field(default_factory=socket.gethostname)
@@ -66,6 +68,7 @@ class Environment:
     make_cleaner: Callable[[Storage, Clock], Cleaner] = ThreadCleaner
     in_background: Callable[[Callable[[], None]], None] = in_thread
     commit_seconds: float = 10.0
+    claims: ProcessClaims = field(default_factory=ProcessClaims)
 
     def owner(self, query_id: str, run_id: str) -> Owner:
         """The owner of what a job writes."""
@@ -133,7 +136,8 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
     config = CheckpointConfig.parse(trigger.settings)
     storage = environment.open_storage(trigger)
     check_no_links(storage)
-    store = make_store(config, storage, environment.owner(trigger.query_id, trigger.job), environment.clock)
+    owner = environment.owner(trigger.query_id, trigger.job)
+    store = make_store(config, storage, owner, environment.clock, environment.claims)
     try:
         way = WayBack(storage, store, config, environment.clock, tell=going_back)
         return _open_with(way, trigger, environment)

@@ -14,6 +14,7 @@ from spark_ckpt.completed import (
     StandaloneCompletedCheckpointStore,
 )
 from spark_ckpt.completed.mirror import Mirror
+from spark_ckpt.completed.process_claims import ProcessClaims
 from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore
 from spark_ckpt.completed.zookeeper_client_file import read_client_file
 from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
@@ -22,10 +23,20 @@ from spark_ckpt.location.listing import scan
 from spark_ckpt.storage import Storage
 
 
-def make_store(config: CheckpointConfig, storage: Storage, owner: Owner, clock: Clock) -> CompletedCheckpointStore:
-    """The store, neither recovered nor claimed."""
+def make_store(
+    config: CheckpointConfig, storage: Storage, owner: Owner, clock: Clock, claims: ProcessClaims | None = None
+) -> CompletedCheckpointStore:
+    """The store, neither recovered nor claimed.
+
+    Args:
+        config: the query's settings.
+        storage: of the checkpoint location.
+        owner: what its records name as their owner.
+        clock: for timestamps and pauses.
+        claims: of the runs of this driver, for a store without a fence.
+    """
     if config.store == "standalone":
-        return StandaloneCompletedCheckpointStore(storage, partial(scan, storage), owner, clock)
+        return StandaloneCompletedCheckpointStore(storage, partial(scan, storage), owner, clock, claims)
     if config.store == "zookeeper":
         assert config.zookeeper_quorum is not None  # CheckpointConfig.parse makes sure
         file = config.zookeeper_client_file

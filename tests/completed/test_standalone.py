@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +12,20 @@ from spark_ckpt.completed import (
     CheckpointRecord,
     CompletedCheckpointStore,
     FilesystemCompletedCheckpointStore,
+    JobStatus,
     Scan,
     StandaloneCompletedCheckpointStore,
     decode_record,
     encode_record,
 )
-from spark_ckpt.completed.errors import StoreMismatchError
+from spark_ckpt.completed.errors import FencedError, StoreMismatchError
+from spark_ckpt.completed.process_claims import ProcessClaims
 from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.storage import LocalStorage
 from tests.completed.contract import CompletedCheckpointStoreContract
 from tests.completed.records import add, owner, record
 from tests.support.clocks import NoClock
+from tests.support.waiting import PATIENCE
 
 
 class TestStandaloneStore(CompletedCheckpointStoreContract):
@@ -88,3 +92,83 @@ def test_a_log_of_another_store_is_not_left_to_age(storage: LocalStorage) -> Non
     with pytest.raises(StoreMismatchError, match="1 records of completed checkpoints") as caught:
         StandaloneCompletedCheckpointStore(storage, Scan, owner()).recover()
     assert caught.value.path == storage.describe("ckpt/completed")
+
+
+class TestRunsOfOneDriver:
+    """The run before ends, as far as the coordinator hears, after the next one has begun."""
+
+    @pytest.fixture
+    def claims(self) -> ProcessClaims:
+        return ProcessClaims()
+
+    @pytest.fixture
+    def runs(
+        self, storage: LocalStorage, claims: ProcessClaims
+    ) -> tuple[StandaloneCompletedCheckpointStore, StandaloneCompletedCheckpointStore]:
+        location = TestStandaloneStore()
+        location.storage = storage
+        first, second = (
+            StandaloneCompletedCheckpointStore(storage, location.scan, owner(name), NoClock(), claims) for name in "ab"
+        )
+        first.recover()
+        first.claim()
+        location.add(first, 1)
+        return first, second
+
+    def test_the_run_before_can_drop_nothing_more(
+        self, runs: tuple[StandaloneCompletedCheckpointStore, StandaloneCompletedCheckpointStore], storage: LocalStorage
+    ) -> None:
+        first, second = runs
+        second.recover()
+        second.claim()
+        (checkpoint,) = first.all()
+        with pytest.raises(FencedError, match="run run-b of the same driver") as caught:
+            first.subsume(checkpoint)
+        assert (caught.value.path, caught.value.owner_generation) == (storage.location, second.generation)
+        with pytest.raises(FencedError):
+            first.check_owner()
+        with pytest.raises(FencedError):
+            add(first, 2)
+        assert storage.exists(f"ckpt/{checkpoint.metadata.path}")
+        second.check_owner()
+        second.subsume(checkpoint)
+
+    def test_what_the_run_before_has_dropped_since_is_not_there(
+        self, runs: tuple[StandaloneCompletedCheckpointStore, StandaloneCompletedCheckpointStore]
+    ) -> None:
+        first, second = runs
+        second.recover()
+        assert len(second.all()) == 1
+        first.subsume(first.all()[0])
+        first.shutdown(JobStatus.FINISHED)
+        second.claim()
+        assert second.all() == []
+
+    def test_a_claim_waits_for_a_deletion(
+        self,
+        runs: tuple[StandaloneCompletedCheckpointStore, StandaloneCompletedCheckpointStore],
+        storage: LocalStorage,
+        claims: ProcessClaims,
+    ) -> None:
+        first, second = runs
+        second.recover()
+        assert claims.begin_deleting(storage.location, "run-a") is None
+        claiming = threading.Thread(target=second.claim)
+        claiming.start()
+        first.check_owner()
+        first.subsume(first.all()[0])  # ends the deletion as well
+        claiming.join(PATIENCE)
+        assert not claiming.is_alive()
+        assert second.all() == []
+        with pytest.raises(FencedError):
+            first.check_owner()
+
+    def test_a_run_that_has_ended_leaves_the_location_to_the_one_before(
+        self, runs: tuple[StandaloneCompletedCheckpointStore, StandaloneCompletedCheckpointStore]
+    ) -> None:
+        first, second = runs
+        second.recover()
+        second.claim()
+        second.shutdown(JobStatus.FAILED)
+        first.subsume(first.all()[0])
+        assert first.all() == []

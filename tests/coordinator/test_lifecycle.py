@@ -16,6 +16,7 @@ from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import Ack, Decline, Event, Notification, Outcome
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import SegmentKind
+from spark_ckpt.location.listing import scan
 from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.clocks import NoClock
@@ -349,6 +350,22 @@ class TestTheEndOfAQuery:
         driver.job.close(JobStatus.CANCELLED)
         assert completed_versions(driver.location) == [1]
         assert_invariants(driver.location)
+
+    @pytest.mark.parametrize("store", ["filesystem", "standalone"])
+    def test_a_run_that_ends_late_deletes_nothing_of_the_next_one(
+        self, driver: Driver, storage: FaultyStorage, store: str
+    ) -> None:
+        """Spark's listener bus reports the end of a run when the query may run again."""
+        driver.settings = {"cleanup": "deleteOnEnd", "inlineThreshold": "0", "store": store}
+        driver.batch(1)
+        restarted = Driver(storage.location, environment=driver.environment, settings=driver.settings)
+        restarted.rows, restarted.ids = driver.rows, driver.ids
+        restarted.trigger(2)
+        assert driver.job is not None
+        driver.job.close(JobStatus.FINISHED)
+        restarted.batch(2)
+        found = scan(storage)
+        assert ([record.version for record in found.records], found.corrupt) == ([1, 2], ())
 
     @pytest.mark.parametrize(("status", "stay"), [("failed", False), ("suspended", True)])
     def test_files_of_acks_stay_for_a_driver_that_comes_back_only(

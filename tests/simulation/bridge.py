@@ -192,6 +192,8 @@ class Bridge:
         self.notify = notify
         self._world, self._rng = world, rng
         self._jobs: dict[str, _Open] = {}
+        self._over: set[str] = set()
+        """Runs of which Spark knows no more, so that no batch of theirs can be found for a late task."""
         self._unanswered: dict[int, Numbered] = {}
         self._waiting: dict[int, Promise[Reply]] = {}
         self._replies: deque[tuple[int, Reply]] = deque()
@@ -204,7 +206,7 @@ class Bridge:
 
     def locate(self, trigger: Trigger, request: Locate, held: str | None) -> LocateReply | None:
         """None if the state that the store holds is the one that counts."""
-        job = self._jobs.setdefault(request.job, _Open())
+        job = self._job(request.job)
         current = job.known.get(request.subtask) if request.version == job.known_version else None
         if held is not None and current == held:
             return None
@@ -214,7 +216,7 @@ class Bridge:
         return reply
 
     def acknowledge(self, trigger: Trigger, ack: Ack) -> AckReply:
-        job = self._jobs.setdefault(ack.job, _Open())
+        job = self._job(ack.job)
         self._trigger_first(job, trigger)
         reply = self._ask(ack)
         assert isinstance(reply, AckReply)
@@ -227,7 +229,14 @@ class Bridge:
             job.known, job.known_version = dict(job.known_pending), job.known_pending_version
         return reply
 
+    def _job(self, run_id: str) -> _Open:
+        if run_id in self._over:
+            raise JobNotOpenError(run_id)
+        return self._jobs.setdefault(run_id, _Open())
+
     def tell(self, request: TaskFailed | Decline | Close) -> None:
+        if isinstance(request, Close):
+            self._over.add(request.job)
         if isinstance(request, Close) and self._jobs.pop(request.job, None) is None:
             return
         self._send(request)

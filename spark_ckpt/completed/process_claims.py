@@ -1,0 +1,90 @@
+"""The newest claim of each location among the runs of one process, for stores without a fence in the storage."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from spark_ckpt.clock import Clock
+
+_PAUSE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessClaim:
+    """A run's claim of a location.
+
+    Args:
+        run_id: of the run.
+        generation: of the claim.
+    """
+
+    run_id: str
+    generation: int
+
+
+class ProcessClaims:
+    """Claims of the runs of one process, by location. Thread-safe.
+
+    A query that restarts in the same driver opens its location before Spark's listener bus reports the end of the run
+    before. That run must then delete nothing.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._newest: dict[str, ProcessClaim] = {}
+        self._deleting: dict[str, str] = {}
+        self._deletions = 0
+
+    @property
+    def deletions(self) -> int:
+        """Number of deletions so far, in all locations: what was read at the same number is still there."""
+        with self._lock:
+            return self._deletions
+
+    def claim(self, location: str, claim: ProcessClaim, clock: Clock) -> None:
+        """Registers a claim, as soon as no other run is deleting a record of the location.
+
+        Args:
+            location: that is claimed.
+            claim: of the run.
+            clock: for pauses.
+        """
+        while True:
+            with self._lock:
+                if self._deleting.get(location) in (None, claim.run_id):
+                    self._newest[location] = claim
+                    return
+            clock.sleep(_PAUSE)
+
+    def newer_than(self, location: str, run_id: str) -> ProcessClaim | None:
+        """The claim that supersedes a run's; None if its own is the newest."""
+        with self._lock:
+            newest = self._newest.get(location)
+            return newest if newest is not None and newest.run_id != run_id else None
+
+    def begin_deleting(self, location: str, run_id: str) -> ProcessClaim | None:
+        """Keeps other runs from claiming until `end_deleting`.
+
+        Returns:
+            None; the claim that supersedes the run's if there is one, which permits no deletion.
+        """
+        with self._lock:
+            newest = self._newest.get(location)
+            if newest is not None and newest.run_id != run_id:
+                return newest
+            self._deleting[location] = run_id
+            return None
+
+    def end_deleting(self, location: str) -> None:
+        """Permits other runs to claim."""
+        with self._lock:
+            self._deleting.pop(location, None)
+            self._deletions += 1
+
+    def release(self, location: str, run_id: str) -> None:
+        """Forgets the claim of a run that has ended, unless another run has superseded it."""
+        with self._lock:
+            newest = self._newest.get(location)
+            if newest is not None and newest.run_id == run_id:
+                del self._newest[location]
