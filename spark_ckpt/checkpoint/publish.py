@@ -128,8 +128,10 @@ class Publisher:
         data = encode_metadata(checkpoint_id, new.batch, new.table, new.sources, new.spark_offsets(), states)
         paths = (metadata_path(checkpoint_id, attempt) for attempt in count(1))
         for path in (path for path in paths if not self.was_deleted(path)):
-            if _create_metadata(self.storage, new, path, data):
+            new.written.append(path)
+            if create_file(self.storage, in_location(path), data):
                 return MetadataReference.of(path, data)
+            new.written.remove(path)
             self.store.check_owner()
         raise AssertionError("names do not end")
 
@@ -174,13 +176,16 @@ def checkpoint_of_operation(
     return NewCheckpoint(batch, table, sources, offsets.encode, statistics, started_ms, new_bytes, file=file)
 
 
-def _create_metadata(storage: Storage, new: NewCheckpoint, path: str, data: bytes) -> bool:
-    """Creates `_metadata` exclusively. False: another driver, or a dead one, has a file of this name."""
-    new.written.append(path)
-    is_mine = create_or_find(storage, in_location(path), data, _CREATE_TRIES)
-    if not is_mine:
-        new.written.remove(path)
-    return is_mine
+def create_file(storage: Storage, name: str, data: bytes) -> bool:
+    """Creates a file of a checkpoint exclusively, and finds out what a lost answer means.
+
+    Returns:
+        False if another process, perhaps a dead one, has a file of this name.
+
+    Raises:
+        StorageError: it could not be created, or the storage does not say whether it was.
+    """
+    return create_or_find(storage, name, data, _CREATE_TRIES)
 
 
 def merge_into_file(segments: Sequence[tuple[ChainEntry, bytes | memoryview]]) -> StateFile:

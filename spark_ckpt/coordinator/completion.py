@@ -56,7 +56,7 @@ class Completion:
         """The acks of a checkpoint that may be complete: their files must stay."""
         return self._doubt.acks if self._doubt is not None else {}
 
-    def complete(self, pending: PendingCheckpoint, trigger: Trigger, base: CheckpointState) -> CheckpointState:
+    def complete(self, pending: PendingCheckpoint, trigger: Trigger, parent: CheckpointState) -> CheckpointState:
         """Completes a checkpoint. When this returns, it is durable.
 
         Raises:
@@ -66,7 +66,7 @@ class Completion:
         """
         while True:
             try:
-                return self.settle() or self._try(Draft(trigger, pending, self._recent), base)
+                return self.settle() or self._try(Draft(trigger, pending, self._recent), parent)
             except (StorageError, UnknownOutcomeError) as e:  # noqa: PERF203
                 _log.warning("the checkpoint of batch %d cannot be completed: %s", pending.batch_id, e)
                 pending.failures[FailureReason.STORAGE] += 1
@@ -88,9 +88,9 @@ class Completion:
             return None
         return self._on_durable(draft, draft.completed(record))
 
-    def _try(self, draft: Draft, base: CheckpointState) -> CheckpointState:
+    def _try(self, draft: Draft, parent: CheckpointState) -> CheckpointState:
         try:
-            state = finalize(self._job, draft, base, self._history, self._clock.now_ms())
+            state = finalize(self._job, draft, parent, self._history, self._clock.now_ms())
         except UnknownOutcomeError:
             self._doubt = draft
             raise

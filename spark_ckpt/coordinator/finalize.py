@@ -72,7 +72,9 @@ class Draft:
         return CheckpointState(record.version, record, self.batch, self.table)
 
 
-def finalize(job: OpenJob, draft: Draft, base: CheckpointState, history: StatsHistory, now_ms: int) -> CheckpointState:
+def finalize(
+    job: OpenJob, draft: Draft, parent: CheckpointState, history: StatsHistory, now_ms: int
+) -> CheckpointState:
     """Completes a checkpoint. When this returns, it is durable.
 
     What a failed try has written is handed to the cleaner. If the outcome is unknown it stays, since the checkpoint may
@@ -81,7 +83,7 @@ def finalize(job: OpenJob, draft: Draft, base: CheckpointState, history: StatsHi
     Args:
         job: the open job.
         draft: the checkpoint; only its trigger and what it is made of are set.
-        base: the checkpoint that the batch started from.
+        parent: the checkpoint that the batch started from.
         history: statistics of the checkpoints before it.
         now_ms: the time, in milliseconds since 1970 UTC.
 
@@ -91,7 +93,7 @@ def finalize(job: OpenJob, draft: Draft, base: CheckpointState, history: StatsHi
         FencedError: another driver has taken over.
         CheckpointError: a state file that a task named is not there.
     """
-    _add_segments(job, draft, base)
+    _add_segments(job, draft, parent)
     draft.batch = _spark_batch(job, draft)
     new = NewCheckpoint(
         draft.batch,
@@ -117,7 +119,7 @@ def finalize(job: OpenJob, draft: Draft, base: CheckpointState, history: StatsHi
 # ---- state -----------------------------------------------------------------------------------------------------------
 
 
-def _add_segments(job: OpenJob, draft: Draft, base: CheckpointState) -> None:
+def _add_segments(job: OpenJob, draft: Draft, parent: CheckpointState) -> None:
     """Puts the new segments into the chains, and those bytes into one file that came with the acks."""
     version = draft.trigger.version
     _leave_out_lost_bases(job, draft)
@@ -133,11 +135,11 @@ def _add_segments(job: OpenJob, draft: Draft, base: CheckpointState) -> None:
             draft.unused.append(ack.delta.path)
         new[key] = _new_entry(False, version, ack.delta, deltas) if has_delta else None, base_entry
     _check_files(job.storage, deltas)
-    kept = sum(chain.inline_bytes for chains in base.table.values() for chain in chains)
+    kept = sum(chain.inline_bytes for chains in parent.table.values() for chain in chains)
     _place(job, draft, deltas, bases, kept)
     for store, parallelism in _stores(draft.trigger):
         chains = []
-        for partition, chain in enumerate(base.table.get(store) or [_NO_STATE] * parallelism):
+        for partition, chain in enumerate(parent.table.get(store) or [_NO_STATE] * parallelism):
             key = SubtaskKey(store.operator_id, store.store, partition)
             ack, (delta, base_entry) = draft.acks[key], new[key]
             base_version = ack.base.version if ack.base is not None else 0

@@ -18,7 +18,7 @@ from spark_ckpt.coordinator.heartbeat import Heartbeat
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.listing import checkpoint_directories
-from spark_ckpt.operations.rollback import stash_later
+from spark_ckpt.operations.rollback import move_later_batches
 from spark_ckpt.operations.verify import verify_checkpoint
 from spark_ckpt.operations.verify_state import check_subtask
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
@@ -74,8 +74,8 @@ class WayBack:
             verdict = verify_checkpoint(self.storage, record, progress=lambda done, of: heartbeat())
             if verdict.is_whole and verdict.can_go_back:
                 self._own(is_owner)
-                done = stash_later(self.storage, self.store, record, self.clock, self.damaged)
-                rollback_dir = self.storage.describe(done.aside)
+                done = move_later_batches(self.storage, self.store, record, self.clock, self.damaged)
+                rollback_dir = self.storage.describe(done.rollback_dir)
                 raise RolledBackError(cause, record.id, record.batch_id, rollback_dir) from cause
         if isinstance(cause, DamagedCheckpointError):
             raise DamagedCheckpointError(cause.path, cause.checkpoint_id, cause.reason, None, NO_OTHER_IS_WHOLE)

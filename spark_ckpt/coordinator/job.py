@@ -78,7 +78,7 @@ class Job:
         self._trigger = trigger
         self._open: OpenJob = open_job(trigger, environment, self._going_back)
         config = self._open.config
-        self._parent = self._open.base
+        self._parent = self._open.parent
         self._checkpoint_cache = CheckpointCache(self._open)
         self._base_requests = BaseRequests(config)
         self._subsumption = Subsumption(self._open, self._on_subsumed)

@@ -32,7 +32,7 @@ from spark_ckpt.location.listing import checkpoint_directories, scan
 from spark_ckpt.location.open_store import make_store
 from spark_ckpt.location.orphans import check_no_links
 from spark_ckpt.location.savepoint import is_savepoint
-from spark_ckpt.operations.rollback import stash
+from spark_ckpt.operations.rollback import move_to_rollback_dir
 from spark_ckpt.storage import FileInfo, Storage, resolve
 
 _log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ class OpenJob:
         config: the query's settings.
         max_parallelism: number of key groups.
         key_group_factors: their numbering.
-        base: the newest checkpoint of the version that the batch starts from, or of the one it leads to if this very
+        parent: the newest checkpoint of the version that the batch starts from, or of the one it leads to if this very
             run has completed that already.
         history: statistics that the newest checkpoint has, oldest first.
     """
@@ -107,7 +107,7 @@ class OpenJob:
     config: CheckpointConfig
     max_parallelism: int
     key_group_factors: tuple[int, ...]
-    base: CheckpointState
+    parent: CheckpointState
     history: tuple[CheckpointStats, ...]
 
 
@@ -156,25 +156,25 @@ def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> Open
         shut_out(trigger, storage, store, config)
         raise committed
     try:
-        base = starting_point(trigger, storage, store)
+        parent = starting_point(trigger, storage, store)
     except (DamagedCheckpointError, VersionNotFoundError) as damaged:
         if way.is_taken:
             way.go(corrupt or damaged)
         raise
-    check_parallelism(trigger, base, config)
-    max_parallelism, chain = _key_groups(trigger, base, config)
+    check_parallelism(trigger, parent, config)
+    max_parallelism, chain = _key_groups(trigger, parent, config)
     store.claim()
     if way.damaged:
-        stashed = storage.describe(stash(storage, way.damaged, environment.clock))
-        _log.warning("%s: %d damaged records were moved to %s", storage.location, len(way.damaged), stashed)
+        moved_to = storage.describe(move_to_rollback_dir(storage, way.damaged, environment.clock))
+        _log.warning("%s: %d damaged records were moved to %s", storage.location, len(way.damaged), moved_to)
     check_not_followed(trigger, storage, store)
     await_commit(trigger, storage, store, claims, environment)
     if committed := committed_by_another(trigger, storage, store):
         raise committed
     # The owner before may have completed a checkpoint between our reading and our claim, or dropped ours.
-    if _record_to_start_from(trigger, store) != base.record:
-        base = starting_point(trigger, storage, store)
-    registry, history, older = _register(storage, store.all(), base)
+    if _record_to_start_from(trigger, store) != parent.record:
+        parent = starting_point(trigger, storage, store)
+    registry, history, older = _register(storage, store.all(), parent)
     cleaner = environment.make_cleaner(storage, environment.clock)
     deletes_orphans = False
     if not store.fences:
@@ -186,7 +186,7 @@ def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> Open
         deletes_orphans = True
     backlog = Backlog(storage, store, registry, cleaner, older, deletes_orphans)
     backlog.start(environment.in_background)
-    return OpenJob(owner, storage, store, registry, cleaner, backlog, config, max_parallelism, chain, base, history)
+    return OpenJob(owner, storage, store, registry, cleaner, backlog, config, max_parallelism, chain, parent, history)
 
 
 def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpointStore) -> CheckpointState:
@@ -221,28 +221,28 @@ def _record_to_start_from(trigger: Trigger, store: CompletedCheckpointStore) -> 
     return store.latest_of_version(trigger.version - 1)
 
 
-def _key_groups(trigger: Trigger, base: CheckpointState, config: CheckpointConfig) -> tuple[int, tuple[int, ...]]:
-    if base.batch is not None:
-        return base.batch.max_parallelism, base.batch.key_group_factors
+def _key_groups(trigger: Trigger, parent: CheckpointState, config: CheckpointConfig) -> tuple[int, tuple[int, ...]]:
+    if parent.batch is not None:
+        return parent.batch.max_parallelism, parent.batch.key_group_factors
     parallelism = max((operator.parallelism for operator in trigger.operators), default=1)
     max_parallelism = config.max_parallelism or default_max_parallelism(parallelism)
     return max_parallelism, tuple(factors(parallelism, max_parallelism))
 
 
 def _register(
-    storage: Storage, retained: Sequence[CheckpointRecord], base: CheckpointState
+    storage: Storage, retained: Sequence[CheckpointRecord], parent: CheckpointState
 ) -> tuple[SharedStateRegistry, tuple[CheckpointStats, ...], list[CheckpointRecord]]:
     """The registry of all retained checkpoints, the statistics of the newest, and the checkpoints that are yet to be
     read: all but the one to start from and the newest."""
-    registry, newest = SharedStateRegistry(), base
+    registry, newest = SharedStateRegistry(), parent
     for record in retained[-1:]:
-        if base.record is None or base.record.id != record.id:
+        if parent.record is None or parent.record.id != record.id:
             with suppress(SparkCkptError):  # it is tried again with the older ones, and said there
                 newest = read_checkpoint(storage, record)
-    for state in (base, newest):
+    for state in (parent, newest):
         if state.record is not None:
             registry.register(state.record.id, state.files())
-    known = {state.record.id for state in (base, newest) if state.record is not None}
+    known = {state.record.id for state in (parent, newest) if state.record is not None}
     older = [record for record in retained if record.id not in known]
     for record in older:
         registry.register_unread(record.id)

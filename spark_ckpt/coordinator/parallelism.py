@@ -9,15 +9,15 @@ from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.format.keys import StoreKey
 
 
-def check_parallelism(trigger: Trigger, base: CheckpointState, config: CheckpointConfig) -> None:
+def check_parallelism(trigger: Trigger, parent: CheckpointState, config: CheckpointConfig) -> None:
     """Check that a batch has the partitions and key groups of the checkpoint it starts from.
 
     Raises:
         ParallelismChangedError: it has not; the message says which and what to do.
     """
-    if base.batch is None:
+    if parent.batch is None:
         return
-    had = {store.key: store.parallelism for store in base.batch.stores}
+    had = {store.key: store.parallelism for store in parent.batch.stores}
     for operator in trigger.operators:
         for name in operator.stores:
             before = had.get(StoreKey(operator.operator_id, name))
@@ -27,7 +27,7 @@ def check_parallelism(trigger: Trigger, base: CheckpointState, config: Checkpoin
                     f"its state in {trigger.location} has {before}. Set spark.sql.shuffle.partitions to {before}, or "
                     f"stop the query and change it with 'spark-ckpt rescale --partitions {operator.parallelism}'"
                 )
-    fixed, wanted = base.batch.max_parallelism, config.max_parallelism
+    fixed, wanted = parent.batch.max_parallelism, config.max_parallelism
     if wanted is not None and wanted != fixed:
         raise ParallelismChangedError(
             f"{MAX_PARALLELISM.key} is {wanted}, but the query was started with {fixed} key groups, which stay as they "

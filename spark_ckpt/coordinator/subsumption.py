@@ -19,6 +19,10 @@ _CLOSE_SECONDS = 5.0
 class Subsumption:
     """Drops checkpoints of a job while it is the owner.
 
+    Nothing is deleted without proof of ownership, and a completed checkpoint is as good a proof as a request for the
+    log. The checkpoint just completed is the proof for the records that it subsumes. Their files need one from after
+    the records are gone: the next checkpoint, or a request. Which of them comes first is a matter of cost only.
+
     Args:
         job: the open job.
         on_subsumed: is told of each checkpoint once its record is gone.
@@ -28,7 +32,7 @@ class Subsumption:
         self._job = job
         self._on_subsumed = on_subsumed
         self._is_due = False
-        self._is_shown = False
+        self._is_proven_owner = False
         self._unused: list[str] = []
 
     def on_durable(self) -> None:
@@ -38,20 +42,18 @@ class Subsumption:
         had claimed by then. Their files can go.
         """
         self._delete_unused()
-        self._is_due = self._is_shown = True
+        self._is_due = self._is_proven_owner = True
 
     def drop_subsumed(self) -> None:
         """Drops what the newest checkpoints subsume; later, if that is not possible now."""
         if not self._has_settled_backlog():
             return
         if self._is_due:
-            # Completing a checkpoint proves ownership as a request for the log does. Where requests are slow, the
-            # checkpoint just completed is the proof for the records, and the next one that for the files.
-            by_checkpoints = self._job.storage.requests_are_slow
             subsumed = select_subsumed(self._droppable(), retained_checkpoints(self._job.config))
-            self._is_due = not self._drop(subsumed, is_owner=by_checkpoints and self._is_shown)
-            self._is_shown = False
-            if not by_checkpoints and not self._settle_unused():
+            self._is_due = not self._drop(subsumed, self._is_proven_owner)
+            self._is_proven_owner = False  # another driver may claim from here on
+            # The files can wait for the next checkpoint, which proves it without a request.
+            if not self._job.storage.requests_are_slow and not self._settle_unused():
                 self._is_due = True
 
     def close(self, discard: bool) -> None:
@@ -89,8 +91,8 @@ class Subsumption:
         store = self._job.store
         return [record for record in store.all() if store.may_subsume(record)]
 
-    def _drop(self, records: list[CheckpointRecord], is_owner: bool = False) -> bool:
-        if records and not is_owner and not self._asks_for_owner():
+    def _drop(self, records: list[CheckpointRecord], is_proven_owner: bool = False) -> bool:
+        if records and not is_proven_owner and not self._asks_for_owner():
             return False
         try:
             for record in records:

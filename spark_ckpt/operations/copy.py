@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from spark_ckpt.checkpoint.chains import ChainTable, all_entries
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import state_of
+from spark_ckpt.checkpoint.publish import create_file
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import DamagedCheckpointError, StateFileNotFoundError
 from spark_ckpt.location.listing import is_retained
@@ -86,6 +87,17 @@ class Copier:
             StorageError: it cannot be written.
         """
         self._target.write_atomic(name, data)
+        self._sizes[name] = len(data)
+
+    def create(self, name: str, data: bytes) -> None:
+        """Creates a file of the copied checkpoint, as every checkpoint's is created.
+
+        Raises:
+            TargetNotEmptyError: another process has created one there meanwhile.
+            StorageError: it cannot be created, or the storage does not say whether it was.
+        """
+        if not create_file(self._target, name, data):
+            raise TargetNotEmptyError(self._target.location)
         self._sizes[name] = len(data)
 
     def copy(self, name: str) -> None:
@@ -179,12 +191,18 @@ class Copier:
             )
             raise DamagedCheckpointError(damage.path, snapshot.record.id, damage.reason, None, way_out)
 
-    def result(self, snapshot: Snapshot, query_id: str) -> CheckpointCopy:
-        """The copy as it is."""
+    def result(self, snapshot: Snapshot, query_id: str, planned: Mapping[str, int] | None = None) -> CheckpointCopy:
+        """The copy as it is, or as it is planned.
+
+        Args:
+            snapshot: what was copied.
+            query_id: the query that the copy is of.
+            planned: sizes of the files of a dry run.
+        """
         source, target = self._source.location, self._target.location
-        return CheckpointCopy(
-            source, target, False, snapshot.record, query_id, len(self._sizes), sum(self._sizes.values())
-        )
+        sizes = self._sizes if planned is None else planned
+        dry_run = planned is not None
+        return CheckpointCopy(source, target, dry_run, snapshot.record, query_id, len(sizes), sum(sizes.values()))
 
     def planned(self, snapshot: Snapshot, query_id: str, written: Mapping[str, bytes]) -> CheckpointCopy:
         """The copy that a dry run describes: state files, Spark's files, and the files made for the copy.
@@ -200,13 +218,7 @@ class Copier:
         names = [*_spark_files(self._source, snapshot.record.batch_id), QUERY, *_log_entries(snapshot.record.batch_id)]
         sizes = {**_state_files(snapshot.state().table), **_sizes(self._source, names)}
         sizes |= {name: len(data) for name, data in written.items()}
-        return self._described(snapshot, query_id, sizes, dry_run=True)
-
-    def _described(
-        self, snapshot: Snapshot, query_id: str, sizes: Mapping[str, int], *, dry_run: bool
-    ) -> CheckpointCopy:
-        source, target = self._source.location, self._target.location
-        return CheckpointCopy(source, target, dry_run, snapshot.record, query_id, len(sizes), sum(sizes.values()))
+        return self.result(snapshot, query_id, sizes)
 
     def _copy_state(self, table: ChainTable) -> None:
         needed = _state_files(table)

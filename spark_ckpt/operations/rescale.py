@@ -128,13 +128,13 @@ def rescale(
         log.add_offsets(work.plan.batch_id, work.plan.offsets)
         store.claim()
         # The owner before may have completed the last batch once more between our reading and our claim.
-        if store.latest_of_version(work.batch.version) != work.base.record:
+        if store.latest_of_version(work.batch.version) != work.parent.record:
             work = _prepare(storage, store, logs, partitions, progress)
         _prepare_operators(storage, log, work)
         rescaled = work.rescaled(owner.run_id)
         now_ms = clock.now_ms()
         new = checkpoint_of_operation(
-            rescaled, work.table, work.plan.offsets, work.base.history, work.inline, started_ms, now_ms
+            rescaled, work.table, work.plan.offsets, work.parent.history, work.inline, started_ms, now_ms
         )
         record = Publisher(storage, store, owner).publish(new, now_ms)
         commit = logs.commit.with_state_ids(state_ids(rescaled)) if logs.commit.state_ids else logs.commit
@@ -154,7 +154,7 @@ class _Work:
     """The new checkpoint, before it is written.
 
     Args:
-        base: the checkpoint of the last committed batch.
+        parent: the checkpoint of the last committed batch.
         batch: what it says of that batch.
         plan: what Spark's logs get.
         alone: the stores of operators that run as one task.
@@ -162,7 +162,7 @@ class _Work:
         inline: the state that was inside the `_metadata` of the last batch.
     """
 
-    base: CheckpointState
+    parent: CheckpointState
     batch: SparkBatch
     plan: RescalePlan
     alone: frozenset[StoreKey]
@@ -178,19 +178,19 @@ class _Work:
 def _prepare(
     storage: Storage, store: CompletedCheckpointStore, logs: SparkLogs, partitions: int, progress: Progress
 ) -> _Work:
-    base, batch = _starting_point(storage, store, logs)
+    parent, batch = _starting_point(storage, store, logs)
     plan = plan_rescale(storage.location, partitions, logs, batch)
     alone = frozenset(
         state.key
         for state in batch.stores
         if runs_alone(state, plan.before, lambda key: len(read_schema(storage, key)[0].key.types))
     )
-    inline = inline_state_in_file(base.table)
+    inline = inline_state_in_file(parent.table)
     table: ChainTable = {}
-    for key, chains in base.table.items():
+    for key, chains in parent.table.items():
         table[key] = reassign(chains, len(chains) if key in alone else plan.after, batch.key_group_factors)
-        progress(len(table), len(base.table))
-    return _Work(base, batch, plan, alone, table, inline)
+        progress(len(table), len(parent.table))
+    return _Work(parent, batch, plan, alone, table, inline)
 
 
 def _read_logs(storage: Storage, log: SparkLog, partitions: int) -> SparkLogs:
@@ -214,25 +214,25 @@ def _starting_point(
     record = store.latest_of_version(version)
     if record is None:
         raise VersionNotFoundError(storage.location, version, {known.id: known.version for known in store.all()})
-    base = load_checkpoint(storage, record, store.all())
-    assert base.batch is not None
+    parent = load_checkpoint(storage, record, store.all())
+    assert parent.batch is not None
     ids = logs.commit.state_ids
-    if ids and ids != state_ids(base.batch):
+    if ids and ids != state_ids(parent.batch):
         raise StateIdMismatchError(
             f"{storage.location}: Spark's commit of batch {logs.committed} names other states than checkpoint "
             f"{record.id}, the newest of that batch. They are of different runs: go back to a batch on which both agree"
         )
-    return base, base.batch
+    return parent, parent.batch
 
 
 def _result(storage: Storage, work: _Work, record: CheckpointRecord | None) -> Rescaling:
-    assert work.base.record is not None
+    assert work.parent.record is not None
     return Rescaling(
         storage.location,
         work.plan.before,
         work.plan.after,
         work.plan.batch_id,
-        work.base.record.id,
+        work.parent.record.id,
         None if record is None else record.id,
         0 if record is None else record.new_bytes,
         tuple(_described(work)),

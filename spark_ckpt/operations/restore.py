@@ -49,18 +49,24 @@ def restore(
     copier = Copier(source, target, progress)
     copier.check_target()
     query_id = SparkLog(source).query_id() if keep_query_id else str(uuid.uuid4())
+    query_file = json.dumps({"id": query_id}, separators=(",", ":")).encode()
     if dry_run:
         snapshot = read_snapshot(source, find_record(source, checkpoint_id))
         metadata = of_query(snapshot.metadata, query_id)
-        written = {**_operator_files(source, target, snapshot), **_files_of_query(target, snapshot, metadata, query_id)}
+        written = {
+            **_operator_files(source, target, snapshot),
+            QUERY: query_file,
+            **_checkpoint_files(target, snapshot, metadata, query_id),
+        }
         return copier.planned(snapshot, query_id, written)
     snapshot = copier.copy_checkpoint(checkpoint_id)
     metadata = of_query(snapshot.metadata, query_id)
     for name, data in _operator_files(source, target, snapshot).items():
         copier.write(name, data)
     copier.copy_spark_files(snapshot)
-    for name, data in _files_of_query(target, snapshot, metadata, query_id).items():
-        copier.write(name, data)
+    copier.write(QUERY, query_file)
+    for name, data in _checkpoint_files(target, snapshot, metadata, query_id).items():
+        copier.create(name, data)
     copier.check_state(snapshot, metadata)
     copier.copy_logs(snapshot.record.batch_id)
     return copier.result(snapshot, query_id)
@@ -77,16 +83,13 @@ def _operator_files(source: Storage, target: Storage, snapshot: Snapshot) -> dic
     }
 
 
-def _files_of_query(
+def _checkpoint_files(
     target: Storage, snapshot: Snapshot, metadata: CheckpointMetadata, query_id: str
 ) -> dict[str, bytes]:
-    """The query id, the `_metadata` and its record, in the order to write them."""
+    """The `_metadata` and its record, in the order to create them. There is no claim."""
     data = dumps(metadata, metadata.version)
     record = _record(snapshot.record, query_id, data)
-    files = {
-        QUERY: json.dumps({"id": query_id}, separators=(",", ":")).encode(),
-        in_location(record.metadata.path): data,
-    }
+    files = {in_location(record.metadata.path): data}
     if record.attempt:  # the store `standalone` has no log, and rejects one
         files[RecordFiles(target).name(record.id)] = encode_record(record)
     return files

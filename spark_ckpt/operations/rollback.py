@@ -39,7 +39,7 @@ class Rollback:
         location: the checkpoint location.
         dry_run: True if nothing was to be changed.
         checkpoint: the one that the query continues from.
-        aside: directory that holds what was moved, relative to the location.
+        rollback_dir: directory that holds what was moved, relative to the location.
         batches: the batches that Spark had begun after it, ascending.
         checkpoints: ids of the later checkpoints, ascending.
         moved: names of the files that were moved, relative to the location; of a dry run those that would be, without
@@ -50,7 +50,7 @@ class Rollback:
     location: str
     dry_run: bool
     checkpoint: CheckpointRecord
-    aside: str
+    rollback_dir: str
     batches: tuple[int, ...]
     checkpoints: tuple[int, ...]
     moved: tuple[str, ...]
@@ -105,12 +105,12 @@ def roll_back(
             plan = _planned(storage, store, record, clock)
             return replace(plan, moved=(*plan.moved, *damaged))
         store.claim()
-        return stash_later(storage, store, _find(storage, store, checkpoint_id), clock, damaged)
+        return move_later_batches(storage, store, _find(storage, store, checkpoint_id), clock, damaged)
     finally:
         store.shutdown(JobStatus.SUSPENDED)
 
 
-def stash_later(
+def move_later_batches(
     storage: Storage,
     store: CompletedCheckpointStore,
     record: CheckpointRecord,
@@ -133,7 +133,7 @@ def stash_later(
         StorageError: something cannot be moved.
     """
     plan = _planned(storage, store, record, clock)
-    moving = _Moving(storage, plan.aside)
+    moving = _Moving(storage, plan.rollback_dir)
     for name in (*plan.moved, *damaged):
         moving.move(name)
     later = [other for other in store.all() if other.id > record.id]
@@ -150,7 +150,7 @@ def stash_later(
     return replace(plan, dry_run=False, moved=tuple(moving.sizes), size=sum(moving.sizes.values()))
 
 
-def stash(storage: Storage, names: Sequence[str], clock: Clock) -> str:
+def move_to_rollback_dir(storage: Storage, names: Sequence[str], clock: Clock) -> str:
     """Moves files to where a rollback puts them.
 
     Returns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import uuid
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.savepoint import take_savepoint
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage, Storage, resolve
-from tests.storage.faulty import FaultyStorage
+from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.driver import check_rows, located
 from tests.support.driver import restore as rows_of
 from tests.support.invariants import assert_invariants
@@ -53,6 +54,10 @@ def copied(query: Query, target: LocalStorage, tmp_path: Path, request: pytest.F
         done = restore(LocalStorage(tmp_path / "elsewhere"), target)
     shutil.rmtree(tmp_path / "q")
     return done
+
+
+def checkpoint_files(storage: Storage) -> dict[str, bytes]:
+    return {name: storage.read(name) for name in names_in(storage) if name.startswith("ckpt/")}
 
 
 def names_in(storage: Storage) -> set[str]:
@@ -246,6 +251,41 @@ def test_state_inside_the_metadata(tmp_path: Path, target: LocalStorage) -> None
     assert fork.rows() == query.rows()
 
 
+class TestTheDurablePathOfARestoredCheckpoint:
+    files = pytest.mark.parametrize("file", ["chk-7/_metadata$", r"completed/0{19}7\.json"])
+
+    @files
+    @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.EXISTS_AFTER_DONE])
+    def test_an_answer_that_gets_lost_changes_nothing(
+        self, query: Query, target: LocalStorage, file: str, fault: Fault
+    ) -> None:
+        restore(query.storage, FaultyStorage(target), keep_query_id=True)
+        lossy = FaultyStorage(LocalStorage(f"{target.location}-2"))
+        lossy.fail("create", file, fault)
+        restore(query.storage, lossy, keep_query_id=True)
+        assert [rule.times for rule in lossy.rules] == [0]
+        assert names_in(lossy.inner) == names_in(target)
+        assert checkpoint_files(lossy.inner) == checkpoint_files(target)
+
+    @files
+    def test_what_another_process_creates_there_stays(self, query: Query, target: LocalStorage, file: str) -> None:
+        shared = FaultyStorage(target)
+
+        def create_first(operation: str, name: str) -> None:
+            if operation == "create" and re.search(file, name):
+                target.write_atomic(name, b"of another process")
+
+        shared.before = create_first
+        with pytest.raises(TargetNotEmptyError):
+            restore(query.storage, shared)
+        assert b"of another process" in checkpoint_files(target).values()
+        assert not target.list("commits")  # no query starts from it
+
+    def test_the_log_has_the_record_and_no_claim(self, query: Query, target: LocalStorage) -> None:
+        restore(query.storage, target)
+        assert [file.name for file in target.list("ckpt/completed")] == [f"{7:020d}.json"]
+
+
 @pytest.mark.parametrize("copy", [take_savepoint, restore])
 class TestRefusals:
     def test_a_target_with_something_in_it(self, query: Query, target: LocalStorage, copy: Callable[..., None]) -> None:
@@ -327,6 +367,7 @@ class TestRefusals:
     def test_a_disk_that_is_full(self, query: Query, target: LocalStorage, copy: Callable[..., None]) -> None:
         full = FaultyStorage(target)
         full.fail("write", "_metadata$")
+        full.fail("create", "_metadata$")
         with pytest.raises(StorageError):
             copy(query.storage, full)
         assert not target.exists(SAVEPOINT_RECORD)

@@ -64,8 +64,8 @@ def test_the_query_goes_on_after_the_batch(query: Query) -> None:
 def test_nothing_is_lost(query: Query) -> None:
     before = files(query.storage)
     done = back(query, 5)
-    aside = files(query.storage, done.aside)
-    left = {name: data for name, data in files(query.storage).items() if not name.startswith(done.aside)}
+    aside = files(query.storage, done.rollback_dir)
+    left = {name: data for name, data in files(query.storage).items() if not name.startswith(done.rollback_dir)}
     assert left.keys() & aside.keys() == set()
     assert left | aside == before
     assert set(done.moved) == set(aside)
@@ -76,7 +76,7 @@ def test_nothing_is_lost(query: Query) -> None:
 
 def test_what_was_moved_can_be_moved_back(query: Query) -> None:
     done = back(query, 4)
-    for name, data in files(query.storage, done.aside).items():
+    for name, data in files(query.storage, done.rollback_dir).items():
         query.storage.write_atomic(name, data)
     assert verify(query.storage, everything=True).restorable == (7, 6, 5, 4)
 
@@ -111,7 +111,7 @@ def test_the_newest_checkpoint_is_damaged(query: Query) -> None:
     for checkpoint_id in (6, 7):
         query.storage.write_atomic(f"ckpt/chk-{checkpoint_id}/_metadata", b"damaged")
     done = back(query, 5)
-    assert query.storage.read(f"{done.aside}/ckpt/chk-7/_metadata") == b"damaged"
+    assert query.storage.read(f"{done.rollback_dir}/ckpt/chk-7/_metadata") == b"damaged"
     assert query.restart() == 4
     assert_invariants(query.storage)
 
@@ -206,7 +206,7 @@ def test_a_location_without_a_log(tmp_path: Path) -> None:
     query.run(range(6))
     done = back(query, 5)
     assert (done.checkpoint.batch_id, done.checkpoints) == (3, (6, 7))
-    assert query.storage.exists(f"{done.aside}/ckpt/chk-7/_metadata")
+    assert query.storage.exists(f"{done.rollback_dir}/ckpt/chk-7/_metadata")
     assert query.restart() == 4
 
 

@@ -27,8 +27,8 @@ def _record_first() -> Iterator[None]:
     waiting: list[Callable[[], object]] = []
     add = Log.add
 
-    def create_later(storage: Any, new: Any, path: str, data: bytes) -> bool:
-        waiting.append(lambda: storage.create_exclusive(f"ckpt/{path}", data))
+    def create_later(storage: Any, name: str, data: bytes) -> bool:
+        waiting.append(lambda: storage.create_exclusive(name, data))
         return True
 
     def add_and_write(self: Log, make_record: Callable[[int, str], CheckpointRecord]) -> CheckpointRecord:
@@ -36,7 +36,7 @@ def _record_first() -> Iterator[None]:
         waiting.pop()()
         return record
 
-    with patch.object(publish, "_create_metadata", create_later), patch.object(Log, "add", add_and_write):
+    with patch.object(publish, "create_file", create_later), patch.object(Log, "add", add_and_write):
         yield
 
 

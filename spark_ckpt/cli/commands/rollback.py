@@ -38,7 +38,7 @@ class RollbackResult(Result):
             "id": rollback.checkpoint.id,
             "batch_id": rollback.checkpoint.batch_id,
             "version": rollback.checkpoint.version,
-            "aside": rollback.aside,
+            "aside": rollback.rollback_dir,
             "batches": list(rollback.batches),
             "checkpoints": list(rollback.checkpoints),
             "moved": list(rollback.moved),
@@ -53,10 +53,10 @@ class RollbackResult(Result):
         batches = _numbered("batch", "batches", rollback.batches)
         undone = f"{batches} and {_numbered('checkpoint', 'checkpoints', rollback.checkpoints)}"
         if rollback.dry_run:
-            yield f"{undone} would be moved to {plain(rollback.location)}/{rollback.aside.partition('/')[0]}"
+            yield f"{undone} would be moved to {plain(rollback.location)}/{rollback.rollback_dir.partition('/')[0]}"
         else:
             files = f"{count(len(rollback.moved), 'file')}, {human_size(rollback.size)}"
-            yield f"{undone} moved to {plain(rollback.location)}/{rollback.aside}: {files}"
+            yield f"{undone} moved to {plain(rollback.location)}/{rollback.rollback_dir}: {files}"
 
 
 def _numbered(one: str, many: str, numbers: tuple[int, ...]) -> str:
