@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from spark_ckpt.checkpoint.chains import Chain, all_entries
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
 from spark_ckpt.completed import CheckpointRecord, ClaimRecord, Record, decode_record, encode_record
+from spark_ckpt.completed.void import without_void_records
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.messages import Event, Notification
 from spark_ckpt.coordinator.policy import chain_bound, rewrite_cycle
@@ -298,7 +299,10 @@ class Checks:
     def after_discarding(self, is_all: bool) -> None:
         """The query has ended, and nothing of it was to stay: what is found is whole, or nothing is there at all."""
         findings = Findings()
-        records = [record for record in self._all_records(findings) if isinstance(record, CheckpointRecord)]
+        found = self._all_records(findings)
+        # A driver that stood still may have brought a record back. It is void; the next claim would delete it.
+        counting = found if is_all else without_void_records({record.id: record for record in found}).values()
+        records = [record for record in counting if isinstance(record, CheckpointRecord)]
         if is_all or self._world.profile.store != "zookeeper":  # whose files may lag behind
             check_checkpoints(self._storage, records, findings)
         if is_all:
