@@ -1,21 +1,27 @@
 from __future__ import annotations
 
+import os
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import benchmarks.demo.supervisor as supervisor_module
 from benchmarks.demo.layout import Layout
 from benchmarks.demo.supervisor import DriverFailedError, Kill, QueryState, Supervisor, _is_alive
+from tests.support.waiting import eventually
 
-# Writes logs as Spark does: a batch is planned, takes a while, is committed. Has a child, as the real driver has.
+# Writes logs as Spark does: a batch is planned, takes a while, is committed. Has a child, as the real driver has. The
+# third batch of each life waits for the kill: one that comes late, as on a busy machine, would meet nothing.
 DRIVER = """
 import json, subprocess, sys, time
 from pathlib import Path
 
-work, batches, seconds = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+work, batches, seconds, waits = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4] == "True"
+committed = 0
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 (work / "child").write_text(str(child.pid))
 logs = [work / "checkpoints" / name for name in ("aircraft", "weather", "routes")]
@@ -28,8 +34,11 @@ for batch in range(batches):
     for log in logs:
         (log / "offsets" / str(batch)).write_text("v1\\n{}\\n" + json.dumps({"logOffset": batch}))
     time.sleep(seconds)
+    while waits and committed == 2 and not (work / "all are killed").exists():
+        time.sleep(0.05)
     for log in logs:
         (log / "commits" / str(batch)).touch()
+    committed += 1
 child.kill()
 """
 
@@ -61,16 +70,24 @@ class FakeDriver(Supervisor):
     """Supervises a program that only writes the logs."""
 
     program: str = DRIVER
-    seconds: float = 1.5
+    seconds: float = 0.1
+    waits: bool = False
+    """Whether batches wait for their kills."""
+
+    def note(self, kill: Kill) -> None:
+        super().note(kill)
+        if len(self.done) == self.kills:
+            (self.layout.work / "all are killed").touch()
 
     def command(self) -> list[str]:
-        return [sys.executable, "-c", self.program, str(self.layout.work), str(self.files), str(self.seconds)]
+        arguments = (self.layout.work, self.files, self.seconds, self.waits)
+        return [sys.executable, "-c", self.program, *map(str, arguments)]
 
 
 def test_kills_in_the_middle_of_batches_and_gets_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor_module, "KILL_DELAYS", (0.3, 0.1))  # long before the end of a batch
+    monkeypatch.setattr(supervisor_module, "KILL_DELAYS", (0.3, 0.1))
     notes = Notes()
-    kills = FakeDriver(Layout(tmp_path), "none", files=6, kills=2, audience=notes).run()
+    kills = FakeDriver(Layout(tmp_path), "none", files=6, kills=2, audience=notes, waits=True).run()
     assert kills == notes.kills
     assert [sorted(kill.interrupted) for kill in kills] == [["aircraft", "routes", "weather"]] * 2
     assert len(notes.starts) >= 3
@@ -80,7 +97,16 @@ def test_kills_in_the_middle_of_batches_and_gets_to_the_end(tmp_path: Path, monk
 
 def test_a_batch_that_ends_too_soon_is_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No batch lives long enough here to be met, so there is nothing to count."""
-    monkeypatch.setattr(supervisor_module, "KILL_DELAYS", (5.0,))
+    log = Path(Layout(tmp_path).checkpoint("aircraft"))
+
+    def sleep(seconds: float) -> None:
+        if seconds in supervisor_module.KILL_DELAYS:
+            batch = max(map(int, os.listdir(log / "offsets")))
+            eventually((log / "commits" / str(batch)).exists)
+        time.sleep(seconds)
+
+    monkeypatch.setattr(supervisor_module, "KILL_DELAYS", (0.001,))
+    monkeypatch.setattr(supervisor_module, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
     notes = Notes()
     supervisor = FakeDriver(Layout(tmp_path), "none", files=40, kills=3, audience=notes, seconds=0.02)
     assert supervisor.run() == []

@@ -84,7 +84,7 @@ ACKS = 2 * PARTITIONS
 REPEATED = ("ack", "locate")
 """Messages that the next attempt of a task sends again, so that a late one can be overtaken."""
 
-PATIENCE_SECONDS = 5
+PATIENCE_SECONDS = 15
 """How long a task waits for an answer that is to be overtaken."""
 
 _ONE_BATCH = (1, 1, 1, 1, 1)

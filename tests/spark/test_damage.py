@@ -25,7 +25,7 @@ from tests.support.processes import DriverJob
 from tests.support.provider import CKPT_PREFIX, ProviderUnderTest
 
 FAILED = 3
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 45
 
 SLOW = textwrap.dedent(
     f"""
@@ -162,15 +162,15 @@ def test_going_back_takes_longer_than_a_task_waits_for_an_answer(jobs: Jobs) -> 
     program.write_text(SLOW)
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}"\n')
     python.chmod(0o755)
-    settings = {**SETTINGS, "bridge.timeout": f"{TIMEOUT_SECONDS}s"}
-    conf = [f"{CKPT_PREFIX}{key}={value}" for key, value in settings.items()]
+    conf = [f"{CKPT_PREFIX}{key}={value}" for key, value in SETTINGS.items()]
     for batch in events(random.Random(1), 3):
         jobs.feed.drop(batch)
     jobs.finish(jobs.start(conf=conf))
     DAMAGES["middle byte"](newest(jobs.location, "metadata"))
     for batch in events(random.Random(2), 1):
         jobs.feed.drop(batch)
-    first = jobs.start(conf=[*conf, f"{CKPT_PREFIX}python={python}"])
+    of_the_first = [f"{CKPT_PREFIX}python={python}", f"{CKPT_PREFIX}bridge.timeout={TIMEOUT_SECONDS}s"]
+    first = jobs.start(conf=[*conf, *of_the_first])
     assert first.wait() == FAILED
     assert "[RolledBackError]" in first.output()
     assert "TimeoutException" not in first.output()

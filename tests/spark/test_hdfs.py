@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 
+from tests.spark.jobs.running_count import GATE, waiting
 from tests.support.checkpoints import log_records
+from tests.support.feeds import at
 from tests.support.hdfs import Hdfs
 from tests.support.jobs import Jobs, with_duplicates
 from tests.support.provider import CKPT_PREFIX
@@ -17,12 +19,16 @@ def test_a_driver_killed_on_hdfs(jobs: Jobs, rng: random.Random, hdfs: Hdfs) -> 
     """SIGKILL to driver, JVM and side process at once; the next driver goes on, with nothing lost or counted twice."""
     location = hdfs.new_location()
     storage = hdfs.storage(location)
-    for batch in with_duplicates(rng, 6):
+    gate = jobs.folder / "gate-is-open"
+    batches = with_duplicates(rng, 6)
+    batches[3].append((at(0), GATE, 1))
+    for batch in batches:
         jobs.feed.drop(batch)
-    first = jobs.start(location=location, conf=FILES_OF_EXECUTORS)
-    assert first.await_((jobs.sink.folder / f"{2:010}").exists), first.output()[-6000:]
+    first = jobs.start(location=location, conf=FILES_OF_EXECUTORS, gate=gate)
+    assert first.await_(waiting(gate).exists), first.output()[-6000:]
     first.kill()
-    second = jobs.start(location=location)
+    gate.touch()
+    second = jobs.start(location=location, gate=gate)
     assert second.wait() == 0, second.output()[-6000:]
     hdfs.copy(location, jobs.location)
     jobs.finish(second)

@@ -57,12 +57,15 @@ def test_driver_killed_before_its_first_batch(jobs: Jobs, rng: random.Random) ->
 @pytest.mark.slow
 def test_executors_killed_on_a_real_cluster(jobs: Jobs, rng: random.Random, tmp_path: Path) -> None:
     """kill -9 of executors in the middle of the work: the same query goes on by itself, and nothing is lost."""
-    for batch in with_duplicates(rng, 14):
+    gate = jobs.folder / "gate-is-open"
+    batches = with_duplicates(rng, 14)
+    batches[-1].append((at(0), GATE, 1))  # however fast the machine is, the query does not get through before
+    for batch in batches:
         jobs.feed.drop(batch)
     killed: list[int] = []
     with StandaloneCluster(tmp_path / "cluster") as cluster:
         executor_memory = "spark.executor.memory=512m"
-        job = jobs.start(master=cluster.url, conf=executor_memory, partitions=4)
+        job = jobs.start(master=cluster.url, conf=executor_memory, partitions=4, gate=gate)
         for target in (2, 6):
             assert job.await_batches(target), job.output()[-6000:]
             assert job.await_(lambda: bool(cluster.executors()))
@@ -72,6 +75,7 @@ def test_executors_killed_on_a_real_cluster(jobs: Jobs, rng: random.Random, tmp_
             killed.append(victim)
             print(f"killed executor {victim} with {len(committed_batches(jobs.location))} batches committed")
         assert job.running(), "the query ended before its executors were killed"
+        gate.touch()
         jobs.finish(job)
     assert len(killed) == 2
 
@@ -106,7 +110,7 @@ def test_coordinator_killed_between_and_in_batches(jobs: Jobs, rng: random.Rando
 def test_a_busy_driver_loses_to_each_that_starts_later(
     jobs: Jobs, rng: random.Random, provider: ProviderUnderTest
 ) -> None:
-    """The newer claim wins, each time, against a driver that completes a batch a second.
+    """The newer claim wins, each time, against a driver that completes a batch in some three seconds.
 
     A newcomer that has planned a batch that the earlier driver then commits is told to start again. It is never told
     that the earlier one has taken over, and needs no more than a few starts.

@@ -15,8 +15,6 @@ from tests.support.invariants import assert_invariants
 from tests.support.provider import ProviderUnderTest
 from tests.support.waiting import eventually
 
-CLEANING_SECONDS = 60.0
-
 
 def numbers(folder: Path) -> list[int]:
     """The numbers that name files in one of Spark's logs, ascending."""
@@ -102,7 +100,7 @@ class CheckpointJudge:
             return False
 
         with suppress(TimeoutError):
-            eventually(hold, CLEANING_SECONDS)
+            eventually(hold)
             return
         assert_invariants(location, orphans=orphans)
 

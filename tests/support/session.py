@@ -24,7 +24,7 @@ SMALL_CONF = {
     "spark.sql.shuffle.partitions": "3",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stateStore.maintenanceInterval": "2s",
-    "spark.sql.streaming.stopTimeout": "60s",
+    "spark.sql.streaming.stopTimeout": "600s",
 }
 
 

@@ -60,7 +60,7 @@ class StoreCommitSuite extends AnyFunSuite {
     withStore("ackThreshold" -> "0") { h =>
       Files.writeString(h.location.resolve("ckpt"), "a file where the directory should be")
       val failure = intercept[Exception](h.commit(0, 1))
-      eventually(timeout(60.seconds))(assert(h.heard("decline") == 1))
+      eventually(timeout(5.minutes))(assert(h.heard("decline") == 1))
       val decline = h.coordinator.heard.toArray.last.asInstanceOf[Message].json
       assert(decline.path("version").asLong() == 1 && decline.path("batch_id").asLong(-1) == 0)
       assert(decline.path("task").path("stage_id").asInt() == 7 && decline.path("task").path("attempt_number").asInt() == 2)
@@ -106,7 +106,7 @@ class StoreCommitSuite extends AnyFunSuite {
       h.notify(Notification.Ended, -1)
       h.asTask(0)
       intercept[Exception](h.commit(0, 1))
-      eventually(timeout(60.seconds))(assert(h.heard("decline") == 1))
+      eventually(timeout(5.minutes))(assert(h.heard("decline") == 1))
       assert(h.coordinator.kinds.lastIndexOf("decline") > h.coordinator.kinds.lastIndexOf("locate"), "the first one declined")
     }
   }
@@ -132,7 +132,7 @@ class StoreCommitSuite extends AnyFunSuite {
       h.commit(1, 2)
       h.coordinator.baseDue = false
       var version = 2L
-      eventually(timeout(60.seconds)) {
+      eventually(timeout(5.minutes)) {
         version += 1
         assert(h.metrics(h.commit(version - 1, version))("ckptBaseBytes") > 0)
       }
@@ -154,7 +154,7 @@ class StoreCommitSuite extends AnyFunSuite {
       h.coordinator.baseDueOnLoad = true
       val store = h.open(5)
       store.put(h.row(100), h.row(100))
-      eventually(timeout(60.seconds))(assert(h.provider.waitingBase))
+      eventually(timeout(5.minutes))(assert(h.provider.waitingBase))
       store.commit()
       val base = acks(h).last.path("base")
       assert(base.path("version").asLong() == 5 && base.path("rows").asLong() == 50)
@@ -196,7 +196,7 @@ class StoreCommitSuite extends AnyFunSuite {
       h.coordinator.baseDue = true
       h.commit(5, 500)
       h.coordinator.baseDue = false
-      eventually(timeout(60.seconds))(assert(h.provider.baseFailure.isDefined))
+      eventually(timeout(5.minutes))(assert(h.provider.baseFailure.isDefined))
       h.coordinator.answer = Map("outcome" -> "discarded", "reason" -> "of no use")
       intercept[CheckpointFailure](h.commit(6, 600))
       h.coordinator.answer = Map("outcome" -> "success")
@@ -221,7 +221,7 @@ class StoreCommitSuite extends AnyFunSuite {
         assert(failure.getCause != null && failure.reason.contains(failure.getCause.toString))
       }
       assert(h.heard("ack") == before)
-      eventually(timeout(60.seconds))(assert(h.heard("decline") == 2))
+      eventually(timeout(5.minutes))(assert(h.heard("decline") == 2))
       storageFails(h, fails = false)
       h.commit(5, 500)
       assert(acks(h).last.path("base").path("version").asLong() == 5)

@@ -109,14 +109,14 @@ class StoreNotificationsSuite extends AnyFunSuite {
     withStore { h =>
       def ended(job: String) = Message(Message.Notify, s"""{"job":"$job","event":"$Ended","version":null}""")
       h.commit(0, 1)
-      eventually(timeout(60.seconds))(assert(h.heard("register") == 1))
+      eventually(timeout(5.minutes))(assert(h.heard("register") == 1))
       h.coordinator.executors.tell(ended(h.job))
-      eventually(timeout(60.seconds))(assert(!h.inMemory))
+      eventually(timeout(5.minutes))(assert(!h.inMemory))
       h.commit(1, 2)
       h.coordinator.executors.tell(ended("another"))
       assert(h.inMemory)
       h.coordinator.executors.tell(Message(Message.Notify, s"""{"job":"${h.job}","event":"$Complete","version":9}"""))
-      eventually(timeout(60.seconds))(assert(!h.inMemory))
+      eventually(timeout(5.minutes))(assert(!h.inMemory))
       assert(h.read(2) == Set(1, 2))
     }
   }

@@ -58,7 +58,7 @@ class StoreUnloadSuite extends AnyFunSuite {
       commitWithBaseDue(h.open(1))
       // Bases are written one after the other: when this one is there, so would be that of the other store.
       var version = 2L
-      eventually(timeout(60.seconds)) {
+      eventually(timeout(5.minutes)) {
         version += 1
         assert(h.metrics(h.commit(version - 1, version))("ckptBaseBytes") > 0)
       }
@@ -75,7 +75,7 @@ class StoreUnloadSuite extends AnyFunSuite {
       }
       val gone = used()
       h.asTask(batch = 2)
-      eventually(timeout(60.seconds)) {
+      eventually(timeout(5.minutes)) {
         System.gc()
         assert(gone.get() == null)
       }

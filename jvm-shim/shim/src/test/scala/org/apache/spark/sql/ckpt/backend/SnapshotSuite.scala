@@ -42,7 +42,7 @@ class SnapshotSuite extends AnyFunSuite with BackendTesting {
       }
       results.foreach { case (version, expected, written) =>
         val other = new HashMapStateBackend(K)
-        val s = written.get(60, TimeUnit.SECONDS)
+        val s = written.get(5, TimeUnit.MINUTES)
         other.restore(version, 0, Seq(segment(isBase = true, s)), everything)
         assertSame(contents(other.reader("default", version)), expected, s"version $version")
       }

@@ -47,7 +47,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   private def busy(): CountDownLatch = {
     val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
     new Bases({ begun.countDown(); end.await() }).obey(due, snapshot, "x")
-    assert(begun.await(60, TimeUnit.SECONDS))
+    assert(begun.await(5, TimeUnit.MINUTES))
     end
   }
 
@@ -57,11 +57,11 @@ class BaseSnapshotsSuite extends AnyFunSuite {
         var fails = true
         val bases = new Bases(if (fails) throw error)
         bases.obey(due, snapshot, "a")
-        eventually(timeout(60.seconds))(assert(bases.lastFailure.contains(error)))
+        eventually(timeout(5.minutes))(assert(bases.lastFailure.contains(error)))
         assert(bases.isIdle && written(bases).isEmpty)
         fails = false
         bases.obey(due, snapshot, "b")
-        eventually(timeout(60.seconds))(assert(written(bases).exists(_.stateId == "b")))
+        eventually(timeout(5.minutes))(assert(written(bases).exists(_.stateId == "b")))
         bases.failureTold()
         assert(bases.lastFailure.isEmpty)
       }
@@ -70,7 +70,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   test("a state of which no base can be written fails the next ack, whatever was demanded") {
     val bases = new Bases(throw new StateTooLargeException("Key group 7 has too much: raise it."))
     bases.obey(due, snapshot, "a")
-    eventually(timeout(60.seconds))(assert(bases.lastFailure.isDefined))
+    eventually(timeout(5.minutes))(assert(bases.lastFailure.isDefined))
     (1 to 2).foreach { _ =>
       val failure = intercept[StateTooLargeException](written(bases))
       assert(failure.getMessage == "partition 3: Key group 7 has too much: raise it.")
@@ -113,12 +113,12 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     @volatile var times = 0
     val bases = new Bases({ times += 1; begun.countDown(); end.await() })
     bases.obey(due, snapshot, "a")
-    assert(begun.await(60, TimeUnit.SECONDS))
+    assert(begun.await(5, TimeUnit.MINUTES))
     bases.obey(required, snapshot, "b")
     var found: Option[ReadyBase] = None
     val waiting = new Thread(() => found = written(bases))
     waiting.start()
-    eventually(timeout(60.seconds))(assert(waiting.getState == Thread.State.WAITING))
+    eventually(timeout(5.minutes))(assert(waiting.getState == Thread.State.WAITING))
     end.countDown()
     waiting.join()
     assert(found.exists(_.stateId == "a") && times == 1)
@@ -138,12 +138,12 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     val (begun, rest) = (new CountDownLatch(1), new CountDownLatch(1))
     val running = new Bases({ begun.countDown(); rest.await() }, ackThreshold = -1)
     running.obey(due, snapshot, "b")
-    assert(begun.await(60, TimeUnit.SECONDS))
+    assert(begun.await(5, TimeUnit.MINUTES))
     running.forget()
     rest.countDown()
     val last = new Bases((), ackThreshold = -1)
     last.obey(due, snapshot, "c")
-    eventually(timeout(60.seconds))(assert(last.isReady))
+    eventually(timeout(5.minutes))(assert(last.isReady))
     assert(bases.size == 1)
     last.forget()
     assert(bases.isEmpty && writes == 0)

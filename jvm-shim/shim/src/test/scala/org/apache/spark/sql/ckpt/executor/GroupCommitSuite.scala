@@ -23,7 +23,7 @@ import org.apache.spark.sql.ckpt.backend.SegmentInfo
 import org.apache.spark.util.Utils
 
 class GroupCommitSuite extends AnyFunSuite {
-  private val Minute = 60000L
+  private val Hour = 3600000L
   private val threads = Executors.newCachedThreadPool()
   private val directory = new Path(Utils.createTempDir(namePrefix = "group-commit").toURI)
   private val files = new StateFiles(directory, new Configuration())
@@ -38,7 +38,7 @@ class GroupCommitSuite extends AnyFunSuite {
       body: OutputStream => SegmentInfo): Future[ShippedSegment] =
     threads.submit(() => group.write(files, stage, task, size)(body))
 
-  private def result(future: Future[ShippedSegment]): ShippedSegment = future.get(60, TimeUnit.SECONDS)
+  private def result(future: Future[ShippedSegment]): ShippedSegment = future.get(5, TimeUnit.MINUTES)
 
   /** The bytes that a segment says are its own. */
   private def read(segment: ShippedSegment): String = {
@@ -48,7 +48,7 @@ class GroupCommitSuite extends AnyFunSuite {
   }
 
   test("tasks of a stage that commit together have one file, and each knows its part") {
-    val group = new GroupCommit(Minute, maxBytes = 100)
+    val group = new GroupCommit(Hour, maxBytes = 100)
     Seq(1L, 2L, 3L).foreach(group.enter(stage, _))
     val segments = Seq("one", "second", "3").zipWithIndex.map { case (text, i) => commit(group, i + 1L)(body(text)) }
     val shipped = segments.map(result)
@@ -58,14 +58,14 @@ class GroupCommitSuite extends AnyFunSuite {
   }
 
   test("a task without others does not wait, and its file is its own") {
-    val group = new GroupCommit(Minute, maxBytes = 100)
+    val group = new GroupCommit(Hour, maxBytes = 100)
     group.enter(stage, 1L)
     val shipped = result(commit(group, 1L)(body("alone")))
     assert(read(shipped) == "alone" && shipped.share.isEmpty && shipped.path.get.startsWith("shared/delta-"))
   }
 
   test("a task that has ended is not waited for") {
-    val group = new GroupCommit(Minute, maxBytes = 100)
+    val group = new GroupCommit(Hour, maxBytes = 100)
     group.enter(stage, 1L)
     group.enter(stage, 2L)
     val waiting = commit(group, 1L)(body("first"))
@@ -82,7 +82,7 @@ class GroupCommitSuite extends AnyFunSuite {
   }
 
   test("a file that is full is written, and the next task begins another") {
-    val group = new GroupCommit(Minute, maxBytes = 10)
+    val group = new GroupCommit(Hour, maxBytes = 10)
     Seq(1L, 2L, 3L).foreach(group.enter(stage, _))
     val full = Seq(1L, 2L).map(task => commit(group, task, size = 5)(body(s"task $task"))).map(result)
     group.leave(stage, 1L)
@@ -93,7 +93,7 @@ class GroupCommitSuite extends AnyFunSuite {
   }
 
   test("attempts of a stage share nothing") {
-    val group = new GroupCommit(Minute, maxBytes = 100)
+    val group = new GroupCommit(Hour, maxBytes = 100)
     val again = stage.copy(attempt = 1)
     group.enter(stage, 1L)
     group.enter(again, 2L)
@@ -103,7 +103,7 @@ class GroupCommitSuite extends AnyFunSuite {
   }
 
   test("where the one that writes for all fails, each other writes for itself") {
-    val group = new GroupCommit(Minute, maxBytes = 100)
+    val group = new GroupCommit(Hour, maxBytes = 100)
     Seq(1L, 2L).foreach(group.enter(stage, _))
     val leads = commit(group, 1L)(_ => throw new IllegalStateException("killed"))
     awaitBlocked()
@@ -114,7 +114,7 @@ class GroupCommitSuite extends AnyFunSuite {
   }
 
   test("a task that is killed while another writes for it ends only when its changes are not read any more") {
-    val group = new GroupCommit(Minute, maxBytes = 100)
+    val group = new GroupCommit(Hour, maxBytes = 100)
     Seq(1L, 2L).foreach(group.enter(stage, _))
     val (writing, goOn) = (new CountDownLatch(1), new CountDownLatch(1))
     val leads = commit(group, 1L) { out =>
@@ -133,12 +133,12 @@ class GroupCommitSuite extends AnyFunSuite {
     follower.interrupt()
     goOn.countDown()
     assert(result(leads).share.isDefined)
-    follower.join(60000)
+    follower.join()
     assert(killed)
   }
 
   /** The first one has come, and waits. */
-  private def awaitBlocked(): Unit = eventually(timeout(60.seconds), interval(1.millis))(assert(waiting))
+  private def awaitBlocked(): Unit = eventually(timeout(5.minutes), interval(1.millis))(assert(waiting))
 
   private def waiting: Boolean = {
     import scala.jdk.CollectionConverters._

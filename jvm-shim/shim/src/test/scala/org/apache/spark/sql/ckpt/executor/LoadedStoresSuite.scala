@@ -48,7 +48,7 @@ class LoadedStoresSuite extends AnyFunSuite {
       new WeakReference(store)
     }
     val gone = added()
-    eventually(timeout(60.seconds)) {
+    eventually(timeout(5.minutes)) {
       System.gc()
       assert(gone.get() == null)
     }

@@ -75,7 +75,7 @@ class NewestBaseSuite extends AnyFunSuite {
       assert(reported(h.commit(0, 1)) == Map(name -> 0))
       h.coordinator.baseDue = true
       assert(reported(h.commit(1, 2)) == Map(name -> 0))
-      eventually(timeout(60.seconds))(assert(h.provider.waitingBase))
+      eventually(timeout(5.minutes))(assert(h.provider.waitingBase))
       // The base was begun when version 1 was the folded one.
       assert(reported(h.commit(2, 3)) == Map(name -> 1))
       val other = h.newProvider()
