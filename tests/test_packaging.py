@@ -188,7 +188,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built with the tools of this environment, so that no package registry is needed."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder)]
-    subprocess.run([*build, str(REPOSITORY)], check=True, timeout=300)
+    subprocess.run([*build, str(REPOSITORY)], check=True, timeout=600)
     (wheel,) = folder.glob("spark_ckpt-*.whl")
     return wheel
 
@@ -211,10 +211,10 @@ def test_a_wheel_can_be_built_and_used_without_the_source(wheel: Path, tmp_path:
 def test_a_wheel_installs_into_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     """Its dependencies are found in this environment, without its editable installation of the source."""
     venv = tmp_path / "empty"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True, timeout=600)
     python = venv / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-index", "--no-deps"]
-    subprocess.run([*pip, str(wheel)], check=True, timeout=120)
+    subprocess.run([*pip, str(wheel)], check=True, timeout=600)
     environment = {**os.environ, "PYTHONPATH": sysconfig.get_path("purelib")}  # which reads no .pth file
     run = partial(subprocess.run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     version = run([venv / "bin" / "spark-ckpt", "--version"]).stdout

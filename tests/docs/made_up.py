@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.completed import RecordFiles
 from spark_ckpt.format.segments import Section
+from spark_ckpt.location.listing import list_completed
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import QUERY, SparkLog
 from spark_ckpt.spark_files.operator_metadata import OperatorMetadata
@@ -63,10 +65,14 @@ def drop_older(directory: Path, retained: int) -> None:
 
 def damage_newest(directory: Path) -> None:
     """Changes a byte of the last delta, which the newest checkpoint alone refers to."""
-    newest = max(directory.joinpath(in_location("shared")).iterdir(), key=lambda path: path.stat().st_mtime_ns)
-    data = bytearray(newest.read_bytes())
+    storage = LocalStorage(directory)
+    (chains,) = read_checkpoint(storage, list_completed(storage).records[-1]).table.values()
+    path = chains[-1].entries[-1].path
+    assert path is not None
+    delta = directory / in_location(path)
+    data = bytearray(delta.read_bytes())
     data[-1] ^= 1
-    newest.write_bytes(data)
+    delta.write_bytes(data)
 
 
 def _totals(key: Schema, commit: int) -> tuple[tuple[bytes, bytes], ...]:

@@ -35,6 +35,7 @@ def settings(zookeeper: ZooKeeperServer) -> dict[str, str]:
         "store": "zookeeper",
         "zookeeper.quorum": zookeeper.quorum,
         "zookeeper.path": f"/test-{uuid.uuid4().hex}",
+        "zookeeper.sessionTimeout": "240s",  # however long the machine stands still
         "inlineThreshold": "0",
     }
 

@@ -28,7 +28,12 @@ def _only_ours(provider: ProviderUnderTest) -> None:
 @pytest.fixture
 def zookeeper_conf(zookeeper: ZooKeeperServer) -> list[str]:
     """The settings of the store `zookeeper`, below a node of this test's own."""
-    settings = {"store": "zookeeper", "zookeeper.quorum": zookeeper.quorum, "zookeeper.path": f"/{uuid.uuid4().hex}"}
+    settings = {
+        "store": "zookeeper",
+        "zookeeper.quorum": zookeeper.quorum,
+        "zookeeper.sessionTimeout": "240s",  # however long the machine stands still
+        "zookeeper.path": f"/{uuid.uuid4().hex}",
+    }
     return [f"{CKPT_PREFIX}{key}={value}" for key, value in settings.items()]
 
 
