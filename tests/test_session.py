@@ -290,7 +290,7 @@ def environment() -> dict[str, str]:
 
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    result = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=900)
+    result = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=1500)
     assert result.returncode == 0, result.stderr[-4000:]
     return result
 

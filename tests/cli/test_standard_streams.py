@@ -18,7 +18,7 @@ COMMANDS = (["list"], ["list", "--json"], ["inspect"], ["list", "--help"])
 
 def run(arguments: list[str], **streams: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "spark_ckpt", *arguments]
-    return subprocess.run(command, text=True, timeout=300, check=False, **streams)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(command, text=True, timeout=1500, check=False, **streams)  # type: ignore[call-overload, no-any-return]
 
 
 @pytest.fixture

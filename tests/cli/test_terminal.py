@@ -137,7 +137,7 @@ def test_the_width_is_that_of_the_terminal(places: dict[str, Path]) -> None:
             stderr=writer,
             env={**environment, "TERM": "xterm"},
             check=True,
-            timeout=300,
+            timeout=1500,
         )
         os.close(writer)
         printed[width] = _STYLE.sub("", os.read(reader, 100_000).decode()).splitlines()

@@ -20,5 +20,5 @@ DELTA_CONF = {
 def delta_jars() -> list[Path]:
     """The jars that Delta needs beside Spark's own."""
     if not list(JAR_FOLDER.glob("delta-spark_*.jar")):
-        subprocess.run(["mvn", "-q", "-B", "-pl", "delta-jars", "package"], check=True, cwd=SHIM, timeout=300)
+        subprocess.run(["mvn", "-q", "-B", "-pl", "delta-jars", "package"], check=True, cwd=SHIM, timeout=1500)
     return sorted(JAR_FOLDER.glob("*.jar"))
