@@ -149,9 +149,11 @@ def _read_log(storage: Storage) -> Scan:
     records = files.read_all()
     if not records:
         found = scan(storage)
-        if found.log is not None:
+        if found.log is None:
+            return found
+        # A query that has just begun claims before it writes its first `_metadata`.
+        if not (records := files.read_all()):
             raise LogMissingError(storage.describe(files.directory), found.log)
-        return found
     checkpoints = tuple(record for record in records.values() if isinstance(record, CheckpointRecord))
     return Scan(checkpoints, next_id=1 + max(records))
 

@@ -198,8 +198,10 @@ def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage]]:
     """The checkpoints that the log names, ascending, and what is wrong with it; without a log, what a scan finds."""
     files = RecordFiles(storage)
     each = files.read_each()
-    if not each:
-        found = scan(storage)
+    found = None if each else scan(storage)
+    if found is not None and found.log is not None:
+        each = files.read_each()  # a query that has just begun claims before it writes its first `_metadata`
+    if found is not None and not each:
         damages = [Damage.of(damaged.path, damaged) for damaged in found.corrupt]
         if found.log is not None:
             missing = LogMissingError(storage.describe(files.directory), found.log)

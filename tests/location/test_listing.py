@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from spark_ckpt.checkpoint.errors import VersionNotFoundError
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.completed.errors import StoreMismatchError
 from spark_ckpt.completed.standalone import StandaloneCompletedCheckpointStore
-from spark_ckpt.location.listing import scan
+from spark_ckpt.errors import LogMissingError
+from spark_ckpt.location.listing import list_completed, scan
+from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import FaultyStorage
 from tests.support.driver import Driver, check_rows, faulty_environment, located
@@ -171,3 +173,26 @@ def test_a_location_with_a_log_is_refused(storage: FaultyStorage, tmp_path: Path
     shutil.move(tmp_path / "ckpt" / "completed", tmp_path / "aside")
     go_on(storage, logged).batch(2)
     assert list(found(storage).values()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [lambda storage: list_completed(storage).records, lambda storage: verify(storage).checkpoints],
+    ids=["list_completed", "verify"],
+)
+def test_a_query_that_begins_meanwhile_has_not_lost_its_log(
+    storage: FaultyStorage, tmp_path: Path, read: Callable[[FaultyStorage], Sequence[object]]
+) -> None:
+    """The log is read before the query claims, and the directories of checkpoints when the first is complete."""
+    query = Driver(tmp_path, environment=faulty_environment(FaultyStorage(LocalStorage(tmp_path))))
+
+    def before(operation: str, name: str) -> None:
+        if (operation, name) == ("list", "ckpt") and query.job is None:
+            query.batch(1)
+
+    storage.before = before
+    assert len(read(storage)) == 1
+    shutil.rmtree(tmp_path / "ckpt" / "completed")
+    with pytest.raises(LogMissingError, match="were deleted"):
+        list_completed(storage)
+    assert "the log of completed checkpoints is gone" in str(verify(storage).damages)
