@@ -110,7 +110,7 @@ def test_coordinator_killed_between_and_in_batches(jobs: Jobs, rng: random.Rando
 def test_a_busy_driver_loses_to_each_that_starts_later(
     jobs: Jobs, rng: random.Random, provider: ProviderUnderTest
 ) -> None:
-    """The newer claim wins, each time, against a driver that completes a batch in some three seconds.
+    """The newer claim wins, each time, against a driver that completes a batch in some six seconds.
 
     A newcomer that has planned a batch that the earlier driver then commits is told to start again. It is never told
     that the earlier one has taken over, and needs no more than a few starts.

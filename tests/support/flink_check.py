@@ -24,7 +24,7 @@ MODULE = Path(__file__).parents[2] / "jvm-shim" / "flink-check"
 MODULE_OF_1_10 = MODULE / "flink-1.10"
 PACKAGE = "io.github.sparkckpt.flinkcheck"
 HEAP = "-Xmx512m"
-RUN_SECONDS = 300
+RUN_SECONDS = 1500
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ GATE = "gate"
 """A key that passes the gate only when it is open; till then only the first operator has acknowledged."""
 
 SLOW = "slow"
-"""A key whose rows take three seconds each, until the gate is open."""
+"""A key whose rows take six seconds each, until the gate is open."""
 
 FAILED = 3
 
@@ -60,7 +60,7 @@ def held(key: Column, gate: Path) -> Column:
             mark.touch()
             time.sleep(0.02)
         if value == SLOW and not gate.exists():
-            time.sleep(3.0)
+            time.sleep(6.0)
         return value
 
     return sf.udf(wait, "string")(key)
