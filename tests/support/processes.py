@@ -18,7 +18,7 @@ JOBS = REPOSITORY / "tests" / "spark" / "jobs"
 BRIDGE = "spark_ckpt.bridge"
 """What the command line of the side process holds."""
 
-PATIENCE = 600.0
+PATIENCE = 1500.0
 
 
 def children(pid: int) -> list[int]:

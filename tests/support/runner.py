@@ -17,7 +17,7 @@ from tests.support.feeds import Feed, Row
 from tests.support.sinks import Rows, Sink
 from tests.support.waiting import eventually
 
-PATIENCE = 600.0
+PATIENCE = 1500.0
 """Seconds after which a query that makes no headway fails its test."""
 
 WORKER_GIVEN_UP = "Python worker failed to connect back"
