@@ -22,8 +22,11 @@ from tests.support.waiting import PATIENCE, eventually
 MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 TICK_MS = 200
 
-SESSION_SECONDS = PATIENCE
-"""Of sessions that must not expire, however long the machine stands still."""
+SESSION_SECONDS = 60.0
+"""Of sessions that must not expire while the machine stands still."""
+
+_START_SECONDS = 10.0
+"""A server that starts may leave a client without an answer, which then tries again."""
 
 _PORTS = range(20_000, 32_000)
 _WORKERS = 16
@@ -88,7 +91,7 @@ class ZooKeeperServer:
                 stdout=log,
                 stderr=log,
             )
-        with self.client():
+        with self.client(_START_SECONDS):
             assert self._process.poll() is None, f"another server has taken port {self.port}"
 
     def stop(self) -> None:
@@ -109,11 +112,11 @@ class ZooKeeperServer:
             self._process.send_signal(signal.SIGCONT)
 
     @contextmanager
-    def client(self) -> Iterator[KazooClient]:
+    def client(self, timeout: float = SESSION_SECONDS) -> Iterator[KazooClient]:
         """A client of the test's own."""
         client = KazooClient(
             self.quorum,
-            timeout=SESSION_SECONDS,
+            timeout=timeout,
             connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 0.2},
             **self._client_options,
         )
