@@ -32,6 +32,10 @@ class LogIDCounter(CheckpointIDCounter):
             raise ValueError(f"id {next_id} lies before {self._next}, the next free one")
         self._next = next_id
 
+    def advance_to(self, next_id: int) -> None:
+        """Continues from `next_id` unless it lies before the next free id."""
+        self._next = max(self._next, next_id)
+
     def shutdown(self, status: JobStatus) -> None:
         """Nothing to do: the log is the counter."""
 

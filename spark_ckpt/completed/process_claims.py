@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 
 from spark_ckpt.clock import Clock
 
 _PAUSE = 0.05
+_LOCATIONS_KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class ProcessClaims:
         self._newest: dict[str, ProcessClaim] = {}
         self._deleting: dict[str, str] = {}
         self._deletions = 0
+        self._tried_ids: OrderedDict[str, int] = OrderedDict()
 
     @property
     def deletions(self) -> int:
@@ -88,3 +91,15 @@ class ProcessClaims:
             newest = self._newest.get(location)
             if newest is not None and newest.run_id == run_id:
                 del self._newest[location]
+
+    def tried(self, location: str, checkpoint_id: int) -> None:
+        """Notes an id that names files: requests to delete these may still arrive when the next run has claimed."""
+        with self._lock:
+            self._tried_ids[location] = max(checkpoint_id, self._tried_ids.pop(location, 0))
+            while len(self._tried_ids) > _LOCATIONS_KEPT:
+                self._tried_ids.popitem(last=False)
+
+    def free_id(self, location: str) -> int:
+        """The lowest id that no run of this process has tried, as far as the process remembers."""
+        with self._lock:
+            return 1 + self._tried_ids.get(location, 0)

@@ -6,9 +6,10 @@ import logging
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from spark_ckpt.clock import Clock
-from spark_ckpt.completed.base import RecordStore
+from spark_ckpt.completed.base import LogIDCounter, RecordStore
 from spark_ckpt.completed.errors import FencedError, StoreMismatchError, SupersededRunError
 from spark_ckpt.completed.process_claims import ProcessClaim, ProcessClaims
 from spark_ckpt.completed.record_files import RecordFiles
@@ -35,6 +36,18 @@ class Scan:
     corrupt: tuple[DamagedCheckpointError, ...] = ()
     next_id: int = 1
     log: str | None = None
+
+
+class _IDCounter(LogIDCounter):
+    """Without a log, the id of a try that failed is free again: tells which ids were tried."""
+
+    def __init__(self, tried: Callable[[int], None]) -> None:
+        super().__init__()
+        self._tried = tried
+
+    def get(self) -> int:
+        self._tried(self._next)
+        return super().get()
 
 
 class StandaloneCompletedCheckpointStore(RecordStore):
@@ -67,6 +80,8 @@ class StandaloneCompletedCheckpointStore(RecordStore):
         self._scan = scan
         self._process_claims = claims or ProcessClaims()
         self._read_at = 0
+        self._ids = _IDCounter(partial(self._process_claims.tried, storage.location))
+        self._counter = self._ids
         self.corrupt: tuple[DamagedCheckpointError, ...] = ()
         """Checkpoints that the last `recover` found damaged and left out."""
 
@@ -86,7 +101,7 @@ class StandaloneCompletedCheckpointStore(RecordStore):
             _log.warning("left aside: %s", damaged)
         self.corrupt = found.corrupt
         self._records = {record.id: record for record in found.records}
-        self._counter.set_count(max(self._counter.get(), found.next_id))
+        self._ids.advance_to(max(found.next_id, self._process_claims.free_id(self._storage.location)))
 
     def claim(self) -> ClaimRecord:
         """Claims nothing that another driver would see."""
@@ -94,12 +109,14 @@ class StandaloneCompletedCheckpointStore(RecordStore):
             "%s: the store 'standalone' has no fence: nothing keeps a second driver from this location",
             self._storage.location,
         )
-        claim = self._next_claim(str(uuid.uuid4()))
-        run = ProcessClaim(self._owner.run_id, claim.generation)
-        self._process_claims.claim(self._storage.location, run, self._clock)
+        location = self._storage.location
+        run = ProcessClaim(self._owner.run_id, 1 + max((r.generation for r in self._records.values()), default=0))
+        self._process_claims.claim(location, run, self._clock)
         if self._process_claims.deletions != self._read_at:
             # The run before may have deleted checkpoints since `recover`; from here on it deletes none.
             self.recover()
+        self._ids.advance_to(self._process_claims.free_id(location))
+        claim = self._next_claim(str(uuid.uuid4()))
         self._claimed(claim)
         return claim
 

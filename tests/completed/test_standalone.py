@@ -172,3 +172,29 @@ class TestRunsOfOneDriver:
         second.shutdown(JobStatus.FAILED)
         first.subsume(first.all()[0])
         assert first.all() == []
+
+    def test_an_id_that_was_tried_is_not_used_again(
+        self, runs: tuple[StandaloneCompletedCheckpointStore, StandaloneCompletedCheckpointStore]
+    ) -> None:
+        """The run before has given files the name of its next checkpoint, and may still be deleting them."""
+        first, second = runs
+        tried = first.counter.get()
+        second.recover()
+        assert second.claim().id == tried + 1
+        assert add(second, 2).id == tried + 2
+
+    def test_ids_have_no_gaps_where_nothing_failed(
+        self, runs: tuple[StandaloneCompletedCheckpointStore, StandaloneCompletedCheckpointStore]
+    ) -> None:
+        first, second = runs
+        last = first.all()[-1].id
+        first.shutdown(JobStatus.FINISHED)
+        second.recover()
+        assert second.claim().id == last + 1
+
+
+def test_tried_ids_are_kept_of_the_last_locations_only() -> None:
+    claims = ProcessClaims()
+    for number in range(1_001):
+        claims.tried(f"location-{number}", 7)
+    assert [claims.free_id(f"location-{number}") for number in (0, 1, 1_000)] == [1, 8, 8]

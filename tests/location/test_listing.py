@@ -186,9 +186,13 @@ def test_a_query_that_begins_meanwhile_has_not_lost_its_log(
     """The log is read before the query claims, and the directories of checkpoints when the first is complete."""
     query = Driver(tmp_path, environment=faulty_environment(FaultyStorage(LocalStorage(tmp_path))))
 
+    has_read_log = False
+
     def before(operation: str, name: str) -> None:
-        if (operation, name) == ("list", "ckpt") and query.job is None:
+        nonlocal has_read_log
+        if (operation, name) == ("list", "ckpt") and has_read_log and query.job is None:
             query.batch(1)
+        has_read_log |= (operation, name) == ("list", "ckpt/completed")
 
     storage.before = before
     assert len(read(storage)) == 1
