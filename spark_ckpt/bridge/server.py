@@ -17,11 +17,12 @@ from spark_ckpt.bridge.driver_files import DriverFiles
 from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.bridge.settings_check import check_settings
 from spark_ckpt.completed import JobStatus
-from spark_ckpt.coordinator.errors import JobNotOpenError, RolledBackError
+from spark_ckpt.coordinator.errors import JobNotOpenError
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import Notification, Trigger
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.errors import ProtocolError, SparkCkptError
+from spark_ckpt.operations.errors import RolledBackError
 from spark_ckpt.storage import Storage, resolve
 
 _log = logging.getLogger(__name__)

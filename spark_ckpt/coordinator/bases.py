@@ -6,9 +6,9 @@ from collections import Counter
 from typing import NamedTuple
 
 from spark_ckpt.checkpoint.chains import Chain, ChainTable, all_entries
+from spark_ckpt.checkpoint.policy import ASK_AGAIN_AFTER, chain_bound, is_base_due, is_rewrite_due, rewrite_cycle
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.messages import Ack
-from spark_ckpt.coordinator.policy import ASK_AGAIN_AFTER, chain_bound, is_base_due, is_rewrite_due, rewrite_cycle
 from spark_ckpt.format.keys import SubtaskKey
 
 

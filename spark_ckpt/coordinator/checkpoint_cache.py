@@ -6,8 +6,8 @@ from collections import OrderedDict
 
 from spark_ckpt.checkpoint.errors import VersionNotFoundError
 from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint
+from spark_ckpt.checkpoint.policy import chain_bound
 from spark_ckpt.coordinator.open_job import OpenJob
-from spark_ckpt.coordinator.policy import chain_bound
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 
 _STATES_IN_MEMORY = 3

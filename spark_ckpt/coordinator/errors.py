@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from spark_ckpt.checkpoint.errors import VersionNotFoundError
-from spark_ckpt.completed.errors import CorruptRecordError
-from spark_ckpt.errors import CheckpointError, DamagedCheckpointError, SparkCkptError
+from spark_ckpt.errors import CheckpointError, SparkCkptError
 
 
 class BatchCommittedError(SparkCkptError):
@@ -38,54 +36,10 @@ class JobNotOpenError(CheckpointError):
         super().__init__(f"job {job} is not open: no trigger came before, or the query has ended")
 
 
-class ForeignStateError(CheckpointError):
-    """The location holds state that another state-store provider wrote.
-
-    Attributes:
-        path: one of the files found.
-    """
-
-    fatal = True
-
-    def __init__(self, location: str, path: str, version: int) -> None:
-        self.location = location
-        self.path = path
-        super().__init__(
-            f"{location} has state of another state-store provider ({path}) and no checkpoint of ours, so version "
-            f"{version} cannot be restored from it. Start the query with the provider it was started with, or with a "
-            "new checkpoint location"
-        )
-
-
 class ParallelismChangedError(CheckpointError):
     """The query runs with other numbers of partitions or key groups than its checkpoint has."""
 
     fatal = True
-
-
-class RolledBackError(CheckpointError):
-    """The checkpoint that a query was to start from is damaged, and the query has gone back to an earlier one.
-
-    Attributes:
-        damaged: what is wrong with it, or with its record.
-        checkpoint_id: the checkpoint that the query continues from.
-    """
-
-    fatal = True
-
-    def __init__(
-        self,
-        damaged: DamagedCheckpointError | CorruptRecordError | VersionNotFoundError,
-        checkpoint_id: int,
-        batch_id: int,
-        rollback_dir: str,
-    ) -> None:
-        self.damaged = damaged
-        self.checkpoint_id = checkpoint_id
-        super().__init__(
-            f"{damaged.what}. The query has gone back to checkpoint {checkpoint_id}, and what came after its batch "
-            f"{batch_id} lies in {rollback_dir}. Start the query again: it goes on with batch {batch_id + 1}"
-        )
 
 
 class IncompleteCheckpointError(CheckpointError):

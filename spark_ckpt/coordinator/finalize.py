@@ -13,7 +13,9 @@ from spark_ckpt.checkpoint.batch import SegmentTable, SparkBatch, StoreState
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState
+from spark_ckpt.checkpoint.policy import Placement, place
 from spark_ckpt.checkpoint.publish import NewCheckpoint, Publisher, StateFile, merge_into_file
+from spark_ckpt.checkpoint.state_files import sizes_of
 from spark_ckpt.checkpoint.statistics import CheckpointStats, StateSize, StatsHistory
 from spark_ckpt.checkpoint.statistics_state import statistics_states
 from spark_ckpt.completed import CheckpointRecord
@@ -21,8 +23,6 @@ from spark_ckpt.completed.errors import FencedError, UnknownOutcomeError
 from spark_ckpt.coordinator.messages import Ack, Segment, Trigger
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.coordinator.pending import PendingCheckpoint
-from spark_ckpt.coordinator.policy import Placement, place
-from spark_ckpt.coordinator.state_files import sizes_of
 from spark_ckpt.coordinator.statistics import stats_of_completed, stats_of_subtasks
 from spark_ckpt.errors import CheckpointError, StateFileNotFoundError
 from spark_ckpt.format.keys import StoreKey, SubtaskKey

@@ -9,6 +9,7 @@ from dataclasses import replace
 from spark_ckpt.checkpoint.chains import chain_of
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState
+from spark_ckpt.checkpoint.policy import ack_threshold, discards_checkpoints
 from spark_ckpt.checkpoint.statistics import CheckpointStats, StatsHistory
 from spark_ckpt.completed import CheckpointRecord, JobStatus
 from spark_ckpt.completed.errors import FencedError
@@ -20,7 +21,7 @@ from spark_ckpt.coordinator.checkpoint_cache import CheckpointCache
 from spark_ckpt.coordinator.completion import Completion
 from spark_ckpt.coordinator.errors import IncompleteCheckpointError
 from spark_ckpt.coordinator.failures import Abort, FailureManager, FailureReason
-from spark_ckpt.coordinator.going_back import WayBack, judge_unreadable
+from spark_ckpt.coordinator.heartbeat import Heartbeat
 from spark_ckpt.coordinator.locate import located
 from spark_ckpt.coordinator.messages import (
     NO_VERSION,
@@ -40,11 +41,11 @@ from spark_ckpt.coordinator.messages import (
 from spark_ckpt.coordinator.open_job import Environment, OpenJob, open_job, starting_point
 from spark_ckpt.coordinator.parallelism import check_parallelism
 from spark_ckpt.coordinator.pending import PendingCheckpoint
-from spark_ckpt.coordinator.policy import ack_threshold, discards_checkpoints
 from spark_ckpt.coordinator.recent_batches import RecentBatches
 from spark_ckpt.coordinator.statistics import stats_of_failed
 from spark_ckpt.coordinator.subsumption import Subsumption
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
+from spark_ckpt.operations.rollback_on_damage import WayBack, judge_unreadable
 
 _log = logging.getLogger(__name__)
 
@@ -199,7 +200,8 @@ class Job:
         """
         self._settle()
         job = self._open
-        way = WayBack(job.storage, job.store, job.config, self._clock, tell=self._going_back)
+        heartbeat = Heartbeat(self._going_back, self._clock, job.config.bridge_timeout)
+        way = WayBack(job.storage, job.store, job.config, self._clock, heartbeat=heartbeat)
         _log.warning("%s cannot read version %d: %s", request.subtask, request.version, request.reason)
         try:
             state = self._checkpoint_cache.state_of(request.version)
@@ -383,7 +385,7 @@ class Job:
 
     @property
     def _ack_threshold(self) -> int:
-        return ack_threshold(self._trigger.operators, self._open.config)
+        return ack_threshold(self._trigger.acks, self._open.config)
 
     def _going_back(self) -> None:
         self._tell(Event.GOING_BACK, NO_VERSION)

@@ -59,6 +59,11 @@ class Trigger:
         """True if the store belongs to no query."""
         return self.job.startswith(STANDALONE_PREFIX)
 
+    @property
+    def acks(self) -> int:
+        """Number of acks that complete the checkpoint: one for each store of each subtask."""
+        return sum(operator.parallelism * len(operator.stores) for operator in self.operators)
+
 
 @dataclass(frozen=True, slots=True)
 class TriggerReply:

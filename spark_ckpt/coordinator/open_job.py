@@ -13,33 +13,31 @@ from typing import TypeAlias
 
 from spark_ckpt.checkpoint.errors import VersionNotFoundError
 from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint, read_checkpoint
+from spark_ckpt.checkpoint.registry import SharedStateRegistry
 from spark_ckpt.checkpoint.statistics import CheckpointStats
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import LOG, CheckpointRecord, ClaimRecord, CompletedCheckpointStore, JobStatus, Owner
 from spark_ckpt.completed.process_claims import ProcessClaims
 from spark_ckpt.config import STORE, CheckpointConfig
-from spark_ckpt.coordinator.backlog import Backlog, in_thread
-from spark_ckpt.coordinator.cleaner import Cleaner, ThreadCleaner
-from spark_ckpt.coordinator.errors import ForeignStateError
-from spark_ckpt.coordinator.going_back import WayBack, recover
+from spark_ckpt.coordinator.heartbeat import Heartbeat
 from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.coordinator.parallelism import check_parallelism
-from spark_ckpt.coordinator.registry import SharedStateRegistry
 from spark_ckpt.coordinator.taking_over import await_commit, check_not_followed, committed_by_another, shut_out
 from spark_ckpt.errors import DamagedCheckpointError, LogMissingError, SavepointLocationError, SparkCkptError
 from spark_ckpt.format.key_groups import default_max_parallelism, factors
+from spark_ckpt.location.backlog import Backlog, in_thread
+from spark_ckpt.location.cleaner import Cleaner, ThreadCleaner
+from spark_ckpt.location.errors import ForeignStateError
+from spark_ckpt.location.foreign_state import foreign_state
 from spark_ckpt.location.listing import checkpoint_directories, scan
 from spark_ckpt.location.open_store import make_store
 from spark_ckpt.location.orphans import check_no_links
 from spark_ckpt.location.savepoint import is_savepoint
 from spark_ckpt.operations.rollback import move_to_rollback_dir
-from spark_ckpt.storage import FileInfo, Storage, resolve
+from spark_ckpt.operations.rollback_on_damage import WayBack, recover
+from spark_ckpt.storage import Storage, resolve
 
 _log = logging.getLogger(__name__)
-
-# What the state stores of Spark leave in a partition's directory, or in a store's directory below it.
-_FOREIGN_SUFFIXES = (".delta", ".snapshot", ".changelog", ".zip")
-_MOST_DIRECTORIES_LOOKED_AT = 8
 
 StorageFactory: TypeAlias = Callable[[Trigger], Storage]
 
@@ -139,7 +137,8 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
     owner = environment.owner(trigger.query_id, trigger.job)
     store = make_store(config, storage, owner, environment.clock, environment.claims)
     try:
-        way = WayBack(storage, store, config, environment.clock, tell=going_back)
+        heartbeat = Heartbeat(going_back, environment.clock, config.bridge_timeout)
+        way = WayBack(storage, store, config, environment.clock, heartbeat=heartbeat)
         return _open_with(way, trigger, environment)
     except BaseException:
         store.shutdown(JobStatus.SUSPENDED)
@@ -202,7 +201,7 @@ def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpoin
     if version <= 0:
         return CheckpointState()
     retained = store.all()
-    if not retained and (found := _foreign_state(storage)) is not None:
+    if not retained and (found := foreign_state(storage)) is not None:
         raise ForeignStateError(storage.location, found, version)
     hint = ""
     if not retained and is_savepoint(storage):
@@ -252,23 +251,3 @@ def _register(
 def _same_run(claims: list[ClaimRecord], owner: Owner) -> bool:
     last = claims[-1].owner if claims else None
     return last is not None and (last.run_id, last.host, last.pid) == (owner.run_id, owner.host, owner.pid)
-
-
-def _files(storage: Storage, directory: str) -> list[FileInfo]:
-    return [entry for entry in storage.list(directory) if not entry.is_directory]
-
-
-def _foreign_state(storage: Storage) -> str | None:
-    """A state file of another provider, or None if a look at the first few partitions shows none."""
-    for operator in _directories(storage, "state"):
-        for partition in _directories(storage, operator):
-            for directory in [partition, *_directories(storage, partition)]:
-                for file in _files(storage, directory):
-                    if file.name[:1].isdigit() and file.name.endswith(_FOREIGN_SUFFIXES):
-                        return storage.describe(f"{directory}/{file.name}")
-    return None
-
-
-def _directories(storage: Storage, directory: str) -> list[str]:
-    names = sorted(entry.name for entry in storage.list(directory) if entry.is_directory)
-    return [f"{directory}/{name}" for name in names[:_MOST_DIRECTORIES_LOOKED_AT]]

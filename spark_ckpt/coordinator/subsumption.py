@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable
 
 from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.checkpoint.policy import retained_checkpoints
 from spark_ckpt.completed import CheckpointRecord, select_subsumed
 from spark_ckpt.coordinator.open_job import OpenJob
-from spark_ckpt.coordinator.policy import retained_checkpoints
 from spark_ckpt.errors import SparkCkptError
 
 _log = logging.getLogger(__name__)

@@ -158,3 +158,22 @@ class ModificationTimeUnknownError(CheckpointError):
             f"{path}: nothing refers to this file, and this storage does not say how old it is. Stop the query and "
             "collect with a grace time of 0"
         )
+
+
+class ForeignStateError(CheckpointError):
+    """The location holds state that another state-store provider wrote.
+
+    Attributes:
+        path: one of the files found.
+    """
+
+    fatal = True
+
+    def __init__(self, location: str, path: str, version: int) -> None:
+        self.location = location
+        self.path = path
+        super().__init__(
+            f"{location} has state of another state-store provider ({path}) and no checkpoint of ours, so version "
+            f"{version} cannot be restored from it. Start the query with the provider it was started with, or with a "
+            "new checkpoint location"
+        )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from spark_ckpt.errors import CheckpointError, SparkCkptError
+from spark_ckpt.checkpoint.errors import VersionNotFoundError
+from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.errors import CheckpointError, DamagedCheckpointError, SparkCkptError
 
 
 class RescaleRefusedError(SparkCkptError):
@@ -132,4 +134,29 @@ class CollectionRefusedError(CheckpointError):
         super().__init__(
             f"{location}: checkpoint {checkpoint_id} cannot be read, so its state files would be taken for orphans. "
             f"Nothing was deleted. The cause: {cause}"
+        )
+
+
+class RolledBackError(CheckpointError):
+    """The checkpoint that a query was to start from is damaged, and the query has gone back to an earlier one.
+
+    Attributes:
+        damaged: what is wrong with it, or with its record.
+        checkpoint_id: the checkpoint that the query continues from.
+    """
+
+    fatal = True
+
+    def __init__(
+        self,
+        damaged: DamagedCheckpointError | CorruptRecordError | VersionNotFoundError,
+        checkpoint_id: int,
+        batch_id: int,
+        rollback_dir: str,
+    ) -> None:
+        self.damaged = damaged
+        self.checkpoint_id = checkpoint_id
+        super().__init__(
+            f"{damaged.what}. The query has gone back to checkpoint {checkpoint_id}, and what came after its batch "
+            f"{batch_id} lies in {rollback_dir}. Start the query again: it goes on with batch {batch_id + 1}"
         )

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.checkpoint.chains import ChainEntry, all_entries
+from spark_ckpt.checkpoint.policy import SMALL_BYTES, chain_bound
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.messages import BaseSnapshot, LocateReply, Operator, Outcome
-from spark_ckpt.coordinator.policy import SMALL_BYTES, chain_bound
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import SegmentKind
 from spark_ckpt.storage import LocalStorage

@@ -56,6 +56,14 @@ IDLE = Profile(
     settings={"inlineThreshold": "0", "chain.maxDeltas": "4"},
     small_bytes=64,
 )
+ABORTED = Profile(
+    large=1.0,
+    incidents=8,
+    weights={"kill side process": 1},
+    settings={"inlineThreshold": "0", "timeout": "1"},
+    is_remote=True,  # elsewhere, deltas are looked for before they are recorded
+)
+"""Batches outlast their timeout. A side process that dies then is followed by one that does not know."""
 ENDED = Profile(settings={"cleanup": "deleteOnEnd"}, batches=3)
 GARBAGE_AND_CLOCKS = Profile(
     large=1.0,

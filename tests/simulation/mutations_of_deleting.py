@@ -8,14 +8,15 @@ from typing import Any
 from unittest.mock import patch
 
 from spark_ckpt.checkpoint import publish
+from spark_ckpt.checkpoint.registry import SharedStateRegistry
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.completed.base import RecordStore
 from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore as Log
 from spark_ckpt.coordinator import bases, finalize, subsumption
 from spark_ckpt.coordinator.completion import Completion
+from spark_ckpt.coordinator.failures import Abort
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import Ack
-from spark_ckpt.coordinator.registry import SharedStateRegistry
 from spark_ckpt.location import orphans
 from spark_ckpt.location.orphans import select_orphans
 from spark_ckpt.operations import gc
@@ -28,6 +29,7 @@ from tests.simulation.mutation import (
     replaced,
 )
 from tests.simulation.mutation_worlds import (
+    ABORTED,
     COLLECTED,
     GARBAGE_AND_CLOCKS,
     IDLE,
@@ -102,6 +104,18 @@ def _delete_all_at_once(self: Job, acks: Iterable[Ack]) -> None:
     self._open.cleaner.submit(f"ckpt/{path}" for ack in acks for path in ack.paths)
 
 
+@contextmanager
+def _files_of_the_aborted_at_once() -> Iterator[None]:
+    abort = Job._abort
+
+    def delete_too(self: Job, why: Abort, keep_files: bool = False) -> None:
+        abort(self, why, keep_files)
+        self._delete_deferred()
+
+    with patch.object(Job, "_abort", delete_too):
+        yield
+
+
 def _by_the_clock_of_drivers(there: Any, log: Any, log_ms: int) -> int:
     return max((record.timestamp_ms for record in log.records), default=2**62)
 
@@ -121,6 +135,9 @@ DELETING: dict[str, Mutation] = {
     "files deleted in doubt": Mutation(replaced(Completion, "acks_in_doubt", {}), DELETED, IN_DOUBT),
     "file of several tasks deleted with one of them": Mutation(
         replaced(Job, "_discard", _delete_all_at_once), f"{DELETED}|{INCOMPLETE}", SHARED_FILES
+    ),
+    "files of an aborted checkpoint deleted at once": Mutation(
+        _files_of_the_aborted_at_once, f"{DELETED}|{INCOMPLETE}", ABORTED
     ),
     "file name used again": Mutation(
         replaced(publish, "new_merged_path", lambda: "shared/merged"), "is used for a second content"

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
+from spark_ckpt.checkpoint import policy
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import ClaimRecord
 from spark_ckpt.completed.base import CLAIMS_KEPT, RecordStore
 from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
-from spark_ckpt.coordinator import policy
 from spark_ckpt.errors import LogMissingError, StorageError
 from spark_ckpt.operations.errors import CollectionRefusedError
 from spark_ckpt.operations.gc import DEFAULT_GRACE_SECONDS, collect_garbage
@@ -132,7 +132,7 @@ class World:
         with (
             _same_ids(self.rng),
             patch("spark_ckpt.location.open_store.ZooKeeperSession", self.session),
-            patch("spark_ckpt.coordinator.state_files.ThreadPoolExecutor", InlinePool),
+            patch("spark_ckpt.checkpoint.state_files.ThreadPoolExecutor", InlinePool),
             patch.object(RecordStore, "_surplus_claims", self._surplus_claims),
             patch("spark_ckpt.checkpoint.load.loads", read_metadata),
             patch.object(policy, "SMALL_BYTES", self.profile.small_bytes or policy.SMALL_BYTES),

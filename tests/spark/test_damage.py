@@ -31,9 +31,9 @@ SLOW = textwrap.dedent(
     f"""
     import sys, time
     from spark_ckpt.bridge import __main__ as main
-    from spark_ckpt.coordinator import going_back
+    from spark_ckpt.operations import rollback_on_damage
 
-    verify = going_back.verify_checkpoint
+    verify = rollback_on_damage.verify_checkpoint
 
     def verify_slowly(storage, record, progress):
         for second in range({TIMEOUT_SECONDS} + 10):
@@ -41,7 +41,7 @@ SLOW = textwrap.dedent(
             progress(second, 1000)
         return verify(storage, record, progress=progress)
 
-    going_back.verify_checkpoint = verify_slowly
+    rollback_on_damage.verify_checkpoint = verify_slowly
     sys.exit(main.main())
     """
 )

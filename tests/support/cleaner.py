@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spark_ckpt.clock import Clock
-from spark_ckpt.coordinator.cleaner import Cleaner
+from spark_ckpt.location.cleaner import Cleaner
 from spark_ckpt.storage import Storage
 
 

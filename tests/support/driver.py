@@ -10,7 +10,6 @@ from pathlib import Path
 
 from spark_ckpt.checkpoint.batch import Source
 from spark_ckpt.clock import Clock
-from spark_ckpt.coordinator.cleaner import Cleaner
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import (
     Ack,
@@ -27,6 +26,7 @@ from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.format.key_groups import owned_ranges
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import Section, SegmentKind, decode_block
+from spark_ckpt.location.cleaner import Cleaner
 from spark_ckpt.storage import Storage
 from tests.support.cleaner import ImmediateCleaner
 from tests.support.clocks import NoClock

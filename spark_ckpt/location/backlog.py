@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 
 from spark_ckpt.checkpoint.layout import CKPT, SHARED, checkpoint_of_directory, in_location
 from spark_ckpt.checkpoint.load import files_named
+from spark_ckpt.checkpoint.registry import SharedStateRegistry
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
-from spark_ckpt.coordinator.cleaner import Cleaner
-from spark_ckpt.coordinator.registry import SharedStateRegistry
 from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.location.cleaner import Cleaner
 from spark_ckpt.location.orphans import Leftover, list_state, select_orphans
 from spark_ckpt.storage import Storage
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_ckpt.coordinator.registry import SharedStateRegistry
+from spark_ckpt.checkpoint.registry import SharedStateRegistry
 
 
 def test_a_file_is_unused_when_the_last_checkpoint_is_dropped() -> None:

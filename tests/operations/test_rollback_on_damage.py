@@ -10,12 +10,12 @@ import pytest
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint, read_metadata, state_of
 from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed.errors import CorruptRecordError, FencedError
-from spark_ckpt.coordinator.errors import RolledBackError
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import NO_VERSION, Event, Notification, Unreadable
 from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.listing import list_completed
+from spark_ckpt.operations.errors import RolledBackError
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.operations.verify_state import check_subtask

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_ckpt.coordinator.cleaner import Cleaner, ThreadCleaner
+from spark_ckpt.location.cleaner import Cleaner, ThreadCleaner
 from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import FaultyStorage
 from tests.support.cleaner import ImmediateCleaner

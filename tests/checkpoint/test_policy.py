@@ -4,10 +4,7 @@ from collections import Counter
 
 import pytest
 
-from spark_ckpt.completed import JobStatus
-from spark_ckpt.config import ACK_MEMORY, ACK_THRESHOLD, MAX_INLINE_BYTES, CheckpointConfig
-from spark_ckpt.coordinator.messages import Operator
-from spark_ckpt.coordinator.policy import (
+from spark_ckpt.checkpoint.policy import (
     SMALL_BYTES,
     Placement,
     ack_threshold,
@@ -17,6 +14,8 @@ from spark_ckpt.coordinator.policy import (
     place,
     retained_checkpoints,
 )
+from spark_ckpt.completed import JobStatus
+from spark_ckpt.config import ACK_MEMORY, ACK_THRESHOLD, MAX_INLINE_BYTES, CheckpointConfig
 
 CONFIG = CheckpointConfig()
 
@@ -100,16 +99,15 @@ def test_never_fewer_than_two_are_retained() -> None:
 @pytest.mark.parametrize("stores", [1, 4])
 def test_what_travels_with_the_acks_of_a_batch_fits_into_its_memory(partitions: int, stores: int) -> None:
     config = CheckpointConfig.parse({ACK_MEMORY.key: str(64 << 20)})
-    operators = [Operator(n, "op", tuple("abcd"[:stores]), partitions) for n in range(2)]
-    threshold = ack_threshold(operators, config)
     acks = 2 * stores * partitions
+    threshold = ack_threshold(acks, config)
     assert 2 * threshold * acks <= 64 << 20, "a delta and a base of each"
     assert threshold <= config.ack_threshold
     assert threshold == config.ack_threshold or 2 * (threshold + 1) * acks > 64 << 20, "no lower than needed"
 
 
 def test_few_tasks_have_the_whole_threshold() -> None:
-    assert ack_threshold([Operator(0, "op", ("default",), 64)], CheckpointConfig()) == CheckpointConfig().ack_threshold
-    assert ack_threshold([], CheckpointConfig()) == CheckpointConfig().ack_threshold
+    assert ack_threshold(64, CheckpointConfig()) == CheckpointConfig().ack_threshold
+    assert ack_threshold(0, CheckpointConfig()) == CheckpointConfig().ack_threshold
     small = CheckpointConfig.parse({ACK_THRESHOLD.key: "10"})
-    assert ack_threshold([Operator(0, "op", ("default",), 64)], small) == 10
+    assert ack_threshold(64, small) == 10

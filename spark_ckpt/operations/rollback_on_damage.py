@@ -13,11 +13,10 @@ from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.completed.errors import CorruptRecordError
 from spark_ckpt.config import ROLL_BACK, CheckpointConfig
-from spark_ckpt.coordinator.errors import RolledBackError
-from spark_ckpt.coordinator.heartbeat import Heartbeat
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.listing import checkpoint_directories
+from spark_ckpt.operations.errors import RolledBackError
 from spark_ckpt.operations.rollback import move_later_batches
 from spark_ckpt.operations.verify import verify_checkpoint
 from spark_ckpt.operations.verify_state import check_subtask
@@ -38,7 +37,7 @@ class WayBack:
         config: the query's settings.
         clock: where time comes from.
         damaged: files of damaged records, which the store leaves out.
-        tell: tells tasks that wait for the job that it goes back, which may take longer than they wait.
+        heartbeat: called on progress: a rollback may take longer than the tasks wait that have asked for the state.
     """
 
     storage: Storage
@@ -46,7 +45,7 @@ class WayBack:
     config: CheckpointConfig
     clock: Clock
     damaged: Sequence[str] = ()
-    tell: Callable[[], None] = lambda: None
+    heartbeat: Callable[[], None] = lambda: None
 
     @property
     def is_taken(self) -> bool:
@@ -66,12 +65,11 @@ class WayBack:
             FencedError: another driver has claimed since.
             StorageError: something could not be read or moved.
         """
-        heartbeat = Heartbeat(self.tell, self.clock, self.config.bridge_timeout)
         for record in reversed(self.store.all()):
-            heartbeat()
+            self.heartbeat()
             if record.id == getattr(cause, "checkpoint_id", None):
                 continue
-            verdict = verify_checkpoint(self.storage, record, progress=lambda done, of: heartbeat())
+            verdict = verify_checkpoint(self.storage, record, progress=lambda done, of: self.heartbeat())
             if verdict.is_whole and verdict.can_go_back:
                 self._own(is_owner)
                 done = move_later_batches(self.storage, self.store, record, self.clock, self.damaged)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import Enum
 
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import MAX_INLINE_BYTES, MIN_RETAINED, CheckpointConfig
-from spark_ckpt.coordinator.messages import Operator
 
 SMALL_BYTES = 16 * 1024
 """A base counts as if it had at least this many bytes: reading a few small deltas costs less than writing a base."""
@@ -36,16 +34,15 @@ def place(new_bytes: int, kept_inline_bytes: int, config: CheckpointConfig) -> P
     return Placement.FILE
 
 
-def ack_threshold(operators: Iterable[Operator], config: CheckpointConfig) -> int:
+def ack_threshold(acks: int, config: CheckpointConfig) -> int:
     """Bytes of one segment up to which it travels with an ack.
 
     Every store of every subtask may bring a delta and a base, and all of a batch are to stay within `ackMemory`.
 
     Args:
-        operators: whose subtasks acknowledge.
+        acks: number of acks of a batch.
         config: the limits.
     """
-    acks = sum(operator.parallelism * len(operator.stores) for operator in operators)
     return min(config.ack_threshold, config.ack_memory // (2 * max(1, acks)))
 
 
