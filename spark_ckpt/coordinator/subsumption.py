@@ -19,9 +19,9 @@ _CLOSE_SECONDS = 5.0
 class Subsumption:
     """Drops checkpoints of a job while it is the owner.
 
-    Nothing is deleted without proof of ownership, and a completed checkpoint is as good a proof as a request for the
-    log. The checkpoint just completed is the proof for the records that it subsumes. Their files need one from after
-    the records are gone: the next checkpoint, or a request. Which of them comes first is a matter of cost only.
+    Nothing is deleted without proof of ownership. Where deletions are deferred (`Storage.defers_deletions`), completed
+    checkpoints prove it: the one just completed for the records that it subsumes, the next one for their files. Else
+    the log is asked before the records are deleted, and again before their files are.
 
     Args:
         job: the open job.
@@ -50,10 +50,10 @@ class Subsumption:
             return
         if self._is_due:
             subsumed = select_subsumed(self._droppable(), retained_checkpoints(self._job.config))
-            self._is_due = not self._drop(subsumed, self._is_proven_owner)
+            is_deferred = self._job.storage.defers_deletions
+            self._is_due = not self._drop(subsumed, is_deferred and self._is_proven_owner)
             self._is_proven_owner = False  # another driver may claim from here on
-            # The files can wait for the next checkpoint, which proves it without a request.
-            if not self._job.storage.requests_are_slow and not self._settle_unused():
+            if not is_deferred and not self._settle_unused():
                 self._is_due = True
 
     def close(self, discard: bool) -> None:

@@ -89,6 +89,12 @@ class Storage(ABC):
         return False
 
     @property
+    def defers_deletions(self) -> bool:
+        """True if what is not needed any more is deleted one checkpoint later: then that checkpoint proves that its
+        driver is still the owner. Where it is deleted at once, the log is asked."""
+        return False
+
+    @property
     def writes_whole(self) -> bool:
         """True if a file that was written without an error is certain to be there with all its bytes."""
         return False

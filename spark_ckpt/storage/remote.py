@@ -56,6 +56,11 @@ class FsspecStorage(Storage):
         """True: they cross a network."""
         return True
 
+    @property
+    def defers_deletions(self) -> bool:
+        """True: the requests to prove the ownership are saved."""
+        return True
+
     def read(self, name: str) -> bytes:
         """All bytes of a file."""
         path = self._path(name)
@@ -220,6 +225,11 @@ class MemoryStorage(FsspecStorage):
 
     @property
     def requests_are_slow(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def defers_deletions(self) -> bool:
         """False."""
         return False
 

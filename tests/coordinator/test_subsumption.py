@@ -45,6 +45,21 @@ def test_the_next_checkpoint_shows_who_the_owner_is(driver: Driver, storage: Fau
     assert read == [f"ckpt/completed/{1:020d}.json"]
 
 
+def test_how_slow_requests_are_says_nothing_about_the_owner(
+    driver: Driver, storage: FaultyStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that is shut out between the completion and the deletion deletes not even records, unless deferred."""
+    monkeypatch.setattr(FaultyStorage, "defers_deletions", False)
+    job = driver.trigger(4)
+    for key in driver.subtasks():
+        job.acknowledge(driver.make_ack(key, 4))
+    rival = Driver(storage.location, environment=faulty_environment(LocalStorage(storage.location)))
+    rival.trigger(5)
+    job.housekeeping()
+    assert storage.requests_are_slow
+    assert completed_versions(driver.location) == [2, 3, 4]
+
+
 def test_the_end_of_the_query_leaves_nothing(driver: Driver, storage: FaultyStorage) -> None:
     assert driver.job is not None
     driver.job.close(JobStatus.FINISHED)

@@ -36,6 +36,10 @@ class Rounds(LocalStorage):
     def requests_are_slow(self) -> bool:
         return True
 
+    @property
+    def defers_deletions(self) -> bool:
+        return True
+
     def read(self, name: str) -> bytes:
         self.rounds.append(f"read {name}")
         self.records_read += name.startswith("ckpt/completed/")

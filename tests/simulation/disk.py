@@ -109,6 +109,10 @@ class SimulatedStorage(Storage):
         return self._is_remote
 
     @property
+    def defers_deletions(self) -> bool:
+        return self._is_remote
+
+    @property
     def writes_whole(self) -> bool:
         return self._is_remote
 

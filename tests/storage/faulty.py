@@ -44,6 +44,10 @@ class FaultyStorage(Storage):
         return self.requests_are_dear
 
     @property
+    def defers_deletions(self) -> bool:
+        return self.requests_are_dear
+
+    @property
     def writes_whole(self) -> bool:
         return self.inner.writes_whole
 

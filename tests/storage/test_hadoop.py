@@ -43,6 +43,7 @@ def test_serves_every_scheme_that_has_no_other_storage(location: str, files: Mem
     assert files.files == {f"{location}/a": b"1"}
     assert storage.describe("a") == f"{location}/a"
     assert storage.requests_are_slow
+    assert storage.defers_deletions
 
 
 @pytest.mark.parametrize(("scheme", "warned"), [("hdfs", False), ("viewfs", False), ("webhdfs", False), ("gs", True)])

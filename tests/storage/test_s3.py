@@ -58,6 +58,7 @@ def test_to_find_that_a_file_is_not_there_is_one_request(storage: Storage, reque
 
 def test_what_may_be_spared(storage: Storage) -> None:
     assert storage.requests_are_slow
+    assert storage.defers_deletions
     assert storage.writes_whole
 
 
