@@ -8,14 +8,14 @@ from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import MAX_INLINE_BYTES, MIN_RETAINED, CheckpointConfig
 
 SMALL_BYTES = 16 * 1024
-"""A base counts as if it had at least this many bytes: reading a few small deltas costs less than writing a base."""
+"""Lower bound in bytes for the size of a base: reading a few small deltas costs less than writing a base."""
 
 ASK_AGAIN_AFTER = 4
-"""Versions after which a store is asked for a base once more, if none came: its executor may be gone."""
+"""Versions after which an unanswered base request is repeated: the executor may be gone."""
 
 
 class Placement(Enum):
-    """Placement of state that came with the acks."""
+    """Placement of state from acks."""
 
     INLINE = "inline"
     FILE = "file"
@@ -26,8 +26,8 @@ def place(new_bytes: int, kept_inline_bytes: int, config: CheckpointConfig) -> P
 
     Args:
         new_bytes: bytes that came with the acks of the checkpoint.
-        kept_inline_bytes: bytes inside `_metadata` that earlier checkpoints left and this one still refers to.
-        config: the threshold.
+        kept_inline_bytes: bytes of earlier checkpoints inside `_metadata` that this one still refers to.
+        config: threshold.
     """
     if new_bytes <= config.inline_threshold and new_bytes + kept_inline_bytes <= MAX_INLINE_BYTES:
         return Placement.INLINE
@@ -35,13 +35,13 @@ def place(new_bytes: int, kept_inline_bytes: int, config: CheckpointConfig) -> P
 
 
 def ack_threshold(acks: int, config: CheckpointConfig) -> int:
-    """Bytes of one segment up to which it travels with an ack.
+    """Size of the largest segment that travels with an ack, in bytes.
 
-    Every store of every subtask may bring a delta and a base, and all of a batch are to stay within `ackMemory`.
+    Each store of each subtask may bring a delta and a base. All of them together fit in `ackMemory`.
 
     Args:
         acks: number of acks of a batch.
-        config: the limits.
+        config: limits.
     """
     return min(config.ack_threshold, config.ack_memory // (2 * max(1, acks)))
 
@@ -51,17 +51,17 @@ def is_base_due(
 ) -> bool:
     """True if a subtask should write a new base.
 
-    Two reasons: the chain is long, or the deltas outweigh the base. Subtasks run in step, so each has a slot of its own
-    among the batches of a cycle, and makes its base there once it has come half the way to a limit. Otherwise all of
-    them would reach their limits in one batch.
+    A base is due when the chain is long or the deltas outweigh the base. Subtasks grow in step and would reach these
+    limits in the same batch. So each has its own slot in a cycle of batches, and writes its base there once it is
+    halfway to a limit.
 
     Args:
-        partition: the subtask.
-        version: the version it has just acknowledged.
-        deltas: deltas since its base.
-        delta_bytes: their bytes.
+        partition: partition of the subtask.
+        version: version of its last ack.
+        deltas: number of deltas since its base.
+        delta_bytes: bytes of these deltas.
         base_bytes: bytes of its base.
-        config: the limits.
+        config: limits.
     """
     if not deltas:
         return False
@@ -74,36 +74,36 @@ def is_base_due(
 
 
 def is_rewrite_due(wasted: float, size: int) -> bool:
-    """True if a subtask should write a new base to release files that are mostly unused.
+    """True if a subtask should write a new base to release mostly unused files.
 
-    A small segment of a partition that is idle keeps a file alive that others have filled, and have left since. A new
-    base costs as many bytes as the chain has, so it is due when it sets more free than that. So the files of a
-    checkpoint have at most twice the bytes of its state, and `SMALL_BYTES` for each chain.
+    A small segment of an idle partition keeps a whole file alive, even if all other partitions have moved on. A new
+    base costs as many bytes as the chain has, so it is due when it releases more than that. This bounds the files of a
+    checkpoint to twice the bytes of its state, plus `SMALL_BYTES` per chain.
 
     Args:
-        wasted: the chain's share of the bytes of its files that no chain uses.
+        wasted: the chain's share of the unused bytes of its files.
         size: bytes of the chain.
     """
     return wasted > max(SMALL_BYTES, size)
 
 
 def rewrite_cycle(config: CheckpointConfig) -> int:
-    """Batches in which each subtask has one slot for a base that sets files free, so that not all make theirs at once.
+    """Batches per cycle in which each subtask has one slot for a base that releases files. Slots spread these bases.
 
     Args:
-        config: the limits.
+        config: limits.
     """
     return max(2 * ASK_AGAIN_AFTER, config.max_deltas)
 
 
 def chain_bound(config: CheckpointConfig) -> int:
-    """Most deltas of a chain: a subtask with so many must bring a base with its next ack.
+    """Maximum number of deltas in a chain. At this bound, the next ack must bring a base.
 
-    Twice `chain.maxDeltas`, which leaves a slow base as long again as the chain took to become due. Short chains get
-    a few deltas more, because a base is one version old when it arrives, and may have to be asked for twice.
+    The bound is twice `chain.maxDeltas`, so a slow base has as much time as the chain took to become due. Short chains
+    get a few more deltas, because a base is one version old on arrival and may need a second request.
 
     Args:
-        config: the limits.
+        config: limits.
     """
     return max(2 * config.max_deltas, config.max_deltas + ASK_AGAIN_AFTER)
 
@@ -114,7 +114,7 @@ def retained_checkpoints(config: CheckpointConfig) -> int:
 
 
 def discards_checkpoints(status: JobStatus, config: CheckpointConfig) -> bool:
-    """True if a query that ends in this way leaves no checkpoints (Flink: `ExternalizedCheckpointRetention`)."""
+    """True if a query with this final status retains no checkpoints (Flink: `ExternalizedCheckpointRetention`)."""
     if config.cleanup == "deleteOnEnd":
         return status.is_terminal
     return config.cleanup == "deleteOnCancellation" and status is JobStatus.CANCELLED

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 
 class SharedStateRegistry:
-    """Counts, for every state file, the retained checkpoints that refer to it. Not thread-safe.
+    """Reference counts of state files: the number of retained checkpoints that refer to each. Not thread-safe.
 
-    While the references of some checkpoint are unknown, it may refer to any file.
+    A checkpoint with unknown references may refer to any file.
     """
 
     def __init__(self) -> None:
@@ -24,32 +24,31 @@ class SharedStateRegistry:
         return not self._unread
 
     def register(self, checkpoint_id: int, files: Iterable[str]) -> None:
-        """A checkpoint refers to these files. Registering it again changes nothing."""
+        """Register the files of a checkpoint. Registering a checkpoint again changes nothing."""
         if checkpoint_id not in self._files_of:
             files = frozenset(files)
             self._files_of[checkpoint_id] = files
             self._uses.update(files)
 
     def register_unread(self, checkpoint_id: int) -> None:
-        """A checkpoint cannot be read: whatever it refers to stays, until it is dropped itself."""
+        """Register an unread checkpoint. All files stay until its references are known or it is dropped."""
         self._unread.add(checkpoint_id)
 
     def found(self, checkpoint_id: int, files: Iterable[str]) -> None:
-        """Add the references of a checkpoint that was not read before, unless it was dropped meanwhile."""
+        """Add the references of a previously unread checkpoint, unless it was dropped meanwhile."""
         if checkpoint_id in self._unread:
             self._unread.discard(checkpoint_id)
             self.register(checkpoint_id, files)
 
     def hold(self, files: Iterable[str]) -> None:
-        """No checkpoint is known to refer to these files: they are unused as soon as it is known of all."""
+        """Hold files without a known reference, until the references of all checkpoints are known."""
         self._held.update(files)
 
     def unregister(self, checkpoint_id: int) -> list[str]:
-        """A checkpoint is dropped.
+        """Unregister a dropped checkpoint.
 
         Returns:
-            The files that no checkpoint can refer to any more. Each file is returned once in the life of a registry,
-            since names are not used again.
+            Files without references. A registry returns each file once, because names are not reused.
         """
         self._unread.discard(checkpoint_id)
         for file in self._files_of.pop(checkpoint_id, ()):
@@ -63,9 +62,9 @@ class SharedStateRegistry:
         return sorted(unused)
 
     def __contains__(self, file: object) -> bool:
-        """True if a checkpoint refers to a file, or may do so."""
+        """True if a checkpoint refers to a file, or may refer to it."""
         return file in self._uses or not self.is_whole
 
     def files(self) -> set[str]:
-        """All files that some checkpoint is known to refer to."""
+        """All files with known references."""
         return set(self._uses)

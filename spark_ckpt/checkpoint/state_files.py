@@ -1,4 +1,4 @@
-"""Sizes of state files that tasks have written."""
+"""Sizes of state files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _AT_ONCE = 8
 
 
 def sizes_of(storage: Storage, paths: Sequence[str]) -> list[int | None]:
-    """Bytes of each file; None where there is none. One request a file, several at a time on an object store.
+    """Bytes of each file; None for a missing file. One request per file, several at a time on an object store.
 
     Args:
-        storage: of the checkpoint location.
+        storage: storage of the checkpoint location.
         paths: relative to `ckpt`.
 
     Raises:

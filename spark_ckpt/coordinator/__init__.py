@@ -1,5 +1,5 @@
-"""The checkpoint coordinator: which acks count, when a checkpoint is complete, and what is kept of it.
+"""The checkpoint coordinator: acknowledgements, completion and retention of checkpoints.
 
-`job.Job` is one run of a query. It talks to storage only through `spark_ckpt.storage`, and to time through
-`spark_ckpt.clock`; everything else here is plain data and decisions.
+`job.Job` is one run of a query. It accesses storage only through `spark_ckpt.storage` and time only through
+`spark_ckpt.clock`. Everything else here is plain data and decisions.
 """

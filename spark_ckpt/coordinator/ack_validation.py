@@ -33,24 +33,23 @@ def check_ack(
     chain: Chain | None,
     ids_of: Callable[[int], dict[StoreKey, list[str]] | None],
 ) -> Ack:
-    """An ack that may count, without its base if that belongs to a state that did not.
+    """Valid ack, without its base if that base cannot be used.
 
     Args:
-        ack: as it came.
+        ack: ack as received.
         parallelism: number of subtasks of its operator.
-        job: the open job.
-        chain: the state that the batch started from; None if it had none.
-        ids_of: the ids of the states of a completed version, by store and partition; None if they are not known.
+        job: open job.
+        chain: chain of the subtask in the parent checkpoint; None without a parent.
+        ids_of: state ids of a completed version, by store and partition; None if unknown.
 
     Raises:
-        StateIdMismatchError: its delta was made from another state than the one before it.
-        ProtocolError, PathEscapeError: its segments are not what docs/protocol.md says.
+        StateIdMismatchError: the delta is based on another state than the parent checkpoint's.
+        ProtocolError, PathEscapeError: its segments violate docs/protocol.md.
     """
     if ack.base_state_id is not None and chain is not None and ack.base_state_id != chain.state_id:
         raise StateIdMismatchError(
-            f"{ack.subtask}: the changes of batch {ack.batch_id} were made to state {ack.base_state_id}, "
-            f"but {chain.state_id} is the state of version {ack.version - 1} that counts. Run the task again, "
-            "which loads it"
+            f"{ack.subtask}: the delta of batch {ack.batch_id} is based on state {ack.base_state_id}, but version "
+            f"{ack.version - 1} has state {chain.state_id}. Run the task again: it loads that state"
         )
     _check_segment(ack, ack.delta, parallelism, job)
     if ack.base is None:
@@ -60,8 +59,8 @@ def check_ack(
         path = ack.base.segment.path
         if path is None or not job.cleaner.was_submitted(in_location(path)):
             return ack
-        reason = "its file is deleted"
-    _log.info("%s: the base of version %d is not used: %s", ack.subtask, ack.base.version, reason)
+        reason = "its file was deleted"
+    _log.info("%s: ignoring the base snapshot of version %d: %s", ack.subtask, ack.base.version, reason)
     if ack.base.segment.path is not None and ack.base.segment.path not in job.registry:
         job.cleaner.submit([in_location(ack.base.segment.path)])
     return replace(ack, base=None)
@@ -70,16 +69,16 @@ def check_ack(
 def _useless(
     ack: Ack, base: BaseSnapshot, base_version: int, ids_of: Callable[[int], dict[StoreKey, list[str]] | None]
 ) -> str | None:
-    """Reason why a base cannot replace the segments up to its version, or None if it can."""
+    """Reason why a base cannot replace the segments up to its version; None if it can."""
     if not base_version < base.version <= ack.version:
-        return f"the chain has a base of version {base_version}"
+        return f"the chain already has a base of version {base_version}"
     if base.version == ack.version:
-        return None if base.state_id == ack.state_id else f"it is of state {base.state_id}, not of the one acknowledged"
+        return None if base.state_id == ack.state_id else f"it has state {base.state_id}, not the acknowledged state"
     ids = (ids_of(base.version) or {}).get(ack.subtask.of_operator)
     if ids is None:
-        return "the state that counts for its version is not known any more"
+        return "the state id of its version is no longer known"
     counts = ids[ack.subtask.partition]
-    return None if base.state_id == counts else f"it is of state {base.state_id}, and {counts} counts for its version"
+    return None if base.state_id == counts else f"it has state {base.state_id}, but its version has {counts}"
 
 
 def _check_segment(ack: Ack, segment: Segment, parallelism: int, job: OpenJob) -> None:
@@ -87,11 +86,11 @@ def _check_segment(ack: Ack, segment: Segment, parallelism: int, job: OpenJob) -
         if not is_state_path(segment.path):
             raise PathEscapeError(segment.path, job.storage.describe(in_location("shared")))
         if job.cleaner.was_submitted(in_location(segment.path)):
-            raise CheckpointError(f"{ack.subtask}: the file {segment.path} was given up with an earlier attempt")
+            raise CheckpointError(f"{ack.subtask}: file {segment.path} was discarded with an earlier attempt")
         if segment.file_size is not None and not 0 <= segment.start <= segment.file_size - segment.size:
             raise ProtocolError(
-                f"{ack.subtask}: {segment.size} bytes from {segment.start} on lie outside of {segment.path}, which has "
-                f"{segment.file_size}"
+                f"{ack.subtask}: {segment.size} bytes at offset {segment.start} exceed {segment.path}, which has "
+                f"{segment.file_size} bytes"
             )
     groups, offsets = segment.key_groups, segment.offsets
     if not groups.size:
@@ -104,7 +103,7 @@ def _check_segment(ack: Ack, segment: Segment, parallelism: int, job: OpenJob) -
 
 
 def _ascends(numbers: NDArray[np.integer]) -> bool:
-    # Most segments have a few key groups; a search in the bytes is several times as fast as `all` for those.
+    # Most segments have few key groups. For those, a search in the bytes is several times as fast as `all`.
     return b"\0" not in (numbers[1:] > numbers[:-1]).tobytes()
 
 
@@ -115,8 +114,8 @@ def _check_range(ack: Ack, groups: NDArray[np.uint32], parallelism: int, factors
         inside = bool(np.isin(groups, owned).all())
     if not inside:
         raise ProtocolError(
-            f"{ack.subtask}: the segment has key groups {groups[0]} to {groups[-1]}, and the subtask owns {span} only: "
-            "the operator's partitioning is not the one its state is distributed by"
+            f"{ack.subtask}: the segment has key groups {groups[0]} to {groups[-1]}, but the subtask owns only {span}: "
+            "the operator's partitioning differs from that of its state"
         )
 
 
@@ -124,7 +123,7 @@ def _check_range(ack: Ack, groups: NDArray[np.uint32], parallelism: int, factors
 def _owned(
     partition: int, parallelism: int, factors: tuple[int, ...]
 ) -> tuple[KeyGroupRange, NDArray[np.uint32] | None]:
-    """From the first to the last key group of a subtask; and all of them, unless they are that range."""
+    """First and last key group of a subtask, and all its key groups unless they are contiguous."""
     ranges = overlapping_ranges(partition, parallelism, factors)
     span = key_group_span(partition, parallelism, factors)
     if len(ranges) == 1:

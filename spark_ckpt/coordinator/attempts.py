@@ -8,12 +8,12 @@ from typing import NamedTuple
 from spark_ckpt.coordinator.messages import Ack, Outcome, Task, TaskFailed
 from spark_ckpt.format.keys import SubtaskKey
 
-# Spark reports a task of a shuffle stage again that has succeeded when the executor with its output is lost.
+# When an executor is lost, Spark reports succeeded tasks of shuffle stages again, because their output is gone.
 _RESUBMITTED = "Resubmitted"
 
 
 class Decision(NamedTuple):
-    """Outcome of an ack, the id of the state that counts for its subtask, and the reason if the ack does not count."""
+    """Outcome of an ack, state id that counts for its subtask, and reason of a rejection."""
 
     outcome: Outcome
     state_id: str | None
@@ -28,19 +28,19 @@ class TaskKey(NamedTuple):
 
     @classmethod
     def of(cls, task: Task | TaskFailed) -> TaskKey:
-        """The task of an attempt."""
+        """Key of an attempt's task."""
         return cls(task.stage_id, task.partition)
 
 
 class Attempt(NamedTuple):
-    """One of the attempts of a task."""
+    """Attempt of a task."""
 
     stage_attempt: int
     attempt_number: int
 
     @classmethod
     def of(cls, task: Task | TaskFailed) -> Attempt:
-        """Attempt of a task."""
+        """Key of an attempt."""
         return cls(task.stage_attempt, task.attempt_number)
 
     def __str__(self) -> str:
@@ -59,29 +59,29 @@ class Attempts:
         return bool(self._failed) and (TaskKey.of(task), Attempt.of(task)) in self._failed
 
     def failed(self, task: Task | TaskFailed) -> None:
-        """An attempt has failed, or is about to."""
+        """Record an attempt that has failed or is about to fail."""
         self._failed.add((TaskKey.of(task), Attempt.of(task)))
 
     def resubmitted(self, task: TaskKey) -> None:
-        """A task that has succeeded runs again for the sake of its output."""
+        """Record a succeeded task that runs again because its output was lost."""
         self._resubmitted.add(task)
 
     def forget_resubmission(self, task: TaskKey) -> None:
-        """The attempt that was resubmitted has failed after all."""
+        """Forget a resubmission whose attempt has failed after all."""
         self._resubmitted.discard(task)
 
     def first(self, key: SubtaskKey, task: Task) -> Decision | None:
-        """Rejection of an ack that holds whatever was acknowledged before; None if there is none."""
+        """Rejection of an ack from a failed attempt; None for any other attempt."""
         return denied(key, task, "is known to have failed") if self.has_failed(task) else None
 
     def second(self, key: SubtaskKey, counted: Task, state_id: str, task: Task) -> Decision:
-        """Decision on an ack of a subtask that has already acknowledged another state.
+        """Decision on an ack of a subtask with another acknowledged state.
 
         Args:
-            key: the subtask.
-            counted: the attempt whose ack counts.
-            state_id: the state that it acknowledged.
-            task: the attempt that comes second.
+            key: subtask.
+            counted: attempt whose ack counts.
+            state_id: state that `counted` acknowledged.
+            task: later attempt.
         """
         first, second, same = Attempt.of(counted), Attempt.of(task), TaskKey.of(task)
         is_copy = TaskKey.of(counted) == same and first.stage_attempt == second.stage_attempt and first != second
@@ -91,25 +91,25 @@ class Attempts:
 
 
 def is_resubmission(failure: TaskFailed) -> bool:
-    """True if a task has not failed, but runs again because its output was lost."""
+    """True if a succeeded task runs again because its output was lost."""
     return failure.reason.startswith(_RESUBMITTED)
 
 
 def denied(key: SubtaskKey, task: Task, why: str) -> Decision:
-    """Another attempt is authorised."""
+    """Rejection of an ack because another attempt is authorised."""
     return Decision(Outcome.DENIED, None, f"{key}: {Attempt.of(task)} {why}")
 
 
 class CompletedAttempts:
     """Attempt history of a completed checkpoint, for answering late acks.
 
-    A copy of a task must not win against the attempt whose state the checkpoint has: Spark would count the output of
-    the one with the state of the other.
+    A speculative copy must not win against the attempt whose state is in the checkpoint: Spark would combine the output
+    of one attempt with the state of another.
 
     Args:
-        version: of the state that the checkpoint is.
-        acks: those that it has.
-        attempts: what was known when it was completed.
+        version: state version of the checkpoint.
+        acks: acks in the checkpoint.
+        attempts: known attempts at completion.
     """
 
     def __init__(self, version: int, acks: Mapping[SubtaskKey, Ack], attempts: Attempts) -> None:
@@ -118,11 +118,11 @@ class CompletedAttempts:
         self._attempts = attempts
 
     def late(self, ack: Ack, state_id: str) -> Decision:
-        """Decision on an ack of a subtask of which another state counts.
+        """Decision on an ack of a subtask whose counted state is another.
 
         Args:
-            ack: of this version.
-            state_id: the state that counts.
+            ack: ack of this version.
+            state_id: counted state.
         """
         if (denial := self._attempts.first(ack.subtask, ack.task)) is not None:
             return denial
@@ -131,7 +131,7 @@ class CompletedAttempts:
         return self._attempts.second(ack.subtask, counted, state_id, ack.task)
 
     def task_failed(self, failure: TaskFailed) -> None:
-        """Takes note of a failed attempt: another one may take its place, with the state that counts."""
+        """Record a failed attempt. Another attempt may replace it, with the counted state."""
         if not is_resubmission(failure):
             self._attempts.failed(failure)
         elif any(_is_attempt(task, failure) for task in self._tasks.values()):

@@ -13,11 +13,11 @@ from spark_ckpt.format.keys import SubtaskKey
 
 
 class BaseDemand(NamedTuple):
-    """Request for a base, as part of a reply to a store.
+    """Request for a base snapshot, as part of a reply to a store.
 
     Args:
-        due: it should write one in the background.
-        required: its next ack must bring one.
+        due: the store should write a base in the background.
+        required: the next ack must bring a base.
     """
 
     due: bool = False
@@ -27,10 +27,10 @@ class BaseDemand(NamedTuple):
 class FileUse:
     """Bytes of each state file that the chains of a checkpoint use.
 
-    Counted once in a cycle of batches, since that looks at all segments. In between more becomes unused than it knows.
+    Counting visits all segments, so it happens once per cycle. Between counts the unused bytes are underestimated.
 
     Args:
-        cycle: batches.
+        cycle: batches per count.
     """
 
     def __init__(self, cycle: int) -> None:
@@ -39,11 +39,11 @@ class FileUse:
         self._used: Counter[str] = Counter()
 
     def wasted_by(self, chain: Chain, version: int, table: ChainTable) -> float:
-        """The share of a chain in what its files hold and no chain uses: in proportion to what it uses itself, bytes.
+        """Share of a chain in the unused bytes of its files, in proportion to the bytes that it uses.
 
         Args:
-            chain: of the table.
-            version: of the table's state, or the one after.
+            chain: chain in `table`.
+            version: version of the table's state, or the next one.
             table: all chains.
         """
         if self._version is None or not 0 <= version - self._version < self._cycle:
@@ -63,13 +63,13 @@ class FileUse:
 
 
 class BaseRequests:
-    """Asks subtasks for bases.
+    """Requests for base snapshots.
 
-    A subtask that was asked gets a few batches to bring one. One whose chain has reached the bound gets none: its next
-    ack must bring a base.
+    A subtask has a few batches to bring a requested base. Once its chain has reached the bound, its next ack must
+    bring one.
 
     Args:
-        config: the limits.
+        config: limits.
     """
 
     def __init__(self, config: CheckpointConfig) -> None:
@@ -80,12 +80,12 @@ class BaseRequests:
         self._asked: dict[SubtaskKey, int] = {}
 
     def after_ack(self, ack: Ack, chain: Chain | None, table: ChainTable) -> BaseDemand:
-        """The demand that the reply to an ack carries.
+        """Base request in the reply to an ack.
 
         Args:
-            ack: one that counts.
-            chain: the state that the batch started from; None if it had none.
-            table: the states that the batch started from, of all subtasks.
+            ack: ack that counts.
+            chain: chain of the subtask in the parent checkpoint; None without a parent.
+            table: all chains of the parent checkpoint.
         """
         if ack.base is not None:
             self._asked.pop(ack.subtask, None)
@@ -107,15 +107,15 @@ class BaseRequests:
         return BaseDemand(due)
 
     def on_load(self, subtask: SubtaskKey, version: int, chain: Chain, table: ChainTable) -> BaseDemand:
-        """The demand that the answer to `locate` carries.
+        """Base request in the reply to `locate`.
 
-        A store that loads its state has no base under way, whatever it was asked for before.
+        A store that loads its state has no base in progress, so earlier requests are void.
 
         Args:
-            subtask: that loads.
-            version: what it loads.
-            chain: the state at that version.
-            table: the states of all subtasks at that version.
+            subtask: loading subtask.
+            version: loaded version.
+            chain: chain of the subtask at that version.
+            table: chains of all subtasks at that version.
         """
         required = chain.deltas >= self._bound
         partition, delta_bytes = subtask.partition, chain.size - chain.base_bytes

@@ -1,4 +1,4 @@
-"""Cache of completed checkpoints: states of the newest, ids of older ones."""
+"""Cache of completed checkpoints: states of the newest, state ids of older ones."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _STATES_IN_MEMORY = 3
 
 
 class CheckpointCache:
-    """States of the newest checkpoints, and state ids as far back as a base may reach.
+    """States of the newest checkpoints, and state ids back to the oldest version that a base may have.
 
     Args:
-        job: the open job.
+        job: open job.
     """
 
     def __init__(self, job: OpenJob) -> None:
         self._job = job
-        # A base may be as old as a chain is long, and has to be of the state that counts for its version.
+        # A base may be as old as a chain is long, and must have the state id of its version.
         self._kept_ids = chain_bound(job.config) + _STATES_IN_MEMORY
         self._ids: OrderedDict[int, dict[StoreKey, list[str]]] = OrderedDict()
         self._own: dict[int, int] = {}
         self._states: OrderedDict[int, CheckpointState] = OrderedDict()
 
     def remember(self, state: CheckpointState, own: bool) -> None:
-        """Keeps a checkpoint; `own` if this run has completed it."""
+        """Add a checkpoint; `own` if this run has completed it."""
         if state.record is None:
             return
         self._states[state.record.id] = state
@@ -45,36 +45,36 @@ class CheckpointCache:
             self._own.pop(forgotten, None)
 
     def forget(self, checkpoint_id: int) -> None:
-        """The checkpoint was dropped."""
+        """Remove a dropped checkpoint."""
         self._states.pop(checkpoint_id, None)
 
     def disown(self, version: int) -> None:
-        """The version is to be completed anew."""
+        """Forget that this run has completed a version, which is about to be completed again."""
         self._own.pop(version, None)
 
     def own_checkpoint(self, version: int) -> int | None:
-        """The checkpoint of a version that this run has completed, or None."""
+        """Id of the checkpoint that this run has completed for a version; None without one."""
         return self._own.get(version)
 
     def newest_own_version(self) -> int | None:
-        """The newest version that this run has completed, or None."""
+        """Newest version that this run has completed; None before the first."""
         return max(self._own, default=None)
 
     def ids_of(self, version: int) -> dict[StoreKey, list[str]] | None:
-        """The ids of the states of a completed version, by store and partition; None if they are not known."""
+        """State ids of a completed version, by store and partition; None if unknown."""
         return self._ids.get(version)
 
     def id_of(self, version: int, key: SubtaskKey) -> str | None:
-        """The id of the state that counts for a subtask; None if it is not known."""
+        """State id that counts for a subtask; None if unknown."""
         ids = self._ids.get(version, {}).get(key.of_operator)
         return ids[key.partition] if ids is not None and 0 <= key.partition < len(ids) else None
 
     def state_of(self, version: int) -> CheckpointState:
-        """The newest checkpoint of a version.
+        """Newest checkpoint of a version.
 
         Raises:
             VersionNotFoundError: no retained checkpoint has the version.
-            DamagedCheckpointError, StorageError: it cannot be read (see `load_checkpoint`).
+            DamagedCheckpointError, StorageError: see `load_checkpoint`.
         """
         record = self._job.store.latest_of_version(version)
         if record is None:

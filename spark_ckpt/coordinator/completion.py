@@ -1,4 +1,4 @@
-"""Completing a checkpoint, as often as failures are tolerated, and finding out about one whose outcome is unknown."""
+"""Completion of checkpoints: retries up to the tolerated failures, and unknown outcomes."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _log = logging.getLogger(__name__)
 
 
 class Completion:
-    """Turns pending checkpoints into completed ones.
+    """Completion of pending checkpoints.
 
-    A try whose outcome is unknown leaves its draft in doubt. Nothing else is tried until the store has settled it.
+    A try with an unknown outcome leaves its draft in doubt. The next try waits until the store has settled it.
 
     Args:
-        job: the open job.
-        failures: what is tolerated.
+        job: open job.
+        failures: tolerated failures.
         history: statistics of the checkpoints so far.
-        recent: the batches that began a short while ago.
-        clock: for times and for pauses between tries.
+        recent: recently started batches.
+        clock: times, and pauses between tries.
     """
 
     def __init__(
@@ -53,33 +53,33 @@ class Completion:
 
     @property
     def acks_in_doubt(self) -> Mapping[SubtaskKey, Ack]:
-        """The acks of a checkpoint that may be complete: their files must stay."""
+        """Acks of a checkpoint that may be complete, whose files must stay."""
         return self._doubt.acks if self._doubt is not None else {}
 
     def complete(self, pending: PendingCheckpoint, trigger: Trigger, parent: CheckpointState) -> CheckpointState:
-        """Completes a checkpoint. When this returns, it is durable.
+        """Complete a checkpoint, which is durable on return.
 
         Raises:
-            TooManyFailuresError: the storage failed more often in a row than is tolerated.
+            TooManyFailuresError: more consecutive storage failures than tolerated.
             FencedError: another driver has taken over.
-            CheckpointError: a state file that a task named is not there.
+            CheckpointError: a state file of an ack is missing.
         """
         while True:
             try:
                 return self.settle() or self._try(Draft(trigger, pending, self._recent), parent)
             except (StorageError, UnknownOutcomeError) as e:  # noqa: PERF203
-                _log.warning("the checkpoint of batch %d cannot be completed: %s", pending.batch_id, e)
+                _log.warning("cannot complete the checkpoint of batch %d: %s", pending.batch_id, e)
                 pending.failures[FailureReason.STORAGE] += 1
                 self._clock.sleep(self._failures.storage_failed(pending.batch_id, e))
 
     def settle(self) -> CheckpointState | None:
-        """Finds out about a draft in doubt, before anything else is done.
+        """Settle the draft in doubt.
 
         Returns:
-            Its checkpoint, which is complete. None if there was none in doubt.
+            Completed checkpoint of the draft; None if none was in doubt, or if it is not complete.
 
         Raises:
-            UnknownOutcomeError, StorageError: it cannot be found out yet.
+            UnknownOutcomeError, StorageError: the outcome is still unknown.
             FencedError: another driver has taken over.
         """
         record = self._job.store.settle()

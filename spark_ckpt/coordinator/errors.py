@@ -6,13 +6,13 @@ from spark_ckpt.errors import CheckpointError, SparkCkptError
 
 
 class BatchCommittedError(SparkCkptError):
-    """An earlier driver has committed the batch that this one is about to run. That driver is shut out now; Spark has
-    planned this run from before that batch, so only another start continues after it.
+    """Batch of this run that an earlier driver has already committed. That driver is fenced now. Spark planned this run
+    before that commit, so only another start continues after it.
 
     Attributes:
-        location: the checkpoint location.
-        batch_id: the batch.
-        owner: the earlier driver, for a person.
+        location: checkpoint location.
+        batch_id: committed batch.
+        owner: earlier driver, as text.
     """
 
     fatal = True
@@ -22,32 +22,32 @@ class BatchCommittedError(SparkCkptError):
         self.batch_id = batch_id
         self.owner = owner
         super().__init__(
-            f"{location}: {owner} has committed batch {batch_id} while this query was about to run it. That driver is "
-            "shut out now and completes no batch any more, and nothing is lost. Start this query again: it goes on "
-            "after the last batch that is committed"
+            f"{location}: {owner} committed batch {batch_id} while this query was about to run it. That driver is "
+            "fenced now and completes no more batches. Nothing is lost. Start this query again: it continues after the "
+            "last committed batch"
         )
 
 
 class JobNotOpenError(CheckpointError):
-    """A message for a job that no `trigger` has opened, or that is closed."""
+    """Message for a job that is not yet open or already closed."""
 
     def __init__(self, job: str) -> None:
         self.job = job
-        super().__init__(f"job {job} is not open: no trigger came before, or the query has ended")
+        super().__init__(f"job {job} is not open: it has received no trigger, or its query has ended")
 
 
 class ParallelismChangedError(CheckpointError):
-    """The query runs with other numbers of partitions or key groups than its checkpoint has."""
+    """Number of partitions or key groups that differs from the checkpoint's."""
 
     fatal = True
 
 
 class IncompleteCheckpointError(CheckpointError):
-    """The batch before did not complete its checkpoint, because subtasks of it did not run.
+    """Incomplete checkpoint of the previous batch, some of whose subtasks did not run.
 
     Attributes:
-        version: the version that was not completed.
-        missing: the subtasks that did not acknowledge, for a person.
+        version: incomplete version.
+        missing: subtasks without an acknowledgement, as text.
     """
 
     fatal = True
@@ -57,18 +57,19 @@ class IncompleteCheckpointError(CheckpointError):
         self.missing = missing
         batch = version - 1
         super().__init__(
-            f"version {version} of the state is not complete: {missing} did not acknowledge. A batch must consume all "
-            f"partitions of its DataFrame (foreachBatch functions too); start the query again, and batch {batch} is "
-            f"repeated. If Spark has committed it already, first move commits/{batch} and offsets/{batch + 1} aside"
+            f"state version {version} is incomplete: {missing} did not acknowledge. A batch must consume all "
+            f"partitions of its DataFrame, in foreachBatch functions too. Start the query again: it repeats batch "
+            f"{batch}. If Spark has already committed that batch, first move commits/{batch} and offsets/{batch + 1} "
+            "away"
         )
 
 
 class TooManyFailuresError(CheckpointError):
-    """A checkpoint could not be completed, more often in a row than the query's settings tolerate.
+    """More consecutive storage failures than the query's settings tolerate.
 
     Attributes:
-        batch_id: the batch.
-        causes: what failed, and how often, since a checkpoint was last completed.
+        batch_id: batch of the checkpoint.
+        causes: failures since the last completed checkpoint, with counts.
     """
 
     def __init__(self, batch_id: int, tolerable: int, causes: dict[str, int], setting: str) -> None:
@@ -77,7 +78,7 @@ class TooManyFailuresError(CheckpointError):
         failures = sum(causes.values())
         times = "; ".join(f"{cause} ({count} times)" if count > 1 else cause for cause, count in causes.items())
         super().__init__(
-            f"the checkpoint of batch {batch_id} could not be completed: {failures} failures in a row, of which "
-            f"{tolerable} are tolerated ({setting}): {times}. Mend the storage. Spark retries the task; if "
-            "the query ends all the same, start it again. No completed checkpoint is lost"
+            f"cannot complete the checkpoint of batch {batch_id}: {failures} consecutive failures, {tolerable} are "
+            f"tolerated ({setting}): {times}. Repair the storage. Spark retries the task; if the query ends, start it "
+            "again. No completed checkpoint is lost"
         )

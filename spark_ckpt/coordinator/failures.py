@@ -1,4 +1,4 @@
-"""Reasons of checkpoint failures, and how many failures are tolerated (Flink: `CheckpointFailureManager`)."""
+"""Reasons of checkpoint failures, and their tolerated number (Flink: `CheckpointFailureManager`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FailureReason(Enum):
     """A store could not make its snapshot. Its task runs again."""
 
     TASK_FAILED = "task failed"
-    """A task failed after it had acknowledged. It runs again."""
+    """A task failed after its acknowledgement. It runs again."""
 
     BASE = "base snapshot"
     """A store could not write a base. Its chain of deltas grows, up to the bound."""
@@ -27,13 +27,13 @@ class FailureReason(Enum):
     """Files, `_metadata` or the record could not be written."""
 
     EXPIRED = "expired"
-    """It took longer than the query's settings allow."""
+    """The checkpoint exceeded the timeout of the query's settings."""
 
     INCOMPLETE = "incomplete"
     """Another batch began before all subtasks had acknowledged."""
 
     QUERY_ENDED = "query ended"
-    """The query came to an end, or was stopped, during the batch."""
+    """The query ended or was stopped during the batch."""
 
     SHUTDOWN = "coordinator shutdown"
     """The driver went away during the batch."""
@@ -47,8 +47,8 @@ class Abort:
     """Reason and detail of an aborted checkpoint.
 
     Args:
-        reason: the kind.
-        detail: what was the matter, for a person.
+        reason: kind of failure.
+        detail: explanation, as text.
     """
 
     reason: FailureReason
@@ -59,10 +59,10 @@ class Abort:
 
 
 class FailureManager:
-    """Counts failures by reason, and those of the storage in a row, of which some are tolerated.
+    """Failure counts by reason, with a limit on consecutive storage failures.
 
     Args:
-        tolerable: failures in a row after which the coordinator tries again by itself.
+        tolerable: consecutive storage failures that the coordinator retries.
 
     Attributes:
         counts: failures of this run by reason.
@@ -74,17 +74,17 @@ class FailureManager:
         self._causes: Counter[str] = Counter()
 
     def count(self, reason: FailureReason) -> None:
-        """Something failed that is made good elsewhere, or cannot be."""
+        """Count a failure that this class does not handle."""
         self.counts[reason] += 1
 
     def storage_failed(self, batch_id: int, cause: Exception) -> float:
-        """Completing a checkpoint failed.
+        """Count a storage failure during the completion of a checkpoint.
 
         Returns:
-            Seconds after which to try again.
+            Seconds to wait before the next try.
 
         Raises:
-            TooManyFailuresError: it has failed too often in a row.
+            TooManyFailuresError: too many consecutive failures.
         """
         self.count(FailureReason.STORAGE)
         self._causes[str(cause)] += 1
@@ -94,5 +94,5 @@ class FailureManager:
         return pause_after(failures)
 
     def succeeded(self) -> None:
-        """A checkpoint is complete: what failed before it is forgiven."""
+        """Reset the consecutive failures after a completed checkpoint."""
         self._causes.clear()

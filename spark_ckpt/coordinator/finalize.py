@@ -1,4 +1,4 @@
-"""From a pending checkpoint whose acks are all there to a completed one."""
+"""Finalization: from a fully acknowledged pending checkpoint to a completed one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from spark_ckpt.storage import Storage
 _log = logging.getLogger(__name__)
 
 _NewEntries: TypeAlias = tuple[ChainEntry | None, ChainEntry | None]
-"""Delta and base that a subtask brings."""
+"""New delta and new base of a subtask."""
 
 
 @dataclass(slots=True)
@@ -40,16 +40,17 @@ class Draft:
     """A checkpoint in the making.
 
     Args:
-        trigger: of its batch.
-        pending: what it is made of.
-        acks: of all its subtasks, as they were when it was begun.
-        table: the chains of all subtasks, with the new segments.
-        file: new segments to be written; None if there is nothing to write.
-        unused: files of acks that it does not need.
-        task_bytes: bytes of the new segments in files that tasks have written.
-        new_state_bytes: bytes of all its new segments.
-        batch: the content of its master state.
-        stats: the statistics in its `_metadata`.
+        trigger: trigger of its batch.
+        pending: pending checkpoint.
+        recent: recently started batches.
+        acks: acks of all subtasks when the draft was created.
+        table: chains of all subtasks, with the new segments.
+        file: file of new segments to write; None if there are none.
+        unused: files of acks that the checkpoint does not use.
+        task_bytes: bytes of the new segments in files written by tasks.
+        new_state_bytes: bytes of all new segments.
+        batch: content of its master state.
+        stats: statistics in its `_metadata`.
     """
 
     trigger: Trigger
@@ -68,30 +69,30 @@ class Draft:
         self.acks = dict(self.pending.acks)
 
     def completed(self, record: CheckpointRecord) -> CheckpointState:
-        """The checkpoint, now that its record is durable."""
+        """Completed checkpoint with its durable record."""
         return CheckpointState(record.version, record, self.batch, self.table)
 
 
 def finalize(
     job: OpenJob, draft: Draft, parent: CheckpointState, history: StatsHistory, now_ms: int
 ) -> CheckpointState:
-    """Completes a checkpoint. When this returns, it is durable.
+    """Complete a checkpoint, which is durable on return.
 
-    What a failed try has written is handed to the cleaner. If the outcome is unknown it stays, since the checkpoint may
-    be complete; and if another driver has taken over, since that one may have found it complete.
+    The cleaner deletes the files of a failed try. They stay if the outcome is unknown, because the checkpoint may be
+    complete, and if another driver has taken over, because that driver may have found it complete.
 
     Args:
-        job: the open job.
-        draft: the checkpoint; only its trigger and what it is made of are set.
-        parent: the checkpoint that the batch started from.
-        history: statistics of the checkpoints before it.
-        now_ms: the time, in milliseconds since 1970 UTC.
+        job: open job.
+        draft: checkpoint with only its trigger and pending checkpoint set.
+        parent: checkpoint that the batch started from.
+        history: statistics of earlier checkpoints.
+        now_ms: current time, milliseconds since 1970 UTC.
 
     Raises:
-        StorageError: something could not be written; it can be tried again.
+        StorageError: a write failed; it can be retried.
         UnknownOutcomeError: the record may have been written.
         FencedError: another driver has taken over.
-        CheckpointError: a state file that a task named is not there.
+        CheckpointError: a state file of an ack is missing.
     """
     _add_segments(job, draft, parent)
     draft.batch = _spark_batch(job, draft)
@@ -120,7 +121,7 @@ def finalize(
 
 
 def _add_segments(job: OpenJob, draft: Draft, parent: CheckpointState) -> None:
-    """Puts the new segments into the chains, and those bytes into one file that came with the acks."""
+    """Append the new segments to the chains, and merge the bytes that came with the acks into one file."""
     version = draft.trigger.version
     _leave_out_lost_bases(job, draft)
     new: dict[SubtaskKey, _NewEntries] = {}
@@ -129,7 +130,7 @@ def _add_segments(job: OpenJob, draft: Draft, parent: CheckpointState) -> None:
     for key, ack in draft.acks.items():
         snapshot = ack.base
         base_entry = None if snapshot is None else _new_entry(True, snapshot.version, snapshot.segment, bases)
-        # A base of the very state that is acknowledged makes the delta to it superfluous.
+        # A base of the acknowledged state replaces the delta.
         has_delta = snapshot is None or snapshot.version < version
         if not has_delta and ack.delta.path is not None:
             draft.unused.append(ack.delta.path)
@@ -166,7 +167,7 @@ def _place(
     bases: list[tuple[Segment, ChainEntry]],
     kept: int,
 ) -> None:
-    """Decides where the bytes go that came with the acks; `kept` bytes of earlier checkpoints are inline already."""
+    """Place the bytes that came with the acks; `kept` bytes of earlier checkpoints are already inline."""
     arrived = sum(segment.size for segment, _ in deltas + bases if segment.path is None)
     draft.new_state_bytes = sum(segment.size for segment, _ in deltas + bases)
     draft.task_bytes = draft.new_state_bytes - arrived
@@ -175,16 +176,16 @@ def _place(
             if segment.path is None:
                 entry.data = bytes(segment.data)
         return
-    # Deltas and bases together: with bases staggered over the subtasks, a file of either is needed for as many batches.
+    # Deltas and bases share a file: with bases staggered over the subtasks, both kinds are needed for as many batches.
     draft.file = merge_into_file([(entry, segment.data) for segment, entry in deltas + bases if segment.path is None])
 
 
 def _leave_out_lost_bases(job: OpenJob, draft: Draft) -> None:
-    """Keeps the deltas where the file of a base is missing or not whole: it may have waited for its ack for days, and a
-    collection of garbage may have taken it for an orphan.
+    """Drop bases whose file is missing or truncated, and keep the deltas. A base may wait for its ack for days, and a
+    garbage collection may delete it as an orphan meanwhile.
 
-    Where a file that was written is whole, the storage is not asked about the base of a recent batch: no collection of
-    garbage takes a file that young. That saves a request for nearly every base.
+    On storages that write whole files, bases of recent batches are not checked: garbage collection spares files that
+    young. That saves a request for nearly every base.
     """
     brought = {ack.base.segment.path: (key, ack.base) for key, ack in draft.acks.items() if ack.base is not None}
     is_whole = job.storage.writes_whole
@@ -197,24 +198,24 @@ def _leave_out_lost_bases(job: OpenJob, draft: Draft) -> None:
         key, base = brought[path]
         if size == base.segment.size:
             continue
-        there = "it is not there" if size is None else f"it has {size} bytes, not {base.segment.size}"
-        _log.warning("%s: the base %s of version %d is not used: %s", key, path, base.version, there)
+        there = "the file is missing" if size is None else f"the file has {size} bytes, not {base.segment.size}"
+        _log.warning("%s: ignoring the base snapshot %s of version %d: %s", key, path, base.version, there)
         draft.acks[key] = replace(draft.acks[key], base=None)
         if size is not None:
             draft.unused.append(path)
 
 
 def _check_files(storage: Storage, new: list[tuple[Segment, ChainEntry]]) -> None:
-    """Check the size of deltas that tasks have written themselves, on storages that may leave part of a file."""
+    """Check the size of deltas written by tasks, on storages that may leave partial files."""
     if storage.writes_whole:
         return
     written = {entry.path: entry.file_size for _, entry in new if entry.path is not None}
     for (path, expected), size in zip(written.items(), sizes_of(storage, list(written)), strict=True):
         name = storage.describe(in_location(path))
         if size is None:
-            raise CheckpointError(f"{name}: a task has written this state file, and it is not there")
+            raise CheckpointError(f"{name}: this state file, written by a task, is missing")
         if size != expected:
-            raise CheckpointError(f"{name}: a task has written this state file with {expected} bytes; it has {size}")
+            raise CheckpointError(f"{name}: this state file has {size} bytes; a task wrote {expected}")
 
 
 # ---- metadata --------------------------------------------------------------------------------------------------------
@@ -260,7 +261,7 @@ def _statistics(draft: Draft, history: StatsHistory, checkpoint_id: int, size: S
 
 
 def _spark_offsets(storage: Storage, trigger: Trigger) -> bytes | None:
-    """Spark's `offsets/<batch>`, which it writes before the batch runs; a store without a query has none."""
+    """Spark's `offsets/<batch>`, which exists before the batch runs; None for a store without a query."""
     if trigger.is_standalone:
         return None
     if trigger.offset_log is not None:

@@ -1,4 +1,4 @@
-"""Signs of life while a request takes longer than a task waits for its answer."""
+"""Heartbeats during requests that exceed the timeout of the waiting task."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _MOST_SECONDS = 30.0
 
 
 class Heartbeat:
-    """Signals progress when called: at once, and then several times within the timeout.
+    """Signal of progress: sent on the first call, then several times within the timeout.
 
-    There is none where there is no headway, so a storage that hangs still ends in a timeout.
+    Calls follow progress only, so a storage that hangs still leads to a timeout.
 
     Args:
-        tell: tells those who wait.
-        clock: where time comes from.
+        tell: notifies the waiting tasks.
+        clock: time source.
         timeout: seconds that a task waits.
     """
 
@@ -28,7 +28,7 @@ class Heartbeat:
         self._next = clock.monotonic()
 
     def __call__(self) -> None:
-        """There is headway."""
+        """Report progress."""
         now = self._clock.monotonic()
         if now >= self._next:
             self._next = now + self._pause

@@ -1,4 +1,4 @@
-"""One run of a query: its messages, in their order, over the parts that decide (Flink: `CheckpointCoordinator`)."""
+"""One run of a query: dispatch of its messages, in order (Flink: `CheckpointCoordinator`)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 _CLOSE_SECONDS = 5.0
 
-# Nothing of a checkpoint is lost by these; the query, or its driver, is on its way out.
+# Aborts of a regular end: the query or its driver stops.
 _ORDERLY = (FailureReason.QUERY_ENDED, FailureReason.SHUTDOWN)
 
 
@@ -60,15 +60,15 @@ def _discard_notification(notification: Notification) -> None:
 
 
 class Job:
-    """The coordinator of one job. Not thread-safe: one thread hands it its messages.
+    """Coordinator of one job. Not thread-safe: one thread delivers its messages.
 
     Args:
-        trigger: the first of the job; opens it.
-        environment: what jobs share.
-        notify: takes what executors are to be told.
+        trigger: first trigger of the job, which opens it.
+        environment: dependencies shared by jobs.
+        notify: receives notifications of executors.
 
     Raises:
-        SparkCkptError: as in `open_job`.
+        SparkCkptError: see `open_job`.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Job:
         self._completion = Completion(self._open, self._failures, self._history, self._recent, self._clock)
         self._pending: PendingCheckpoint | None = None
         self._expires = 0.0
-        self._tried = False  # whether completing the pending checkpoint has failed
+        self._tried = False  # whether a completion of the pending checkpoint has failed
         self._completed_attempts: CompletedAttempts | None = None
         self._aborted: tuple[PendingCheckpoint, Abort] | None = None
         self._deferred_deletes: set[str] = set()  # files of acks of this batch that do not count
@@ -103,14 +103,14 @@ class Job:
     # ---- messages ----------------------------------------------------------------------------------------------------
 
     def trigger(self, trigger: Trigger) -> TriggerReply:
-        """A batch begins.
+        """Begin a batch.
 
-        A pending checkpoint of another version is aborted. For the version that is pending already this is a repetition
-        and changes nothing, unless completing it has failed: then all its subtasks must acknowledge anew.
+        Aborts a pending checkpoint of another version. A repeated trigger of the pending version changes nothing,
+        unless its completion has failed: then all its subtasks must acknowledge again.
 
         Raises:
-            IncompleteCheckpointError: the batch before left subtasks that did not acknowledge.
-            SparkCkptError: the state that the batch starts from cannot be used (see `open_job`).
+            IncompleteCheckpointError: subtasks of the previous batch did not acknowledge.
+            SparkCkptError: the parent checkpoint cannot be used (see `open_job`).
         """
         self._settle()
         self._trigger = trigger
@@ -135,7 +135,7 @@ class Job:
 
         Raises:
             VersionNotFoundError: no retained checkpoint has the version.
-            StateIdMismatchError: the state there is not the one that Spark asks for.
+            StateIdMismatchError: the checkpoint has another state id than Spark asks for.
             CheckpointError: the checkpoint has no such subtask.
         """
         self._settle()
@@ -150,12 +150,12 @@ class Job:
         )
 
     def acknowledge(self, ack: Ack) -> AckReply:
-        """A subtask is ready. The ack that makes the checkpoint complete is answered once that is durable.
+        """Acknowledgement of a subtask. The last one is answered once the checkpoint is durable.
 
-        If it cannot be completed, the ack does not count: the task fails, and its next attempt tries once more.
+        If completion fails, the last ack does not count: its task fails, and the next attempt retries.
 
         Raises:
-            SparkCkptError: the ack makes no sense, or completing the checkpoint failed (see `Completion.complete`).
+            SparkCkptError: the ack is invalid, or completion failed (see `Completion.complete`).
         """
         self._settle()
         self.expire()
@@ -183,20 +183,20 @@ class Job:
         return AckReply(Outcome.SUCCESS, ack.state_id, due, completed, ack.version, base_required=required)
 
     def decline(self, declined: Decline) -> None:
-        """A store could not take part: the acks of its task's attempt do not count any more."""
+        """Decline of a store that could not make its snapshot: drops the acks of its task attempt."""
         pending = self._pending
-        _log.warning("%s declines the checkpoint of batch %d: %s", declined.subtask, declined.batch_id, declined.reason)
+        _log.warning("%s declined the checkpoint of batch %d: %s", declined.subtask, declined.batch_id, declined.reason)
         self._failures.count(FailureReason.DECLINED)
         if pending is not None and pending.version == declined.version:
             self._discard(pending.decline(declined))
 
     def unreadable(self, request: Unreadable) -> None:
-        """A store could not read a state. Returns if nothing is wrong with its files.
+        """Report of a store that could not read a state. Returns if its files are intact.
 
         Raises:
             DamagedCheckpointError: the state is damaged.
-            RolledBackError: it is, and the query has gone back, as its settings say. The job can do nothing more.
-            VersionNotFoundError, FencedError, StorageError: as they say.
+            RolledBackError: the state is damaged, and the query was rolled back. The job cannot continue.
+            VersionNotFoundError, FencedError, StorageError: see these classes.
         """
         self._settle()
         job = self._open
@@ -212,7 +212,7 @@ class Job:
         judge_unreadable(request.subtask, state, way, job.store.all())
 
     def task_failed(self, failure: TaskFailed) -> None:
-        """A task attempt failed: its acks do not count any more while the checkpoint is pending."""
+        """Failure of a task attempt: drops its acks while the checkpoint is pending."""
         if self._completed_attempts is not None:
             self._completed_attempts.task_failed(failure)
         if self._pending is not None and (dropped := self._pending.task_failed(failure)):
@@ -220,49 +220,49 @@ class Job:
             self._discard(dropped)
 
     def close(self, status: JobStatus) -> None:
-        """The run has ended. Checkpoints stay, unless the settings say that they do not outlive such an end.
+        """End the run. Checkpoints are retained unless the settings say otherwise for this status.
 
-        If the driver is gone (`SUSPENDED`), its tasks' files stay too: another process may go on with the same batch.
-        Never raises for what the storage does: what cannot be deleted stays, and is logged.
+        If the driver is gone (`SUSPENDED`), files of its tasks stay too: another process may continue the batch. Does
+        not raise on storage failures: remaining files stay and are logged.
         """
         job = self._open
         try:
             self._settle()
         except SparkCkptError as e:
-            _log.warning("the last checkpoint stays in doubt: %s", e)
+            _log.warning("the outcome of the last checkpoint remains unknown: %s", e)
         if counts := self._failures.counts:
             _log.info("failures in this run: %s", ", ".join(f"{reason.value} {n}" for reason, n in counts.items()))
         pending, suspended = self._pending, status is JobStatus.SUSPENDED
         if pending is not None:
             reason = FailureReason.SHUTDOWN if suspended else FailureReason.QUERY_ENDED
-            detail = f"the query is {status.value}, and {pending.describe_missing()} did not acknowledge"
+            detail = f"the query is {status.value}; {pending.describe_missing()} did not acknowledge"
             self._abort(Abort(reason, detail), keep_files=suspended)
         self._delete_deferred()
         self._subsumption.close(discards_checkpoints(status, job.config) and not self._completion.is_in_doubt)
         job.store.shutdown(status)
         job.cleaner.close(_CLOSE_SECONDS)
 
-    # ---- what time brings --------------------------------------------------------------------------------------------
+    # ---- timers ------------------------------------------------------------------------------------------------------
 
     @property
     def seconds_to_expiry(self) -> float | None:
-        """Seconds until `expire` will have something to do, unless a message comes; None if it will not."""
+        """Seconds until the pending checkpoint expires; None if it cannot expire."""
         if self._pending is None or self._open.config.timeout is None or self._completion.is_in_doubt:
             return None
         return max(0.0, self._expires - self._clock.monotonic())
 
     def expire(self) -> None:
-        """Gives up the pending checkpoint if it has been pending for longer than it may."""
+        """Abort the pending checkpoint if it has exceeded its timeout."""
         pending, timeout = self._pending, self._open.config.timeout
         if pending is not None and self.seconds_to_expiry == 0.0:
             detail = f"{pending.describe_missing()} did not acknowledge within {timeout:g} s ({TIMEOUT.key})"
             self._abort(Abort(FailureReason.EXPIRED, detail))
 
     def housekeeping(self) -> None:
-        """Work that can wait until the ack is answered: drop subsumed checkpoints. Never raises."""
+        """Drop subsumed checkpoints, after the ack is answered. Never raises."""
         self._subsumption.drop_subsumed()
 
-    # ---- completing --------------------------------------------------------------------------------------------------
+    # ---- completion --------------------------------------------------------------------------------------------------
 
     def _publish(self, pending: PendingCheckpoint, last: Ack) -> int:
         try:
@@ -294,7 +294,7 @@ class Job:
             self._tell(Event.SUBSUMED, record.version, record.id)
 
     def _settle(self) -> None:
-        """Finds out about a record whose outcome was unknown, before anything else is done."""
+        """Settle a record with an unknown outcome."""
         try:
             state = self._completion.settle()
         except FencedError as e:
@@ -304,17 +304,17 @@ class Job:
             self._on_durable(state)
 
     def _fenced(self, error: FencedError) -> None:
-        # The files stay: the new owner may have found the record, and go on from it.
+        # The files stay: the new owner may have found the record and continue from it.
         self._abort(Abort(FailureReason.FENCED, str(error)), keep_files=True)
 
     def _abort(self, abort: Abort, keep_files: bool = False) -> None:
-        """Aborts the pending checkpoint: late acks are discarded, files of its acks go once the batch is over."""
+        """Abort the pending checkpoint: discard late acks, delete files of its acks after the batch."""
         pending, self._pending = self._pending, None
         if pending is None:
             return
         self._aborted = pending, abort
         level = logging.INFO if abort.reason in _ORDERLY else logging.WARNING
-        _log.log(level, "the checkpoint of batch %d is given up: %s", pending.batch_id, abort)
+        _log.log(level, "aborted the checkpoint of batch %d: %s", pending.batch_id, abort)
         self._failures.count(abort.reason)
         self._history.add(stats_of_failed(pending, abort, self._clock.now_ms()))
         if keep_files:
@@ -324,21 +324,21 @@ class Job:
         self._tell(Event.ABORTED, pending.version, reason=str(abort))
 
     def _base_failed(self, pending: PendingCheckpoint, ack: Ack) -> None:
-        _log.warning("%s: a base snapshot failed; the chain of deltas grows: %s", ack.subtask, ack.base_failure)
+        _log.warning("%s: a base snapshot failed, so the chain of deltas grows: %s", ack.subtask, ack.base_failure)
         pending.failures[FailureReason.BASE] += 1
         self._failures.count(FailureReason.BASE)
 
     def _discard(self, acks: Iterable[Ack]) -> None:
-        """Schedules files of acks that do not count for deletion, at the end of their batch.
+        """Schedule files of acks that do not count for deletion at the end of their batch.
 
-        Until then the ack of another task may name the same file. And the side process that replaces a dead one gets
-        the acks of the batch again (docs/protocol.md, section 1.5): it does not know that the checkpoint was aborted,
-        and may complete it with them.
+        Until then the ack of another task may name the same file. A restarted side process also receives the acks of
+        the batch again (docs/protocol.md, section 1.5). It does not know of the abort, and may complete the checkpoint
+        with these files.
         """
         self._deferred_deletes.update(path for ack in acks for path in ack.paths)
 
     def _delete_deferred(self) -> None:
-        """Deletes the files of acks that are not sent again: their batch is over."""
+        """Delete files of acks whose batch is over, so that they are not sent again."""
         registry, pending = self._open.registry, self._pending.acks if self._pending is not None else {}
         counting = (*pending.values(), *self._completion.acks_in_doubt.values())
         named = {path for ack in counting for path in ack.paths}
@@ -352,21 +352,21 @@ class Job:
     # ---- replies -----------------------------------------------------------------------------------------------------
 
     def _refusal(self, ack: Ack, outcome: Outcome, counts: str | None, reason: str | None) -> AckReply:
-        """The answer to an ack that does not count."""
+        """Reply to an ack that does not count."""
         self._discard([ack])
         return AckReply(outcome, counts, completed_version=self._checkpoint_cache.newest_own_version(), reason=reason)
 
     def _late_reply(self, ack: Ack, checkpoint: int) -> AckReply:
-        """The answer to an ack of a version that this job has completed.
+        """Reply to an ack of a version that this job has completed.
 
-        To one that does not count it does not name the checkpoint: the next batch may have begun, and its acks would be
-        taken for those that need not be told again.
+        Rejected acks carry no checkpoint id: the driver would take the acks of the next batch, which may have begun,
+        for acks that it need not send again.
         """
         counts = self._checkpoint_cache.id_of(ack.version, ack.subtask)
         if counts == ack.state_id:
             return AckReply(Outcome.SUCCESS, counts, False, checkpoint, self._checkpoint_cache.newest_own_version())
         if counts is None:
-            reason = f"{ack.subtask} is no subtask of batch {ack.batch_id}: checkpoint {checkpoint} does not have it"
+            reason = f"{ack.subtask} is not a subtask of batch {ack.batch_id}: checkpoint {checkpoint} lacks it"
             return self._refusal(ack, Outcome.UNKNOWN, None, reason)
         attempts = self._completed_attempts
         if attempts is None or attempts.version != ack.version:
@@ -375,7 +375,7 @@ class Job:
 
     def _why_not_pending(self, ack: Ack) -> str:
         if self._aborted is not None and self._aborted[0].version == ack.version:
-            return f"the checkpoint of batch {ack.batch_id} was given up: {self._aborted[1]}"
+            return f"the checkpoint of batch {ack.batch_id} was aborted: {self._aborted[1]}"
         now = f"batch {self._pending.batch_id} is" if self._pending is not None else "none is"
         return f"no checkpoint of batch {ack.batch_id} is pending; {now}"
 
@@ -393,10 +393,10 @@ class Job:
     def _tell(self, event: Event, version: int, checkpoint_id: int | None = None, reason: str | None = None) -> None:
         self._notify(Notification(self._trigger.job, event, version, checkpoint_id, reason))
 
-    # ---- where a batch starts ----------------------------------------------------------------------------------------
+    # ---- parent checkpoint -------------------------------------------------------------------------------------------
 
     def _use_parent_of(self, trigger: Trigger) -> None:
-        """Makes the state that a batch starts from the base."""
+        """Load the checkpoint that the batch starts from as the parent."""
         version = trigger.version - 1
         if self._parent.version == version:
             return
@@ -406,7 +406,7 @@ class Job:
         self._checkpoint_cache.remember(self._parent, own=False)
 
     def _trigger_standalone(self, ack: Ack) -> None:
-        """A store without a query commits any version it can load, without saying so before; the last commit counts."""
+        """Begin a batch for a store without a query, which commits any loadable version unannounced. The last wins."""
         if self._checkpoint_cache.own_checkpoint(ack.version) is not None:
             if self._checkpoint_cache.id_of(ack.version, ack.subtask) == ack.state_id:
                 return
@@ -417,6 +417,6 @@ class Job:
 
 def _superseded(pending: PendingCheckpoint, trigger: Trigger) -> Abort:
     if pending.version == trigger.version:
-        return Abort(FailureReason.STORAGE, "it could not be completed, and its batch begins anew")
+        return Abort(FailureReason.STORAGE, "its completion failed, and its batch starts again")
     missing = pending.describe_missing()
     return Abort(FailureReason.INCOMPLETE, f"{missing} did not acknowledge before batch {trigger.batch_id} began")

@@ -11,15 +11,15 @@ from spark_ckpt.errors import CheckpointError
 
 
 def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> LocateReply:
-    """The answer to a request from a completed checkpoint of its version.
+    """Reply to `locate` from a completed checkpoint of the requested version.
 
     Args:
-        request: what a store asks.
-        state: the checkpoint.
-        bases: says whether the store is to write a base of what it loads.
+        request: request of a store.
+        state: completed checkpoint.
+        bases: base requests of the job.
 
     Raises:
-        StateIdMismatchError: the state there is not the one that Spark asks for.
+        StateIdMismatchError: the checkpoint has another state id than Spark asks for.
         CheckpointError: the checkpoint has no such subtask.
     """
     assert state.record is not None
@@ -34,9 +34,9 @@ def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> Loc
         )
     if request.state_id is not None and request.state_id != chain.state_id:
         raise StateIdMismatchError(
-            f"{key}: Spark asks for state {request.state_id} of version {request.version}, and checkpoint "
-            f"{state.record.id} has state {chain.state_id} of it. Spark's commit log and the completed checkpoints "
-            "are of different runs: go back to a batch on which both agree"
+            f"{key}: Spark asks for state {request.state_id} of version {request.version}, but checkpoint "
+            f"{state.record.id} has state {chain.state_id}. Spark's commit log and the completed checkpoints "
+            "are from different runs: go back to a batch on which both agree"
         )
     store = next(store for store in state.batch.stores if store.key == key.of_operator)
     segments = tuple(

@@ -1,6 +1,6 @@
-"""Requests to the coordinator and its replies, without the wire (docs/protocol.md, section 1.3).
+"""Requests to the coordinator and its replies, independent of the wire (docs/protocol.md, section 1.3).
 
-A `state_id` is the field `ckpt_id` of the wire: Spark's unique id of the state of one store of one partition.
+A `state_id` is the field `ckpt_id` of the wire: Spark's unique id of the state of one store in one partition.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Operator:
     """A stateful operator of a batch's plan.
 
     Args:
-        operator_id: Spark's number of it in the query.
+        operator_id: Spark's number of the operator in the query.
         name: Spark's short name.
         stores: names of its state stores.
-        parallelism: number of tasks it runs as.
-        state_format_version: of its state, where the operator has one.
+        parallelism: number of its tasks.
+        state_format_version: version of its state format; None if the operator has none.
     """
 
     operator_id: int
@@ -38,7 +38,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A micro-batch runs its first stateful task. Fields as in docs/protocol.md."""
+    """Start of the first stateful task of a micro-batch. Fields as in docs/protocol.md."""
 
     job: str
     location: str
@@ -56,7 +56,7 @@ class Trigger:
 
     @property
     def is_standalone(self) -> bool:
-        """True if the store belongs to no query."""
+        """True for a store without a query."""
         return self.job.startswith(STANDALONE_PREFIX)
 
     @property
@@ -70,10 +70,10 @@ class TriggerReply:
     """Values in force for a batch.
 
     Args:
-        generation: of the job's claim.
+        generation: generation of the job's claim.
         max_parallelism: number of key groups.
-        key_group_factors: their numbering.
-        ack_threshold: bytes of one segment up to which it travels with an ack.
+        key_group_factors: numbering of the key groups.
+        ack_threshold: largest segment that travels with an ack, in bytes.
     """
 
     generation: int
@@ -84,7 +84,7 @@ class TriggerReply:
 
 @dataclass(frozen=True, slots=True)
 class Locate:
-    """Request for the state of a version. `state_id` is the id that Spark asks for, or None."""
+    """Request for the location of a version's state. `state_id` is the id that Spark asks for, or None."""
 
     job: str
     subtask: SubtaskKey
@@ -94,15 +94,15 @@ class Locate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocatedSegment:
-    """A segment of the answer.
+    """Segment in a `LocateReply`.
 
     Args:
-        is_base: base or delta.
+        is_base: True for a base, False for a delta.
         path: relative to the `ckpt` directory; None if `data` holds the bytes.
         offsets: int64, start of each block in the file or in `data`.
         size: bytes of the segment.
         data: the bytes of an inline segment.
-        filters: what a row must pass to count, all of them.
+        filters: filters that a row must all pass.
     """
 
     is_base: bool
@@ -115,8 +115,8 @@ class LocatedSegment:
 
 @dataclass(frozen=True, slots=True)
 class LocateReply:
-    """Location of the state of a version. `checkpoint_id` is None for version 0, which has no state. `base_due` and
-    `base_required` are as in `AckReply`, of a base of the located version; `ack_threshold` is as in
+    """Location of a version's state. `checkpoint_id` is None for version 0, which has no state. `base_due` and
+    `base_required` request a base of the located version, as in `AckReply`; `ack_threshold` is that of
     `TriggerReply`."""
 
     state_id: str | None
@@ -133,7 +133,7 @@ class LocateReply:
 
 
 class Task(NamedTuple):
-    """The task attempt that acknowledges. `partition` is the task's in its stage."""
+    """Acknowledging task attempt. `partition` is the task's partition in its stage."""
 
     stage_id: int
     stage_attempt: int
@@ -145,7 +145,7 @@ class Task(NamedTuple):
 
 @dataclass(slots=True, eq=False)  # not frozen: making a frozen one costs several times as much
 class Segment:
-    """A segment as an ack describes it. Not changed once made.
+    """Segment in an ack. Immutable by convention.
 
     Args:
         key_groups: uint32, ascending.
@@ -154,8 +154,8 @@ class Segment:
         rows: entries in it.
         path: file relative to the `ckpt` directory; None if `data` holds the bytes.
         data: the bytes.
-        start: where in the file it begins.
-        file_size: bytes of the file; None if the segment is all of it.
+        start: offset of the segment in the file.
+        file_size: bytes of the file; None if the segment is the whole file.
     """
 
     key_groups: NDArray[np.uint32]
@@ -170,7 +170,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BaseSnapshot:
-    """A base that travels with an ack: the whole table as it was at `version`, in the state `state_id`."""
+    """Base snapshot in an ack: the whole table at `version`, with state id `state_id`."""
 
     segment: Segment
     version: int
@@ -179,7 +179,7 @@ class BaseSnapshot:
 
 @dataclass(slots=True, eq=False)  # not frozen, as `Segment`
 class Ack:
-    """A store of a subtask is ready. Fields as in docs/protocol.md. Not changed once made."""
+    """Acknowledgement of a subtask's store. Fields as in docs/protocol.md. Immutable by convention."""
 
     job: str
     subtask: SubtaskKey
@@ -198,7 +198,7 @@ class Ack:
 
     @property
     def paths(self) -> list[str]:
-        """The files that it brings."""
+        """Files of its segments."""
         segments = (self.delta, self.base.segment) if self.base else (self.delta,)
         return [segment.path for segment in segments if segment.path is not None]
 
@@ -215,16 +215,16 @@ class Outcome(Enum):
 
 
 class AckReply(NamedTuple):
-    """The answer to an ack.
+    """Reply to an ack.
 
     Args:
-        outcome: of the ack.
-        state_id: the state that counts for this version, if one does.
+        outcome: outcome of the ack.
+        state_id: state id that counts for this version; None before the first.
         base_due: whether the store should bring a base with a later ack.
-        completed: the checkpoint that is complete with this ack, or None.
-        completed_version: newest version of this job that is complete, or None.
-        reason: why the ack does not count, for a person; None where it does, or where the state that counts says it.
-        base_required: whether the next ack of the store must bring a base, because its chain has reached the bound.
+        completed: id of the checkpoint that this ack completed, or None.
+        completed_version: newest completed version of this job, or None.
+        reason: reason of a rejection, as text; None for an ack that counts, or if `state_id` is the reason.
+        base_required: whether the store's next ack must bring a base, because its chain has reached the bound.
     """
 
     outcome: Outcome
@@ -238,7 +238,7 @@ class AckReply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decline:
-    """A store could not make its snapshot, and its task is about to fail. Fields as in docs/protocol.md."""
+    """Decline of a store without a snapshot, whose task is about to fail. Fields as in docs/protocol.md."""
 
     job: str
     subtask: SubtaskKey
@@ -250,7 +250,7 @@ class Decline:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A store could not read the state of a version from its files. Fields as in docs/protocol.md."""
+    """Report of a store that could not read a version from its files. Fields as in docs/protocol.md."""
 
     job: str
     subtask: SubtaskKey
@@ -260,7 +260,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    """A task attempt has ended, and not well."""
+    """Failure of a task attempt."""
 
     job: str
     stage_id: int
@@ -272,7 +272,7 @@ class TaskFailed:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """A run of a query has ended: `finished`, `failed`, `cancelled` or `suspended`."""
+    """End of a query's run: `finished`, `failed`, `cancelled` or `suspended`."""
 
     job: str
     status: str
@@ -289,12 +289,12 @@ class Event(Enum):
 
 
 NO_VERSION = -1
-"""In place of a version where a notification is about the whole job."""
+"""Version in notifications about the whole job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Something has become of the checkpoint of a version. Fields as in docs/protocol.md, section 1.4."""
+    """Notification about the checkpoint of a version. Fields as in docs/protocol.md, section 1.4."""
 
     job: str
     event: Event

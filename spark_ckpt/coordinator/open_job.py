@@ -47,15 +47,15 @@ class Environment:
     """Dependencies that jobs share and a simulation replaces.
 
     Args:
-        host: name of the machine.
+        host: host name.
         pid: process id of the driver's JVM.
-        process_token: unique for each life of the coordinator's process.
-        clock: where time comes from.
-        open_storage: the storage of a trigger's location.
-        make_cleaner: who deletes files of it.
-        in_background: does something beside the batches.
-        commit_seconds: how long a driver that takes over waits for the commit of a batch that is complete.
-        claims: of the runs in this process.
+        process_token: unique token of the coordinator's process.
+        clock: time source.
+        open_storage: opens the storage of a trigger's location.
+        make_cleaner: creates the cleaner of a storage.
+        in_background: runs work beside the batches.
+        commit_seconds: seconds that a driver waits, on takeover, for the commit of a completed batch.
+        claims: claims of the runs in this process.
     """
 
     host: str = field(default_factory=socket.gethostname)
@@ -69,11 +69,11 @@ class Environment:
     claims: ProcessClaims = field(default_factory=ProcessClaims)
 
     def owner(self, query_id: str, run_id: str) -> Owner:
-        """The owner of what a job writes."""
+        """Owner in the records of a job."""
         return Owner(self.host, self.pid, self.process_token, query_id, run_id)
 
     def with_pid(self, pid: int) -> Environment:
-        """Copy with the process id of the JVM."""
+        """Copy with another process id of the JVM."""
         return replace(self, pid=pid)
 
 
@@ -82,18 +82,18 @@ class OpenJob:
     """State and dependencies of an open job.
 
     Args:
-        owner: what its records name as their owner.
-        storage: of the checkpoint location.
-        store: of the completed checkpoints, claimed.
-        registry: of the files of all retained checkpoints.
+        owner: owner in its records.
+        storage: storage of the checkpoint location.
+        store: completed checkpoints, claimed.
+        registry: files of all retained checkpoints.
         cleaner: deletes files.
-        backlog: what is yet to be done of the start.
-        config: the query's settings.
+        backlog: deferred work of the start.
+        config: settings of the query.
         max_parallelism: number of key groups.
-        key_group_factors: their numbering.
-        parent: the newest checkpoint of the version that the batch starts from, or of the one it leads to if this very
-            run has completed that already.
-        history: statistics that the newest checkpoint has, oldest first.
+        key_group_factors: numbering of the key groups.
+        parent: newest checkpoint of the version that the batch starts from, or of the batch's own version if this run
+            has already completed it.
+        history: statistics in the newest checkpoint, oldest first.
     """
 
     owner: Owner
@@ -110,26 +110,26 @@ class OpenJob:
 
 
 def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[], None] = lambda: None) -> OpenJob:
-    """Opens a job. All checks come before the claim, so a query that cannot run shuts no other driver out.
+    """Open a job. All checks precede the claim, so a query that cannot run fences no other driver.
 
     Args:
-        trigger: the first of the job.
-        environment: what jobs share.
-        going_back: called now and then while the query goes back, which may take long.
+        trigger: first trigger of the job.
+        environment: dependencies shared by jobs.
+        going_back: signals progress during a rollback, which may take long.
 
     Raises:
-        SettingError, UnsupportedSchemeError: a setting or the location cannot be used.
-        LinkedStateError: there is a symbolic link below `ckpt`.
-        ForeignStateError: the state there is another provider's.
+        SettingError, UnsupportedSchemeError: invalid setting or unsupported location.
+        LinkedStateError: symbolic link below `ckpt`.
+        ForeignStateError: the location has state of another provider.
         VersionNotFoundError: no retained checkpoint has the version that the batch starts from.
         StoreMismatchError: the location was used with another store.
-        DamagedCheckpointError: the one that has it is damaged.
-        RolledBackError: one of these two, or a damaged record, and the query has gone back to a checkpoint that is
-            whole, as its settings say.
-        ParallelismChangedError: partitions or key groups are not those of that checkpoint.
-        FencedError: another run has claimed since this one did, or claims just now.
-        BatchCommittedError: an earlier run has committed the batch meanwhile; it is shut out.
-        StorageError, CorruptRecordError: as they say.
+        DamagedCheckpointError: the checkpoint to start from is damaged.
+        RolledBackError: a checkpoint is missing or damaged, or a record is damaged, and the query was rolled back to an
+            intact checkpoint.
+        ParallelismChangedError: partitions or key groups differ from the checkpoint's.
+        FencedError: another run has claimed the location since.
+        BatchCommittedError: an earlier run, fenced now, has committed the batch meanwhile.
+        StorageError, CorruptRecordError: see these classes.
     """
     config = CheckpointConfig.parse(trigger.settings)
     storage = environment.open_storage(trigger)
@@ -165,22 +165,22 @@ def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> Open
     store.claim()
     if way.damaged:
         moved_to = storage.describe(move_to_rollback_dir(storage, way.damaged, environment.clock))
-        _log.warning("%s: %d damaged records were moved to %s", storage.location, len(way.damaged), moved_to)
+        _log.warning("%s: moved %d damaged records to %s", storage.location, len(way.damaged), moved_to)
     check_not_followed(trigger, storage, store)
     await_commit(trigger, storage, store, claims, environment)
     if committed := committed_by_another(trigger, storage, store):
         raise committed
-    # The owner before may have completed a checkpoint between our reading and our claim, or dropped ours.
+    # Between recovery and claim, the previous owner may have completed a checkpoint or dropped the one just read.
     if _record_to_start_from(trigger, store) != parent.record:
         parent = starting_point(trigger, storage, store)
     registry, history, older = _register(storage, store.all(), parent)
     cleaner = environment.make_cleaner(storage, environment.clock)
     deletes_orphans = False
     if not store.fences:
-        _log.info("%s: orphans stay, since nothing says that this driver is the only one", storage.location)
+        _log.info("%s: keeping orphaned files: other drivers may use this location", storage.location)
     elif _same_run(claims, owner):
-        # The process before this one died; tasks of the run may have written files that they will yet acknowledge.
-        _log.info("%s: the run goes on after a restart of the coordinator; orphans stay", storage.location)
+        # The previous side process died. Tasks of the run may have written files without acknowledging them yet.
+        _log.info("%s: keeping orphaned files: the coordinator restarted during this run", storage.location)
     else:
         deletes_orphans = True
     backlog = Backlog(storage, store, registry, cleaner, older, deletes_orphans)
@@ -189,7 +189,7 @@ def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> Open
 
 
 def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpointStore) -> CheckpointState:
-    """The checkpoint that a batch starts from: of the version before its own, or its own if this run has completed it.
+    """Checkpoint that a batch starts from: of the previous version, or of its own if this run has completed that.
 
     Raises:
         ForeignStateError, VersionNotFoundError, DamagedCheckpointError: see `open_job`.
@@ -209,7 +209,7 @@ def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpoin
     if not retained and (log := scan(storage).log) is not None and not trigger.is_standalone:
         raise LogMissingError(storage.describe(LOG), log)
     if not retained and checkpoint_directories(storage):
-        hint = f"It has checkpoints all the same, of a query that ran with another store: set {STORE.key} to that one"
+        hint = f"It has checkpoints of a query that used another store: set {STORE.key} to that store"
     raise VersionNotFoundError(storage.location, version, {record.id: record.version for record in retained}, hint)
 
 
@@ -231,12 +231,12 @@ def _key_groups(trigger: Trigger, parent: CheckpointState, config: CheckpointCon
 def _register(
     storage: Storage, retained: Sequence[CheckpointRecord], parent: CheckpointState
 ) -> tuple[SharedStateRegistry, tuple[CheckpointStats, ...], list[CheckpointRecord]]:
-    """The registry of all retained checkpoints, the statistics of the newest, and the checkpoints that are yet to be
-    read: all but the one to start from and the newest."""
+    """Registry of all retained checkpoints, statistics of the newest, and unread checkpoints: all but the one to start
+    from and the newest."""
     registry, newest = SharedStateRegistry(), parent
     for record in retained[-1:]:
         if parent.record is None or parent.record.id != record.id:
-            with suppress(SparkCkptError):  # it is tried again with the older ones, and said there
+            with suppress(SparkCkptError):  # the backlog retries it and logs the failure
                 newest = read_checkpoint(storage, record)
     for state in (parent, newest):
         if state.record is not None:

@@ -13,7 +13,7 @@ def check_parallelism(trigger: Trigger, parent: CheckpointState, config: Checkpo
     """Check that a batch has the partitions and key groups of the checkpoint it starts from.
 
     Raises:
-        ParallelismChangedError: it has not; the message says which and what to do.
+        ParallelismChangedError: they differ; the message names both numbers and the remedy.
     """
     if parent.batch is None:
         return
@@ -23,13 +23,13 @@ def check_parallelism(trigger: Trigger, parent: CheckpointState, config: Checkpo
             before = had.get(StoreKey(operator.operator_id, name))
             if before is not None and before != operator.parallelism:
                 raise ParallelismChangedError(
-                    f"operator {operator.operator_id} ({operator.name}) runs with {operator.parallelism} partitions, "
-                    f"its state in {trigger.location} has {before}. Set spark.sql.shuffle.partitions to {before}, or "
+                    f"operator {operator.operator_id} ({operator.name}) has {operator.parallelism} partitions, but its "
+                    f"state in {trigger.location} has {before}. Set spark.sql.shuffle.partitions to {before}, or "
                     f"stop the query and change it with 'spark-ckpt rescale --partitions {operator.parallelism}'"
                 )
     fixed, wanted = parent.batch.max_parallelism, config.max_parallelism
     if wanted is not None and wanted != fixed:
         raise ParallelismChangedError(
-            f"{MAX_PARALLELISM.key} is {wanted}, but the query was started with {fixed} key groups, which stay as they "
-            f"are: set it to {fixed} or leave it out"
+            f"{MAX_PARALLELISM.key} is {wanted}, but the state has {fixed} key groups, a number that cannot change: "
+            f"set it to {fixed} or leave it out"
         )

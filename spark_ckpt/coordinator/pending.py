@@ -1,4 +1,4 @@
-"""A checkpoint that waits for its subtasks (Flink: `PendingCheckpoint`)."""
+"""Checkpoint with missing acknowledgements (Flink: `PendingCheckpoint`)."""
 
 from __future__ import annotations
 
@@ -22,29 +22,28 @@ _MOST_NAMED = 8
 
 
 class PendingCheckpoint:
-    """Acks received by subtask and attempt. Pure bookkeeping; an ack costs the same at any
-    parallelism.
+    """Acks by subtask and attempt. Pure bookkeeping, with constant cost per ack.
 
-    One attempt of a task is authorised at a time: the first that asks. Later attempts are rejected until the first is
-    known to have failed, which drops its acks. These are the rules of Spark's `OutputCommitCoordinator`, with four
-    more, since stateful stages are not only result stages:
+    One attempt of a task is authorised at a time: the first to acknowledge. Later attempts are rejected until the first
+    is known to have failed, which drops its acks. These are the rules of Spark's `OutputCommitCoordinator`, with four
+    more, because stateful stages are not only result stages:
 
     - a stage may run twice in one batch (foreachBatch that uses its DataFrame twice): the first ack of a subtask
     counts;
-    - a new attempt of the stage repeats tasks that have succeeded: likewise;
-    - a task that succeeded is reported as resubmitted when its executor is lost: its state is safe, so its acks stay;
-    - an ack that another attempt was told to count stays even if it turns out that its own attempt has failed.
+    - a new attempt of the stage may repeat succeeded tasks: the first ack of a subtask counts here too;
+    - a succeeded task is reported as resubmitted when its executor is lost: its state is safe, so its acks stay;
+    - an ack that was named to another attempt as the counted one stays, even if its own attempt fails later.
 
     Args:
-        operators: whose subtasks must acknowledge.
-        batch_id: the batch.
-        version: version of the state that it leads to.
-        triggered_ms: when its batch began, in milliseconds since 1970 UTC.
+        operators: operators whose subtasks must acknowledge.
+        batch_id: Spark's micro-batch.
+        version: version of the state that the batch leaves.
+        triggered_ms: start of the batch, milliseconds since 1970 UTC.
 
     Attributes:
-        acks: those that count.
-        arrived_ms: when each of them came, in milliseconds since 1970 UTC.
-        failures: what has failed so far and was made good, by reason.
+        acks: acks that count.
+        arrived_ms: arrival time of each of `acks`, milliseconds since 1970 UTC.
+        failures: number of recovered failures by reason.
     """
 
     def __init__(self, operators: Iterable[Operator], batch_id: int, version: int, triggered_ms: int) -> None:
@@ -75,15 +74,15 @@ class PendingCheckpoint:
         return 0 <= key.partition < self.parallelism.get(key.of_operator, 0)
 
     def acknowledge(self, ack: Ack, now_ms: int) -> Decision:
-        """Takes an ack, or says why not.
+        """Accept or reject an ack.
 
         Args:
-            ack: of this version.
-            now_ms: when it came, in milliseconds since 1970 UTC.
+            ack: ack of this version.
+            now_ms: arrival time, milliseconds since 1970 UTC.
         """
         key = ack.subtask
         if not self.knows(key):
-            reason = f"{key} is no subtask of batch {self.batch_id}: the plan of the batch does not have it"
+            reason = f"{key} is not a subtask of batch {self.batch_id}: the plan of the batch lacks it"
             return Decision(Outcome.UNKNOWN, None, reason)
         counted = self.acks.get(key)
         if counted is not None and counted.state_id == ack.state_id:
@@ -102,16 +101,16 @@ class PendingCheckpoint:
         return Decision(Outcome.SUCCESS, ack.state_id)
 
     def withdraw(self, ack: Ack) -> None:
-        """Forgets an ack that was taken, because the checkpoint could not be completed with it."""
+        """Withdraw the last ack after a failed completion."""
         if self.acks.get(ack.subtask) is ack:
             del self.acks[ack.subtask]
             self._acked_by[TaskKey.of(ack.task)].remove(ack.subtask)
 
     def task_failed(self, failure: TaskFailed) -> list[Ack]:
-        """Takes note of a failed attempt: another one may take its place.
+        """Record a failed attempt, which another attempt may replace.
 
         Returns:
-            Its acks, which do not count any more.
+            Dropped acks of the attempt.
         """
         if is_resubmission(failure):
             if self._authorised.get(TaskKey.of(failure)) == Attempt.of(failure):
@@ -123,10 +122,10 @@ class PendingCheckpoint:
         return dropped
 
     def decline(self, declined: Decline) -> list[Ack]:
-        """A store of an attempt cannot take part, so the attempt is about to fail.
+        """Record the decline of a store, whose attempt is about to fail.
 
         Returns:
-            The acks of the attempt, which do not count any more.
+            Dropped acks of the attempt.
         """
         self.failures[FailureReason.DECLINED] += 1
         return self._give_up(declined.task)
@@ -136,7 +135,7 @@ class PendingCheckpoint:
         return CompletedAttempts(self.version, self.acks, self._attempts)
 
     def missing(self) -> list[SubtaskKey]:
-        """The subtasks that have not acknowledged."""
+        """Subtasks without an ack."""
         return [
             key
             for (operator_id, store), parallelism in self.parallelism.items()
@@ -145,7 +144,7 @@ class PendingCheckpoint:
         ]
 
     def describe_missing(self) -> str:
-        """The subtasks that have not acknowledged, for a person."""
+        """Subtasks without an ack, as text."""
         missing = self.missing()
         named = "; ".join(str(key) for key in missing[:_MOST_NAMED])
         more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""

@@ -1,4 +1,4 @@
-"""The batches that began a short while ago."""
+"""Recently started batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class RecentBatches:
     """Start times of recent batches, by a monotonic clock.
 
     Args:
-        clock: where time comes from.
+        clock: time source.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -20,12 +20,12 @@ class RecentBatches:
         self._began: dict[int, float] = {}
 
     def began(self, version: int) -> None:
-        """A batch begins that leads to this version of the state; of a repetition, the first time counts."""
+        """Record the start of the batch that leaves this version. The first start counts."""
         self._began.setdefault(version, self._clock.monotonic())
         for old in sorted(self._began)[:-_REMEMBERED]:
             del self._began[old]
 
     def __contains__(self, version: object) -> bool:
-        """True if the batch that leads to this version began recently, in this process."""
+        """True if the batch that leaves this version started recently, in this process."""
         began = self._began.get(version) if isinstance(version, int) else None
         return began is not None and self._clock.monotonic() - began < MINIMUM_GRACE_SECONDS

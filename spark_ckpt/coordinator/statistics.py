@@ -17,14 +17,14 @@ from spark_ckpt.coordinator.pending import PendingCheckpoint
 
 
 def stats_of_subtasks(pending: PendingCheckpoint) -> list[SubtaskStateStats]:
-    """Statistics of the subtasks that have acknowledged, in order of their acks."""
+    """Statistics of the acknowledged subtasks, in order of their acks."""
     return [
         SubtaskStateStats(
             key,
             ack.task.executor,
             snapshot := ack.timings_us.get("snapshot", 0),
             write := ack.timings_us.get("write", 0),
-            # Clocks may be set back, and those of executors and driver round differently.
+            # Clocks may be set back, and executors and driver round differently.
             max(0, pending.arrived_ms[key] - pending.triggered_ms - (snapshot + write) // 1000),
             ack.delta.size,
             ack.rows,
@@ -36,20 +36,20 @@ def stats_of_subtasks(pending: PendingCheckpoint) -> list[SubtaskStateStats]:
 def stats_of_completed(
     pending: PendingCheckpoint, checkpoint_id: int, size: StateSize, subtasks: Sequence[SubtaskStateStats]
 ) -> CheckpointStats:
-    """The statistics of a checkpoint as its own `_metadata` has them."""
+    """Statistics of a checkpoint for its own `_metadata`."""
     last_ack_ms = max((pending.arrived_ms[key] for key in pending.acks), default=pending.triggered_ms)
     stats = _stats(CheckpointStatus.COMPLETED, pending, last_ack_ms, subtasks)
     return replace(stats, checkpoint_id=checkpoint_id, size=size)
 
 
 def stats_of_durable(stats: CheckpointStats, pending: PendingCheckpoint, now_ms: int) -> CheckpointStats:
-    """Statistics of a completed checkpoint, with the fields that are known once it is durable."""
+    """Statistics of a completed checkpoint, with the fields known only once it is durable."""
     last_ack_ms = stats.triggered_ms + stats.duration_ms
     return replace(stats, completing_ms=max(0, now_ms - last_ack_ms), failures=_by_name(pending))
 
 
 def stats_of_failed(pending: PendingCheckpoint, abort: Abort, now_ms: int) -> CheckpointStats:
-    """The statistics of a checkpoint that is given up."""
+    """Statistics of an aborted checkpoint."""
     return replace(_stats(CheckpointStatus.FAILED, pending, now_ms, stats_of_subtasks(pending)), detail=str(abort))
 
 

@@ -17,15 +17,15 @@ _CLOSE_SECONDS = 5.0
 
 
 class Subsumption:
-    """Drops checkpoints of a job while it is the owner.
+    """Deletion of a job's subsumed checkpoints while it is the owner.
 
     Nothing is deleted without proof of ownership. Where deletions are deferred (`Storage.defers_deletions`), completed
     checkpoints prove it: the one just completed for the records that it subsumes, the next one for their files. Else
     the log is asked before the records are deleted, and again before their files are.
 
     Args:
-        job: the open job.
-        on_subsumed: is told of each checkpoint once its record is gone.
+        job: open job.
+        on_subsumed: called for each checkpoint once its record is deleted.
     """
 
     def __init__(self, job: OpenJob, on_subsumed: Callable[[CheckpointRecord], None]) -> None:
@@ -36,16 +36,16 @@ class Subsumption:
         self._unused: list[str] = []
 
     def on_durable(self) -> None:
-        """A checkpoint is complete, and may subsume others.
+        """Note a completed checkpoint, which may subsume others.
 
-        Its id was free. A driver that claims takes the next one, so no driver that could have seen the deleted records
-        had claimed by then. Their files can go.
+        Its id was free, and a claim takes the next free id. So no driver that could have seen the deleted records had
+        claimed by then, and their files can be deleted.
         """
         self._delete_unused()
         self._is_due = self._is_proven_owner = True
 
     def drop_subsumed(self) -> None:
-        """Drops what the newest checkpoints subsume; later, if that is not possible now."""
+        """Drop subsumed checkpoints. After a failure, the next call retries."""
         if not self._has_settled_backlog():
             return
         if self._is_due:
@@ -57,10 +57,10 @@ class Subsumption:
                 self._is_due = True
 
     def close(self, discard: bool) -> None:
-        """Deletes the files of dropped checkpoints, unless another driver may need them; never raises.
+        """Delete the files of dropped checkpoints, unless another driver may need them. Never raises.
 
         Args:
-            discard: whether to drop all checkpoints before.
+            discard: whether to drop all checkpoints first.
         """
         self._job.backlog.close(_CLOSE_SECONDS)
         if self._is_due:
@@ -69,7 +69,7 @@ class Subsumption:
             self._settle_unused()
 
     def _drop_all(self) -> bool:
-        """Drops all checkpoints; nothing, if their ids could be taken again."""
+        """Drop all checkpoints, unless their ids could be reused."""
         checkpoints = self._droppable()
         try:
             if checkpoints:
@@ -80,7 +80,7 @@ class Subsumption:
         return self._drop(checkpoints)
 
     def _has_settled_backlog(self) -> bool:
-        """True if the references of all checkpoints are known: those of a dropped checkpoint can no longer be read."""
+        """True if the references of all checkpoints are known. Those of a dropped checkpoint can no longer be read."""
         try:
             self._job.backlog.settle()
         except SparkCkptError as e:
@@ -96,7 +96,7 @@ class Subsumption:
             return False
         try:
             for record in records:
-                # The record first: a checkpoint that is found must be whole.
+                # The record first: a visible checkpoint must be complete.
                 self._job.store.subsume(record)
                 self._unused += [record.metadata.path, *self._job.registry.unregister(record.id)]
                 self._on_subsumed(record)
@@ -115,10 +115,10 @@ class Subsumption:
         return True
 
     def _log(self, error: SparkCkptError) -> None:
-        _log.warning("%s: what is not needed any more stays for now: %s", self._job.storage.location, error)
+        _log.warning("%s: cannot delete subsumed checkpoints yet: %s", self._job.storage.location, error)
 
     def _settle_unused(self) -> bool:
-        """Deletes their files, unless a driver has claimed before their records were gone."""
+        """Delete their files, unless another driver has claimed before their records were deleted."""
         if self._unused and not self._asks_for_owner():
             return False
         self._delete_unused()

@@ -1,7 +1,7 @@
-"""Takeover from an earlier driver that still runs: the newer claim always wins.
+"""Takeover from a running driver: the newer claim always wins.
 
-Spark plans a run from its own logs before any of our code is asked. A busy earlier driver commits batches meanwhile.
-The newer driver still claims, which stops the earlier one. Its second start then finds logs that no longer change.
+Spark plans a run from its own logs before it calls our code. A busy earlier driver commits batches meanwhile. The newer
+driver still claims, which fences the earlier one. The second start then finds logs that no longer change.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _POLL_SECONDS = 0.25
 
 
 def check_not_followed(trigger: Trigger, storage: Storage, store: CompletedCheckpointStore) -> None:
-    """Check that no run has followed this one: then it stays shut out, also if its side process has started anew
-    and could claim once more.
+    """Check that no later run has claimed. A fenced run stays fenced, even if its restarted side process could claim
+    again.
 
     Raises:
-        FencedError: one has.
+        FencedError: a later run has claimed.
     """
     claims = store.claims()
     own = [claim.id for claim in claims if claim.owner.run_id == trigger.job]
@@ -41,13 +41,12 @@ def check_not_followed(trigger: Trigger, storage: Storage, store: CompletedCheck
 def committed_by_another(
     trigger: Trigger, storage: Storage, store: CompletedCheckpointStore
 ) -> BatchCommittedError | None:
-    """The error of a run whose batch an earlier one has committed, None if none has: its checkpoint would subsume newer
-    ones.
+    """Error of a run whose batch an earlier run has committed; None otherwise. Its checkpoint would subsume newer ones.
 
     Raises:
-        StorageError: the storage does not say.
+        StorageError: the commit log cannot be read.
     """
-    # Checkpoints as well: a run that has claimed often enough has dropped the claims of all others.
+    # Checkpoints count too: a run with many claims has dropped the claims of all others.
     records: list[Record] = [*store.claims(), *store.all()]
     others = [record for record in records if record.owner.run_id != trigger.job]
     if not others or trigger.is_standalone or not storage.exists(_commit(trigger)):
@@ -57,11 +56,11 @@ def committed_by_another(
 
 
 def shut_out(trigger: Trigger, storage: Storage, store: CompletedCheckpointStore, config: CheckpointConfig) -> None:
-    """Claims, so that the earlier driver completes nothing any more; only once in a run, whose tasks Spark repeats.
+    """Claim the location, which fences the earlier driver. Claims once per run, although Spark repeats its tasks.
 
     Raises:
-        ParallelismChangedError: this query could not go on from the newest checkpoint, so the earlier one stays.
-        DamagedCheckpointError, StorageError, UnknownOutcomeError: as they say.
+        ParallelismChangedError: this query could not continue from the newest checkpoint, so it fences no other driver.
+        DamagedCheckpointError, StorageError, UnknownOutcomeError: see these classes.
     """
     if any(claim.owner.run_id == trigger.job for claim in store.claims()):
         return
@@ -77,18 +76,18 @@ def await_commit(
     earlier: Sequence[ClaimRecord],
     environment: Environment,
 ) -> None:
-    """Waits a while for the commit of the batch if an earlier driver has completed its checkpoint just before it was
-    shut out: it may be about to commit it. It completes no other one.
+    """Wait for the commit of the batch, if an earlier driver has completed its checkpoint just before it was fenced. It
+    may be about to commit that batch, but completes no other.
 
     Args:
-        trigger: of the batch.
-        storage: of the checkpoint location.
-        store: of its completed checkpoints, claimed.
-        earlier: the claims before that one.
-        environment: how long to wait.
+        trigger: trigger of the batch.
+        storage: storage of the checkpoint location.
+        store: its completed checkpoints, claimed.
+        earlier: claims before this run's.
+        environment: clock and longest wait.
 
     Raises:
-        StorageError: the storage does not say whether the batch is committed.
+        StorageError: the commit log cannot be read.
     """
     completed = store.latest_of_version(trigger.version)
     if completed is None or completed.owner.run_id == trigger.job or trigger.is_standalone:

@@ -1,7 +1,7 @@
-"""Work that a start defers: reading older checkpoints, and deleting orphans of crashed drivers.
+"""Deferred work of a start: reading older checkpoints, and deleting orphans of crashed drivers.
 
-A batch needs the newest checkpoint only, and there may be hundreds. Until all are read no file is deleted, since each
-may be one that an older checkpoint needs.
+A batch needs only the newest of possibly hundreds of checkpoints. No file is deleted until all are read, because an
+older checkpoint may refer to it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from spark_ckpt.storage import Storage
 _log = logging.getLogger(__name__)
 
 _READ_AT_ONCE = 64
-"""Checkpoints whose `_metadata` are in memory at the same time."""
+"""Maximum number of checkpoints whose `_metadata` is in memory at once."""
 
 _FEW = 4
-"""So many checkpoints are read at once on a local disk: a thread is not worth it."""
+"""Number of checkpoints on a local disk that are read without starting a thread."""
 
 
 class Backlog:
-    """Reads on a thread of its own; what follows from it is done on the caller's.
+    """Background reader of older checkpoints. Results take effect on the caller's thread.
 
     Args:
-        storage: of the checkpoint location.
-        store: of its completed checkpoints, claimed.
-        registry: knows of the checkpoints to read that they are not read.
+        storage: storage of the checkpoint location.
+        store: its completed checkpoints, claimed.
+        registry: registry with the `older` checkpoints as unread.
         cleaner: deletes orphans.
-        older: the checkpoints to read.
-        deletes_orphans: whether this driver may delete what no checkpoint refers to.
+        older: checkpoints to read.
+        deletes_orphans: whether this driver may delete orphans.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class Backlog:
         self._is_read = threading.Event()
         self._is_closing = False
         self.is_done = False
-        """Whether all of it is done, so that checkpoints can be dropped."""
+        """True once all is read, so that checkpoints can be dropped."""
 
     def start(self, in_background: Callable[[Callable[[], None]], None]) -> None:
-        """Begins, on another thread if that saves time."""
+        """Start reading, on another thread if that saves time."""
         if self._storage.requests_are_slow or len(self._older) > _FEW:
             in_background(self._read)
         else:
@@ -72,11 +72,11 @@ class Backlog:
             self.settle()
 
     def settle(self, timeout: float = 0.0) -> None:
-        """Makes use of what was read, if that is all; waits for it for at most `timeout` seconds.
+        """Apply the results once everything is read. Waits for at most `timeout` seconds.
 
         Raises:
-            FencedError: another driver has claimed since, and what was listed may be its own.
-            StorageError: the storage does not say who the owner is. The orphans stay for the next start.
+            FencedError: another driver has claimed since; the listed files may be its own.
+            StorageError: the owner cannot be determined. The orphans stay until the next start.
         """
         if self.is_done or not self._is_read.wait(timeout):
             return
@@ -88,7 +88,7 @@ class Backlog:
             self._delete_orphans()
 
     def close(self, timeout: float) -> None:
-        """Ends the reading, if it is not at its end within `timeout` seconds. Never raises."""
+        """Stop reading after at most `timeout` seconds. Never raises."""
         try:
             self.settle(timeout)
         except SparkCkptError as e:
@@ -102,7 +102,7 @@ class Backlog:
                     return
                 for record, found in files_named(self._storage, self._older[first : first + _READ_AT_ONCE]):
                     if isinstance(found, SparkCkptError):
-                        _log.warning("a retained checkpoint cannot be read: %s", found)
+                        _log.warning("cannot read a retained checkpoint: %s", found)
                     else:
                         self._files[record.id] = found
             if self._there_before is not None:
@@ -113,8 +113,8 @@ class Backlog:
             self._is_read.set()
 
     def _list_before(self) -> set[str]:
-        """Files that this run has not written, where it may write: state files, and what earlier drivers have
-        left in directories of checkpoints that are to come. Of directories before its claim it writes into none."""
+        """Files older than this run in directories that it may write to: state files, and leftovers of earlier drivers
+        in directories of future checkpoints. It never writes to directories of checkpoints before its claim."""
         there = {f"{SHARED}/{file.name}" for file in self._storage.list(in_location(SHARED))}
         for entry in self._storage.list(CKPT):
             if entry.is_directory and (checkpoint_of_directory(entry.name) or 0) >= self._claimed:
@@ -123,16 +123,16 @@ class Backlog:
         return there
 
     def _is_earlier(self, leftover: Leftover) -> bool:
-        """True if neither a task nor a checkpoint of this run can have written a file."""
+        """True if no task or checkpoint of this run can have written the file."""
         assert self._there_before is not None
         directory = leftover.path if leftover.is_directory else leftover.path.rpartition("/")[0]
         checkpoint_id = checkpoint_of_directory(directory)
         return leftover.path in self._there_before or (checkpoint_id is not None and checkpoint_id < self._claimed)
 
     def _delete_orphans(self) -> None:
-        """Deletes what crashed drivers left: state files and `_metadata` that no record refers to.
+        """Delete leftovers of crashed drivers: state files and `_metadata` without a record.
 
-        What a retained checkpoint may need that cannot be read stays until that one is dropped.
+        While a retained checkpoint is unreadable, all files that it may refer to stay.
         """
         used = self._registry.files() | {record.metadata.path for record in self._store.all()}
         orphans = select_orphans(self._there, used)
@@ -143,11 +143,13 @@ class Backlog:
         files = [orphan.path for orphan in orphans if not orphan.is_directory]
         if self._registry.is_whole:
             if files:
-                _log.info("%s: %d files that no checkpoint refers to are deleted", self._storage.location, len(files))
+                _log.info("%s: deleting %d orphaned files", self._storage.location, len(files))
             self._cleaner.submit(in_location(path) for path in files)
         else:
             _log.warning(
-                "%s: %d orphans stay as long as a checkpoint cannot be read", self._storage.location, len(files)
+                "%s: keeping %d orphaned files until every checkpoint is readable or dropped",
+                self._storage.location,
+                len(files),
             )
             self._registry.hold(files)
         for orphan in orphans:
@@ -156,5 +158,5 @@ class Backlog:
 
 
 def in_thread(work: Callable[[], None]) -> None:
-    """Does something on a thread of its own."""
+    """Run `work` on a new daemon thread."""
     threading.Thread(target=work, name="spark-ckpt-backlog", daemon=True).start()

@@ -20,17 +20,17 @@ _Given = TypeVar("_Given")
 
 _MOST_REMEMBERED = 100_000
 _GATHER_SECONDS = 3.0
-"""How long files are waited for where a request takes long: one deletes the files of several checkpoints."""
+"""Seconds to collect files on slow storages: one request then deletes the files of several checkpoints."""
 
 _TRIES = 3
 _FIRST_PAUSE_SECONDS = 0.5
 
 
 class Cleaner(ABC):
-    """Deletes files that nothing refers to any more.
+    """Deletion of unreferenced files.
 
-    A file is handed over once; what cannot be deleted in a few tries is left behind for the next claim to find. No
-    error keeps other files from being deleted.
+    Each file is submitted once. Files that still exist after a few tries are left to the next claim. An error does not
+    prevent the deletion of other files.
     """
 
     def __init__(self, storage: Storage, clock: Clock | None = None) -> None:
@@ -40,14 +40,14 @@ class Cleaner(ABC):
 
     @abstractmethod
     def submit(self, names: Iterable[str]) -> None:
-        """Deletes these files, now or later."""
+        """Delete these files, now or later."""
 
     @abstractmethod
     def close(self, timeout: float) -> None:
-        """Waits until what was submitted is deleted, for at most `timeout` seconds."""
+        """Wait for at most `timeout` seconds until all submitted files are deleted."""
 
     def was_submitted(self, name: str) -> bool:
-        """True if this file was handed over. Nothing may refer to it from then on."""
+        """True if the file was submitted. A new reference to it is an error."""
         return name in self._taken
 
     def _new(self, names: Iterable[str]) -> list[str]:
@@ -66,21 +66,21 @@ class Cleaner(ABC):
             self._clock.sleep(pause)
             pause *= 2
         else:
-            for name in names:  # one that fails each time must not keep the others
+            for name in names:  # a file that always fails must not prevent the deletion of others
                 if (error := self._done(self._delete_for_good, [name])) is not None:
-                    _log.warning("a file is left behind that nothing refers to: %s: %s", name, error)
+                    _log.warning("unreferenced file left behind, cannot delete %s: %s", name, error)
         directories = {name.rpartition("/")[0] for name in names}
         for directory in (name for name in directories if name.rpartition("/")[2].startswith("chk-")):
             if (error := self._done(self._storage.remove_empty, directory)) is not None:
-                _log.warning("an empty directory is left behind: %s: %s", directory, error)
+                _log.warning("empty directory left behind, cannot delete %s: %s", directory, error)
 
     def _delete_for_good(self, names: Sequence[str]) -> None:
-        self._storage.sync_deletions(LOG)  # a power loss must not bring a record back whose files are gone
+        self._storage.sync_deletions(LOG)  # a power loss must not restore a record without its files
         self._storage.delete_all(names)
 
     @staticmethod
     def _done(do: Callable[[_Given], object], given: _Given) -> Exception | None:
-        """Does it, and returns what it raises."""
+        """Exception that the call raises; None on success."""
         try:
             do(given)
         except Exception as e:
@@ -89,7 +89,7 @@ class Cleaner(ABC):
 
 
 class ThreadCleaner(Cleaner):
-    """Deletes on a thread of its own, which lives from the first file on."""
+    """Cleaner with a thread, which starts with the first file."""
 
     def __init__(self, storage: Storage, clock: Clock | None = None) -> None:
         super().__init__(storage, clock)
@@ -98,7 +98,7 @@ class ThreadCleaner(Cleaner):
         self._thread: threading.Thread | None = None
 
     def submit(self, names: Iterable[str]) -> None:
-        """Deletes these files soon."""
+        """Delete these files soon."""
         if not (new := self._new(names)):
             return
         self._queue.put(new)
@@ -108,7 +108,7 @@ class ThreadCleaner(Cleaner):
             self._thread.start()
 
     def close(self, timeout: float) -> None:
-        """Waits until the queue is empty."""
+        """Wait until the queue is empty."""
         if self._thread is not None:
             self._closing.set()
             self._queue.put(None)

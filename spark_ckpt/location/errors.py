@@ -161,10 +161,10 @@ class ModificationTimeUnknownError(CheckpointError):
 
 
 class ForeignStateError(CheckpointError):
-    """The location holds state that another state-store provider wrote.
+    """State of another state-store provider in the location.
 
     Attributes:
-        path: one of the files found.
+        path: one of its files.
     """
 
     fatal = True
@@ -173,7 +173,7 @@ class ForeignStateError(CheckpointError):
         self.location = location
         self.path = path
         super().__init__(
-            f"{location} has state of another state-store provider ({path}) and no checkpoint of ours, so version "
-            f"{version} cannot be restored from it. Start the query with the provider it was started with, or with a "
-            "new checkpoint location"
+            f"{location} has state of another state-store provider ({path}) and no checkpoint of spark-ckpt, so "
+            f"version {version} cannot be restored. Start the query with its original provider, or with a new "
+            "checkpoint location"
         )

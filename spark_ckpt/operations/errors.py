@@ -138,11 +138,11 @@ class CollectionRefusedError(CheckpointError):
 
 
 class RolledBackError(CheckpointError):
-    """The checkpoint that a query was to start from is damaged, and the query has gone back to an earlier one.
+    """Automatic rollback from a damaged checkpoint to an earlier one.
 
     Attributes:
-        damaged: what is wrong with it, or with its record.
-        checkpoint_id: the checkpoint that the query continues from.
+        damaged: damage of the checkpoint or of its record.
+        checkpoint_id: checkpoint that the query continues from.
     """
 
     fatal = True
@@ -157,6 +157,6 @@ class RolledBackError(CheckpointError):
         self.damaged = damaged
         self.checkpoint_id = checkpoint_id
         super().__init__(
-            f"{damaged.what}. The query has gone back to checkpoint {checkpoint_id}, and what came after its batch "
-            f"{batch_id} lies in {rollback_dir}. Start the query again: it goes on with batch {batch_id + 1}"
+            f"{damaged.what}. The query was rolled back to checkpoint {checkpoint_id} of batch {batch_id}; files of "
+            f"later batches are in {rollback_dir}. Start the query again: it continues with batch {batch_id + 1}"
         )

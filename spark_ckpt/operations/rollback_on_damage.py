@@ -24,7 +24,7 @@ from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.storage import Storage
 
 Cause: TypeAlias = DamagedCheckpointError | CorruptRecordError | VersionNotFoundError
-"""Why a query cannot start from where Spark's logs say."""
+"""Reason why a query cannot start from the version that Spark's logs name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class WayBack:
     """Rollback of a damaged query, if its settings allow it.
 
     Args:
-        storage: of the checkpoint location.
-        store: of its completed checkpoints, recovered.
-        config: the query's settings.
-        clock: where time comes from.
-        damaged: files of damaged records, which the store leaves out.
-        heartbeat: called on progress: a rollback may take longer than the tasks wait that have asked for the state.
+        storage: storage of the checkpoint location.
+        store: its completed checkpoints, recovered.
+        config: settings of the query.
+        clock: time source.
+        damaged: files of damaged records, which the store ignores.
+        heartbeat: signals progress to waiting tasks, because a rollback may exceed their timeout.
     """
 
     storage: Storage
@@ -49,21 +49,21 @@ class WayBack:
 
     @property
     def is_taken(self) -> bool:
-        """True if the query rolls back by itself."""
+        """True if the query rolls back automatically."""
         return self.config.on_damage == ROLL_BACK
 
     def go(self, cause: Cause, *, is_owner: bool = False) -> None:
-        """Makes the newest checkpoint that is whole the one that the next start begins from; nothing if none is.
+        """Roll back to the newest intact checkpoint, if there is one.
 
         Args:
-            cause: what is wrong.
-            is_owner: whether the store is claimed already. Else it is claimed here.
+            cause: damage.
+            is_owner: whether the store is already claimed; if not, this method claims it.
 
         Raises:
-            RolledBackError: done.
-            DamagedCheckpointError, CorruptRecordError: no retained checkpoint is whole.
+            RolledBackError: the rollback is done.
+            DamagedCheckpointError, CorruptRecordError: no retained checkpoint is intact.
             FencedError: another driver has claimed since.
-            StorageError: something could not be read or moved.
+            StorageError: a file cannot be read or moved.
         """
         for record in reversed(self.store.all()):
             self.heartbeat()
@@ -85,20 +85,20 @@ class WayBack:
             self.store.check_owner()
             return
         if self.config.store == "filesystem":
-            # The driver before counts on from its newest record, even if the file was deleted.
+            # The previous driver continues counting from its newest record, even if that file was deleted.
             directories = checkpoint_directories(self.storage)
             self.store.counter.set_count(max(self.store.counter.get(), *(i + 1 for i in directories)))
         self.store.claim()
 
 
 def recover(way: WayBack) -> tuple[WayBack, CorruptRecordError | None]:
-    """Reads the log of completed checkpoints. If the settings say so, past records that are damaged.
+    """Read the log of completed checkpoints; with automatic rollback, skip damaged records.
 
     Returns:
-        The way back, and the error of the first damaged record that was left out.
+        Way back, and the error of the first skipped record.
 
     Raises:
-        CorruptRecordError: a record is damaged, and nothing is to be done or can be done about it.
+        CorruptRecordError: a record is damaged and was not skipped.
         StorageError: the log cannot be read.
     """
     try:
@@ -117,17 +117,17 @@ def recover(way: WayBack) -> tuple[WayBack, CorruptRecordError | None]:
 def judge_unreadable(
     subtask: SubtaskKey, state: CheckpointState, way: WayBack, retained: Sequence[CheckpointRecord]
 ) -> None:
-    """Finds out why an executor could not read a state; returns if nothing is wrong with its files.
+    """Check the files of a state that an executor could not read. Returns if they are intact.
 
     Args:
-        subtask: whose state it is.
-        state: the checkpoint that it is of.
-        way: the way back, of a store that is claimed.
-        retained: all checkpoints.
+        subtask: subtask of the state.
+        state: checkpoint of the state.
+        way: way back, with a claimed store.
+        retained: all retained checkpoints.
 
     Raises:
         DamagedCheckpointError: the state is damaged.
-        RolledBackError: it is, and the query has gone back.
+        RolledBackError: the state is damaged, and the query was rolled back.
         StorageError: the storage does not answer.
     """
     assert state.record is not None
@@ -149,9 +149,9 @@ def judge_unreadable(
 def _newest_good(
     storage: Storage, records: Sequence[CheckpointRecord], subtask: SubtaskKey | None = None
 ) -> CheckpointRecord | None:
-    """The newest checkpoint that the query can go back to, with all its files and, if one is given, a whole subtask.
+    """Newest checkpoint that the query can be rolled back to, with all its files and with an intact `subtask` if given.
 
-    The rest of its state is not read: that takes long, and `spark-ckpt rollback` does it.
+    The rest of its state is not read. That takes long, and `spark-ckpt rollback` does it.
     """
     batches = SparkBatches.of(SparkLog(storage))
     for record in reversed(records):

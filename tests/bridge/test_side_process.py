@@ -341,9 +341,7 @@ def test_a_job_that_is_open_when_the_input_ends_is_suspended(driver: RemoteDrive
         run_batch(process, driver, 1)
         process.ask(*wire.trigger(driver.make_trigger(2)))
         assert process.end_input() == 0
-        assert any(
-            "coordinator shutdown: the query is suspended, and 4 of 4" in line for line in process.complete_log()
-        )
+        assert any("coordinator shutdown: the query is suspended; 4 of 4" in line for line in process.complete_log())
     assert completed_versions(location) == [1]
 
 

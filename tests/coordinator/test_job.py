@@ -247,7 +247,7 @@ class TestAcksThatDoNotCount:
             assert not storage.exists(f"ckpt/{each.delta.path}")
         driver.take_over(counted)
         driver.trigger(2)
-        with pytest.raises(CheckpointError, match="given up with an earlier attempt"):
+        with pytest.raises(CheckpointError, match="discarded with an earlier attempt"):
             job.acknowledge(driver.make_ack(key, 2, delta=lost.delta))
 
     def test_the_attempt_that_replaces_a_failed_one_is_in_the_checkpoint(
@@ -470,7 +470,7 @@ class TestAcksThatMakeNoSense:
             ([3, 5], [10, 0], "ascend"),
             ([3, 5], [0, 100], "outside its 100 bytes"),
             ([3, 5], [-1, 0], "outside its 100 bytes"),
-            ([300], [0], r"the subtask owns \[0, 255\] only"),
+            ([300], [0], r"the subtask owns only \[0, 255\]"),
         ],
     )
     def test_key_groups_and_offsets(self, driver: Driver, groups: list[int], offsets: list[int], reason: str) -> None:

@@ -221,7 +221,7 @@ class TestToleratedFailures:
         acks = [driver.make_ack(key, 1) for key in driver.subtasks()]
         for ack in acks[:-1]:
             job.acknowledge(ack)
-        with pytest.raises(TooManyFailuresError, match=r"3 failures in a row, of which 2 are tolerated") as caught:
+        with pytest.raises(TooManyFailuresError, match=r"3 consecutive failures, 2 are tolerated") as caught:
             job.acknowledge(acks[-1])
         assert sorted(caught.value.causes.values()) == [1, 2]
         assert "(2 times)" in str(caught.value)
@@ -387,7 +387,7 @@ class TestTheEndOfAQuery:
         (stats,) = job.history
         assert (stats.status, stats.acks, stats.expected) == (CheckpointStatus.FAILED, 1, 4)
         assert stats.detail is not None
-        assert stats.detail.startswith("query ended: the query is cancelled, and 3 of 4 subtasks (operator 0")
+        assert stats.detail.startswith("query ended: the query is cancelled; 3 of 4 subtasks (operator 0")
         assert stats.detail in caplog.text
 
 
@@ -398,7 +398,7 @@ def test_an_ack_of_a_subtask_that_is_not_in_the_plan_is_unknown_and_its_file_del
     stranger = replace(with_file(driver, storage, key, 1), subtask=SubtaskKey(3, "default", 0))
     reply = job.acknowledge(stranger)
     assert (reply.outcome, reply.state_id) == (Outcome.UNKNOWN, None)
-    assert "operator 3, store default, partition 0 is no subtask of batch 0" in (reply.reason or "")
+    assert "operator 3, store default, partition 0 is not a subtask of batch 0" in (reply.reason or "")
     driver.batch(1)
     assert not storage.exists(f"ckpt/{stranger.delta.path}")
     assert job.acknowledge(replace(driver.make_ack(key, 1), subtask=stranger.subtask)).outcome is Outcome.UNKNOWN

@@ -31,7 +31,7 @@ def test_a_subtask_that_is_not_in_the_plan_is_unknown(subtask: tuple[int, str, i
     decision = checkpoint.acknowledge(ack(*subtask), NOW)
     assert (decision.outcome, decision.state_id) == (Outcome.UNKNOWN, None)
     assert decision.reason is not None
-    assert f"{SubtaskKey(*subtask)} is no subtask of batch 4" in decision.reason
+    assert f"{SubtaskKey(*subtask)} is not a subtask of batch 4" in decision.reason
     assert not checkpoint.acks
 
 

@@ -159,7 +159,7 @@ def test_a_driver_that_may_not_be_the_only_one_deletes_no_orphans(storage: Fault
 def test_the_other_store_names_the_one_to_go_on_with(storage: FaultyStorage, tmp_path: Path) -> None:
     driver = run(storage, 2)
     other = Driver(storage.location, environment=faulty_environment(storage))
-    with pytest.raises(VersionNotFoundError, match=r"ran with another store: set spark\.sql.*\.ckpt\.store"):
+    with pytest.raises(VersionNotFoundError, match=r"used another store: set spark\.sql.*\.ckpt\.store"):
         other.trigger(3)
     assert storage.list("ckpt/completed") == []
     go_on(storage, driver).batch(3)

@@ -57,8 +57,8 @@ def test_the_query_goes_back_and_can_be_started_again(query: Query) -> None:
     error = caught.value
     assert isinstance(error.damaged, DamagedCheckpointError)
     assert (error.checkpoint_id, error.damaged.checkpoint_id) == (6, 7)
-    assert str(error).endswith("it goes on with batch 5")
-    aside = str(error).partition("lies in ")[2].partition(". ")[0]
+    assert str(error).endswith("it continues with batch 5")
+    aside = str(error).partition("files of later batches are in ")[2].partition(". ")[0]
     assert (Path(aside) / "commits" / "5").is_file()
     assert query.restart() == 5
     query.driver.batch(6)
