@@ -1,1 +1,1 @@
-"""A checkpoint as it lies in storage: layout, chains, `_metadata`, and its publication."""
+"""Checkpoints in storage: layout, chains, `_metadata`, and its publication."""

@@ -1,4 +1,4 @@
-"""The master states of our `_metadata`: what of a batch is no operator's state."""
+"""Master states of our `_metadata`: data of a batch outside operator state."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _ID_BYTES = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentTable:
-    """Properties of a store's segments that state handles lack: for each, in the order of subtasks and of chains.
+    """Properties of a store's segments that state handles lack, in order of subtasks, then of chain entries.
 
     Args:
         counts: int64, number of segments per subtask.
         versions: int64, version of the state per segment.
         is_base: bool per segment.
         sizes: int64, bytes per segment.
-        filters: per subtask that has any, those of each of its segments.
-        shared: int64 per segment: how many segments before it the one is whose handle it shares; 0: it has its own. An
-            empty array if all have their own.
+        filters: for subtasks with filters, the filters of each segment.
+        shared: int64 per segment: distance back to the segment whose handle it shares; 0 for its own handle. Empty if
+            no handle is shared.
     """
 
     counts: NDArray[np.int64]
@@ -57,7 +57,7 @@ class SegmentTable:
 
     @classmethod
     def of(cls, chains: Sequence[Chain]) -> SegmentTable:
-        """The table of a store's chains."""
+        """Segment table of a store's chains."""
         entries: list[ChainEntry] = [entry for chain in chains for entry in chain.entries]
         filters = {
             partition: [entry.filters for entry in chain.entries]
@@ -74,7 +74,7 @@ class SegmentTable:
         )
 
     def with_handles(self, chains: Sequence[Chain]) -> Iterator[tuple[ChainEntry, ...]]:
-        """Of each of the chains that this is the table of, the segments that have handles of their own."""
+        """For each chain of this table, the segments with their own handle."""
         if not self.shared.size:
             yield from (chain.entries for chain in chains)
             return
@@ -84,56 +84,56 @@ class SegmentTable:
             yield tuple(entry for entry, back in zip(chain.entries, shared, strict=True) if not back)
 
     def encode(self, version: int) -> str:
-        """Its text: base64 of the zlib-compressed columns, whose versions are counted back from the checkpoint's."""
+        """Encoded columns, as base64 of zlib. Versions are stored as distances back from the checkpoint's."""
         ages = (version - self.versions) * 2 + self.is_base
         columns = (self.counts.astype("<i4"), ages.astype("<i4"), self.sizes.astype("<i8"))
         return packed(b"".join(column.tobytes() for column in columns))
 
     def encode_filters(self) -> str | None:
-        """The text of its filters, base64 of zlib-compressed JSON; None if there are none."""
+        """Encoded filters, as base64 of zlib-compressed JSON; None without filters."""
         return packed(json.dumps(self.filters, separators=(",", ":")).encode()) if self.filters else None
 
     def encode_shared(self) -> str | None:
-        """The text of the column of shared handles, base64 of its zlib-compressed bytes; None if none is shared."""
+        """Encoded column of shared handles, as base64 of zlib; None if no handle is shared."""
         return packed(self.shared.astype("<i4").tobytes()) if self.shared.any() else None
 
     @classmethod
     def decode(
         cls, text: str, filters: str | None, shared: str | None, subtasks: int, version: int, unpacking: Unpacking
     ) -> SegmentTable:
-        """The table of these texts.
+        """Decode a table.
 
         Raises:
-            ValueError: it is not one of so many subtasks.
+            ValueError: malformed, or for another number of subtasks.
         """
         stream = unpacking.stream(text)
         counts = np.frombuffer(stream.read(4 * subtasks), "<i4").astype(np.int64)
         if (counts < 0).any():
-            raise ValueError("the table of segments has a negative count")
+            raise ValueError("the segment table has a negative count")
         total = int(counts.sum())
         ages = np.frombuffer(stream.read(4 * total), "<i4").astype(np.int64)
         sizes = np.frombuffer(stream.read(8 * total), "<i8").astype(np.int64)
         stream.finish()
         passed, back = _decode_filters(filters, unpacking), _decode_shared(shared, total, unpacking)
         if any(partition >= subtasks or len(per) != counts[partition] for partition, per in passed.items()):
-            raise ValueError("the filters are not those of the segments")
+            raise ValueError("the filters do not match the segments")
         if back.size and ((back < 0).any() or (back > np.arange(total)).any()):
-            raise ValueError("the shared handles are not those of the segments")
+            raise ValueError("the shared handles do not match the segments")
         return cls(counts, version - ages // 2, (ages % 2).astype(np.bool_), sizes, passed, back)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreState:
-    """One store of one operator.
+    """State of one store of one operator.
 
     Args:
         operator_id: Spark's number of the operator.
         store: name of the store.
         name: Spark's short name of the operator.
-        state_format_version: of the operator's state, where it has one.
-        rows: per subtask.
-        state_ids: ids of the states, per subtask.
-        segments: what the handles do not say.
+        state_format_version: version of the operator's state format; None if it has none.
+        rows: rows per subtask.
+        state_ids: state id per subtask.
+        segments: properties of the segments that their handles lack.
     """
 
     operator_id: int
@@ -146,7 +146,7 @@ class StoreState:
 
     @property
     def key(self) -> StoreKey:
-        """The key of the store."""
+        """Key of the store."""
         return StoreKey(self.operator_id, self.store)
 
     @property
@@ -157,21 +157,21 @@ class StoreState:
 
 @dataclass(frozen=True, slots=True)
 class SparkBatch:
-    """Spark's description of the batch, and ours of its state.
+    """Description of a micro-batch and of its state.
 
     Args:
-        batch_id: the micro-batch.
-        version: version of the state that it leaves.
-        query_id: of the query; the operator ids in `_metadata` are derived from it.
-        run_id: of this run of the query.
-        query_name: name of the query, if it has one.
+        batch_id: Spark's micro-batch.
+        version: version of the state that the batch leaves.
+        query_id: id of the query; operator ids in `_metadata` are derived from it.
+        run_id: id of this run of the query.
+        query_name: name of the query, or None.
         spark_version: version of Spark.
-        checkpoint_format: of Spark's state stores, 1 or 2: 2 means that Spark's commit log names the ckpt ids.
+        checkpoint_format: format of Spark's state stores, 1 or 2; with 2, Spark's commit log contains the state ids.
         max_parallelism: number of key groups.
-        key_group_factors: their numbering.
+        key_group_factors: numbering of the key groups.
         sources: names of the sources.
-        stores: of all operators.
-        log: the store of completed checkpoints that has its record, if that keeps a log.
+        stores: stores of all operators.
+        log: store of completed checkpoints with its record; None for a store without a log.
     """
 
     batch_id: int
@@ -202,7 +202,7 @@ class SparkBatch:
         )
 
     def encode(self) -> bytes:
-        """The payload of the master state: JSON."""
+        """Payload of the master state: JSON."""
         fields = {
             "batch_id": self.batch_id,
             "version": self.version,
@@ -231,11 +231,11 @@ class SparkBatch:
 
     @classmethod
     def decode(cls, payload: bytes) -> SparkBatch:
-        """The content of a payload.
+        """Decode a payload.
 
         Raises:
-            UnsupportedFormatError: a later release wrote it, in a way that this release would misread.
-            CheckpointError: it is not what `encode` writes.
+            UnsupportedFormatError: a later release wrote it with features that this release would misread.
+            CheckpointError: malformed payload.
         """
         try:
             fields = json.loads(payload)
@@ -257,14 +257,14 @@ class SparkBatch:
                 log=None if fields.get("log") is None else str(fields["log"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError, binascii.Error) as e:
-            raise CheckpointError(f"the master state {SPARK_BATCH} is not what spark-ckpt writes: {e!r}") from e
+            raise CheckpointError(f"malformed master state {SPARK_BATCH}: {e!r}") from e
 
 
 def _sharing(entries: Sequence[ChainEntry]) -> NDArray[np.int64]:
-    """For each segment, how far before it another one with the same blocks is, of which the first has the handle.
+    """For each segment, the distance back to the first segment with the same blocks, which has the handle.
 
-    Segments of the same blocks are told by the array of their offsets, which they have in common: subtasks that a
-    rescale gives the same blocks get one array, and so do those that are read from a handle that is shared.
+    Segments with the same blocks have the same offsets array object: a rescale gives one array to all subtasks of these
+    blocks, and so does decoding a shared handle.
     """
     first: dict[int, int] = {}
     return np.array([i - first.setdefault(id(entry.offsets), i) for i, entry in enumerate(entries)], np.int64)
@@ -313,7 +313,7 @@ def _decode_store(fields: Mapping[str, Any], version: int, unpacking: Unpacking)
     rows = tuple(int(n) for n in fields["rows"])
     ids = base64.b64decode(fields["ckpt_ids"], validate=True)
     if len(ids) != _ID_BYTES * len(rows) or len(rows) != fields["parallelism"]:
-        raise ValueError("as many rows and ckpt ids as subtasks are needed")
+        raise ValueError("the numbers of rows, ckpt ids and subtasks differ")
     return StoreState(
         operator_id=int(fields["operator_id"]),
         store=str(fields["store"]),
@@ -328,12 +328,12 @@ def _decode_store(fields: Mapping[str, Any], version: int, unpacking: Unpacking)
 
 
 STANDALONE_PREFIX = "standalone:"
-"""Prefix of the job of a store without a query."""
+"""Job prefix of stores without a query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source, and the offset that the batch reads up to, as Spark writes it; None if it has none yet."""
+    """Source of a query, with the end offset of the batch as Spark's JSON text; None before the first offset."""
 
     name: str
     offset: str | None = None

@@ -1,4 +1,4 @@
-"""The state of a subtask as a base and the deltas since."""
+"""Chains: the state of a subtask as a base and its deltas."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from spark_ckpt.format.keys import PartitionFilter, StoreKey, SubtaskKey
 
 @dataclass(slots=True, eq=False)
 class ChainEntry:
-    """One segment of a chain. Not changed once its bytes are somewhere: `place_in` moves those of a new one to a file.
+    """One segment of a chain. Only `place_in` changes it: it places the bytes of a new segment in a file.
 
     Args:
-        is_base: base or delta.
-        version: version of the state that it is or leads to.
+        is_base: True for a base, False for a delta.
+        version: version of the state that the segment leaves.
         key_groups: uint32, ascending.
         offsets: int64, start of each key group's block in the file or in `data`.
-        size: bytes of the segment; its share, by key groups, of one that a rescale has divided.
+        size: bytes of the segment; after a rescale, this chain's share by key groups.
         path: file relative to the `ckpt` directory; None if `data` holds the bytes.
         file_size: bytes of that file, which may hold other segments too.
-        data: the bytes of an inline segment.
-        filters: what a row must pass to count, all of them.
+        data: bytes of an inline segment.
+        filters: filters that a row must all pass.
 
     Attributes:
-        encoded: bytes of the handle, once `encode` has made them. No argument, so `replace` does not copy them to a
+        encoded: bytes of the handle, cached by `encode`. Not an argument, so that `replace` does not copy them to a
             segment with another handle.
     """
 
@@ -44,39 +44,39 @@ class ChainEntry:
     encoded: bytes | None = field(default=None, init=False, repr=False)
 
     def place_in(self, path: str, file_size: int, start: int) -> None:
-        """The bytes of this new segment are in a file from now on.
+        """Place the bytes of this new segment in a file.
 
         Args:
-            path: relative to the `ckpt` directory.
+            path: file relative to the `ckpt` directory.
             file_size: bytes of the file.
-            start: where in the file the segment begins.
+            start: offset of the segment in the file.
         """
         self.path, self.file_size, self.offsets = path, file_size, self.offsets + start
         self.data = b""
         self.encoded = None
 
     def shared_as(self, is_base: bool, version: int, size: int, filters: tuple[PartitionFilter, ...]) -> ChainEntry:
-        """These blocks as a segment of another chain, whose rows pass these filters."""
-        # Not `replace`, which takes several times as long: a rescale can make hundreds of thousands of these.
+        """Segment of another chain with the same blocks, restricted to rows that pass the filters."""
+        # A rescale can create hundreds of thousands of these. `replace` takes several times as long.
         return ChainEntry(
             is_base, version, self.key_groups, self.offsets, size, self.path, self.file_size, self.data, filters
         )
 
 
 class Chain:
-    """State of one store of one subtask at one version. Not changed once made.
+    """State of one store of one subtask at one version. Immutable by convention.
 
     Args:
         state_id: id of the state, 32 hexadecimal digits.
-        rows: rows of the store; after a rescale, until the next batch, its share of the rows there are.
-        entries: bases first (after a rescale there can be several), then deltas, oldest first. Empty: no rows.
+        rows: rows of the store; between a rescale and the next batch, an estimate of its share.
+        entries: bases (several after a rescale), then deltas, oldest first. Empty for a store without rows.
 
     Attributes:
         size: bytes of all segments.
         base_version: version of the newest base; 0 if the chain begins with its first delta.
-        base_bytes: bytes of the bases; without one, of the first delta, which stands for it.
-        deltas: deltas since, not counting one that stands for a base.
-        inline_bytes: bytes of the segments that `_metadata` itself holds.
+        base_bytes: bytes of the bases; without a base, bytes of the first delta, which replaces it.
+        deltas: number of deltas since, without one that replaces a base.
+        inline_bytes: bytes of inline segments.
     """
 
     __slots__ = ("base_bytes", "base_version", "deltas", "entries", "inline_bytes", "rows", "size", "state_id")
@@ -85,7 +85,7 @@ class Chain:
         self.state_id = state_id
         self.rows = rows
         self.entries = entries
-        # Asked for with every ack and several times while a checkpoint is composed, so counted once.
+        # Computed once: needed for every ack, and several times per checkpoint.
         size = base_version = base_bytes = deltas = inline_bytes = 0
         for entry in entries:
             size += entry.size
@@ -105,14 +105,14 @@ class Chain:
     def next(
         self, state_id: str, rows: int, delta: ChainEntry | None, base: ChainEntry | None = None, base_version: int = 0
     ) -> Chain:
-        """The chain one version later.
+        """Chain of the next version.
 
         Args:
             state_id: id of the new state.
-            rows: its rows.
-            delta: comes last; None if nothing changed.
-            base: takes the place of all segments up to `base_version`; None if there was no row then.
-            base_version: version of the base; 0 if there is none.
+            rows: rows of the new state.
+            delta: new last segment; None without changes.
+            base: replacement of all segments up to `base_version`; None if that version had no rows.
+            base_version: version of the base; 0 without a base.
         """
         entries = self.entries
         if base_version:
@@ -125,22 +125,22 @@ class Chain:
 
 
 ChainTable: TypeAlias = dict[StoreKey, list[Chain]]
-"""The chains of all subtasks of each store, by partition. A table is not changed once its checkpoint is complete."""
+"""Chains of all subtasks of each store, by partition. Immutable once the checkpoint is complete."""
 
 
 def all_entries(table: ChainTable) -> Iterator[ChainEntry]:
-    """Every segment of every chain."""
+    """All segments of all chains."""
     for chains in table.values():
         for chain in chains:
             yield from chain.entries
 
 
 def files_of(table: ChainTable) -> set[str]:
-    """The files that the chains refer to, relative to the `ckpt` directory."""
+    """Files of the chains, relative to the `ckpt` directory."""
     return {entry.path for entry in all_entries(table) if entry.path is not None}
 
 
 def chain_of(table: ChainTable, key: SubtaskKey) -> Chain | None:
-    """The chain of a subtask, or None if the table does not have it."""
+    """Chain of a subtask; None if the table lacks it."""
     chains = table.get(key.of_operator)
     return chains[key.partition] if chains is not None and 0 <= key.partition < len(chains) else None

@@ -1,4 +1,4 @@
-"""The parts of a `_metadata` that are made from chains, and chains read back from one."""
+"""Composition of `_metadata` from chains, and decomposition back into chains."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from spark_ckpt.metadata import (
 from spark_ckpt.storage.paths import state_path
 
 METADATA_VERSION = 3
-"""Version of the files we write: the newest without Java-serialised properties; Flink 1.11 and later read it."""
+"""Version of written `_metadata`: the newest without Java-serialised properties. Flink 1.11 and later read it."""
 
 SOURCE_OFFSETS = "source-offsets"
 """Name of the operator state of a source."""
 
 NO_DATA = -1
-"""Offset of a key group that has no entries (as in Flink's `KeyedStateCheckpointOutputStream`)."""
+"""Offset of a key group without entries (as in Flink's `KeyedStateCheckpointOutputStream`)."""
 
 
 def operator_id_of(query_id: str, name: str) -> bytes:
-    """The 16 bytes that name an operator in `_metadata`, the same over all runs of the query.
+    """Operator id in `_metadata`: 16 bytes, stable across runs of the query.
 
     Args:
         query_id: Spark's id of the query.
@@ -60,7 +60,7 @@ def operator_id_of(query_id: str, name: str) -> bytes:
 
 
 def master_states(batch: SparkBatch, spark_offsets: bytes | None) -> list[MasterState]:
-    """The master states that a new run needs."""
+    """Master states that a new run needs."""
     states = [MasterState(SPARK_BATCH, batch.encode(), SPARK_BATCH_VERSION)]
     if spark_offsets is not None:
         states.append(MasterState(SPARK_OFFSETS, spark_offsets, SPARK_OFFSETS_VERSION))
@@ -68,13 +68,12 @@ def master_states(batch: SparkBatch, spark_offsets: bytes | None) -> list[Master
 
 
 def source_operator(query_id: str, index: int, offset: str, max_parallelism: int) -> OperatorState:
-    """The offset of a source as operator state, with one element per partition of the source where the offset shows
-    them.
+    """Offset of a source as operator state, with one element per source partition if the offset lists them.
 
     Args:
         query_id: Spark's id of the query.
         index: position of the source.
-        offset: Spark's JSON text of it.
+        offset: offset in Spark's JSON.
         max_parallelism: number of key groups of the query.
     """
     elements = [element.encode() for element in offset_elements(offset)]
@@ -88,7 +87,7 @@ def source_operator(query_id: str, index: int, offset: str, max_parallelism: int
 
 
 def offset_elements(offset: str) -> list[str]:
-    """The parts of an offset: one for each `{topic: {partition: offset}}` if it has that form, as Kafka's, else one."""
+    """Parts of an offset: one per partition for Kafka's `{topic: {partition: offset}}`, else the whole offset."""
     try:
         topics = json.loads(offset)
     except ValueError:
@@ -110,13 +109,13 @@ def offset_elements(offset: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def key_group_span(partition: int, parallelism: int, factors: tuple[int, ...]) -> KeyGroupRange:
-    """The range from the first to the last key group of a subtask."""
+    """Range from the first to the last key group of a subtask."""
     ranges = overlapping_ranges(partition, parallelism, factors)
     return KeyGroupRange(ranges[0].start, ranges[-1].end)
 
 
 def full_offsets(entry: ChainEntry) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """First key group of a segment, and the offsets from there to the last one, `NO_DATA` for those without entries."""
+    """First key group of a segment, and the offsets of all key groups from there to the last; `NO_DATA` for gaps."""
     first, count = int(entry.key_groups[0]), int(entry.key_groups[-1]) - int(entry.key_groups[0]) + 1
     if count == entry.key_groups.size:
         return first, entry.offsets
@@ -131,27 +130,27 @@ def handle_name(entry: ChainEntry) -> str:
 
 
 def relative_path(path: str) -> str:
-    """Path of a state file as it stands in `_metadata`, which lies in `chk-<id>/`."""
+    """Path of a state file relative to `_metadata`, which is in `chk-<id>/`."""
     return f"../{path}"
 
 
 def changelog_size(entries: Sequence[ChainEntry], version: int) -> int:
-    """Bytes of those segments that the checkpoint of `version` has added."""
+    """Bytes of the segments that the checkpoint of `version` added."""
     return sum([entry.size for entry in entries if entry.version == version])
 
 
 def changelog_id(chain: Chain) -> str:
-    """Identity of the changelog handle of a chain: its ckpt id, written as a UUID."""
+    """Identity of a chain's changelog handle: its state id as a UUID."""
     digits = chain.state_id
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def spark_batch_of(metadata: CheckpointMetadata) -> SparkBatch:
-    """The content of the master state `spark-batch`.
+    """Decoded master state `spark-batch`.
 
     Raises:
-        CheckpointError: there is none, or it is not ours.
-        UnsupportedFormatError: a later release wrote it, in a way that this release would misread.
+        CheckpointError: missing or malformed.
+        UnsupportedFormatError: a later release wrote it with features that this release would misread.
     """
     for state in metadata.master_states:
         if state.name == SPARK_BATCH:
@@ -160,15 +159,15 @@ def spark_batch_of(metadata: CheckpointMetadata) -> SparkBatch:
                     f"the master state {SPARK_BATCH}", f"version {state.version} of its format"
                 )
             return SparkBatch.decode(state.payload)
-    raise CheckpointError(f"there is no master state {SPARK_BATCH}: spark-ckpt did not write this")
+    raise CheckpointError(f"no master state {SPARK_BATCH}: this `_metadata` was not written by spark-ckpt")
 
 
 def decompose(metadata: CheckpointMetadata) -> tuple[SparkBatch, ChainTable]:
-    """The chains of a `_metadata` that `encode_metadata` has made.
+    """Batch and chains of a `_metadata` written by `encode_metadata`.
 
     Raises:
-        CheckpointError: it is not one of ours, or its parts do not fit one another.
-        PathEscapeError: a state file lies outside the checkpoint's own directory.
+        CheckpointError: not written by spark-ckpt, or inconsistent.
+        PathEscapeError: a state file outside the checkpoint's own directory.
     """
     batch = spark_batch_of(metadata)
     operators = {operator.operator_id: operator for operator in metadata.operator_states}
@@ -191,7 +190,7 @@ def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
         handles = _flatten(subtask.managed_keyed_state) if subtask else []
         if len(handles) != np.count_nonzero(shared[start:end] == 0):
             raise CheckpointError(
-                f"{store.key}, partition {partition} has {len(handles)} segments, not as many as listed"
+                f"{store.key}, partition {partition} has {len(handles)} segments, which differs from the segment table"
             )
         own = iter(handles)
         filters = segments.filters.get(partition) or [()] * count
@@ -212,7 +211,7 @@ def _flatten(handle: KeyedStateHandle | None) -> list[KeyGroupsStateHandle]:
         return [handle]
     if isinstance(handle, ChangelogStateBackendHandle) and not handle.non_materialized_state_handles:
         return [part for inner in handle.materialized_state_handles for part in _flatten(inner)]
-    raise CheckpointError(f"a {type(handle).__name__} is no handle that spark-ckpt writes")
+    raise CheckpointError(f"unexpected state handle {type(handle).__name__}: spark-ckpt does not write it")
 
 
 def _entry(
@@ -227,9 +226,9 @@ def _entry(
             is_base, version, key_groups, offsets[present], size, None, len(stream.data), stream.data, filters
         )
     if isinstance(stream, RelativeFileStateHandle):
-        # `_metadata` lies in ckpt/chk-<id>/, whatever the id is.
+        # `_metadata` is in ckpt/chk-<id>/ for every id.
         path = state_path(stream.relative_path, f"{CKPT}/{SHARED}")
         return ChainEntry(
             is_base, version, key_groups, offsets[present], size, path, stream.state_size, filters=filters
         )
-    raise CheckpointError(f"a {type(stream).__name__} is no stream that spark-ckpt writes")
+    raise CheckpointError(f"unexpected stream handle {type(stream).__name__}: spark-ckpt does not write it")

@@ -1,8 +1,8 @@
-"""The bytes of `_metadata`, made from chains without building the model of each handle.
+"""Encoding of `_metadata` from chains, without a model object per handle.
 
-A batch changes one segment of a subtask and keeps a dozen. Building and encoding handles for all of them is most of
-what a checkpoint would cost on the driver, so the bytes of a segment's handle are made once and kept with it. The
-layout is that of `spark_ckpt.metadata`; a test compares both, byte by byte.
+A batch changes one segment of a subtask and keeps a dozen. Encoding all handles each time would dominate the cost of a
+checkpoint on the driver, so each segment caches the bytes of its handle. A test compares the bytes with those of
+`spark_ckpt.metadata`.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ def encode_metadata(
     spark_offsets: bytes | None = None,
     statistics: Sequence[MasterState] = (),
 ) -> bytes:
-    """The bytes of the `_metadata` of a checkpoint.
+    """Bytes of a checkpoint's `_metadata`.
 
-    The keyed state of a subtask is one handle of code 3 where it is one segment, else a changelog handle (code 8) whose
-    materialised list has the base and then the deltas: Flink's loader takes key-group handles there only. Only codes
-    that every release since 1.11 knows are used. Of subtasks that read the same blocks, after a rescale, the first has
-    the handle, and `spark-batch` says who shares it.
+    The keyed state of a subtask with one segment is a handle of code 3. With several segments it is a changelog handle
+    (code 8) with base and deltas in its materialised list, the only place where Flink's loader accepts key-group
+    handles. Every release since 1.11 knows the codes used. After a rescale, several subtasks may read the same blocks:
+    the first has the handle, and `spark-batch` lists the others.
 
     Args:
-        checkpoint_id: its number.
-        batch: the content of the master state `spark-batch`.
-        table: the chains of all subtasks.
-        sources: with the offsets up to which the batch reads.
-        spark_offsets: the bytes of Spark's `offsets/<batch>`.
+        checkpoint_id: checkpoint id.
+        batch: content of the master state `spark-batch`.
+        table: chains of all subtasks.
+        sources: sources with the end offsets of the batch.
+        spark_offsets: bytes of Spark's `offsets/<batch>`.
         statistics: master states with statistics.
     """
     rest = CheckpointMetadata(
@@ -73,7 +73,7 @@ def encode_metadata(
             if source.offset is not None
         ),
     )
-    # The operators are the last part of a file of this version: ours go in between their count and the sources.
+    # Operators come last in a file of this version: ours go between their count and the sources.
     start = dumps(CheckpointMetadata(checkpoint_id, rest.master_states), version=METADATA_VERSION)
     encoded_sources = dumps(rest, version=METADATA_VERSION)[len(start) :]
     parts = [start[: -_I32.size], _I32.pack(len(batch.stores) + len(rest.operator_states))]
@@ -110,7 +110,7 @@ def _append_changelog(
 
 
 def encode_entry(entry: ChainEntry) -> bytes:
-    """The bytes of a segment's handle; kept in the entry."""
+    """Bytes of a segment's handle, cached in the entry."""
     first, offsets = full_offsets(entry)
     if entry.path is None:
         stream = _BYTE_STREAM + _utf(handle_name(entry)) + _I32.pack(len(entry.data)) + entry.data
@@ -118,7 +118,7 @@ def encode_entry(entry: ChainEntry) -> bytes:
         stream = _RELATIVE_FILE + _utf(relative_path(entry.path)) + _I64.pack(entry.file_size)
     handle = _KEY_GROUPS_HANDLE + _KEY_GROUP_RANGE.pack(first, offsets.size) + offsets.astype(">i8").tobytes() + stream
     if entry.path is not None:
-        entry.encoded = handle  # inline bytes would be held twice
+        entry.encoded = handle  # inline bytes would be in memory twice
     return handle
 
 

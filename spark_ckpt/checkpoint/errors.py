@@ -10,31 +10,31 @@ NO_OTHER_IS_WHOLE = (
     "No other retained checkpoint is whole: restore the file from a backup, or start the query with a new checkpoint "
     "location"
 )
-"""What to do about damage where there is no way back."""
+"""Remedy for damage without an intact checkpoint to go back to."""
 
 
 class StateIdMismatchError(CheckpointError):
-    """The state that Spark or a task names is not the state that the checkpoint holds."""
+    """State id of Spark or of a task that differs from the checkpoint's."""
 
 
 class VersionNotFoundError(CheckpointError):
-    """No retained checkpoint has the version that Spark asks for.
+    """Requested version without a retained checkpoint.
 
     Attributes:
-        version: the version asked for.
-        available: the versions there are.
+        version: requested version.
+        available: retained versions.
     """
 
     fatal = True
 
     def __init__(self, location: str, version: int, checkpoints: Mapping[int, int], hint: str = "") -> None:
-        """Says which checkpoints there are.
+        """Create the error.
 
         Args:
-            location: the checkpoint location.
-            version: the version asked for.
-            checkpoints: the versions of the retained checkpoints by their ids, ascending.
-            hint: another way out than the usual one.
+            location: checkpoint location.
+            version: requested version.
+            checkpoints: versions of the retained checkpoints by id, ascending.
+            hint: remedy that replaces the usual one.
         """
         self.location = location
         self.version = version
@@ -43,7 +43,7 @@ class VersionNotFoundError(CheckpointError):
             there = ", ".join(f"{i} (version {found})" for i, found in checkpoints.items())
             there = f"the retained checkpoints are {there}"
             otherwise = (
-                f"Go back to one of them: spark-ckpt rollback {location} --id {max(checkpoints)}. More are kept with "
+                f"Go back to one of them: spark-ckpt rollback {location} --id {max(checkpoints)}. To retain more, set "
                 "spark.sql.streaming.stateStore.ckpt.retained"
             )
         else:
@@ -53,6 +53,6 @@ class VersionNotFoundError(CheckpointError):
 
     @property
     def what(self) -> str:
-        """Problem, without the way out."""
+        """Problem without the remedy."""
         version = self.version
         return f"{self.location}: no completed checkpoint has version {version} (the state before batch {version})"

@@ -1,4 +1,4 @@
-"""Names of files below a checkpoint location."""
+"""File names below a checkpoint location."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import uuid
 from spark_ckpt.metadata import METADATA_FILE_NAME
 
 CKPT = "ckpt"
-"""The directory of all our files."""
+"""Directory of all our files."""
 
 SHARED = "shared"
 """Directory of state files, below `ckpt`."""
 
 TASK_OWNED = "taskowned"
-"""Directory below `ckpt` that Flink has for the files of tasks; nothing is written there."""
+"""Flink's directory for files of tasks, below `ckpt`. It stays empty."""
 
 _CHECKPOINT_DIRECTORY = re.compile(r"chk-([0-9]+)(-[0-9]+)?")
 _HADOOP_CHECKSUM = re.compile(r"\.(.+)\.crc")
@@ -37,26 +37,26 @@ _LEFT_IN_LOG = re.compile(rf"{_TEMPORARY}|probe-[0-9a-f]+|\.(?:{_TEMPORARY}|prob
 
 
 def metadata_path(checkpoint_id: int, attempt: int = 1) -> str:
-    """`_metadata` of a checkpoint, relative to `ckpt`. Each attempt to write it has a directory of its own."""
+    """Path of a checkpoint's `_metadata`, relative to `ckpt`. Each write attempt has its own directory."""
     return f"chk-{checkpoint_id}/_metadata" if attempt == 1 else f"chk-{checkpoint_id}-{attempt}/_metadata"
 
 
 def new_merged_path() -> str:
-    """A name that no file has had, relative to `ckpt`, for segments of many subtasks."""
+    """Fresh path for a file with segments of many subtasks, relative to `ckpt`."""
     return f"{SHARED}/merged-{uuid.uuid4().hex}"
 
 
 def in_location(path: str) -> str:
-    """The name of a file relative to the checkpoint location, from its name relative to `ckpt`."""
+    """Path relative to the checkpoint location, from a path relative to `ckpt`."""
     return f"{CKPT}/{path}"
 
 
 def is_ours(directory: str, name: str) -> bool:
-    """True if a file that nothing refers to may be deleted: spark-ckpt writes such names there.
+    """True if spark-ckpt writes files of this name in this directory, so that an orphan may be deleted.
 
     Args:
         directory: `shared`, or the directory of a checkpoint; relative to `ckpt`.
-        name: of the file.
+        name: file name.
     """
     if directory == SHARED:
         return _IN_SHARED.fullmatch(name) is not None
@@ -64,17 +64,17 @@ def is_ours(directory: str, name: str) -> bool:
 
 
 def is_temporary(name: str) -> bool:
-    """True if a file in `ckpt` or the log is a leftover of a killed process, or a checksum of Hadoop's."""
+    """True if a file in `ckpt` or the log is a temporary file of a killed process, or Hadoop's checksum of one."""
     return _LEFT_IN_LOG.fullmatch(name) is not None
 
 
 def checkpoint_of_directory(name: str) -> int | None:
-    """The id in the name of a directory `chk-<id>` or `chk-<id>-<attempt>`, or None."""
+    """Checkpoint id in a directory name `chk-<id>` or `chk-<id>-<attempt>`; None for other names."""
     match = _CHECKPOINT_DIRECTORY.fullmatch(name)
     return int(match[1]) if match else None
 
 
 def without_checksum_suffix(name: str) -> str:
-    """The file that Hadoop's checksum file `.<name>.crc` belongs to; another name as it is."""
+    """`<name>` of Hadoop's checksum file `.<name>.crc`; any other name unchanged."""
     match = _HADOOP_CHECKSUM.fullmatch(name)
     return match[1] if match else name

@@ -1,4 +1,4 @@
-"""Completed checkpoints, read back from storage and checked against their records."""
+"""Loading of completed checkpoints from storage, checked against their records."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from spark_ckpt.storage import Storage
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckpointState:
-    """A completed checkpoint in memory; version 0 has neither record nor chains.
+    """Completed checkpoint in memory. Version 0 has neither record nor chains.
 
     Args:
         version: version of the state.
-        record: its record.
-        batch: what Spark knows of it.
-        table: the chains of all subtasks.
-        history: statistics of it and of checkpoints before it, oldest first, as its `_metadata` has them.
+        record: record of the checkpoint.
+        batch: description of its batch.
+        table: chains of all subtasks.
+        history: statistics in its `_metadata`, of this and earlier checkpoints, oldest first.
     """
 
     version: int = 0
@@ -44,27 +44,27 @@ class CheckpointState:
     history: tuple[CheckpointStats, ...] = ()
 
     def files(self) -> set[str]:
-        """State files that it refers to, relative to `ckpt`."""
+        """State files of the checkpoint, relative to `ckpt`."""
         return files_of(self.table)
 
     def state_ids(self) -> dict[StoreKey, list[str]]:
-        """The ids of the states, by store and partition."""
+        """State ids by store and partition."""
         return {key: [chain.state_id for chain in chains] for key, chains in self.table.items()}
 
 
 def load_checkpoint(
     storage: Storage, record: CheckpointRecord, retained: Sequence[CheckpointRecord]
 ) -> CheckpointState:
-    """Reads a checkpoint and makes sure that its files are there.
+    """Load a checkpoint and check its files.
 
     Args:
-        storage: of the checkpoint location.
-        record: of the checkpoint.
-        retained: all checkpoints, to tell which one is good if this one is not.
+        storage: storage of the checkpoint location.
+        record: record of the checkpoint.
+        retained: all retained checkpoints, from which a damage report names an intact one.
 
     Raises:
-        DamagedCheckpointError: a file is missing, too short, or not what was written.
-        StorageError: the storage does not answer; the checkpoint may well be whole.
+        DamagedCheckpointError: a file is missing, truncated or corrupt.
+        StorageError: the storage does not answer; the checkpoint may be intact.
     """
     try:
         return read_checkpoint(storage, record)
@@ -76,22 +76,22 @@ def load_checkpoint(
 
 
 def read_checkpoint(storage: Storage, record: CheckpointRecord) -> CheckpointState:
-    """As `load_checkpoint`, without looking for another one."""
+    """Load a checkpoint and check its files, without a search for an intact one after damage."""
     state = state_of(storage, record, read_metadata(storage, record))
     check_files(storage, record, state.table)
     return state
 
 
 def read_metadata(storage: Storage, record: CheckpointRecord, name: str | None = None) -> CheckpointMetadata:
-    """The `_metadata` of a checkpoint, which is what its record says.
+    """`_metadata` of a checkpoint, checked against the digest in its record.
 
     Args:
-        storage: of the checkpoint location, or of a savepoint.
-        record: of the checkpoint.
-        name: name of the file, unless it lies where it lies in a location.
+        storage: storage of the checkpoint location, or of a savepoint.
+        record: record of the checkpoint.
+        name: path of the file if it differs from the record's.
 
     Raises:
-        DamagedCheckpointError: it is missing, or not what was written.
+        DamagedCheckpointError: missing or corrupt.
         StorageError: the storage does not answer.
     """
     name = name or in_location(record.metadata.path)
@@ -101,8 +101,8 @@ def read_metadata(storage: Storage, record: CheckpointRecord, name: str | None =
 def files_named(
     storage: Storage, records: Sequence[CheckpointRecord]
 ) -> Iterator[tuple[CheckpointRecord, set[str] | SparkCkptError]]:
-    """The state files that checkpoints refer to, relative to `ckpt`, whether or not they are there; or why that cannot
-    be told. The `_metadata` of all of them are read at once."""
+    """State files of each checkpoint, relative to `ckpt`, even if missing; or the error that prevents reading them. All
+    `_metadata` are read concurrently."""
     found = storage.read_many([in_location(record.metadata.path) for record in records])
     for record in records:
         name = in_location(record.metadata.path)
@@ -127,11 +127,11 @@ def _decoded(record: CheckpointRecord, path: str, data: bytes | StorageError) ->
 
 
 def state_of(storage: Storage, record: CheckpointRecord, metadata: CheckpointMetadata) -> CheckpointState:
-    """The content of a `_metadata`, with or without its state files.
+    """Content of a `_metadata`, without a check of its state files.
 
     Raises:
-        DamagedCheckpointError: it is not what spark-ckpt writes.
-        UnsupportedFormatError: a later release wrote it, in a way that this release would misread.
+        DamagedCheckpointError: not written by spark-ckpt, or corrupt.
+        UnsupportedFormatError: a later release wrote it with features that this release would misread.
     """
     path = storage.describe(in_location(record.metadata.path))
     try:
@@ -145,10 +145,10 @@ def state_of(storage: Storage, record: CheckpointRecord, metadata: CheckpointMet
 
 
 def check_files(storage: Storage, record: CheckpointRecord, table: ChainTable) -> None:
-    """Makes sure that the state files of a checkpoint are there, with the bytes they should have.
+    """Check that all state files of a checkpoint exist with their recorded sizes.
 
     Raises:
-        DamagedCheckpointError: one is not.
+        DamagedCheckpointError: a file is missing or has another size.
         StorageError: the storage does not answer.
     """
     for path, reason in damaged_files(storage, table).items():
@@ -156,7 +156,7 @@ def check_files(storage: Storage, record: CheckpointRecord, table: ChainTable) -
 
 
 def damaged_files(storage: Storage, table: ChainTable) -> dict[str, str]:
-    """The state files that are missing or have another length, relative to `ckpt`, and what is wrong with each.
+    """State files that are missing or have another size, relative to `ckpt`, with the damage of each.
 
     Raises:
         StorageError: the storage does not answer.
@@ -188,7 +188,7 @@ def _newest_good(
 
 
 def way_out(storage: Storage, good: CheckpointRecord | None) -> str:
-    """Advice about a damaged checkpoint, given the newest one that is whole."""
+    """Remedy for a damaged checkpoint, given the newest intact one."""
     if good is None:
         return NO_OTHER_IS_WHOLE
     return (

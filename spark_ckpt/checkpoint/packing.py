@@ -1,4 +1,4 @@
-"""Compressed columns in `_metadata`: base64 of zlib, read within a limit."""
+"""Compressed columns in `_metadata`: base64 of zlib, with a limit on decompressed bytes."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import base64
 import zlib
 
 MOST_BYTES = 64 << 20
-"""Limit of the decompressed texts of one `_metadata`: the columns of five million segments."""
+"""Limit in bytes for all decompressed columns of one `_metadata`: five million segments."""
 
 
 def packed(data: bytes) -> str:
-    """The text of these bytes."""
+    """Compressed text of these bytes."""
     return base64.b64encode(zlib.compress(data, 1)).decode()
 
 
 class Unpacking:
-    """Decompresses the texts of one `_metadata`. A text that says more than it should costs no memory.
+    """Decompression of the texts of one `_metadata`, with a limit that bounds memory.
 
     Args:
-        most: bytes that all texts together may decompress to.
+        most: limit in bytes for all decompressed texts together.
     """
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = self._left = most
 
     def whole(self, text: str) -> bytes:
-        """The bytes of a text.
+        """Decompressed bytes of a text.
 
         Raises:
-            ValueError: it is no such text, is cut off, or exceeds the limit.
+            ValueError: malformed, truncated, or above the limit.
         """
         stream = self.stream(text)
         data = stream.read_at_most(self._left)
@@ -36,30 +36,30 @@ class Unpacking:
         return data
 
     def stream(self, text: str) -> PackedStream:
-        """A text, to be read in parts.
+        """Stream over a text.
 
         Raises:
-            ValueError: it is no base64.
+            ValueError: not base64.
         """
         return PackedStream(base64.b64decode(text, validate=True), self)
 
     def take(self, size: int) -> None:
-        """Counts so many bytes.
+        """Count `size` bytes against the limit.
 
         Raises:
-            ValueError: they exceed the limit.
+            ValueError: limit exceeded.
         """
         if size > self._left:
-            raise ValueError(f"compressed texts of more than {self._most} bytes, the most that are read")
+            raise ValueError(f"the compressed texts exceed the limit of {self._most} bytes")
         self._left -= size
 
 
 class PackedStream:
-    """A compressed text from its beginning on.
+    """Stream over a compressed text.
 
     Args:
-        data: the compressed bytes.
-        unpacking: counts what is read.
+        data: compressed bytes.
+        unpacking: owner of the limit.
     """
 
     def __init__(self, data: bytes, unpacking: Unpacking) -> None:
@@ -68,10 +68,10 @@ class PackedStream:
         self._inflater = zlib.decompressobj()
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes.
+        """Read exactly `size` bytes.
 
         Raises:
-            ValueError: there are fewer, they exceed the limit, or they are damaged.
+            ValueError: truncated, corrupt, or above the limit.
         """
         self._unpacking.take(size)
         data = self._inflate(size) if size else b""
@@ -80,23 +80,23 @@ class PackedStream:
         return data
 
     def read_at_most(self, size: int) -> bytes:
-        """All that is left, if that is no more than `size` bytes.
+        """Read the rest, at most `size` bytes.
 
         Raises:
-            ValueError: there are more, or they are damaged.
+            ValueError: more than `size` bytes, or corrupt.
         """
         data = self._inflate(size + 1)
         self._unpacking.take(len(data))
         return data
 
     def finish(self) -> None:
-        """Makes sure that nothing is left.
+        """Check that the stream is at its end.
 
         Raises:
-            ValueError: there is more, or the end is missing.
+            ValueError: trailing bytes, or truncated.
         """
         if self._inflate(1) or not self._inflater.eof:
-            raise ValueError("a compressed text is longer than it should be, or is cut off")
+            raise ValueError("a compressed text has trailing bytes or is truncated")
 
     def _inflate(self, most: int) -> bytes:
         if self._inflater.eof:

@@ -238,7 +238,7 @@ def test_master_states_have_the_batch_and_sparks_offsets() -> None:
 
 
 def test_without_our_master_state_it_is_not_ours() -> None:
-    with pytest.raises(CheckpointError, match="spark-ckpt did not write this"):
+    with pytest.raises(CheckpointError, match="not written by spark-ckpt"):
         decompose(CheckpointMetadata(1))
     with pytest.raises(UnsupportedFormatError, match="version 2"):
         decompose(CheckpointMetadata(1, (MasterState("spark-batch", b"{}", 2),)))
