@@ -1,4 +1,4 @@
-"""`configure`: the one call that makes a PySpark session use spark-ckpt."""
+"""`configure`: the setup of a PySpark session for spark-ckpt."""
 
 from __future__ import annotations
 
@@ -52,53 +52,55 @@ def configure(
     bridge_timeout: float | str | None = None,
     python: str | os.PathLike[str] | None = None,
 ) -> SparkSession.Builder:
-    """Make the session that `builder` will create keep streaming state in Flink-style checkpoints.
+    """Configure the session of `builder` to keep streaming state in Flink-style checkpoints.
 
-    Adds the jar to `spark.jars`, sets the state-store provider and the options that are given, and adds the extension
-    without which Spark keeps `transformWithState` to its own provider, and on an object store has Spark write its own
-    logs with one conditional put for an entry, in place of a file that is renamed. What is set on the
-    builder already stays as it is; an option that is not given keeps its default (docs/settings.md has them).
-    Durations, sizes and counts are numbers, or texts with a unit: `"5m"`, `"64MiB"`, `"20k"`.
+    Adds the jar to `spark.jars`; sets the state-store provider and the given options; adds the extension that allows
+    this provider for `transformWithState`; and makes Spark write its own logs on an object store with one conditional
+    put per entry instead of a rename. Settings already on the builder take precedence; omitted options keep their
+    defaults (see docs/settings.md). Durations, sizes and counts are numbers, or text with a unit: `"5m"`, `"64MiB"`,
+    `"20k"`.
 
-    All settings of ours are checked here: the options, those on the builder, and those of a driver that runs already.
+    Validates all settings of spark-ckpt: the options, those on the builder, and those of a running driver.
 
     Parameters
     ----------
     builder
-        The builder of a classic session. A Spark Connect session gets its provider from its server.
+        The builder of a classic session. With Spark Connect, configure the server instead.
     store
         Completed-checkpoint store: `filesystem`, `zookeeper` or `standalone` (docs/high-availability.md compares them).
     zookeeper_quorum, zookeeper_path, zookeeper_session_timeout, zookeeper_client_file
-        For the store `zookeeper`: its servers, the node that is ours, how long a driver may be silent before it counts
-        as dead, in seconds or with a unit, and the file with the driver's identity and TLS.
+        For the store `zookeeper`: its servers; the parent node; the session timeout, in seconds or with a unit; and the
+        file with the driver's identity and TLS.
     cleanup
-        Retention after the query ends, by name.
+        Retention after the query ends: `retain`, `deleteOnCancellation` or `deleteOnEnd`.
     on_damage
-        Action of a start whose checkpoint is damaged: `fail` or `rollBack`.
+        Action at a start from a damaged checkpoint: `fail` or `rollBack`.
     timeout
         Time after which an incomplete checkpoint is aborted, in seconds or with a unit.
     tolerable_failures
-        Consecutive storage failures tolerated before the task that waits for the checkpoint fails.
+        Consecutive storage failures tolerated while a checkpoint is completed.
     history
-        Number of checkpoints whose statistics are kept.
+        Number of checkpoints to keep statistics of.
     retained
         Number of completed checkpoints to keep, two or more.
     inline_threshold
-        Largest number of bytes of new state that a checkpoint keeps inside `_metadata`.
+        Largest amount of new state, in bytes, that a checkpoint keeps inside `_metadata`.
     max_parallelism
-        Number of key groups of a query that starts new.
+        Number of key groups of a new query.
     ack_memory
-        Memory for the state of one batch that travels with acknowledgements.
+        Memory for the state of one batch inside acknowledgements.
     ack_threshold
-        State up to this many bytes travels to the driver with the task's acknowledgement; more goes to a file.
+        Largest new state, in bytes, that a task sends to the driver inside its acknowledgement; larger state goes to a
+        file.
     max_chain_deltas, max_chain_delta_ratio
-        Limits of a chain: a new base is due after this many deltas, or when they outweigh this share of the last base.
+        Limits of a chain: a new base snapshot is due after this many deltas, or above this ratio of delta bytes to base
+        bytes.
     change_feed
         Content of the change feed: `outcome` or `writes`.
     bridge_timeout
-        Time that a task waits for the coordinator's answer, in seconds or with a unit.
+        Time that a task waits for an answer of the coordinator, in seconds or with a unit.
     python
-        The Python that runs the coordinator beside the driver, this one by default; spark_ckpt must be installed in it.
+        Python of the side process on the driver, by default this one. It must have spark_ckpt installed.
 
     Returns
     -------
@@ -107,12 +109,11 @@ def configure(
     Raises
     ------
     SettingError
-        A setting has a value that it cannot have, contradicts another one or is misspelt; or an option differs from
-        what the builder has.
+        A setting is invalid, misspelt or contradicts another one; or an option differs from the builder.
     SessionConfigError
-        Something about the builder, or about Spark as it runs already, is in the way.
+        The builder, or the running Spark, does not allow the configuration.
     UnsupportedSparkError
-        There is no jar for the installed version of Spark.
+        The installed version of Spark is not supported.
     """
     options: Mapping[Setting[Any], object] = {
         config.STORE: store,
@@ -160,7 +161,7 @@ def configure(
 
 
 def _settings_of(builder: SparkSession.Builder) -> Mapping[str, Any]:
-    """Settings on the builder. PySpark offers no public way to read them back."""
+    """Settings on the builder. PySpark has no public accessor for them."""
     settings = getattr(builder, "_options", None)
     if not isinstance(settings, dict):
         raise SessionConfigError(
@@ -170,7 +171,7 @@ def _settings_of(builder: SparkSession.Builder) -> Mapping[str, Any]:
 
 
 def _refuse_connect(builder: SparkSession.Builder, present: Mapping[str, Any]) -> None:
-    """Refuse a Connect client: it has no driver of its own, and state-store settings belong to the server's start."""
+    """Reject a Connect client: its driver is on the server, which takes state-store settings at its start."""
     api_mode = str(present.get("spark.api.mode", os.environ.get("SPARK_API_MODE", ""))).lower()
     remote = (
         type(builder).__module__.startswith("pyspark.sql.connect")
@@ -180,7 +181,7 @@ def _refuse_connect(builder: SparkSession.Builder, present: Mapping[str, Any]) -
     )
     if remote:
         raise SessionConfigError(
-            "this builder makes a Spark Connect session, and its driver is on the server: start the server with the "
+            "this builder creates a Spark Connect session, whose driver is on the server. Start the server with the "
             f"jar ({jar_path()}) in spark.jars and {PROVIDER_KEY}={PROVIDER_CLASS}, as in conf/spark-ckpt.properties"
         )
 
@@ -194,7 +195,7 @@ def _refuse_other_provider(present: Mapping[str, Any]) -> None:
 
 
 def _refuse_two_values(texts: Mapping[str, str], present: Mapping[str, Any]) -> None:
-    """Refuse an option that differs from the builder: neither has an obvious precedence."""
+    """Reject an option that differs from the builder: neither has an obvious precedence."""
     for setting in config.SETTINGS:
         if setting.key in texts and setting.key in present:
             on_builder = {setting.key: str(present[setting.key])}
@@ -207,7 +208,7 @@ def _refuse_two_values(texts: Mapping[str, str], present: Mapping[str, Any]) -> 
 
 
 def _refuse_jars_on_command_line(jar: str) -> None:
-    """Jars in PYSPARK_SUBMIT_ARGS take the place of `spark.jars`, and the provider would not be found."""
+    """Jars in PYSPARK_SUBMIT_ARGS replace `spark.jars`, so Spark would not find the provider."""
     for option, jars in submitted(os.environ.get("PYSPARK_SUBMIT_ARGS", "")).items():
         if jar not in jars:
             raise SessionConfigError(f"PYSPARK_SUBMIT_ARGS has {option}, which replaces spark.jars: add {jar} to it")
@@ -219,10 +220,10 @@ def _text_of(value: object) -> str:
 
 
 def _running_driver(jar: str) -> Mapping[str, str]:
-    """The settings of a driver JVM that runs already, after making sure that it finds our classes.
+    """The settings of a running driver JVM, with our classes on its class path.
 
-    Under spark-submit the JVM is there before this program; `spark.jars` set now reaches executors, but the driver's
-    own class loader has been made, so the jar is added to it. A running session takes no more jars at all.
+    Under spark-submit the JVM starts before this program. `spark.jars` set now reaches the executors but not the
+    driver's class loader, so the jar is added there. A running session takes no more jars.
     """
     try:
         from pyspark import SparkConf, SparkContext
@@ -237,7 +238,7 @@ def _running_driver(jar: str) -> Mapping[str, str]:
     has_classes = loader.getResource(PROVIDER_CLASS.replace(".", "/") + ".class") is not None
     if context is not None and not has_classes:
         raise SessionConfigError(
-            "a Spark session is running without spark-ckpt's jar, and a running session cannot take it: "
+            "a Spark session is running without spark-ckpt's jar, which cannot be added to a running session: "
             "call configure() before the first getOrCreate(), stop that session, or start it with "
             f"{jar} in {JARS_KEY}"
         )
@@ -248,6 +249,6 @@ def _running_driver(jar: str) -> Mapping[str, str]:
 
 
 def _with(ours: str, present: str | Iterable[str]) -> list[str]:
-    """The entries of a list, with ours at the end unless it is among them."""
+    """The entries of a list, with ours appended unless present."""
     entries = [entry.strip() for entry in (present.split(",") if isinstance(present, str) else present)]
     return [entry for entry in dict.fromkeys([*entries, ours]) if entry]

@@ -36,7 +36,7 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def plain(text: str) -> str:
-    """Text with escapes for characters that would control the terminal."""
+    """Text with terminal control characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
@@ -46,7 +46,7 @@ def shortened(text: str) -> str:
 
 
 def human_size(size: int) -> str:
-    """A number of bytes with a unit; `unknown` for -1."""
+    """A number of bytes with a unit; `unknown size` for -1."""
     if size < 0:
         return "unknown size"
     amount, unit = float(size), 0
@@ -62,7 +62,7 @@ def iso_time(timestamp_ms: int) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things."""
+    """A number with a noun, in the plural unless it is 1."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -77,7 +77,7 @@ def kind_of(properties: CheckpointProperties) -> str:
 def readable_by(metadata: CheckpointMetadata) -> str:
     """The oldest release of Flink that can read the metadata, and why."""
     required = required_release(metadata)
-    return f"readable by Flink {required.release} and later, because of {', '.join(required.reasons)}"
+    return f"requires Flink {required.release} or later: {', '.join(required.reasons)}"
 
 
 def summarise(handle: object) -> Branch:
@@ -93,7 +93,7 @@ def _offsets(offsets: KeyGroupRangeOffsets) -> str:
     groups = offsets.key_group_range
     if not len(groups):
         return "no key groups"
-    # Flink's raw keyed state and ours have -1 for a key group without data.
+    # -1 marks a key group without data, in Flink's raw keyed state and in ours.
     present = offsets.offsets[offsets.offsets >= 0]
     if not present.size:
         return f"key groups {groups} without data"

@@ -1,4 +1,4 @@
-"""The program `spark-ckpt`: its commands, and the exit statuses of their errors."""
+"""The program `spark-ckpt`: its commands, and exit statuses by error."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _STATUSES = {
 
 
 class _Program(click.Group):
-    """A group whose commands report errors on standard error. Any other exception is a bug and shows its traceback."""
+    """A group that reports errors of its commands on standard error. Other exceptions are bugs, with a traceback."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        """Runs the program; output that cannot be written ends it with one line or, if its reader is gone, silently."""
+        """Runs the program. A failure to write output prints one line; a broken pipe prints nothing."""
         replace_closed()
         given = kwargs.get("args") or (args[0] if args else None) or sys.argv[1:]
         with redacted_errors([str(argument) for argument in given]):
@@ -80,7 +80,7 @@ class _Program(click.Group):
 def main(ctx: click.Context) -> None:
     """Inspect and manage the checkpoints of Spark queries that use spark-ckpt.
 
-    The commands for metadata (convert, inspect, relocate) read checkpoints and savepoints of Flink as well.
+    The metadata commands (convert, inspect, relocate) also read checkpoints and savepoints of Flink.
     """
     ctx.ensure_object(Session)
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, their session, and exit statuses."""
+"""Shared options of the commands, their session, and exit statuses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IN_USE = 4
 """Exit status: a driver may be running the query. Stop it, or pass `--force`."""
 
 REFUSED = 5
-"""Exit status: the request is impossible here, as the message explains. Nothing was changed."""
+"""Exit status: the request was refused, for the reason in the message. Nothing was changed."""
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
@@ -41,7 +41,7 @@ pass_session = click.make_pass_decorator(Session, ensure=True)
 
 
 def json_option(command: _Command) -> _Command:
-    """Adds `--json`. It takes effect at once, so that errors in the values of other arguments are JSON as well."""
+    """Adds `--json`. It is parsed first, so that errors in other arguments are JSON too."""
 
     def choose(context: click.Context, _: click.Parameter, value: bool) -> None:
         if value:
@@ -53,7 +53,7 @@ def json_option(command: _Command) -> _Command:
         is_eager=True,
         expose_value=False,
         callback=choose,
-        help="Print JSON instead of text, errors included.",
+        help="Print results and errors as JSON.",
     )
     return option(command)
 
@@ -77,7 +77,7 @@ committed_id_option = click.option(
     "--id",
     "checkpoint_id",
     type=click.IntRange(min=0),
-    show_default="the newest that Spark has committed",
+    show_default="the newest with a committed batch",
     help="Id of the checkpoint.",
 )
 """Adds `--id` as the parameter `checkpoint_id`, None unless given."""
@@ -88,17 +88,17 @@ settings_option = click.option(
     multiple=True,
     metavar="KEY=VALUE",
     callback=_settings,
-    help="A setting of the query that begins with spark.sql.streaming.stateStore.ckpt. Required if its completed "
-    "checkpoints are in ZooKeeper: store and zookeeper.*. Repeatable.",
+    help="Setting of the query below spark.sql.streaming.stateStore.ckpt. Repeatable. Required for completed "
+    "checkpoints in ZooKeeper: store and zookeeper.*.",
 )
 """Adds `--conf` as the parameter `settings`."""
 
 force_option = click.option(
-    "--force", is_flag=True, help="Proceed although a driver may be running; a running driver is fenced off."
+    "--force", is_flag=True, help="Proceed even if a driver may be running; a running driver is fenced off."
 )
 """Adds `--force` as the parameter `force`."""
 
-dry_run_option = click.option("--dry-run", is_flag=True, help="Check everything, write nothing.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Check everything, but write nothing.")
 """Adds `--dry-run` as the parameter `dry_run`."""
 
 DEFAULT_LIMIT = 20

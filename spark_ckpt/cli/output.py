@@ -1,4 +1,4 @@
-"""Output of commands: text for people, or JSON for programs."""
+"""Output of commands, as text or JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.redaction import redacted, redacted_values
 
 FORMAT = 1
-"""Version of the JSON's shape, described in docs/json.md."""
+"""Version of the JSON format (docs/json.md)."""
 
 Part: TypeAlias = "str | Table | Tree"
 """A part of a result's text; a `str` is one line."""
@@ -35,7 +35,7 @@ class Result(ABC):
     __slots__ = ()
 
     has_state_rows: ClassVar[bool] = False
-    """True if it shows rows of state, which are printed without redaction."""
+    """True if it shows rows of state. They are printed without redaction."""
 
     @abstractmethod
     def to_json(self) -> Mapping[str, Any]:
@@ -63,12 +63,12 @@ class Output(ABC):
 
 
 class TextOutput(Output):
-    """Text, with colours on a terminal. Elsewhere lines have any length, so that each record stays on one line."""
+    """Text, with colours on a terminal. Elsewhere line length is unlimited, to keep each record on one line."""
 
     def show(self, result: Result) -> None:
         """Prints lines, tables and trees; then messages on standard error."""
         if isinstance(sys.stdout, TextIOWrapper):
-            # A terminal without Unicode shows a name with escapes instead of an error.
+            # Without Unicode, escapes instead of an error.
             sys.stdout.reconfigure(errors="backslashreplace")
         for part in result.render():
             if isinstance(part, str):
@@ -98,7 +98,7 @@ class JsonOutput(Output):
         text = json.dumps({"format": FORMAT, **value}, indent=2, default=_fields_or_text)
         if is_redacted:
             text = json.dumps(redacted_values(json.loads(text)), indent=2)
-        # A line for each offset of each key group would be most of the output. No string has a line break in it here.
+        # One line per offset and key group would dominate the output. Strings contain no line breaks here.
         click.echo(_NUMBERS.sub(lambda numbers: f"[{' '.join(numbers[1].split())}]", text), err=to_stderr)
 
 

@@ -15,12 +15,12 @@ from spark_ckpt.redaction import redacted, remember_url
 _OF_A_STREAM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 
-class ReaderGone(Exception):  # noqa: N818  (it is no error)
-    """The reader of standard output has ended."""
+class ReaderGone(Exception):  # noqa: N818  (not an error)
+    """The reader of standard output is gone."""
 
 
 def replace_closed() -> None:
-    """Replaces standard streams that the program was started without by streams to /dev/null."""
+    """Replaces missing standard streams by /dev/null."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if sys.stderr is None:
@@ -32,7 +32,7 @@ def writing() -> Iterator[None]:
     """Flushes standard output at the end of the block, and converts write errors.
 
     Raises:
-        ReaderGone: standard output is a pipe, and its reader has ended.
+        ReaderGone: standard output is a broken pipe.
         StorageError: standard output cannot be written.
     """
     try:
@@ -42,7 +42,7 @@ def writing() -> Iterator[None]:
         _give_up()
         raise ReaderGone from None
     except OSError as e:
-        # An error of a file names the file; one of a stream does not.
+        # Errors of files have a file name, those of streams none.
         if isinstance(e, StorageError) or e.filename is not None or e.errno not in _OF_A_STREAM:
             raise
         _give_up()
@@ -50,7 +50,7 @@ def writing() -> Iterator[None]:
 
 
 def _give_up() -> None:
-    # The interpreter would try to flush the buffered output again when it exits: it goes to /dev/null instead.
+    # At exit the interpreter flushes the buffered output again: let it go to /dev/null.
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -58,7 +58,7 @@ def _give_up() -> None:
 
 
 class _Redacted:
-    """A text stream that redacts everything written, and otherwise delegates to another stream."""
+    """A text stream that redacts everything written and delegates to another stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -77,10 +77,10 @@ class _Redacted:
 
 @contextmanager
 def redacted_errors(arguments: list[str]) -> Iterator[None]:
-    """Redacts everything that the block writes to standard error.
+    """Redacts everything written to standard error in the block.
 
     Args:
-        arguments: command-line arguments; passwords of URLs among them are redacted even outside of the URL.
+        arguments: command-line arguments. Passwords in their URLs are redacted outside of the URL too.
     """
     for argument in arguments:
         remember_url(argument)

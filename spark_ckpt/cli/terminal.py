@@ -22,7 +22,7 @@ _GAP = "  "
 def result_console() -> Console:
     """A console on the current standard output, with the width of the terminal; unlimited width elsewhere.
 
-    Made for each result, because a program that runs commands in its own process may replace standard output.
+    Created per result, because a program that runs commands in-process may replace standard output.
     """
     width = None if sys.stdout.isatty() else _UNLIMITED_WIDTH
     return Console(file=sys.stdout, width=width, highlight=False)
@@ -58,13 +58,13 @@ class Column(NamedTuple):
 
 @dataclass(slots=True)
 class Table:
-    """Records with named fields: one line per record, or one block of `field: value` lines where that is too wide.
+    """Records with named fields: one line per record or, if too wide, one block of `field: value` lines.
 
-    No header and no value is ever cut or left out: values in blocks wrap at the width of the terminal.
+    Headers and values are never truncated: values in blocks wrap at the width of the terminal.
 
     Args:
         columns: the fields.
-        rows: for each record one text per column.
+        rows: one text per column for each record.
     """
 
     columns: Sequence[Column]
@@ -92,7 +92,7 @@ class Table:
             yield _GAP.join(map(_padded, row, widths, self.columns)).rstrip()
 
     def _blocks(self) -> Iterator[Text]:
-        # Without a record the names of the fields still show.
+        # Without records, print the names of the fields.
         for number, row in enumerate(self.rows or [("",) * len(self.columns)]):
             if number:
                 yield Text()

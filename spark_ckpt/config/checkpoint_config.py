@@ -38,8 +38,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CheckpointConfig:
-    """Setting values of one query. Fields are named after the settings; None if a default depends on the query or there
-    is none."""
+    """Setting values of one query. Fields are named after the settings. None: no default, or one that depends on the
+    query."""
 
     max_parallelism: int | None = None
     retained: int = 2
@@ -64,12 +64,10 @@ class CheckpointConfig:
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> CheckpointConfig:
-        """The values of these settings. Keys that are neither below `PREFIX` nor like it are not ours and are left
-        alone.
+        """The values of these settings. Keys of other products are ignored.
 
         Raises:
-            SettingError: an unknown key, a misspelt one, with the nearest known one, a value that the setting cannot
-                have, or one that contradicts another setting.
+            SettingError: a key is unknown or misspelt, a value is invalid, or two settings contradict each other.
         """
         suffixes = [setting.suffix for setting in SETTINGS]
         for key in settings:
@@ -102,10 +100,10 @@ class CheckpointConfig:
 
     @classmethod
     def parse_strictly(cls, settings: Mapping[str, str]) -> CheckpointConfig:
-        """The values of these settings, all of which have to be ours.
+        """The values of these settings, which must all be ours.
 
         Raises:
-            SettingError: as `parse`, and for any other key.
+            SettingError: as in `parse`, and for keys of other products.
         """
         check_ours(settings, [setting.suffix for setting in SETTINGS])
         return cls.parse(settings)

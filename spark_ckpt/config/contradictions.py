@@ -1,4 +1,4 @@
-"""Settings that are possible one by one, and not together."""
+"""Contradictions between settings that are valid on their own."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def check_contradictions(config: CheckpointConfig, given: Collection[str]) -> No
 
     Args:
         config: their values.
-        given: the keys that are set.
+        given: keys of the explicit settings.
 
     Raises:
-        SettingError: two of them do not. The message names both.
+        SettingError: two settings contradict each other. The message names both.
     """
     if config.store == "zookeeper":
         _check_zookeeper(config)
@@ -32,33 +32,32 @@ def check_contradictions(config: CheckpointConfig, given: Collection[str]) -> No
         if unused:
             raise SettingError(
                 unused[0],
-                f"only the store zookeeper has a use for it, and the store is {config.store}: set "
-                f"{PREFIX}store=zookeeper, or leave this setting out",
+                f"only the store zookeeper uses it, but the store is {config.store}: set {PREFIX}store=zookeeper, or "
+                "remove this setting",
             )
     if PREFIX + "retained" in given and config.cleanup == "deleteOnEnd":
         raise SettingError(
             PREFIX + "retained",
-            f"{PREFIX}cleanup=deleteOnEnd deletes every checkpoint when the query ends, so there is none to go back "
-            "to: leave one of the two settings out",
+            f"{PREFIX}cleanup=deleteOnEnd deletes every checkpoint when the query ends, so none is retained: remove "
+            "one of the two settings",
         )
     pauses = all_pauses(config.tolerable_failures)
     if pauses >= config.bridge_timeout:
         raise SettingError(
             PREFIX + "bridge.timeout",
-            f"{config.bridge_timeout:g} s end before the tries that {PREFIX}tolerableFailures="
-            f"{config.tolerable_failures} allows, which have pauses of {pauses:g} s between them: raise this setting, "
-            "or tolerate fewer failures",
+            f"{config.bridge_timeout:g} s are too short for {PREFIX}tolerableFailures={config.tolerable_failures}: the "
+            f"pauses between its retries add up to {pauses:g} s. Raise this setting, or tolerate fewer failures",
         )
 
 
 def _check_zookeeper(config: CheckpointConfig) -> None:
     if config.zookeeper_quorum is None:
         raise SettingError(
-            PREFIX + "zookeeper.quorum", "the store zookeeper needs it: servers as host:port, with commas"
+            PREFIX + "zookeeper.quorum", "required by the store zookeeper: servers as host:port, separated by commas"
         )
     if config.zookeeper_session_timeout >= config.bridge_timeout:
         raise SettingError(
             PREFIX + "zookeeper.sessionTimeout",
-            f"a task gives up after {config.bridge_timeout:g} s ({PREFIX}bridge.timeout), before a request to "
-            f"ZooKeeper does after {config.zookeeper_session_timeout:g} s: make this setting the shorter one",
+            f"{config.zookeeper_session_timeout:g} s must be shorter than {PREFIX}bridge.timeout "
+            f"({config.bridge_timeout:g} s): otherwise a task gives up before a request to ZooKeeper does",
         )

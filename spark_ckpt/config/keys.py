@@ -1,4 +1,4 @@
-"""The keys of settings: which are ours, and which were meant to be."""
+"""Keys of settings: ours, and misspelt ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from spark_ckpt.errors import SettingError
 
 PREFIX = "spark.sql.streaming.stateStore.ckpt."
-"""What the key of every setting begins with. Only settings below `stateStore.` reach Spark's executors."""
+"""Prefix of all keys. Only settings below `stateStore.` reach Spark's executors."""
 
 _PARENTS = PREFIX.rstrip(".").lower().split(".")[:-1]
 _STATE_STORE = _PARENTS[-1]
@@ -18,15 +18,14 @@ _ALIKE = 0.75
 
 
 def check_key(key: str, suffixes: Sequence[str]) -> None:
-    """Check that a key is one of our settings, or belongs to another product.
+    """Check that a key is a setting of ours or of another product.
 
     Args:
         key: any key of a Spark configuration.
         suffixes: the keys of our settings without `PREFIX`.
 
     Raises:
-        SettingError: there is no such setting below `PREFIX`, or the key is one of ours but for its spelling. The
-            message names the nearest one there is.
+        SettingError: an unknown setting below `PREFIX`, or a misspelt one. The message suggests the nearest setting.
     """
     if key.startswith(PREFIX):
         if key[len(PREFIX) :] not in suffixes:
@@ -39,7 +38,7 @@ def check_ours(keys: Iterable[str], suffixes: Sequence[str]) -> None:
     """Check that all keys are settings of ours.
 
     Raises:
-        SettingError: one is not. The message names the nearest one there is.
+        SettingError: one is not. The message suggests the nearest setting.
     """
     for key in keys:
         check_key(key, suffixes)
@@ -48,10 +47,10 @@ def check_ours(keys: Iterable[str], suffixes: Sequence[str]) -> None:
 
 
 def meant_suffix(key: str, suffixes: Sequence[str]) -> str | None:
-    """The part of a key that follows what looks like a misspelt `PREFIX`; None if the key is not meant to be ours.
+    """The part of a key after a misspelt `PREFIX`; None if the key is not meant to be ours.
 
-    Below `stateStore`, or what is like it, a part like `ckpt` is enough. Where one of these is missing, the rest of the
-    key has to be a setting of ours: other products have keys such as `spark.ckpt.level`.
+    Below `stateStore` or a similar part, a part similar to `ckpt` is enough. Without either of them, the rest of the
+    key must be a setting of ours: other products have keys such as `spark.ckpt.level`.
     """
     known = {suffix.lower() for suffix in suffixes}
     parts = key.split(".")
@@ -83,5 +82,5 @@ def _unknown(suffix: str, suffixes: Sequence[str]) -> str:
     names = {name.lower(): name for name in suffixes}
     near = difflib.get_close_matches(suffix.lower(), names, n=1, cutoff=0.5)
     if near:
-        return f"there is no such setting; did you mean {PREFIX}{names[near[0]]}?"
-    return f"there is no such setting; all begin with {PREFIX} and there are {', '.join(sorted(suffixes))}"
+        return f"unknown setting; did you mean {PREFIX}{names[near[0]]}?"
+    return f"unknown setting; the settings below {PREFIX} are {', '.join(sorted(suffixes))}"

@@ -1,4 +1,4 @@
-"""The kinds of values that a setting can have: each reads a text, and refuses what is out of range."""
+"""Kinds of setting values: parsers of their text that reject values out of range."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spark_ckpt.errors import SettingError
 T = TypeVar("T")
 
 LONGEST_DURATION_SECONDS = 365 * 86_400.0
-"""Longest duration that a setting can have."""
+"""Longest duration of a setting."""
 
 _SERVER = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?", re.ASCII)
 
@@ -26,10 +26,10 @@ class Setting(Generic[T]):
 
     Args:
         suffix: its key without `PREFIX`.
-        kind: what its values are, for a person.
-        default: its value where it is not set; None where that depends on the query.
-        doc: what it does, with units.
-        parse: from text to value; raises `ValueError` naming the values that are allowed.
+        kind: kind of its values, as text.
+        default: its default; None if that depends on the query.
+        doc: its description, with units.
+        parse: converts text to a value; raises `ValueError` with the allowed values.
     """
 
     suffix: str
@@ -40,14 +40,14 @@ class Setting(Generic[T]):
 
     @property
     def key(self) -> str:
-        """The whole key."""
+        """The full key."""
         return PREFIX + self.suffix
 
     def value(self, settings: Mapping[str, str]) -> T | None:
         """The value in `settings`, or the default.
 
         Raises:
-            SettingError: the text is no value of this setting.
+            SettingError: the text is not a value of this setting.
         """
         text = settings.get(self.key)
         if text is None:
@@ -77,7 +77,7 @@ def _bounded(parse: Callable[[str], int], form: str, least: int, most: int | Non
         except ValueError:
             raise ValueError(f"'{text}' is not {form}, {allowed}") from None
         if value < least or (most is not None and value > most):
-            raise ValueError(f"'{text}' is out of range: allowed is {form}, {allowed}")
+            raise ValueError(f"'{text}' is out of range: must be {form}, {allowed}")
         return value
 
     return bounded
@@ -87,7 +87,7 @@ def seconds(text: str) -> float:
     """A duration of at least a millisecond, as seconds."""
     value = units.milliseconds(text) / 1000
     if not 0 < value <= LONGEST_DURATION_SECONDS:
-        raise ValueError(f"'{text}' is out of range: allowed is {units.DURATION_FORM}, from 1ms to 365d")
+        raise ValueError(f"'{text}' is out of range: must be {units.DURATION_FORM}, from 1ms to 365d")
     return value
 
 
@@ -103,7 +103,7 @@ def positive(text: str) -> float:
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:
-    """One of several names, in any letter case."""
+    """One of several names, case-insensitive."""
     names = {name.lower(): name for name in allowed}
 
     def parse(text: str) -> str:
@@ -117,14 +117,14 @@ def one_of(*allowed: str) -> Callable[[str], str]:
 def some_text(text: str) -> str:
     """Any text but an empty one."""
     if not text:
-        raise ValueError("an empty value; leave the setting out for its default")
+        raise ValueError("the value is empty; remove the setting to use its default")
     return text
 
 
 def absolute(text: str) -> str:
     """An absolute path without a slash at its end."""
     if not text.startswith("/") or "//" in text or text.endswith("/"):
-        raise ValueError(f"'{text}' is not a path such as /spark-ckpt")
+        raise ValueError(f"'{text}' is not an absolute path such as /spark-ckpt")
     return text
 
 

@@ -1,4 +1,4 @@
-"""The jars that the arguments of `spark-submit` name, as PySpark takes them from PYSPARK_SUBMIT_ARGS."""
+"""Jars in the arguments of `spark-submit`, which PySpark takes from PYSPARK_SUBMIT_ARGS."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _JARS_SETTING = "spark.jars="
 
 
 def submitted(arguments: str) -> dict[str, list[str]]:
-    """The jars that each option names, by option: `--jars` and `--conf spark.jars`. The last one of a kind counts.
+    """The jars by option: `--jars` and `--conf spark.jars`. The last of each counts.
 
     Raises:
-        SessionConfigError: the arguments are no shell words.
+        SessionConfigError: the arguments are not shell words.
     """
     try:
         words = shlex.split(arguments)
@@ -30,7 +30,7 @@ def submitted(arguments: str) -> dict[str, list[str]]:
 
 
 def _options(words: list[str]) -> list[tuple[str, str]]:
-    """Options with their values, whether they follow as a word of their own or behind an equals sign."""
+    """Options with their values, in the next word or after an equals sign."""
     pairs = []
     for word, following in zip_longest(words, words[1:]):
         option, equals, value = word.partition("=")

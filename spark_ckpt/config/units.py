@@ -1,13 +1,13 @@
 """Durations, sizes and counts as text: one grammar for all settings, in Python here and in the jar's `Units.scala`.
 
-    duration = number [ "ms" | "s" | "m" | "min" | "h" | "d" ]     seconds unless a unit is named
+    duration = number [ "ms" | "s" | "m" | "min" | "h" | "d" ]     seconds without a unit
     size     = digits [ "b" | ( "k" | "m" | "g" ) [ "b" | "ib" ] ]  bytes; k, m and g are powers of 1,024, as in Spark
     count    = digits [ "k" | "m" ]                                 k and m are 1,000 and 1,000,000
     number   = digits [ "." digits ]
     digits   = 1 to 18 of 0-9
 
-Letter case does not matter, and white space around the text is ignored. There is no sign, no exponent and no white
-space inside. `jvm-shim/shim/src/test/resources/setting-values.tsv` has examples that the tests of both sides read.
+Case and surrounding white space are ignored. Signs, exponents and inner white space are invalid. The tests of both
+sides share the examples in `jvm-shim/shim/src/test/resources/setting-values.tsv`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _POWERS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _THOUSANDS = {"k": 1_000, "m": 1_000_000}
 
 DURATION_FORM = "a duration such as 300, 300s, 250ms, 5m, 1.5h or 2d"
-"""What a duration looks like, for messages."""
+"""Form of a duration, for messages."""
 
 SIZE_FORM = "a number of bytes such as 1048576, 64k, 1m or 1MiB"
-"""What a size looks like, for messages."""
+"""Form of a size, for messages."""
 
 COUNT_FORM = "a whole number such as 5 or 20k"
-"""What a count looks like, for messages."""
+"""Form of a count, for messages."""
 
 
 def milliseconds(text: str) -> int:
-    """A duration, in whole milliseconds; what is finer is dropped.
+    """A duration in milliseconds, rounded down.
 
     Raises:
-        ValueError: the text is no duration.
+        ValueError: the text is not a duration.
     """
     number, unit = _parts(_DURATION, text, DURATION_FORM)
     return int(Decimal(number) * _MILLISECONDS[(unit or "s").lower()])
@@ -48,7 +48,7 @@ def size(text: str) -> int:
     """A number of bytes.
 
     Raises:
-        ValueError: the text is no size.
+        ValueError: the text is not a size.
     """
     number, unit = _parts(_SIZE, text, SIZE_FORM)
     return int(number) * _POWERS[(unit or "b")[0].lower()]
@@ -58,7 +58,7 @@ def count(text: str) -> int:
     """A whole number.
 
     Raises:
-        ValueError: the text is no count.
+        ValueError: the text is not a count.
     """
     number, unit = _parts(_COUNT, text, COUNT_FORM)
     return int(number) * (_THOUSANDS[unit.lower()] if unit else 1)
@@ -73,6 +73,6 @@ def _parts(pattern: re.Pattern[str], text: str, form: str) -> tuple[str, str | N
 
 
 def plain_number(value: float) -> str:
-    """The text of a number, without an exponent, so that the grammar above reads it."""
+    """The text of a number without an exponent, as the grammar above requires."""
     decimal = Decimal(repr(value)) if isinstance(value, float) else Decimal(int(value))
     return format(decimal, "f") if decimal.is_finite() else str(value)

@@ -1,4 +1,4 @@
-"""Errors of places that a user names."""
+"""Errors of locations given by the user."""
 
 from __future__ import annotations
 
@@ -9,56 +9,56 @@ from spark_ckpt.errors import CheckpointError, SparkCkptError
 
 
 class LocationNotFoundError(SparkCkptError, FileNotFoundError):
-    """There is nothing at the place named.
+    """The location does not exist.
 
     Attributes:
-        location: the place.
+        location: the location.
     """
 
     def __init__(self, location: str) -> None:
-        super().__init__(f"{location}: there is no such file or directory")
+        super().__init__(f"{location}: no such file or directory")
         self.location = location
 
 
 class HadoopNotFoundError(SparkCkptError):
-    """The place is on HDFS, which a command reaches through a Hadoop client, and none works here.
+    """The location is on HDFS, and this host has no working Hadoop client.
 
     Attributes:
-        location: the place.
+        location: the location.
     """
 
     def __init__(self, location: str, reason: str) -> None:
         super().__init__(
-            f"{location} is on HDFS, and there is no Hadoop client here that works ({reason}). A command has no Spark "
-            "driver to ask. Name the location by the NameNode's web address, webhdfs://<host>:9870/<path>; or set "
-            "JAVA_HOME, HADOOP_HOME and CLASSPATH=$(hadoop classpath --glob), with libhdfs.so in "
-            "$HADOOP_HOME/lib/native, and write hdfs://; or copy it with 'hdfs dfs -get' and name the copy"
+            f"{location} is on HDFS, and no working Hadoop client was found here ({reason}). The command line does not "
+            "use Spark's client. Either use the NameNode's WebHDFS address, webhdfs://<host>:9870/<path>; or keep "
+            "hdfs:// and set JAVA_HOME, HADOOP_HOME and CLASSPATH=$(hadoop classpath --glob), with libhdfs.so in "
+            "$HADOOP_HOME/lib/native; or copy the location with 'hdfs dfs -get' and use the copy"
         )
         self.location = location
 
 
 class FileSystemPackageError(SparkCkptError, ImportError):
-    """The place has a scheme that needs a package of its own, and this Python does not have it.
+    """The scheme of the location needs a package that is not installed.
 
     Attributes:
-        location: the place.
-        package: what to install.
+        location: the location.
+        package: package to install.
     """
 
     def __init__(self, location: str, scheme: str, package: str) -> None:
         super().__init__(
-            f"{location}: the scheme '{scheme}' needs the package {package}, which the Python {sys.executable} does "
-            f"not have: {sys.executable} -m pip install {package}"
+            f"{location}: the scheme '{scheme}' needs the package {package}, which is not installed. Run: "
+            f"{sys.executable} -m pip install {package}"
         )
         self.location = location
         self.package = package
 
 
 class ForeignLocationError(SparkCkptError):
-    """Something is at the place named, but not what the command works on.
+    """The location exists, but its content is not what the command works on.
 
     Attributes:
-        location: the place.
+        location: the location.
     """
 
     def __init__(self, location: str, reason: str) -> None:
@@ -67,69 +67,69 @@ class ForeignLocationError(SparkCkptError):
 
 
 class TargetExistsError(SparkCkptError, FileExistsError):
-    """There is a file where a command was to write a new one.
+    """The target file exists already.
 
     Attributes:
         target: the file.
     """
 
     def __init__(self, target: str) -> None:
-        super().__init__(f"{target} is there already, and nothing is overwritten: name a new file or directory")
+        super().__init__(f"{target} exists already and is not overwritten: choose a new file or directory")
         self.target = target
 
 
 class NoCheckpointError(SparkCkptError):
-    """No checkpoint of a location is complete.
+    """The location has no completed checkpoint yet.
 
     Attributes:
         location: the checkpoint location.
     """
 
     def __init__(self, location: str) -> None:
-        super().__init__(f"{location}: no checkpoint has completed here yet")
+        super().__init__(f"{location}: no checkpoint has completed yet")
         self.location = location
 
 
 class CheckpointsMissingError(SparkCkptError):
-    """No checkpoint is there, though Spark's logs have batches of a query with our state store.
+    """The location has no checkpoint, but Spark's logs have batches of a query with our state store.
 
     Attributes:
-        path: the directory with the checkpoints.
-        batch_id: the batch whose checkpoint a start begins from.
+        path: the directory of the checkpoints.
+        batch_id: the batch whose checkpoint the next start needs.
     """
 
     def __init__(self, path: str, batch_id: int) -> None:
         self.path = path
         self.batch_id = batch_id
         self.reason = (
-            f"there is no completed checkpoint, though Spark's logs have batches of this query: a start begins from "
-            f"the checkpoint of batch {batch_id}"
+            f"no completed checkpoint found, but Spark's logs have batches of this query: the next start needs the "
+            f"checkpoint of batch {batch_id}"
         )
         super().__init__(
-            f"{path}: {self.reason}. Bring the directory back from a copy, or restore a savepoint; without either, "
+            f"{path}: {self.reason}. Recover the directory from a backup or restore a savepoint; without either, "
             "start the query with a new checkpoint location"
         )
 
 
 class CheckpointNotFoundError(SparkCkptError):
-    """The place has checkpoints, but not the one that was asked for.
+    """The location has no checkpoint of the requested id.
 
     Attributes:
-        location: the place.
-        checkpoint_id: the checkpoint asked for.
-        available: ids of those there are, ascending.
+        location: the location.
+        checkpoint_id: the requested checkpoint.
+        available: ids of the available checkpoints, ascending.
     """
 
     def __init__(self, location: str, checkpoint_id: int, available: Sequence[int]) -> None:
         there = ", ".join(map(str, available)) or "none"
-        super().__init__(f"{location}: there is no checkpoint {checkpoint_id}; there are {there}")
+        super().__init__(f"{location}: no checkpoint {checkpoint_id}; available: {there}")
         self.location = location
         self.checkpoint_id = checkpoint_id
         self.available = tuple(available)
 
 
 class LinkedStateError(CheckpointError):
-    """A symbolic link below `ckpt`, through which files of others could be overwritten or deleted.
+    """A symbolic link below `ckpt`. Through it, files outside the location could be overwritten or deleted.
 
     Attributes:
         path: the link.
@@ -141,12 +141,12 @@ class LinkedStateError(CheckpointError):
         self.path = path
         super().__init__(
             f"{path} is a symbolic link. spark-ckpt writes and deletes files below ckpt/, and a link could lead it to "
-            "other files. Put the files themselves there. To keep them on another disk, link the whole location"
+            "files elsewhere. Replace the link by the files. To keep them on another disk, link the whole location"
         )
 
 
 class ModificationTimeUnknownError(CheckpointError):
-    """A storage that does not say how old a file is, so that a file in use cannot be told from an orphan.
+    """The storage reports no modification time, so a file in use cannot be told from an orphan.
 
     Attributes:
         path: the file.
@@ -155,8 +155,8 @@ class ModificationTimeUnknownError(CheckpointError):
     def __init__(self, path: str) -> None:
         self.path = path
         super().__init__(
-            f"{path}: nothing refers to this file, and this storage does not say how old it is. Stop the query and "
-            "collect with a grace time of 0"
+            f"{path}: no checkpoint refers to this file, and the storage reports no modification time. Stop the query, "
+            "then run spark-ckpt gc with --grace 0"
         )
 
 

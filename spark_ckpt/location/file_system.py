@@ -1,4 +1,4 @@
-"""The file systems of places that a user names: whatever fsspec serves, with errors of ours and an end to waiting."""
+"""File systems of locations given by the user: all that fsspec supports, with our errors and bounded waiting."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _PACKAGES = {
     "oci": "ocifs",
     "oss": "ossfs",
 }
-"""Packages that serve a scheme: fsspec knows a scheme such as `abfss` only once its package is there."""
+"""Package by scheme. fsspec knows a scheme such as `abfss` only with its package installed."""
 
 
 def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
-    """The file system of a path or URL, and the path on it, for what `storage_at` does not do.
+    """The file system of a path or URL, and the path on it, for operations that `storage_at` lacks.
 
-    S3 is asked again by s3fs, 5 times in all: what waits for an answer that never comes takes a minute.
+    s3fs tries each request to S3 5 times: without an answer a request takes a minute.
 
     Raises:
-        S3fsNotFoundError: the place is on S3, and s3fs is not installed.
-        HadoopNotFoundError: the place is on HDFS, and there is no Hadoop client that works here.
-        FileSystemPackageError: its scheme needs a package that is not installed.
-        StorageError: fsspec does not serve such a URL.
+        S3fsNotFoundError: the location is on S3, and s3fs is not installed.
+        HadoopNotFoundError: the location is on HDFS, and no working Hadoop client was found.
+        FileSystemPackageError: the scheme needs a package that is not installed.
+        StorageError: fsspec does not support the URL.
     """
     remember_url(place)
     protocol, _ = fsspec.core.split_protocol(place)
@@ -60,10 +60,10 @@ def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
 
 
 def storage_at(directory: str) -> Storage:
-    """The storage in a directory, which need not be there yet.
+    """The storage in a directory, which need not exist.
 
-    It has a client of S3 of its own, which asks once, as that of the coordinator does: the tries of `FsspecStorage` and
-    those of s3fs below them would be five minutes for an answer that never comes.
+    On S3 it has its own client, which tries each request once, as in the coordinator: the tries of `FsspecStorage`
+    times those of s3fs would take five minutes without an answer.
 
     Args:
         directory: a path or URL.
@@ -76,8 +76,7 @@ def storage_at(directory: str) -> Storage:
 
 
 def open_directory(directory: str) -> tuple[Storage, tuple[fsspec.AbstractFileSystem, str] | None]:
-    """The storage in a directory as `storage_at` opens it, and what `file_system_of` returns for the directory where
-    the storage uses that file system too. None on S3.
+    """The storage of `storage_at`, and the result of `file_system_of` if both share a client. None on S3.
 
     Raises:
         S3fsNotFoundError, HadoopNotFoundError, StorageError: as in `file_system_of`.
@@ -91,7 +90,7 @@ def open_directory(directory: str) -> tuple[Storage, tuple[fsspec.AbstractFileSy
 
 
 def are_one_directory(first: str, second: str) -> bool:
-    """True if two paths or URLs name one directory, however they spell it."""
+    """True if two paths or URLs name the same directory."""
     (system, path), (other_system, other_path) = file_system_of(first), file_system_of(second)
     if type(system) is not type(other_system):
         return False
@@ -102,11 +101,11 @@ def are_one_directory(first: str, second: str) -> bool:
 
 @contextmanager
 def reading(place: str) -> Iterator[None]:
-    """Turns what a file system raises into an error of ours. Every fsspec file system has exceptions of its own.
+    """Converts exceptions of a file system to our errors. Each fsspec file system has its own exceptions.
 
     Raises:
         LocationNotFoundError: for a `FileNotFoundError`.
-        StorageError: for any other.
+        StorageError: for any other exception.
     """
     try:
         yield
@@ -128,5 +127,5 @@ def _is_local(file_system: fsspec.AbstractFileSystem) -> bool:
 
 
 def _s3_options() -> dict[str, Any]:
-    # A listing of a moment ago is none of now.
+    # A cached listing would be stale.
     return {"use_listings_cache": False, "config_kwargs": client_config()}

@@ -1,4 +1,4 @@
-"""From what a user names to checkpoints: our locations, Flink's directories, and single metadata files."""
+"""Lookup of checkpoints by location: our locations, Flink's directories, and single metadata files."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
 
-_NONE_YET = "no checkpoint has completed here yet"
-_WAY_OUT = "Restore the file from a backup; to see what it holds all the same, name the file"
+_NONE_YET = "no checkpoint has completed yet"
+_WAY_OUT = "Restore the file from a backup. To inspect it anyway, pass the path of the file"
 _LOG_NAME = LOG.removeprefix(f"{CKPT}/")
 _FLINK_CHECKPOINT = re.compile(r"chk-([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundCheckpoint:
-    """A checkpoint that a user named.
+    """A checkpoint selected by the user.
 
     Args:
         path: its `_metadata`, as a path or URL.
         size: bytes of that file.
-        metadata: what it says.
-        record: its record, if it is one of ours that was named by its location.
+        metadata: content of that file.
+        record: its record, if it was found in a checkpoint location of ours.
     """
 
     path: str
@@ -47,13 +47,13 @@ class FoundCheckpoint:
 
 
 class CheckpointLocation:
-    """A place that a user named, resolved once: at most one client of its file system.
+    """A location given by the user, resolved once, with at most one client of its file system.
 
-    The place may be a checkpoint location of a query, a savepoint, the directory of one Flink checkpoint, that of a
-    Flink job with several, or a `_metadata` file.
+    It may be the checkpoint location of a query, a savepoint, the directory of a Flink checkpoint, the directory of a
+    Flink job with several checkpoints, or a `_metadata` file.
 
     Attributes:
-        path: the place as it was named: a local path or any URL that fsspec serves.
+        path: the location as given: a local path or any URL that fsspec supports.
         storage: the storage in that directory.
     """
 
@@ -64,7 +64,7 @@ class CheckpointLocation:
 
     @classmethod
     def open(cls, path: str) -> CheckpointLocation:
-        """The place at a path or URL. Reads nothing.
+        """The location at a path or URL. Reads nothing.
 
         Raises:
             S3fsNotFoundError, HadoopNotFoundError, FileSystemPackageError, StorageError: as in `file_system_of`.
@@ -72,12 +72,12 @@ class CheckpointLocation:
         return cls(path, *open_directory(path))
 
     def checkpoints(self) -> list[CheckpointRecord]:
-        """The completed checkpoints, ascending by id; none if no batch has completed yet. A savepoint has one.
+        """The completed checkpoints, ascending by id; empty if no batch has completed yet. A savepoint has one.
 
         Raises:
-            CheckpointsMissingError: there is none, and Spark's logs show that there were some.
-            LocationNotFoundError: there is nothing.
-            ForeignLocationError: it is no checkpoint location of a query with our state store.
+            CheckpointsMissingError: no checkpoint exists, but Spark's logs show earlier ones.
+            LocationNotFoundError: the location does not exist.
+            ForeignLocationError: not the checkpoint location of a query with our state store.
             CorruptRecordError: a record is damaged.
             StorageError: the storage does not answer.
         """
@@ -87,7 +87,7 @@ class CheckpointLocation:
 
     @cached_property
     def is_savepoint(self) -> bool:
-        """True if there is a complete savepoint.
+        """True for a complete savepoint.
 
         Raises:
             StorageError: the storage does not answer.
@@ -99,7 +99,7 @@ class CheckpointLocation:
             return bool(file_system.isfile(f"{root}/{SAVEPOINT_RECORD}"))
 
     def of_query(self) -> Storage:
-        """The storage, if this is the checkpoint location of a query with our state store.
+        """The storage of the checkpoint location of a query with our state store.
 
         Raises:
             LocationNotFoundError, ForeignLocationError, StorageError: as in `checkpoints`.
@@ -109,14 +109,14 @@ class CheckpointLocation:
         return self.storage
 
     def copy_source(self, checkpoint_id: int | None) -> tuple[Storage, int | None]:
-        """The storage of a savepoint or checkpoint location, and the checkpoint of it that is meant. The directory
-        `ckpt/chk-<id>` of a checkpoint means that checkpoint of the location above.
+        """The storage of a savepoint or checkpoint location, and the selected checkpoint. A directory `ckpt/chk-<id>`
+        selects that checkpoint of the location above.
 
         Args:
-            checkpoint_id: the checkpoint, if the place does not say; None for any.
+            checkpoint_id: the checkpoint; None for any.
 
         Raises:
-            CheckpointNotFoundError: the place is that of another checkpoint.
+            CheckpointNotFoundError: the directory is that of another checkpoint.
             LocationNotFoundError, ForeignLocationError, StorageError: as in `checkpoints`.
         """
         if self.is_savepoint:
@@ -130,17 +130,17 @@ class CheckpointLocation:
         return CheckpointLocation.open(parent.rpartition("/")[0] or ".").of_query(), named
 
     def find(self, checkpoint_id: int | None = None) -> FoundCheckpoint:
-        """The checkpoint that a user means.
+        """The selected checkpoint.
 
         Args:
-            checkpoint_id: which one, where there are several; the newest unless given.
+            checkpoint_id: the checkpoint; by default the newest.
 
         Raises:
-            LocationNotFoundError: there is nothing.
-            ForeignLocationError: there is no checkpoint.
-            CheckpointNotFoundError: there is none of this id.
-            MetadataFormatError: its metadata is damaged, or of a version that is not supported.
-            DamagedCheckpointError: the metadata is not what the record says.
+            LocationNotFoundError: the location does not exist.
+            ForeignLocationError: the location has no checkpoint.
+            CheckpointNotFoundError: no checkpoint has this id.
+            MetadataFormatError: its metadata is damaged, or of an unsupported version.
+            DamagedCheckpointError: the metadata does not match the record.
             CorruptRecordError: a record is damaged.
             StorageError: the storage does not answer.
         """
@@ -161,7 +161,7 @@ class CheckpointLocation:
 
     @cached_property
     def _has_checkpoints(self) -> bool:
-        """True if there is a log, or what a query with the store `standalone` leaves."""
+        """True if a log or directories of checkpoints exist; the store `standalone` writes no log."""
         names = self._names_in_ckpt()
         return _LOG_NAME in names or any(checkpoint_of_directory(name) is not None for name in names)
 
@@ -170,7 +170,7 @@ class CheckpointLocation:
             return [entry.name for entry in self.storage.list(CKPT)]
         file_system, root = self._shared_files
         with reading(self.path):
-            # Not every file system that fsspec serves can list.
+            # Some fsspec file systems cannot list.
             return _names(file_system, f"{root}/{CKPT}") if file_system.isdir(f"{root}/{CKPT}") else []
 
     def _completed(self, storage: Storage) -> list[CheckpointRecord]:
@@ -201,7 +201,7 @@ class CheckpointLocation:
         return self._shared_files or file_system_of(self.path)
 
     def _metadata_name(self, checkpoint_id: int | None) -> str:
-        """The metadata file that is meant, relative to the place; empty if the place is one itself."""
+        """The selected metadata file, relative to the location; empty if the location is a file."""
         place = self.path.rstrip("/") or "/"
         file_system, root = self._files
         if file_system.isfile(root):
@@ -210,7 +210,7 @@ class CheckpointLocation:
             return METADATA_FILE_NAME
         if not file_system.exists(root):
             raise LocationNotFoundError(place)
-        # A job's directory in Flink: a directory chk-<id> for each checkpoint, which has metadata once it is complete.
+        # The directory of a Flink job has a directory chk-<id> per checkpoint, with metadata once it is complete.
         matches = map(_FLINK_CHECKPOINT.fullmatch, _names(file_system, root))
         names = {int(match[1]): f"{match[0]}/{METADATA_FILE_NAME}" for match in matches if match}
         complete = {i: name for i, name in sorted(names.items()) if file_system.isfile(f"{root}/{name}")}
@@ -218,7 +218,7 @@ class CheckpointLocation:
             if may_be_ours(self.storage):
                 self._completed(self.storage)
                 raise ForeignLocationError(place, _NONE_YET)
-            reason = "neither a checkpoint location of spark-ckpt nor a Flink checkpoint: it holds no _metadata"
+            reason = "neither a checkpoint location of spark-ckpt nor a Flink checkpoint: it has no _metadata"
             raise ForeignLocationError(place, reason)
         wanted = max(complete) if checkpoint_id is None else checkpoint_id
         if wanted not in complete:
@@ -236,11 +236,11 @@ class CheckpointLocation:
             raise SavepointLocationError(self.path)
         if {"offsets", "commits"} <= set(names):
             reason = (
-                "a checkpoint location of Spark without checkpoints of spark-ckpt: its query has run with another "
-                "state store, or has no stateful operator"
+                "a checkpoint location of Spark without checkpoints of spark-ckpt: its query uses another state store "
+                "or has no stateful operator"
             )
         else:
-            reason = "no checkpoint location of a query with spark-ckpt: it has no ckpt/completed"
+            reason = "not a checkpoint location of a query with spark-ckpt: it has no ckpt/completed"
         raise ForeignLocationError(self.path, reason)
 
 

@@ -1,4 +1,4 @@
-"""The completed checkpoints of a location: from its log or, without one, from each `_metadata`, read and checked."""
+"""The completed checkpoints of a location, from its log or, without a log, from a scan of each `_metadata`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from spark_ckpt.location.missing import batch_without_checkpoint
 from spark_ckpt.metadata import METADATA_FILE_NAME, loads
 from spark_ckpt.storage import Storage
 
-_WAY_OUT = "It is left out. Restore the file from a backup, or let the checkpoint go: delete its directory"
+_WAY_OUT = "The checkpoint is skipped. Restore the file from a backup, or delete the directory of the checkpoint"
 
 
 def checkpoint_directories(storage: Storage) -> dict[int, str]:
-    """The directories of checkpoints by their ids, ascending; of several with one id the last attempt's.
+    """The directories of checkpoints by id, ascending; of several attempts the last.
 
     Raises:
         StorageError: the location cannot be listed.
@@ -40,10 +40,10 @@ def checkpoint_directories(storage: Storage) -> dict[int, str]:
 def scan(storage: Storage) -> Scan:
     """Reads until two listings agree.
 
-    A record is made from `_metadata` alone, so it names no host, no generation and no duration.
+    A record is made from `_metadata` alone, so it lacks host, generation and duration.
 
     Raises:
-        StorageError: the storage does not answer, or the location does not stand still.
+        StorageError: the storage does not answer, or the location keeps changing.
     """
 
     directories: dict[int, str] = {}
@@ -120,24 +120,24 @@ def _record(storage: Storage, checkpoint_id: int, batch: SparkBatch, metadata: M
 
 
 def _modified_ms(storage: Storage, path: str) -> int:
-    """When `_metadata` was written; 0 where the storage does not say."""
+    """Modification time of `_metadata`; 0 if the storage reports none."""
     directory, _, name = in_location(path).rpartition("/")
     return next((file.modified_ms or 0 for file in storage.list(directory) if file.name == name), 0)
 
 
 def list_completed(storage: Storage) -> Scan:
-    """The checkpoints in the log, which may lag behind with the store `zookeeper`; without a log, those of a scan.
+    """The checkpoints in the log; without a log, those of a scan. With the store `zookeeper` the log may lag behind.
 
     Raises:
-        CheckpointsMissingError: there is no checkpoint, and Spark's logs show that there were some.
-        LogMissingError: the checkpoints that a scan finds were in a log.
+        CheckpointsMissingError: no checkpoint exists, but Spark's logs show earlier ones.
+        LogMissingError: the checkpoints of a scan were in a log, which is gone.
         CorruptRecordError: a record is damaged.
         StorageError: the storage does not answer.
     """
     found = _read_log(storage)
     if found.records or found.corrupt or (batch_id := batch_without_checkpoint(storage)) is None:
         return found
-    # A query that runs has completed that batch's checkpoint before it wrote what Spark's logs have now.
+    # A running query completes the checkpoint of a batch before it writes the entries that Spark's logs have now.
     found = _read_log(storage)
     if not found.records:
         raise CheckpointsMissingError(storage.describe(CKPT), batch_id)
@@ -159,11 +159,11 @@ def _read_log(storage: Storage) -> Scan:
 
 
 def is_retained(storage: Storage, record: CheckpointRecord) -> bool:
-    """True if a checkpoint is still there.
+    """True if a checkpoint still exists.
 
     Raises:
         StorageError: the storage does not answer.
     """
-    if not record.attempt:  # it has no record: a scan has found it
+    if not record.attempt:  # found by a scan: it has no record
         return storage.exists(in_location(record.metadata.path))
     return record.id in RecordFiles(storage).ids()

@@ -1,4 +1,4 @@
-"""Checkpoints that Spark's own logs prove and that are missing."""
+"""Missing checkpoints, as proved by Spark's own logs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from spark_ckpt.storage import Storage
 
 
 def batch_without_checkpoint(storage: Storage) -> int | None:
-    """The batch whose checkpoint a start begins from, by Spark's logs alone, if the query keeps its state with us.
+    """The batch whose checkpoint the next start needs, by Spark's logs alone.
 
-    Where there is no checkpoint at all, they are gone.
+    If the location has no checkpoint, its checkpoints are lost.
 
     Returns:
-        None if a start begins with batch 0, or the query has no state or another state-store provider.
+        The batch. None if a start begins with batch 0, or the query has no state or another state-store provider.
 
     Raises:
         StorageError: the storage does not answer.
@@ -29,8 +29,8 @@ def batch_without_checkpoint(storage: Storage) -> int | None:
 
 
 def may_be_ours(storage: Storage) -> bool:
-    """True if a location without checkpoints may be that of a query with our state store: one that has completed none
-    yet, or whose checkpoints are gone.
+    """True if a location without checkpoints may belong to a query with our state store: it has completed none yet, or
+    has lost them.
 
     Raises:
         StorageError: the storage does not answer.
@@ -45,7 +45,7 @@ def may_be_ours(storage: Storage) -> bool:
 
 
 def _is_ours(log: SparkLog, batch_id: int) -> bool:
-    """True if Spark has noted our state store for a query, which it does for one without state, too."""
+    """True if the offset log names our state store, as it does even for a query without state."""
     try:
         return log.offsets(batch_id).conf.get(PROVIDER_KEY) == PROVIDER_CLASS
     except (StateFileNotFoundError, SparkLogFormatError):
@@ -53,5 +53,5 @@ def _is_ours(log: SparkLog, batch_id: int) -> bool:
 
 
 def _is_copy(storage: Storage) -> bool:
-    """True for a savepoint, or the rest of an interrupted one."""
+    """True for a savepoint, complete or interrupted."""
     return storage.exists(METADATA_FILE_NAME)

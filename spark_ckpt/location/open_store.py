@@ -1,4 +1,4 @@
-"""The completed-checkpoint store that a query's settings name."""
+"""The completed-checkpoint store of a query, by its settings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make_store(
     if config.store == "standalone":
         return StandaloneCompletedCheckpointStore(storage, partial(scan, storage), owner, clock, claims)
     if config.store == "zookeeper":
-        assert config.zookeeper_quorum is not None  # CheckpointConfig.parse makes sure
+        assert config.zookeeper_quorum is not None  # checked by CheckpointConfig.parse
         file = config.zookeeper_client_file
         security = None if file is None else read_client_file(file)
         session = ZooKeeperSession(config.zookeeper_quorum, config.zookeeper_session_timeout, clock, security)
@@ -48,7 +48,7 @@ def make_store(
 
 
 def _node_of(owner: Owner) -> str:
-    """The name of a query's node. Every spelling of a location leads to one query, and so to one node."""
+    """The name of a query's node. All spellings of a location lead to the same query id, so to the same node."""
     if owner.run_id.startswith(STANDALONE_PREFIX):
         return hashlib.sha256(owner.run_id.encode()).hexdigest()[:32]  # stores without a query share their query id
     return owner.query_id

@@ -1,4 +1,4 @@
-"""Files below `ckpt` that no completed checkpoint refers to: what there is, and which of it is left over."""
+"""Files below `ckpt`, and the orphans among them: files that no completed checkpoint refers to."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _DIRECTORIES = (SHARED, LOG.removeprefix(f"{CKPT}/"), TASK_OWNED)
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A file that may be an orphan, or a directory with nothing in it.
+    """A possible orphan: a file or an empty directory.
 
     Args:
-        path: relative to `ckpt`.
+        path: path relative to `ckpt`.
         size: bytes.
-        modified_ms: when it was last written, in milliseconds since 1970 UTC; None where the storage does not say.
-        is_directory: True if it is one.
+        modified_ms: modification time in milliseconds since 1970 UTC; None if the storage reports none.
+        is_directory: True for a directory.
     """
 
     path: str
@@ -41,7 +41,7 @@ class Leftover:
 
     @property
     def kept_by(self) -> str:
-        """The path whose being in use keeps this one: `_metadata` keeps its whole directory, a file its checksum."""
+        """The path that keeps this one while it is in use: `_metadata` keeps its directory, a file its checksum."""
         directory, _, name = self.path.rpartition("/")
         if checkpoint_of_directory(self.path if self.is_directory else directory) is not None:
             return f"{self.path if self.is_directory else directory}/{METADATA_FILE_NAME}"
@@ -53,8 +53,8 @@ class Listing:
     """The content of `ckpt`, `ckpt/shared` and the directories of checkpoints.
 
     Args:
-        state: state files, `_metadata`, and what their writers leave when they are killed; in use or not.
-        foreign: what spark-ckpt does not write, and never deletes.
+        state: state files, `_metadata`, and temporary files of killed writers; in use or not.
+        foreign: files that spark-ckpt did not write and never deletes.
     """
 
     state: tuple[Leftover, ...]
@@ -62,10 +62,10 @@ class Listing:
 
 
 def check_no_links(storage: Storage) -> None:
-    """Makes sure that what is written and deleted below `ckpt` is there and nowhere else.
+    """Checks that no symbolic link leads writes and deletions below `ckpt` elsewhere.
 
     Raises:
-        LinkedStateError: there is a symbolic link.
+        LinkedStateError: a symbolic link exists.
         StorageError: the location cannot be listed.
     """
     if link := storage.first_link(CKPT):
@@ -73,20 +73,20 @@ def check_no_links(storage: Storage) -> None:
 
 
 def list_state(storage: Storage) -> list[Leftover]:
-    """State files, and what is in the directories of checkpoints, in use or not; only files of ours.
+    """State files and the files in the directories of checkpoints, in use or not. Foreign files are left out.
 
     Raises:
-        LinkedStateError: there is a symbolic link.
+        LinkedStateError: a symbolic link exists.
         StorageError: the location cannot be listed.
     """
     return list(list_all(storage).state)
 
 
 def list_all(storage: Storage) -> Listing:
-    """State files, what is in the directories of checkpoints, and what else is there.
+    """State files, files in the directories of checkpoints, and foreign files.
 
     Raises:
-        LinkedStateError: there is a symbolic link.
+        LinkedStateError: a symbolic link exists.
         StorageError: the location cannot be listed.
     """
     check_no_links(storage)
@@ -107,7 +107,7 @@ def list_all(storage: Storage) -> Listing:
 
 
 def list_temporaries(storage: Storage) -> list[Leftover]:
-    """Temporary files and probes in `ckpt` and its log, which may still be in use if they are new.
+    """Temporary files and probes in `ckpt` and its log. New ones may still be in use.
 
     Raises:
         StorageError: the location cannot be listed.
@@ -122,15 +122,15 @@ def list_temporaries(storage: Storage) -> list[Leftover]:
 
 
 def select_orphans(there: Iterable[Leftover], used: Set[str], before_ms: int | None = None) -> list[Leftover]:
-    """Those that nothing refers to.
+    """The unreferenced files and directories.
 
     Args:
-        there: what there is, listed before `used` was read: a file that comes later is not looked at.
-        used: paths of files that checkpoints refer to, their `_metadata` included, relative to `ckpt`.
-        before_ms: only what was last written before this time; None for all.
+        there: the candidates, listed before `used` was read, so that no newer file is among them.
+        used: paths of files that checkpoints refer to, `_metadata` included, relative to `ckpt`.
+        before_ms: upper bound of the modification time; None for no bound.
 
     Raises:
-        ModificationTimeUnknownError: the storage does not say how old a file is that is an orphan.
+        ModificationTimeUnknownError: the storage reports no modification time of an orphan.
     """
     orphans = [leftover for leftover in there if leftover.kept_by not in used]
     if before_ms is None:
@@ -139,7 +139,7 @@ def select_orphans(there: Iterable[Leftover], used: Set[str], before_ms: int | N
     for orphan in orphans:
         if orphan.modified_ms is None:
             if orphan.is_directory:
-                continue  # an object store has none that is empty: the last file went while this was listed
+                continue  # object stores have no empty directories: its last file vanished during the listing
             raise ModificationTimeUnknownError(in_location(orphan.path))
         if orphan.modified_ms < before_ms:
             old.append(orphan)
@@ -156,5 +156,5 @@ def _is_file_of_ours(directory: str, entry: FileInfo) -> bool:
 
 
 def _is_known(entry: FileInfo) -> bool:
-    """True if an entry of `ckpt`, other than a checkpoint's directory, is ours."""
+    """True if we wrote an entry of `ckpt` other than a checkpoint's directory."""
     return entry.name in _DIRECTORIES if entry.is_directory else is_temporary(entry.name)

@@ -1,9 +1,9 @@
-"""Savepoints as they lie in storage: a checkpoint location with what one checkpoint needs.
+"""Layout of a savepoint: a checkpoint location reduced to one checkpoint.
 
 A savepoint has these files:
 
     _metadata            of the checkpoint
-    savepoint.json       its record; written last, so a savepoint that lacks it is incomplete
+    savepoint.json       its record; written last, so a savepoint without it is incomplete
     ckpt/shared/         the state files
     metadata, offsets/, commits/, sources/, state/       Spark's files
 
@@ -27,17 +27,17 @@ SAVEPOINT_RECORD = "savepoint.json"
 """The record of the checkpoint in a savepoint."""
 
 
-_BRING_BACK = "Bring it back from a copy of the savepoint, or use another savepoint"
+_BRING_BACK = "Recover it from a copy of the savepoint, or use another savepoint"
 
 
 _FROM_CHECKPOINT, _FROM_SAVEPOINT = "../", f"{CKPT}/"
 
 
 def is_savepoint(storage: Storage) -> bool:
-    """True if there is a complete savepoint.
+    """True for a complete savepoint.
 
     Raises:
-        StorageError: the storage does not say.
+        StorageError: the storage does not answer.
     """
     return storage.exists(SAVEPOINT_RECORD)
 
@@ -52,17 +52,17 @@ def read_savepoint_record(storage: Storage) -> CheckpointRecord:
     path = storage.describe(SAVEPOINT_RECORD)
     record = decode_record(storage.read(SAVEPOINT_RECORD), path, way_out=_BRING_BACK)
     if not isinstance(record, CheckpointRecord):
-        raise CorruptRecordError(path, "it is the record of a claim", _BRING_BACK)
+        raise CorruptRecordError(path, "it is a claim, not a checkpoint", _BRING_BACK)
     return record
 
 
 def with_savepoint_paths(metadata: CheckpointMetadata) -> CheckpointMetadata:
-    """The `_metadata` of a location with the paths that it has at the top of a savepoint."""
+    """The `_metadata` of a location, with paths as in a savepoint."""
     return with_parts(metadata, _on_paths(_FROM_CHECKPOINT, _FROM_SAVEPOINT))
 
 
 def with_location_paths(metadata: CheckpointMetadata) -> CheckpointMetadata:
-    """The `_metadata` of a savepoint with the paths that it has in `ckpt/chk-<id>`."""
+    """The `_metadata` of a savepoint, with paths as in `ckpt/chk-<id>` of a location."""
     return with_parts(metadata, _on_paths(_FROM_SAVEPOINT, _FROM_CHECKPOINT))
 
 

@@ -1,4 +1,4 @@
-"""Copies of one checkpoint and all it needs, made while its query may run."""
+"""Copies of one checkpoint with everything it needs. The query may be running."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class CheckpointCopy:
     """A copy of a checkpoint, as a savepoint or as a new checkpoint location.
 
     Args:
-        source: the location or savepoint it was made from.
-        target: where it is.
-        dry_run: True if nothing was to be written.
+        source: the source location or savepoint.
+        target: location of the copy.
+        dry_run: True if nothing was written.
         checkpoint: the checkpoint.
-        query_id: the query that the copy is of.
-        files: files of the copy.
+        query_id: query id of the copy.
+        files: number of files in the copy.
         size: their bytes.
     """
 
@@ -56,12 +56,12 @@ class CheckpointCopy:
 
 
 class Copier:
-    """Copies files from one place to the same names in another, each once.
+    """Copies files to the same names in another directory, each once.
 
     Args:
         source: a checkpoint location, or a savepoint.
-        target: the other place.
-        progress: called after each state file with the bytes done, and of how many.
+        target: the directory of the copy.
+        progress: called after each state file with the bytes copied and the total.
     """
 
     def __init__(self, source: Storage, target: Storage, progress: Progress) -> None:
@@ -71,11 +71,11 @@ class Copier:
         self._sizes: dict[str, int] = {}
 
     def check_target(self) -> None:
-        """Makes sure that the target is new.
+        """Checks that the target is empty.
 
         Raises:
-            TargetNotEmptyError: there is something.
-            StorageError: the storage does not say.
+            TargetNotEmptyError: it is not.
+            StorageError: it cannot be listed.
         """
         if self._target.list(""):
             raise TargetNotEmptyError(self._target.location)
@@ -90,18 +90,18 @@ class Copier:
         self._sizes[name] = len(data)
 
     def create(self, name: str, data: bytes) -> None:
-        """Creates a file of the copied checkpoint, as every checkpoint's is created.
+        """Creates a file of the copied checkpoint exclusively, as for every checkpoint.
 
         Raises:
-            TargetNotEmptyError: another process has created one there meanwhile.
-            StorageError: it cannot be created, or the storage does not say whether it was.
+            TargetNotEmptyError: another process has created the file meanwhile.
+            StorageError: it cannot be created, or the outcome is unknown.
         """
         if not create_file(self._target, name, data):
             raise TargetNotEmptyError(self._target.location)
         self._sizes[name] = len(data)
 
     def copy(self, name: str) -> None:
-        """Copies a file, unless it was copied before: names are not used twice for other content.
+        """Copies a file unless it was copied before: a name never gets new content.
 
         Raises:
             StateFileNotFoundError: the source has no such file.
@@ -113,14 +113,14 @@ class Copier:
     def copy_checkpoint(self, checkpoint_id: int | None) -> Snapshot:
         """Copies the state files of a checkpoint.
 
-        If the checkpoint is subsumed meanwhile, the newest one then, which shares most of its files.
+        If the checkpoint is subsumed during the copy, the newest one is copied instead; it shares most of the files.
 
         Args:
-            checkpoint_id: which one of a location; by default the newest that Spark has committed.
+            checkpoint_id: the checkpoint of a location; by default the newest that Spark has committed.
 
         Raises:
             SubsumedDuringCopyError: checkpoints are subsumed faster than they can be copied.
-            CheckpointNotFoundError: the checkpoint is not there, or not any more.
+            CheckpointNotFoundError: no such checkpoint, or no longer.
             DamagedCheckpointError: it is damaged.
             SparkCkptError: as in `find_record`.
         """
@@ -133,17 +133,17 @@ class Copier:
                 if is_savepoint(self._source) or is_retained(self._source, record):
                     raise _damaged(record, Damage.of(e.path, e)) from e
                 continue
-            # Whether Spark counts these states, as long as they are those of its logs.
+            # Checked here, while Spark's logs still match these states.
             for damage in check_agreement(self._source, snapshot.state(), snapshot.metadata, is_newest_of_version=True):
                 raise _damaged(record, damage)
             return snapshot
         raise SubsumedDuringCopyError(self._source.location, MOST_READINGS)
 
     def copy_spark_files(self, snapshot: Snapshot) -> None:
-        """Copies what sources and operators keep, and makes the folders of the partitions.
+        """Copies the files of sources and operators, and creates the directories of the partitions.
 
         Raises:
-            StorageError: something cannot be copied, or the source does not stand still.
+            StorageError: a file cannot be copied, or the files of the source keep changing.
         """
 
         def copy_once() -> bool | None:
@@ -153,7 +153,7 @@ class Copier:
                     self.copy(name)
             except StateFileNotFoundError:
                 return None  # a source has compacted its log
-            # A listing of a directory that changes need not have all that was there before what it has.
+            # A listing of a changing directory may lack older entries than those it has.
             return names == _spark_files(self._source, snapshot.record.batch_id) or None
 
         until_stable(copy_once, self._source.describe(SOURCES))
@@ -164,39 +164,39 @@ class Copier:
                 self._target.make_directory(f"{operator_directory(store.operator_id)}/{partition}")
 
     def copy_logs(self, batch_id: int) -> None:
-        """Copies what Spark needs to go on after a batch, its commit last: Spark starts no query without it.
+        """Copies the log entries that a start after a batch needs, the commit last: without it Spark starts no query.
 
         Raises:
-            StorageError: something cannot be copied.
+            StorageError: an entry cannot be copied.
         """
         for name in _log_entries(batch_id):
             self.copy(name)
 
     def check_state(self, snapshot: Snapshot, metadata: CheckpointMetadata) -> None:
-        """Reads back the state that was written, all of it.
+        """Reads back all copied state.
 
         Args:
-            snapshot: what was copied.
-            metadata: the `_metadata` of the copy, with the paths that it has in a location.
+            snapshot: the copied checkpoint.
+            metadata: the `_metadata` of the copy, with paths as in a location.
 
         Raises:
-            DamagedCheckpointError: it is damaged, and so was what was copied.
-            StorageError: it cannot be read.
+            DamagedCheckpointError: the copy is damaged, and so is the original.
+            StorageError: the copy cannot be read.
         """
         state = state_of(self._target, snapshot.record, metadata)
         for damage in check_state(self._target, state, snapshot.path).damages:
             way_out = (
-                f"This is a copy, which is as damaged as the original in {self._source.location}. Delete "
-                f"{self._target.location}, which is not complete, and copy another checkpoint"
+                f"This copy is as damaged as the original in {self._source.location}. Delete the incomplete "
+                f"{self._target.location}, and copy another checkpoint"
             )
             raise DamagedCheckpointError(damage.path, snapshot.record.id, damage.reason, None, way_out)
 
     def result(self, snapshot: Snapshot, query_id: str, planned: Mapping[str, int] | None = None) -> CheckpointCopy:
-        """The copy as it is, or as it is planned.
+        """The copy, completed or planned.
 
         Args:
-            snapshot: what was copied.
-            query_id: the query that the copy is of.
+            snapshot: the checkpoint.
+            query_id: query id of the copy.
             planned: sizes of the files of a dry run.
         """
         source, target = self._source.location, self._target.location
@@ -227,7 +227,7 @@ class Copier:
             self.copy(name)
             done += size
             self._progress(done, of)
-        for name in self._sizes.keys() - needed:  # those of a checkpoint that was subsumed meanwhile
+        for name in self._sizes.keys() - needed:  # of a checkpoint subsumed during its copy
             self._target.delete(name)
             del self._sizes[name]
 
@@ -238,13 +238,13 @@ def _state_files(table: ChainTable) -> dict[str, int]:
 
 
 def _log_entries(batch_id: int) -> list[str]:
-    """The entries of Spark's logs that a start after a batch reads, the commit last."""
+    """The log entries that a start after a batch reads, the commit last."""
     offsets = [entry_name(BatchLog.OFFSETS, batch) for batch in (batch_id - 1, batch_id) if batch >= 0]
     return [*offsets, entry_name(BatchLog.COMMITS, batch_id)]
 
 
 def _sizes(storage: Storage, names: Iterable[str]) -> dict[str, int]:
-    """The lengths of files, by one listing for each directory."""
+    """The sizes of files, from one listing per directory."""
     by_directory: dict[str, list[str]] = {}
     for name in names:
         by_directory.setdefault(name.rpartition("/")[0], []).append(name)
@@ -256,14 +256,14 @@ def _sizes(storage: Storage, names: Iterable[str]) -> dict[str, int]:
 
 
 def _spark_files(storage: Storage, batch_id: int) -> list[str]:
-    """The files of sources and operators that hold at a batch."""
+    """The files of sources and operators valid at a batch."""
     log = SparkLog(storage)
     later = {name for operator_id in log.operators() for name in log.later_metadata(operator_id, batch_id)}
     return [name for name in (*_tree(storage, SOURCES), *_tree(storage, STATE)) if name not in later]
 
 
 def _tree(storage: Storage, directory: str) -> Iterator[str]:
-    """All files below a directory but the hidden ones: checksums, which Hadoop makes anew, and temporary files."""
+    """All files below a directory except hidden ones: temporary files, and checksums that Hadoop recreates."""
     for entry in sorted(storage.list(directory), key=lambda entry: entry.name):
         if entry.name.startswith("."):
             continue

@@ -1,4 +1,4 @@
-"""One thing that is wrong with a checkpoint, and where."""
+"""A single damage of a checkpoint, with its place."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from spark_ckpt.format.keys import SubtaskKey
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One thing that is wrong.
+    """A single damage.
 
     Args:
-        path: the file, as a whole path or URL.
-        reason: what is wrong with it.
-        offset: byte position in the file, where it is one place.
-        subtask: the subtask whose state it is, where it is one's.
-        key_group: the key group, where it is one.
+        path: the file, as a full path or URL.
+        reason: kind of damage.
+        offset: byte position in the file; None if it is no single place.
+        subtask: the subtask with the damaged state; None if it is no single one.
+        key_group: the key group; None if it is no single one.
     """
 
     path: str
@@ -30,7 +30,7 @@ class Damage:
 
     @classmethod
     def of(cls, path: str, error: SparkCkptError) -> Damage:
-        """The damage behind an error that was raised while `path` was read."""
+        """The damage behind an error from reading `path`."""
         if isinstance(error, SegmentError):
             return cls(error.path, error.reason, error.offset)
         if isinstance(error, (DamagedCheckpointError, CorruptRecordError)):

@@ -1,9 +1,9 @@
 """Liveness of the driver that owns a checkpoint location, from its records and this machine.
 
-The log has no lease. A claim names the process of a driver, and nothing is written when a driver ends. A location is
-known to be free if it has no claim, or if the claim's process ran in this boot and pid namespace and is gone. It may be
-in use if that very process is there. Of a process elsewhere nothing is known: an idle query writes nothing for days,
-and host names and process numbers are used again.
+The log has no lease. A claim names the process of a driver, and a driver writes nothing when it ends. A location is
+free if it has no claim, or if the claim's process belonged to this boot and pid namespace and is gone. It is in use if
+that process is running. Nothing is known about a process elsewhere: an idle query writes nothing for days, and host
+names and process ids are reused.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import Storage
 
 OPERATION = "spark-ckpt "
-"""Prefix of the run id in a claim that a command has made. The claim holds nothing once the command has ended."""
+"""Prefix of the run id in a command's claim. The claim holds the location only while the command runs."""
 
 
 class Holder(Enum):
-    """State of the driver that has claimed last."""
+    """State of the driver with the last claim."""
 
     NONE = "none"
-    """There is none, or it is gone."""
+    """No driver, or its process is gone."""
     ALIVE = "alive"
-    """Its process runs."""
+    """Its process is running."""
     UNKNOWN = "unknown"
-    """It ran elsewhere: on another host, in another container, or before this one was booted."""
+    """It ran elsewhere: on another host, in another container, or before the last boot."""
 
 
 _HOLDERS = {True: Holder.ALIVE, False: Holder.NONE, None: Holder.UNKNOWN}
@@ -48,9 +48,9 @@ class Hold:
     """The possible owner of a location.
 
     Args:
-        holder: what is known.
-        owner: the driver that has claimed last; None if no driver has.
-        last_ms: when its newest record was written, in milliseconds since 1970 UTC.
+        holder: state of the driver.
+        owner: the driver with the last claim; None if no driver holds one.
+        last_ms: time of its newest record, in milliseconds since 1970 UTC.
     """
 
     holder: Holder
@@ -62,7 +62,7 @@ def hold_of(records: Iterable[Record]) -> Hold:
     """The possible owner of the location with these records.
 
     Args:
-        records: of its log, ascending by id.
+        records: records of its log, ascending by id.
     """
     records = list(records)
     claims = [record for record in records if isinstance(record, ClaimRecord)]
@@ -74,14 +74,14 @@ def hold_of(records: Iterable[Record]) -> Hold:
 
 
 def check_not_held(location: str, store: CompletedCheckpointStore) -> None:
-    """Makes sure that no driver may be running.
+    """Checks that no driver can be running.
 
     Args:
         location: the checkpoint location, for the error.
-        store: of its completed checkpoints, recovered.
+        store: its completed-checkpoint store, recovered.
 
     Raises:
-        LocationInUseError: one may.
+        LocationInUseError: a driver may be running.
     """
     hold = hold_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
     if hold.holder is not Holder.NONE:
@@ -91,21 +91,22 @@ def check_not_held(location: str, store: CompletedCheckpointStore) -> None:
 def open_store(
     storage: Storage, settings: Mapping[str, str], operation: str, clock: Clock
 ) -> tuple[CompletedCheckpointStore, Owner]:
-    """The store that the settings name, neither recovered nor claimed; if they name none, the one that the location
-    shows.
+    """The completed-checkpoint store of the settings, or the one that the files in the location indicate.
+
+    It is neither recovered nor claimed.
 
     Args:
-        storage: of the checkpoint location.
-        settings: those of the query that begin with `spark.sql.streaming.stateStore.ckpt.`.
+        storage: storage of the checkpoint location.
+        settings: settings of the query that begin with `spark.sql.streaming.stateStore.ckpt.`.
         operation: name of the command.
-        clock: where time comes from.
+        clock: source of time.
 
     Returns:
-        The store, and who claims with it.
+        The store, and the owner for a claim.
 
     Raises:
-        SettingError: a setting has an impossible value, contradicts another one, or is none of ours.
-        LogMissingError: the location shows that it had a log.
+        SettingError: a setting is invalid, contradicts another one, or is unknown.
+        LogMissingError: the log of the location is gone.
         SparkLogFormatError: Spark's file with the query's id is damaged.
         StorageError: the location cannot be read.
     """

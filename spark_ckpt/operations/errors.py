@@ -10,12 +10,12 @@ from spark_ckpt.errors import CheckpointError, DamagedCheckpointError, SparkCkpt
 
 
 class RescaleRefusedError(SparkCkptError):
-    """The number of partitions of a location cannot be changed as asked. Nothing was changed.
+    """A location cannot be rescaled as requested. Nothing was changed.
 
     Attributes:
         location: the checkpoint location.
-        partitions: the number asked for.
-        reason: why not, and what to do.
+        partitions: requested number of partitions.
+        reason: cause and remedy.
     """
 
     def __init__(self, location: str, partitions: int, reason: str) -> None:
@@ -26,27 +26,27 @@ class RescaleRefusedError(SparkCkptError):
 
 
 class LocationInUseError(SparkCkptError):
-    """A driver may be running the query of a location that an operation was to change. Nothing was changed.
+    """A driver may be running the query of a location. Nothing was changed.
 
     Attributes:
         location: the checkpoint location.
-        owner: the driver that has claimed last, for a person.
-        is_known: True if the driver is known to run; if not, it ran elsewhere.
-        last_ms: when its newest record was written, in milliseconds since 1970 UTC.
+        owner: the driver with the last claim, as text.
+        is_known: True if the driver is known to be running; False if this host cannot tell.
+        last_ms: time of its newest record, in milliseconds since 1970 UTC.
     """
 
     def __init__(self, location: str, owner: str, is_known: bool, last_ms: int) -> None:
         known = (
             "is running"
             if is_known
-            else "ran on another host, in another container, before the last boot, or an earlier release: nobody can "
-            "tell from here whether it still does"
+            else "may be running: it started on another host, in another container, before the last boot or with an "
+            "earlier release, so its process cannot be checked from here"
         )
         last = datetime.fromtimestamp(last_ms / 1000, timezone.utc).isoformat(timespec="seconds")
         super().__init__(
-            f"{location} belongs to {owner}, which {known}. Its last record is of {last}. Stop the query first. If you "
-            "know that it does not run, say --force: should it run all the same, it is shut out, and "
-            "completes no checkpoint any more"
+            f"{location} is claimed by {owner}, which {known}. Its last record was written at {last}. Stop the query "
+            "first. If you are sure that it is not running, pass --force: a driver that is still running is fenced off "
+            "and completes no further checkpoint"
         )
         self.location = location
         self.owner = owner
@@ -55,23 +55,23 @@ class LocationInUseError(SparkCkptError):
 
 
 class RollbackRefusedError(SparkCkptError):
-    """The query cannot go back to a checkpoint. Nothing was changed.
+    """The query cannot be rolled back to a checkpoint. Nothing was changed.
 
     Attributes:
         location: the checkpoint location.
         checkpoint_id: the checkpoint.
-        reason: why not.
+        reason: cause and remedy.
     """
 
     def __init__(self, location: str, checkpoint_id: int, reason: str) -> None:
-        super().__init__(f"{location}: the query cannot go back to checkpoint {checkpoint_id}: {reason}")
+        super().__init__(f"{location}: the query cannot be rolled back to checkpoint {checkpoint_id}: {reason}")
         self.location = location
         self.checkpoint_id = checkpoint_id
         self.reason = reason
 
 
 class NotCommittedError(SparkCkptError):
-    """Spark cannot go on after the batch of a checkpoint: it has not committed it yet, or has purged its logs of it.
+    """Spark cannot resume after the batch of a checkpoint: the batch is uncommitted, or Spark purged its log entries.
 
     Attributes:
         location: the checkpoint location.
@@ -81,9 +81,9 @@ class NotCommittedError(SparkCkptError):
 
     def __init__(self, location: str, checkpoint_id: int, batch_id: int) -> None:
         super().__init__(
-            f"{location}: Spark's logs have no commit of batch {batch_id}, or not the offsets before it, and a query "
-            f"cannot go on from checkpoint {checkpoint_id} without them. If the batch is running, try again once it is "
-            "done; of purged batches more are kept with spark.sql.streaming.minBatchesToRetain"
+            f"{location}: Spark's logs lack the commit of batch {batch_id} or the offsets before it, so no query can "
+            f"resume from checkpoint {checkpoint_id}. If the batch is running, retry when it has finished. If Spark "
+            "has purged the entries, choose a later checkpoint; spark.sql.streaming.minBatchesToRetain keeps more"
         )
         self.location = location
         self.checkpoint_id = checkpoint_id
@@ -91,7 +91,7 @@ class NotCommittedError(SparkCkptError):
 
 
 class TargetNotEmptyError(SparkCkptError, FileExistsError):
-    """There is something where a savepoint or a new checkpoint location was to be.
+    """The target of a savepoint or restore is not empty.
 
     Attributes:
         target: the directory.
@@ -99,23 +99,23 @@ class TargetNotEmptyError(SparkCkptError, FileExistsError):
 
     def __init__(self, target: str) -> None:
         super().__init__(
-            f"{target} is not empty, and nothing is overwritten: name a new directory. If a copy to it was "
-            "interrupted, delete it first"
+            f"{target} is not empty, and existing files are never overwritten: choose a new directory. If it holds an "
+            "interrupted copy, delete it first"
         )
         self.target = target
 
 
 class SubsumedDuringCopyError(SparkCkptError):
-    """A query drops its checkpoints faster than one can be copied.
+    """A query subsumes its checkpoints faster than one can be copied.
 
     Attributes:
         location: the checkpoint location.
-        tries: how many checkpoints were begun with.
+        tries: number of checkpoints attempted.
     """
 
     def __init__(self, location: str, tries: int) -> None:
         super().__init__(
-            f"{location}: each of {tries} checkpoints was dropped while it was copied. Start the query with a higher "
+            f"{location}: each of {tries} checkpoints was subsumed during its copy. Restart the query with a higher "
             "spark.sql.streaming.stateStore.ckpt.retained, or stop it for the copy. The target is incomplete: delete it"
         )
         self.location = location
@@ -123,17 +123,17 @@ class SubsumedDuringCopyError(SparkCkptError):
 
 
 class CollectionRefusedError(CheckpointError):
-    """Orphans cannot be told from what is needed.
+    """Orphans cannot be told from files in use, because a checkpoint is unreadable. Nothing was deleted.
 
     Attributes:
-        checkpoint_id: the checkpoint that cannot be read.
+        checkpoint_id: the unreadable checkpoint.
     """
 
     def __init__(self, location: str, checkpoint_id: int, cause: SparkCkptError) -> None:
         self.checkpoint_id = checkpoint_id
         super().__init__(
-            f"{location}: checkpoint {checkpoint_id} cannot be read, so its state files would be taken for orphans. "
-            f"Nothing was deleted. The cause: {cause}"
+            f"{location}: checkpoint {checkpoint_id} cannot be read, so its state files would count as orphans. "
+            f"Nothing was deleted. Cause: {cause}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Removal of orphans from a location, whether its query runs or not."""
+"""Garbage collection: removal of orphans from a location. Its query may be running."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from spark_ckpt.operations.errors import CollectionRefusedError
 from spark_ckpt.storage import Storage, until_stable
 
 MINIMUM_GRACE_SECONDS = 600.0
-"""Shortest grace beside a running query: it may yet name a file that is younger."""
+"""Shortest grace beside a running query: it may still refer to a younger file."""
 
 DEFAULT_GRACE_SECONDS = 24 * 3600.0
-"""Age of an orphan, counted back from the newest checkpoint, from which it is deleted. A base that an executor has
-written goes with a later batch, and a query may be idle for days before that."""
+"""Minimum age of a deleted orphan, relative to the newest checkpoint. A base that an executor has written belongs to a
+later batch, and the query may be idle for days before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Collection:
 
     Args:
         location: the checkpoint location.
-        dry_run: True if nothing was to be deleted.
-        orphans: what nothing refers to, by path.
-        failed: the paths of those that could not be deleted, and why.
-        foreign: what is there of a name that spark-ckpt does not write, by path; it is never deleted.
+        dry_run: True if nothing was deleted.
+        orphans: unreferenced files and directories, by path.
+        failed: path and reason of each failed deletion.
+        foreign: files that spark-ckpt did not write, by path; never deleted.
     """
 
     location: str
@@ -58,54 +58,54 @@ def collect_garbage(
     clock: Clock | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Collection:
-    """Finds the files below `ckpt` that no completed checkpoint refers to, and deletes them.
+    """Deletes files below `ckpt` that no completed checkpoint refers to.
 
-    Safe while the query runs, however long it has been idle: what a pending checkpoint may refer to was written after
-    the newest complete one, or not long before. So time counts backwards from that one, not from now. Both times are
-    the storage's: neither a driver's clock nor this process's makes a file older than it is. Only files of a kind that
-    spark-ckpt writes are looked at.
+    Safe while the query runs, even after a long idle time: the files of a pending checkpoint are written after the
+    newest complete one, or shortly before. So age counts from that checkpoint, not from now. Both times come from the
+    storage, so no skewed clock of a driver or of this process makes a file look older. Only kinds of files that
+    spark-ckpt writes are considered.
 
     Args:
-        storage: of the checkpoint location.
-        grace_seconds: how long before the newest checkpoint an orphan must have been written, or before the newest file
-            where there is none; 0 for any, which no query may be running for.
-        dry_run: True to find only.
-        clock: what is younger than the grace time by it stays as well.
-        progress: called after each deletion with the number done, and of how many.
+        storage: storage of the checkpoint location.
+        grace_seconds: minimum age of an orphan relative to the newest checkpoint, or to the newest file if there is no
+            checkpoint. 0 deletes every orphan; no query may be running then.
+        dry_run: True to delete nothing.
+        clock: second source of time; orphans younger than the grace time by this clock also stay.
+        progress: called after each deletion with the number of deletions and the total.
 
     Raises:
-        CollectionRefusedError: a checkpoint cannot be read, so that its files would be taken for orphans.
-        LinkedStateError: there is a symbolic link below `ckpt`.
-        ModificationTimeUnknownError: the storage does not say how old an orphan is.
+        CollectionRefusedError: a checkpoint cannot be read, so its files would count as orphans.
+        LinkedStateError: a symbolic link below `ckpt`.
+        ModificationTimeUnknownError: the storage reports no modification time of an orphan.
         CorruptRecordError, StorageError: the log cannot be read. Nothing was deleted in any of these cases.
     """
     now_ms = (clock or SystemClock()).now_ms()
     # Listed before the log is read: the record of a checkpoint that completes meanwhile must not make its files old.
     log_ms = max((file.modified_ms or 0 for file in storage.list(LOG)), default=0)
     log = list_completed(storage)
-    # Listed before the log is read again: a file that a checkpoint brings between the two is not among them.
+    # Listed before the log is read again: the listing lacks files of a checkpoint that completes in between.
     listing = list_all(storage)
     there = [*listing.state, *list_temporaries(storage)]
     used = references(storage, there, log)
     before_ms = min(now_ms, _newest_ms(there, log, log_ms)) - int(grace_seconds * 1000) if grace_seconds else None
     orphans = sorted(select_orphans(there, used, before_ms), key=lambda orphan: orphan.path)
     if orphans and not dry_run:
-        storage.sync_deletions(LOG)  # a power loss must not bring a record back whose files are gone
+        storage.sync_deletions(LOG)  # a power loss must not bring back a record without its files
     failed = [] if dry_run else _delete(storage, orphans, progress)
     foreign = sorted(listing.foreign, key=lambda other: other.path)
     return Collection(storage.location, dry_run, tuple(orphans), tuple(failed), tuple(foreign))
 
 
 def _newest_ms(there: Sequence[Leftover], log: Scan, log_ms: int) -> int:
-    """Time of the newest checkpoint, by the clock that also dates orphans; without a checkpoint, of the newest file.
+    """Time of the newest checkpoint by the storage's clock; without a checkpoint, of the newest file.
 
     Args:
         there: the files below `ckpt`.
-        log: as read before the listing.
+        log: the log, read before the listing.
         log_ms: time of the newest file of the log before that, in milliseconds since 1970 UTC.
 
     Returns:
-        Milliseconds since 1970 UTC; 0 if the storage does not say.
+        Milliseconds since 1970 UTC; 0 if the storage reports none.
     """
     written = {leftover.path: leftover.modified_ms or 0 for leftover in there}
     if log.records:
@@ -117,13 +117,13 @@ def _newest_ms(there: Sequence[Leftover], log: Scan, log_ms: int) -> int:
 def references(storage: Storage, there: Sequence[Leftover], found: Scan) -> set[str]:
     """The files that checkpoints refer to, `_metadata` included, relative to `ckpt`. Reads until two readings agree.
 
-    A `_metadata` with a number above the log's last may be complete all the same, if the log is in ZooKeeper and the
-    files lag behind. So what it refers to counts as well.
+    A `_metadata` with an id above the log's last may still be complete: the files lag behind a log in ZooKeeper. So its
+    references count too.
 
     Args:
-        storage: of the checkpoint location.
-        there: what a listing has found.
-        found: the log as it was read before the listing.
+        storage: storage of the checkpoint location.
+        there: the listed files.
+        found: the log, read before the listing.
 
     Raises:
         CollectionRefusedError, CorruptRecordError, StorageError: as in `collect_garbage`.
@@ -135,7 +135,7 @@ def references(storage: Storage, there: Sequence[Leftover], found: Scan) -> set[
         try:
             used = _references(storage, found, there)
         except CollectionRefusedError as e:
-            refused = e  # the owner may just be dropping that checkpoint
+            refused = e  # the owner may be subsuming that checkpoint right now
         found = list_completed(storage)
         if (found.records, found.next_id) != (before.records, before.next_id):
             return None
@@ -149,7 +149,7 @@ def references(storage: Storage, there: Sequence[Leftover], found: Scan) -> set[
 def _references(storage: Storage, found: Scan, there: Sequence[Leftover]) -> set[str]:
     metadata = {leftover.path for leftover in there if leftover.path.endswith(f"/{METADATA_FILE_NAME}")}
     for damaged in found.corrupt:
-        # Where not even `_metadata` is there, nothing is referred to.
+        # Without a `_metadata` the record refers to nothing.
         if any(_checkpoint_of(path) == damaged.checkpoint_id for path in metadata):
             raise CollectionRefusedError(storage.location, damaged.checkpoint_id, damaged)
     used: set[str] = set()
@@ -163,7 +163,7 @@ def _references(storage: Storage, found: Scan, there: Sequence[Leftover]) -> set
 
 
 def _files_of(storage: Storage, record: CheckpointRecord) -> set[str]:
-    """The state files of a completed checkpoint, all of which must be there."""
+    """The state files of a completed checkpoint. All must exist."""
     try:
         return read_checkpoint(storage, record).files()
     except SparkCkptError as e:
@@ -171,7 +171,7 @@ def _files_of(storage: Storage, record: CheckpointRecord) -> set[str]:
 
 
 def _files_named_in(storage: Storage, path: str, checkpoint_id: int) -> set[str]:
-    """The state files that a `_metadata` refers to, whether or not they are there."""
+    """The state files that a `_metadata` refers to, existing or not."""
     try:
         _, table = decompose(loads(storage.read(in_location(path)), storage.describe(in_location(path))))
     except StateFileNotFoundError:

@@ -1,10 +1,9 @@
-"""The state of a store for another number of partitions, by assigning what is there anew. Nothing is read or written.
+"""Reassignment of a store's segments to a new number of partitions. Nothing is read or written.
 
-A segment is divided among the new subtasks by its key groups. Where partitions own whole key groups, that is all. Where
-they do not, several subtasks get the same blocks, and a filter says which rows of them are whose. Such a segment is put
-together again, without the filter, when a later rescale finds all its owners still referring to it. One that has made a
-base of its own since does not, and then the filter has to stay: what the old segment says of that owner's rows is no
-longer true.
+A segment is divided among the new subtasks by its key groups. If partitions own whole key groups, that is all.
+Otherwise several subtasks get the same blocks, each with a filter for its own rows. A later rescale joins such a
+segment again and drops the filter if all its owners still refer to it. If an owner has written a base of its own since,
+the filter stays: the old segment is outdated for the rows of that owner.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from spark_ckpt.format.key_groups import hashes_of
 from spark_ckpt.format.keys import PartitionFilter
 
 _WIDEST_GAP = 16
-"""A handle has an offset of 8 bytes for each key group of its range: across a wider gap, two of them are shorter."""
+"""Widest gap within a handle. A handle has 8 bytes for each key group of its range: beyond this, two are smaller."""
 
 
 def reassign(chains: Sequence[Chain], parallelism: int, factors: Sequence[int]) -> list[Chain]:
     """The chains of the new subtasks.
 
-    A key has been in one subtask at any time, so of two segments from different subtasks neither can undo what the
-    other says: bases may come in any order, and deltas in that of their versions.
+    A key is in one subtask at any time, so segments of different subtasks never conflict: bases come in any order, and
+    deltas in the order of their versions.
 
     Args:
-        chains: of the old subtasks, by partition; none of their segments is inline.
+        chains: chains of the old subtasks, by partition, without inline segments.
         parallelism: number of new subtasks, at most the number of key groups.
         factors: the numbering of the key groups.
 
     Returns:
-        The chains by partition, with new ids. Rows and bytes are shares, whose sums are what they were before.
+        The chains by partition, with new ids. Rows and bytes are shares with the same totals as before.
     """
     parts: list[list[ChainEntry]] = [[] for _ in range(parallelism)]
     pooled = _pool(chains, factors)
@@ -48,19 +47,19 @@ def reassign(chains: Sequence[Chain], parallelism: int, factors: Sequence[int]) 
     return [Chain(uuid.uuid4().hex, rows[partition], tuple(entries)) for partition, entries in enumerate(parts)]
 
 
-# ---- putting together ------------------------------------------------------------------------------------------------
+# ---- joining ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Parts:
-    """Parts of one file that belong together, as the subtasks have them."""
+    """Parts of one segment, from several subtasks."""
 
     entries: list[ChainEntry] = field(default_factory=list)
     owners: set[int] = field(default_factory=set)
 
 
 def _pool(chains: Sequence[Chain], factors: Sequence[int]) -> Iterator[ChainEntry]:
-    """The segments of all subtasks, what lies in one file as one, without filters that all owners together fulfil."""
+    """The segments of all subtasks, joined by file. A filter that all owners satisfy together is dropped."""
     before = len(chains)
     parts: dict[tuple[object, ...], _Parts] = {}
     for chain in chains:
@@ -78,15 +77,15 @@ def _pool(chains: Sequence[Chain], factors: Sequence[int]) -> Iterator[ChainEntr
 def _split_off(
     filters: tuple[PartitionFilter, ...], parallelism: int
 ) -> tuple[tuple[PartitionFilter, ...], tuple[int, ...]]:
-    """The filters without that of the last rescale, and the partitions that this one lets pass; none if it set none."""
+    """The filters without the one of the last rescale, and the partitions of that one, if any."""
     if filters and filters[-1].parallelism == parallelism:
         return filters[:-1], filters[-1].partitions
     return filters, ()
 
 
 def _layers(parts: Sequence[ChainEntry]) -> Iterator[ChainEntry]:
-    """One segment with all blocks of the parts; several if subtasks have written blocks of the same key group, since a
-    state handle has one offset for each."""
+    """One segment with all blocks of the parts; several if subtasks have blocks of the same key group, since a state
+    handle has one offset per key group."""
     groups = np.concatenate([part.key_groups for part in parts])
     offsets = np.concatenate([part.offsets for part in parts])
     blocks = np.unique(np.stack([groups.astype(np.int64), offsets]), axis=1)
@@ -100,7 +99,7 @@ def _layers(parts: Sequence[ChainEntry]) -> Iterator[ChainEntry]:
 
 
 def _owned(entry: ChainEntry, parallelism: int, owners: set[int], factors: Sequence[int]) -> ChainEntry:
-    """A segment with the filter that its owners need, none if they are all that its key groups can have."""
+    """A segment with the filter for its owners, if they are not all possible owners of its key groups."""
     if not owners:
         return entry
     common = gcd(parallelism, prod(factors))
@@ -114,7 +113,7 @@ def _owned(entry: ChainEntry, parallelism: int, owners: set[int], factors: Seque
 
 
 def _divided(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> Iterator[tuple[int, ChainEntry]]:
-    """The new subtasks that have parts of a segment, and these. A part has no wide gaps between its key groups."""
+    """New subtasks and their parts of a segment. A part has no wide gaps between its key groups."""
     max_parallelism = prod(factors)
     common = gcd(parallelism, max_parallelism)
     residues = hashes_of(entry.key_groups, factors) % common
@@ -132,14 +131,14 @@ def _divided(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> Ite
                 found += [(partition, run, filters) for run in runs]
     shares = _shares(entry.size, [run.offsets.size for _, run, _ in found])
     for (partition, run, filters), size in zip(found, shares, strict=True):
-        # That several have the same run, its arrays tell.
+        # Several partitions may share the arrays of a run.
         yield partition, run.shared_as(run.is_base, run.version, size, filters)
 
 
 def _filtered(
     filters: tuple[PartitionFilter, ...], parallelism: int, partition: int
 ) -> tuple[PartitionFilter, ...] | None:
-    """The filters that also keep the rows of other partitions out; None if no row can pass."""
+    """The filters extended by one for the partition; None if no row can pass."""
     earlier, owners = _split_off(filters, parallelism)
     if owners and partition not in owners:
         return None
@@ -147,8 +146,8 @@ def _filtered(
 
 
 def _shared_rows(rows: Sequence[int], parallelism: int) -> list[int]:
-    """Rows of the new subtasks, if hashes are spread evenly: an old one and a new one have hashes in common, and each
-    pair the same number, if they agree modulo the greatest common divisor of both numbers of partitions."""
+    """Rows of the new subtasks for evenly spread hashes. An old and a new subtask share hashes if they agree modulo the
+    greatest common divisor of both numbers of partitions, and each such pair shares equally many."""
     before = len(rows)
     common = gcd(before, parallelism)
     shared = [0] * parallelism
@@ -160,6 +159,6 @@ def _shared_rows(rows: Sequence[int], parallelism: int) -> list[int]:
 
 
 def _shares(total: int, weights: Iterable[int]) -> list[int]:
-    """A number divided by weight into whole numbers, whose sum it is."""
+    """A total divided into whole shares by weight."""
     bounds = np.cumsum([0, *weights]).tolist()
     return [total * end // bounds[-1] - total * start // bounds[-1] for start, end in pairwise(bounds)]

@@ -1,4 +1,4 @@
-"""Another number of partitions for a stopped query, by metadata only (docs/operations.md)."""
+"""Rescale: a new number of partitions for a stopped query, by metadata only (docs/operations.md)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RescaledStore:
         store: name of the store.
         before: number of subtasks before.
         after: number of subtasks after; the same for an operator that runs as one task.
-        segments: parts of state files that the subtasks refer to, after.
+        segments: parts of state files that the new subtasks refer to.
     """
 
     operator_id: int
@@ -59,11 +59,11 @@ class Rescaling:
         location: the checkpoint location.
         before: number of partitions before.
         after: number of partitions after.
-        batch_id: the batch that stands for it in Spark's logs.
-        from_checkpoint: the checkpoint that it started from.
-        checkpoint_id: the new checkpoint; None if nothing was to be written.
-        new_bytes: bytes that were written for the new checkpoint; 0 if nothing was to be.
-        stores: of all stateful operators.
+        batch_id: its batch in Spark's logs.
+        from_checkpoint: the checkpoint it started from.
+        checkpoint_id: the new checkpoint; None after a dry run.
+        new_bytes: bytes written for the new checkpoint; 0 after a dry run.
+        stores: stores of all stateful operators.
     """
 
     location: str
@@ -86,31 +86,31 @@ def rescale(
     clock: Clock | None = None,
     progress: Progress = lambda done, of: None,
 ) -> Rescaling:
-    """Changes the number of partitions of a stopped query. Takes as long for much state as for little.
+    """Changes the number of partitions of a stopped query. The duration does not depend on the size of the state.
 
-    The new checkpoint refers to the state files that are there. Spark's logs get one more batch, which reads nothing,
-    as Spark's own repartition leaves it (`OfflineStateRepartitionRunner`). What is written comes in this order: the
-    batch's offsets, what belongs to its operators, the checkpoint, the batch's commit. After an interruption Spark
-    refuses to start the query, and the same rescale, run again, continues.
+    The new checkpoint refers to the existing state files. Spark's logs get one more batch without input, as with
+    Spark's own repartition (`OfflineStateRepartitionRunner`). Order of the writes: the offsets of the batch, the
+    metadata of the operators, the checkpoint, the commit of the batch. After an interruption Spark refuses to start the
+    query; running the same rescale again finishes it.
 
     Args:
-        storage: of the checkpoint location.
-        partitions: number of partitions from now on, 1 to the number of key groups.
-        settings: those of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; needed where its completed
-            checkpoints are not in the store `filesystem`.
-        force: True to go on where a driver may be running.
+        storage: storage of the checkpoint location.
+        partitions: new number of partitions, 1 to the number of key groups.
+        settings: settings of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; required unless its
+            completed checkpoints are in the store `filesystem`.
+        force: True to proceed although a driver may be running.
         dry_run: True to check everything and write nothing.
-        clock: where time comes from.
-        progress: called after each store with how many have new chains, and of how many.
+        clock: source of time.
+        progress: called after each store with the number of stores done and the total.
 
     Raises:
-        RescaleRefusedError: it cannot be done, and nothing was changed.
-        LocationInUseError: a driver may be running, and nothing was changed.
-        VersionNotFoundError, DamagedCheckpointError: there is no whole checkpoint of the last committed batch.
-        StateIdMismatchError: Spark's commit log and that checkpoint are of different runs.
+        RescaleRefusedError: the rescale is impossible. Nothing was changed.
+        LocationInUseError: a driver may be running. Nothing was changed.
+        VersionNotFoundError, DamagedCheckpointError: no undamaged checkpoint of the last committed batch.
+        StateIdMismatchError: Spark's commit log and that checkpoint belong to different runs.
         SparkLogFormatError, StateSchemaError: one of Spark's files is damaged.
         SparkLogEntryExistsError, FencedError: another driver or command is writing here.
-        SettingError, CorruptRecordError, StorageError, UnknownOutcomeError: as they say.
+        SettingError, CorruptRecordError, StorageError, UnknownOutcomeError: see those classes.
     """
     clock = clock or SystemClock()
     started_ms = clock.now_ms()
@@ -124,10 +124,10 @@ def rescale(
             check_not_held(storage.location, store)
         if dry_run:
             return _result(storage, work, None)
-        # Whoever runs the query finds this batch begun, and fails; if it has begun the batch first, we do.
+        # A query that runs anyway finds this batch begun and fails; if it has begun the batch first, this call fails.
         log.add_offsets(work.plan.batch_id, work.plan.offsets)
         store.claim()
-        # The owner before may have completed the last batch once more between our reading and our claim.
+        # The previous owner may have completed the last batch once more between the reading and the claim.
         if store.latest_of_version(work.batch.version) != work.parent.record:
             work = _prepare(storage, store, logs, partitions, progress)
         _prepare_operators(storage, log, work)
@@ -141,7 +141,7 @@ def rescale(
         try:
             log.add_commit(work.plan.batch_id, commit)
         except SparkLogEntryExistsError:
-            # The same rescale at the same time was faster: the states of its checkpoint count, and not ours.
+            # A concurrent run of the same rescale was faster: the states of its checkpoint count.
             store.subsume(record)
             raise
         return _result(storage, work, record)
@@ -155,11 +155,11 @@ class _Work:
 
     Args:
         parent: the checkpoint of the last committed batch.
-        batch: what it says of that batch.
-        plan: what Spark's logs get.
-        alone: the stores of operators that run as one task.
-        table: the chains of the new subtasks.
-        inline: the state that was inside the `_metadata` of the last batch.
+        batch: description of that batch.
+        plan: new entries of Spark's logs.
+        alone: stores of operators that run as one task.
+        table: chains of the new subtasks.
+        inline: state from inside the `_metadata` of the last batch.
     """
 
     parent: CheckpointState
@@ -170,7 +170,7 @@ class _Work:
     inline: StateFile | None
 
     def rescaled(self, run_id: str) -> SparkBatch:
-        """The description of the batch that stands for the rescale."""
+        """The description of the rescale's batch."""
         batch_id = self.plan.batch_id
         return with_chains(replace(self.batch, batch_id=batch_id, version=batch_id + 1, run_id=run_id), self.table)
 
@@ -196,11 +196,11 @@ def _prepare(
 def _read_logs(storage: Storage, log: SparkLog, partitions: int) -> SparkLogs:
     commits = log.batches(BatchLog.COMMITS)
     if not commits:
-        raise RescaleRefusedError(storage.location, partitions, "its query has not committed any batch yet")
+        raise RescaleRefusedError(storage.location, partitions, "the query has not committed any batch yet")
     committed = commits[-1]
     later = [batch_id for batch_id in log.batches(BatchLog.OFFSETS) if batch_id > committed]
     if later and later != [committed + 1]:
-        reason = f"batches {later[0]} to {later[-1]} have begun, and batch {committed} is the last that is committed"
+        reason = f"batches {later[0]} to {later[-1]} have begun, but batch {committed} is the last committed one"
         raise RescaleRefusedError(storage.location, partitions, reason)
     begun = log.offsets(later[0]) if later else None
     return SparkLogs(committed, log.offsets(committed), log.commit(committed), begun)
@@ -219,8 +219,9 @@ def _starting_point(
     ids = logs.commit.state_ids
     if ids and ids != state_ids(parent.batch):
         raise StateIdMismatchError(
-            f"{storage.location}: Spark's commit of batch {logs.committed} names other states than checkpoint "
-            f"{record.id}, the newest of that batch. They are of different runs: go back to a batch on which both agree"
+            f"{storage.location}: Spark's commit of batch {logs.committed} names other state ids than checkpoint "
+            f"{record.id}, the newest of that batch: the two belong to different runs. Roll back to a batch on which "
+            "both agree"
         )
     return parent, parent.batch
 
@@ -247,10 +248,9 @@ def _described(work: _Work) -> Iterator[RescaledStore]:
 
 
 def _prepare_operators(storage: Storage, log: SparkLog, work: _Work) -> None:
-    """Writes what Spark keeps of each operator, and makes the folders by which the `statestore` source finds its
-    partitions.
+    """Writes Spark's metadata of each operator, and creates the partition directories for the `statestore` source.
 
-    Metadata of version 1 is one file for all batches, and stays as it is, as it does with Spark's own repartition.
+    Metadata of version 1 is one file for all batches and stays unchanged, as with Spark's own repartition.
     """
     plan = work.plan
     for operator_id in sorted({store.operator_id for store in work.batch.stores}):

@@ -1,4 +1,4 @@
-"""The plan of a rescale, or its refusal: from Spark's logs and the checkpoint, without any I/O."""
+"""The plan of a rescale, or its refusal, from Spark's logs and the checkpoint. No I/O."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.operators import GLOBAL_LIMIT, HASHED, JOIN, SESSION_WINDOW, TRANSFORM_WITH_STATE
 
 STRICT_DISTRIBUTION = "spark.sql.streaming.statefulOperator.useStrictDistribution"
-"""At false in queries that a Spark before 3.3 has begun: then a row can be elsewhere than the hash of its key says."""
+"""False in queries started before Spark 3.3: the hash of a row's key need not match its partition."""
 
 _KEY_COLUMNS_NOT_HASHED = {SESSION_WINDOW: 1}
 
 
 @dataclass(frozen=True, slots=True)
 class SparkLogs:
-    """The end of a query, by Spark's logs.
+    """The last batch of a query in Spark's logs.
 
     Args:
         committed: the last committed batch.
         offsets: its entry of the offset log.
         commit: its entry of the commit log.
-        begun: the entry of the offset log for the batch after it, if there is one.
+        begun: entry of the offset log for the next batch, if it has begun.
     """
 
     committed: int
@@ -39,9 +39,9 @@ class RescalePlan:
     """The plan of a rescale.
 
     Args:
-        batch_id: the batch that stands for the rescale.
-        before: number of partitions until now.
-        after: number of partitions from then on.
+        batch_id: the batch of the rescale in Spark's logs.
+        before: number of partitions before.
+        after: number of partitions after.
         offsets: the batch's entry of the offset log.
     """
 
@@ -55,16 +55,16 @@ def plan_rescale(location: str, partitions: int, logs: SparkLogs, batch: SparkBa
     """Checks that the location can be rescaled.
 
     The rules are those of Spark's own repartition (`OfflineStateRepartitionRunner`): the last batch must be committed,
-    unless it is the same rescale that was interrupted.
+    unless it is the same rescale, interrupted.
 
     Args:
         location: the checkpoint location, for errors.
-        partitions: the number asked for.
+        partitions: requested number of partitions.
         logs: Spark's logs.
-        batch: of the checkpoint of the last committed batch.
+        batch: the last committed batch, from its checkpoint.
 
     Raises:
-        RescaleRefusedError: it cannot.
+        RescaleRefusedError: the rescale is impossible.
     """
 
     def refused(reason: str) -> RescaleRefusedError:
@@ -72,39 +72,39 @@ def plan_rescale(location: str, partitions: int, logs: SparkLogs, batch: SparkBa
 
     if not 1 <= partitions <= batch.max_parallelism:
         raise refused(
-            f"the query was started with {batch.max_parallelism} key groups, which stay as they are, and a partition "
-            f"needs one at least: choose 1 to {batch.max_parallelism}"
+            f"the query has a fixed number of {batch.max_parallelism} key groups, and a partition needs at least one: "
+            f"choose 1 to {batch.max_parallelism}"
         )
     before = logs.offsets.shuffle_partitions or max((store.parallelism for store in batch.stores), default=0)
     if logs.offsets.metadata is None:
-        raise refused(f"offsets/{logs.committed} is of an old version of Spark, and has no settings of the query")
+        raise refused(f"offsets/{logs.committed} was written by an old Spark and lacks the settings of the query")
     if logs.begun is not None:
         begun = logs.begun.shuffle_partitions
         if begun in (None, before) or logs.begun != logs.offsets.with_shuffle_partitions(begun or 0):
             raise refused(
-                f"batch {logs.committed + 1} has begun and is not committed. Start the query, let it finish that "
+                f"batch {logs.committed + 1} has begun but is not committed. Start the query, let it finish that "
                 "batch, and stop it between two batches"
             )
         if begun != partitions:
             raise refused(f"a rescale to {begun} was interrupted: finish that one first")
     if before == partitions:
-        raise refused("it has that many already")
+        raise refused("it has this number of partitions already")
     if logs.offsets.conf.get(STRICT_DISTRIBUTION) == "false":
-        raise refused(f"{STRICT_DISTRIBUTION} is false, so that rows need not be where the hash of their key says")
+        raise refused(f"{STRICT_DISTRIBUTION} is false, so the hash of a key need not determine its partition")
     for store in batch.stores:
         if store.name not in (*HASHED, GLOBAL_LIMIT):
-            raise refused(f"Spark does not say by which key {store.name} (operator {store.operator_id}) is partitioned")
+            raise refused(f"Spark does not record the partitioning key of {store.name} (operator {store.operator_id})")
         if store.parallelism not in (1, before):
-            raise refused(f"{store.key} has {store.parallelism} partitions and the query {before}")
+            raise refused(f"{store.key} has {store.parallelism} partitions, but the query has {before}")
     return RescalePlan(logs.committed + 1, before, partitions, logs.offsets.with_shuffle_partitions(partitions))
 
 
 def runs_alone(store: StoreState, before: int, key_columns: Callable[[StoreKey], int]) -> bool:
-    """True if an operator runs as one task, whatever the number of partitions: a limit, or one without a key.
+    """True if an operator runs as one task for any number of partitions: a limit, or an operator without a key.
 
     Args:
         store: one of its stores.
-        before: number of partitions of the query; if there is one only, nothing but the schema tells.
+        before: number of partitions of the query; if it is 1, only the schema tells.
         key_columns: number of columns of the keys of a store.
     """
     if store.name == GLOBAL_LIMIT or store.parallelism != before:
@@ -115,7 +115,7 @@ def runs_alone(store: StoreState, before: int, key_columns: Callable[[StoreKey],
 
 
 def state_ids(batch: SparkBatch) -> Mapping[int, list[list[str]]]:
-    """The ids of a checkpoint's states as Spark's commit log has them."""
+    """The state ids of a checkpoint in the form of Spark's commit log."""
     by_operator: dict[int, list[tuple[str, ...]]] = {}
     for store in batch.stores:
         by_operator.setdefault(store.operator_id, []).append(store.state_ids)

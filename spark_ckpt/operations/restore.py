@@ -1,4 +1,4 @@
-"""A new checkpoint location, made from a savepoint or a checkpoint, for a second query to start from."""
+"""Restore: a new checkpoint location from a savepoint or a checkpoint."""
 
 from __future__ import annotations
 
@@ -29,18 +29,17 @@ def restore(
     dry_run: bool = False,
     progress: Progress = lambda done, of: None,
 ) -> CheckpointCopy:
-    """Makes a checkpoint location from a savepoint or from a checkpoint of another location. Everything is read back.
+    """Creates a checkpoint location from a savepoint or from a checkpoint of another location. Everything is read back.
 
-    The new location shares nothing with the source. Unless told otherwise it is of a query of its own: sinks that know
-    queries by their ids, and the store `zookeeper`, then tell both apart. The log of completed checkpoints begins with
-    the one checkpoint.
+    The new location shares no file with the source. By default it gets a new query id, by which sinks and the store
+    `zookeeper` tell both queries apart. Its log of completed checkpoints starts with this one checkpoint.
 
     Args:
-        source: a savepoint, or a checkpoint location whose query may be running.
+        source: a savepoint, or a checkpoint location; its query may be running.
         target: a new directory.
-        checkpoint_id: the checkpoint of a location; by default the newest whose batch Spark has committed.
-        keep_query_id: True if it is the same query in another place.
-        dry_run: True to check everything that can be without copying, and write nothing.
+        checkpoint_id: the checkpoint of a location; by default the newest with a committed batch.
+        keep_query_id: True to move the query: the new location keeps its id.
+        dry_run: True to write nothing, after all checks possible without copying.
         progress: called after each state file.
 
     Raises:
@@ -96,16 +95,16 @@ def _checkpoint_files(
 
 
 def _as_hadoop_writes(location: str) -> str:
-    """A location as Spark will be given it: fsspec's `s3` is Hadoop's `s3a`, and a path without a scheme a `file:`."""
+    """A location as Spark writes it: `s3a` for fsspec's `s3`, and `file:` for a path without a scheme."""
     scheme, separator, rest = location.rstrip("/").partition("://")
-    rest = rest.removeprefix(f"{HIDDEN}@")  # Spark has its credentials from its settings
+    rest = rest.removeprefix(f"{HIDDEN}@")  # Spark takes credentials from its settings
     if not separator:
         return f"file:{os.path.abspath(scheme)}"
     return f"s3a://{rest}" if scheme == "s3" else f"{scheme}://{rest}"
 
 
 def of_query(metadata: CheckpointMetadata, query_id: str) -> CheckpointMetadata:
-    """The checkpoint as that of another query: operators have ids that are derived from the query's.
+    """The checkpoint under another query id, from which the operator ids are derived.
 
     Raises:
         CheckpointError: spark-ckpt did not write it.
@@ -128,6 +127,6 @@ def of_query(metadata: CheckpointMetadata, query_id: str) -> CheckpointMetadata:
 
 
 def _record(record: CheckpointRecord, query_id: str, data: bytes) -> CheckpointRecord:
-    """The record of the checkpoint in its new place."""
+    """The record of the checkpoint in its new location."""
     reference = MetadataReference.of(metadata_path(record.id), data)
     return replace(record, owner=replace(record.owner, query_id=query_id), metadata=reference)

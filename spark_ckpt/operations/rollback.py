@@ -1,4 +1,4 @@
-"""Rollback of a query to an earlier checkpoint: later files are moved into a directory, and none is deleted."""
+"""Rollback of a query to an earlier checkpoint. Later files are moved to a directory; none is deleted."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Rollback:
 
     Args:
         location: the checkpoint location.
-        dry_run: True if nothing was to be changed.
-        checkpoint: the one that the query continues from.
-        rollback_dir: directory that holds what was moved, relative to the location.
-        batches: the batches that Spark had begun after it, ascending.
+        dry_run: True if nothing was changed.
+        checkpoint: the checkpoint that the query resumes from.
+        rollback_dir: directory of the moved files, relative to the location.
+        batches: later batches that Spark had begun, ascending.
         checkpoints: ids of the later checkpoints, ascending.
-        moved: names of the files that were moved, relative to the location; of a dry run those that would be, without
-            state files.
-        size: bytes of these files; 0 for a dry run.
+        moved: names of the moved files, relative to the location; after a dry run the files to move, except state
+            files.
+        size: bytes of these files; 0 after a dry run.
     """
 
     location: str
@@ -67,29 +67,28 @@ def roll_back(
     clock: Clock | None = None,
     progress: Progress = lambda done, of: None,
 ) -> Rollback:
-    """Makes a checkpoint the newest one, so that the query continues after its batch when it is started again.
+    """Makes a checkpoint the newest one: at its next start the query resumes after the batch of the checkpoint.
 
-    The checkpoint is read in full first. Then the location is claimed: a driver that runs all the same is shut out from
-    here on. After a failure on the way it can be repeated; a query that is started in between goes on from a batch that
-    has its checkpoint.
+    The checkpoint is read in full first. Then the location is claimed, which fences off a running driver. A failed
+    rollback can be repeated; a query started in between resumes from a batch that has its checkpoint.
 
     Args:
-        storage: of the checkpoint location.
+        storage: storage of the checkpoint location.
         checkpoint_id: the checkpoint.
-        settings: those of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; needed where its completed
-            checkpoints are in ZooKeeper.
-        force: True to go on where a driver may be running.
+        settings: settings of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; required if its
+            completed checkpoints are in ZooKeeper.
+        force: True to proceed although a driver may be running.
         dry_run: True to check everything and change nothing.
-        clock: where time comes from.
+        clock: source of time.
         progress: called while the checkpoint is read.
 
     Raises:
-        CheckpointNotFoundError: there is no such checkpoint.
+        CheckpointNotFoundError: no such checkpoint.
         LocationInUseError: a driver may be running.
         DamagedCheckpointError: the checkpoint is damaged.
-        RollbackRefusedError: Spark's logs lack what a start after its batch needs.
-        SettingError: a setting has an impossible value.
-        CorruptRecordError: records contradict one another. Damaged ones are moved aside with what came later.
+        RollbackRefusedError: Spark's logs lack entries that a start after its batch needs.
+        SettingError: a setting is invalid.
+        CorruptRecordError: records contradict each other. Damaged ones are moved with the later files.
         StorageError: the location cannot be read or changed.
     """
     clock = clock or SystemClock()
@@ -117,20 +116,20 @@ def move_later_batches(
     clock: Clock,
     damaged: Sequence[str] = (),
 ) -> Rollback:
-    """Moves what came after a checkpoint, newest first, Spark's logs before the checkpoints.
+    """Moves all files later than a checkpoint, newest first, Spark's log entries before the checkpoints.
 
-    Wherever this is interrupted, the last batch of Spark's logs has its checkpoint.
+    After an interruption at any point, the last batch in Spark's logs has its checkpoint.
 
     Args:
-        storage: of the checkpoint location.
-        store: of its completed checkpoints, claimed.
-        record: of the checkpoint.
-        clock: where time comes from.
-        damaged: files of damaged records, which the store leaves out.
+        storage: storage of the checkpoint location.
+        store: its completed-checkpoint store, claimed.
+        record: record of the checkpoint.
+        clock: source of time.
+        damaged: files of damaged records, which the store skips.
 
     Raises:
-        FencedError: another driver has claimed meanwhile.
-        StorageError: something cannot be moved.
+        FencedError: another driver has claimed the location.
+        StorageError: a file cannot be moved.
     """
     plan = _planned(storage, store, record, clock)
     moving = _Moving(storage, plan.rollback_dir)
@@ -151,13 +150,13 @@ def move_later_batches(
 
 
 def move_to_rollback_dir(storage: Storage, names: Sequence[str], clock: Clock) -> str:
-    """Moves files to where a rollback puts them.
+    """Moves files to the directory of a rollback.
 
     Returns:
         The directory, relative to the location.
 
     Raises:
-        StorageError: one cannot be moved.
+        StorageError: a file cannot be moved.
     """
     moving = _Moving(storage, new_rollback_dir(clock))
     for name in names:
@@ -166,13 +165,13 @@ def move_to_rollback_dir(storage: Storage, names: Sequence[str], clock: Clock) -
 
 
 def new_rollback_dir(clock: Clock) -> str:
-    """A directory for what is moved now, relative to the location."""
+    """A new directory for moved files, relative to the location."""
     moment = datetime.fromtimestamp(clock.now_ms() / 1000, timezone.utc)
     return f"{ROLLBACK_DIR}/{moment:%Y%m%dT%H%M%S}.{moment.microsecond // 1000:03}Z"
 
 
 class _Moving:
-    """Moves files into a directory, below their own names."""
+    """Moves files into a directory under their names."""
 
     def __init__(self, storage: Storage, directory: str) -> None:
         self._storage = storage
@@ -184,14 +183,14 @@ class _Moving:
         self.sizes[name] = len(data)
 
     def copy(self, name: str) -> None:
-        """Copies a file, if it is there and was not copied before."""
+        """Copies a file that exists and was not copied before."""
         if name in self.sizes:
             return
         with suppress(StateFileNotFoundError):
             self.sizes[name] = copy_file(self._storage, name, self._storage, f"{self.directory}/{name}")
 
     def move(self, name: str) -> None:
-        """Moves a file, if it is there."""
+        """Moves a file if it exists."""
         self.copy(name)
         self._storage.delete(name)
         self._storage.remove_empty(name.rpartition("/")[0])
@@ -212,7 +211,7 @@ def _planned(storage: Storage, store: CompletedCheckpointStore, record: Checkpoi
 
 
 def _entries_after(log: SparkLog, batches: SparkBatches, batch_id: int) -> Iterator[str]:
-    """Spark's files of later batches. Of each batch the commit goes first: then Spark would repeat that batch."""
+    """Spark's files of later batches. The commit of each batch comes first: without it Spark repeats the batch."""
     for batch in sorted({*batches.started, *batches.committed}, reverse=True):
         if batch > batch_id:
             yield from (entry_name(BatchLog.COMMITS, batch), entry_name(BatchLog.OFFSETS, batch))
@@ -221,7 +220,7 @@ def _entries_after(log: SparkLog, batches: SparkBatches, batch_id: int) -> Itera
 
 
 def _unneeded(storage: Storage, retained: Sequence[CheckpointRecord]) -> list[str]:
-    """The files below `ckpt` that no retained checkpoint refers to; none as long as one of these cannot be read."""
+    """The files below `ckpt` that no retained checkpoint refers to; empty if one of those is unreadable."""
     used: set[str] = set()
     for record in retained:
         try:
@@ -232,7 +231,7 @@ def _unneeded(storage: Storage, retained: Sequence[CheckpointRecord]) -> list[st
 
 
 def _recover(store: CompletedCheckpointStore) -> list[str]:
-    """Reads the log past damaged records, and returns their files."""
+    """Reads the log without damaged records, and returns the files of those."""
     try:
         store.recover()
     except CorruptRecordError:
@@ -254,7 +253,7 @@ def _check_whole(storage: Storage, record: CheckpointRecord, progress: Progress)
     verdict = verify_checkpoint(storage, record, progress=progress)
     if not verdict.is_whole:
         damage = verdict.damages[0]
-        way_out = f"Find one that is whole: spark-ckpt verify {storage.location} --all"
+        way_out = f"Find an undamaged one with: spark-ckpt verify {storage.location} --all"
         raise DamagedCheckpointError(damage.path, record.id, damage.reason, None, way_out)
 
 
@@ -263,11 +262,11 @@ def _check_logs(storage: Storage, record: CheckpointRecord) -> None:
     if batches.can_follow(batch):
         return
     if batch > batches.last_committed:
-        reason = f"Spark has not committed batch {batch}, and repeats it at the next start"
+        reason = f"Spark has not committed batch {batch} and repeats it at the next start"
     else:
         first = batches.started[0] + 1 if batches.started else 0
         reason = (
-            f"Spark has purged its logs of batch {batch}. It can go back to batch {first} and later ones; "
+            f"Spark has purged its log entries of batch {batch}. It can go back to batch {first} and later ones; "
             "spark.sql.streaming.minBatchesToRetain keeps more"
         )
     raise RollbackRefusedError(storage.location, record.id, reason)

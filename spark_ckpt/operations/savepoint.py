@@ -1,4 +1,4 @@
-"""Savepoints: self-contained copies of a checkpoint, which may be moved anywhere."""
+"""Savepoints: self-contained, relocatable copies of a checkpoint."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def take_savepoint(
     dry_run: bool = False,
     progress: Progress = lambda done, of: None,
 ) -> CheckpointCopy:
-    """Copies a checkpoint, with everything that a start from it needs. It is read back before it counts as complete.
+    """Copies a checkpoint with everything needed to start from it. The copy is read back before it counts as complete.
 
-    May run beside the query.
+    The query may be running.
 
     Args:
-        storage: of the checkpoint location.
+        storage: storage of the checkpoint location.
         target: a new directory.
-        checkpoint_id: the checkpoint; by default the newest whose batch Spark has committed.
-        dry_run: True to check everything that can be without copying, and write nothing.
+        checkpoint_id: the checkpoint; by default the newest with a committed batch.
+        dry_run: True to write nothing, after all checks possible without copying.
         progress: called after each state file.
 
     Raises:
-        TargetNotEmptyError: there is something already.
-        NoCheckpointError, CheckpointNotFoundError, NotCommittedError: there is no such checkpoint to go on from.
-        DamagedCheckpointError: it is damaged.
-        SubsumedDuringCopyError: the query drops its checkpoints faster than they can be copied.
-        StorageError: something cannot be read or written.
+        TargetNotEmptyError: the target is not empty.
+        NoCheckpointError, CheckpointNotFoundError, NotCommittedError: no such checkpoint to resume from.
+        DamagedCheckpointError: the checkpoint is damaged.
+        SubsumedDuringCopyError: the query subsumes its checkpoints faster than they can be copied.
+        StorageError: a file cannot be read or written.
     """
     copier = Copier(storage, target, progress)
     copier.check_target()

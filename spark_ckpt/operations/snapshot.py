@@ -1,4 +1,4 @@
-"""One completed checkpoint as a source for copies: in a checkpoint location, or in a savepoint."""
+"""A completed checkpoint as the source of a copy, in a checkpoint location or a savepoint."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Snapshot:
     """A checkpoint that can be copied.
 
     Args:
-        storage: of the location or savepoint.
+        storage: storage of the location or savepoint.
         record: its record.
-        metadata: its `_metadata`, with the paths that it has in a location.
-        path: that file, as a whole path or URL.
+        metadata: its `_metadata`, with paths as in a location.
+        path: that file, as a full path or URL.
     """
 
     storage: Storage
@@ -37,15 +37,15 @@ class Snapshot:
         """Its state.
 
         Raises:
-            DamagedCheckpointError: it is not what spark-ckpt writes.
+            DamagedCheckpointError: it is malformed.
         """
         return state_of(self.storage, self.record, self.metadata)
 
 
 def find_record(source: Storage, checkpoint_id: int | None) -> CheckpointRecord:
-    """The record of the checkpoint that is meant.
+    """The record of the selected checkpoint.
 
-    That of a savepoint is its own; of a location it is by default the newest whose batch Spark has committed.
+    A savepoint has only one. The default for a location is the newest with a committed batch.
 
     Args:
         source: a checkpoint location or a savepoint.
@@ -53,8 +53,8 @@ def find_record(source: Storage, checkpoint_id: int | None) -> CheckpointRecord:
 
     Raises:
         NoCheckpointError: no batch has completed yet.
-        CheckpointNotFoundError: there is no such checkpoint.
-        NotCommittedError: Spark's logs lack what a start after its batch needs.
+        CheckpointNotFoundError: no such checkpoint.
+        NotCommittedError: Spark's logs lack entries that a start after its batch needs.
         CorruptRecordError: a record is damaged.
         StorageError: the source cannot be read.
     """
@@ -67,10 +67,10 @@ def find_record(source: Storage, checkpoint_id: int | None) -> CheckpointRecord:
 
 
 def read_snapshot(source: Storage, record: CheckpointRecord) -> Snapshot:
-    """The checkpoint of a record, from the place that the record is of.
+    """The checkpoint of a record of `source`.
 
     Raises:
-        DamagedCheckpointError: its `_metadata` is not what its record says.
+        DamagedCheckpointError: its `_metadata` does not match the record.
         StorageError: it cannot be read.
     """
     if is_savepoint(source):

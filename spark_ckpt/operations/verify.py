@@ -1,4 +1,4 @@
-"""Verification of checkpoints to the last byte: their damage, and which can be restored."""
+"""Verification of checkpoints in full: their damage, and the restorable ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from spark_ckpt.spark_files.logs import SOURCES, BatchLog, SparkBatches, SparkLo
 from spark_ckpt.storage import Storage, until_stable
 
 Progress = Callable[[int, int], None]
-"""Receives the bytes done, and the total."""
+"""Receives the bytes done and the total."""
 
 _FILE_SOURCE_OFFSET = re.compile(r'\{"logOffset":([0-9]+)\}')
 _FILE_SOURCE_ENTRY = re.compile(r"([0-9]+)(\.compact)?")
@@ -34,15 +34,15 @@ _FILE_SOURCE_ENTRY = re.compile(r"([0-9]+)(\.compact)?")
 
 @dataclass(frozen=True, slots=True)
 class CheckpointVerdict:
-    """Result for one checkpoint.
+    """Verdict on one checkpoint.
 
     Args:
         record: its record.
-        damages: what is wrong with it.
-        blocks: blocks of state that were read.
+        damages: its damages.
+        blocks: number of blocks of state read.
         size: their bytes.
-        rows: rows that they add up to, of the stores where that can be told.
-        can_go_back: True if Spark's logs still have what going on after its batch needs.
+        rows: rows of the stores with countable rows.
+        can_go_back: True if Spark's logs still have the entries for a start after its batch.
     """
 
     record: CheckpointRecord
@@ -64,8 +64,8 @@ class Verification:
 
     Args:
         location: the checkpoint location.
-        checkpoints: those that were read, newest first.
-        damages: what is wrong with the log of completed checkpoints and with Spark's logs as a whole.
+        checkpoints: verdicts on the checkpoints read, newest first.
+        damages: damages of the log of completed checkpoints, and of Spark's logs as a whole.
     """
 
     location: str
@@ -74,12 +74,12 @@ class Verification:
 
     @property
     def is_whole(self) -> bool:
-        """True if nothing is damaged at all."""
+        """True if nothing is damaged."""
         return not self.damages and all(verdict.is_whole for verdict in self.checkpoints)
 
     @property
     def restorable(self) -> tuple[int, ...]:
-        """Ids of the checkpoints that are whole and that the query can go back to or on from, newest first."""
+        """Ids of undamaged checkpoints that the query can resume from or roll back to, newest first."""
         return tuple(v.record.id for v in self.checkpoints if v.is_whole and v.can_go_back)
 
 
@@ -90,21 +90,21 @@ def verify(
     everything: bool = False,
     progress: Progress = lambda done, of: None,
 ) -> Verification:
-    """Reads checkpoints in full, and compares them with their records and with Spark's logs. Changes nothing.
+    """Reads checkpoints in full and compares them with their records and with Spark's logs. Changes nothing.
 
-    May run beside the query: a checkpoint that is subsumed while it is read is left out.
+    The query may be running: a checkpoint subsumed during the reading is skipped.
 
     Args:
-        storage: of the checkpoint location, or of a savepoint.
-        checkpoint_id: the checkpoint to read. By default the newest; if that one is damaged, also those before it until
-            one is whole.
+        storage: storage of the checkpoint location or savepoint.
+        checkpoint_id: the checkpoint to read. By default the newest; if it is damaged, also earlier ones until one is
+            whole.
         everything: True to read all retained checkpoints.
         progress: called after each segment.
 
     Raises:
-        NoCheckpointError: there is none at all, and by Spark's logs there was none.
-        CheckpointNotFoundError: there is none of this id, and no record that is damaged.
-        StorageError: the storage does not answer, or checkpoints go faster than they can be read.
+        NoCheckpointError: no checkpoint exists, and Spark's logs show none.
+        CheckpointNotFoundError: no checkpoint has this id, and no record is damaged.
+        StorageError: the storage does not answer, or checkpoints are subsumed faster than they can be read.
     """
     if is_savepoint(storage):
         return _verify_savepoint(storage, checkpoint_id, progress)
@@ -114,7 +114,7 @@ def verify(
 def _verify_once(
     storage: Storage, checkpoint_id: int | None, everything: bool, progress: Progress
 ) -> Verification | None:
-    """One reading; None if checkpoints came or went meanwhile."""
+    """One reading; None if checkpoints changed meanwhile."""
     batches = SparkBatches.of(SparkLog(storage))
     records, damages = _read_log(storage)
     wanted = [record for record in reversed(records) if checkpoint_id in (None, record.id)]
@@ -123,7 +123,7 @@ def _verify_once(
         if lost is None:
             raise NoCheckpointError(storage.location)
         if lost != batches.start_needs:
-            return None  # a query runs, and has completed checkpoints since
+            return None  # a running query has completed checkpoints since
         missing = CheckpointsMissingError(storage.describe(CKPT), lost)
         return Verification(storage.location, (), (Damage(missing.path, missing.reason),))
     if not wanted and not damages and checkpoint_id is not None:
@@ -135,14 +135,14 @@ def _verify_once(
         verdict = verify_checkpoint(storage, record, is_newest_of_version=is_newest, progress=progress)
         if verdict.is_whole or is_retained(storage, record):
             verdicts.append(verdict)
-            # A start may begin from the one before the newest, whose batch Spark has not committed.
+            # While the batch of the newest is uncommitted, a start may use the one before it.
             is_found |= verdict.is_whole and (not batches.started or record.batch_id <= batches.start_needs)
             if is_found and not everything:
                 break
     if verdicts or damages:
         contradictions = list(_check_start(storage, batches, records, damages))
         if contradictions and SparkBatches.of(SparkLog(storage)) != batches:
-            return None  # a query runs, and may have dropped what its start would have needed
+            return None  # a running query may have subsumed the checkpoint of an earlier start
         damages += contradictions
         return Verification(storage.location, tuple(verdicts), tuple(damages))
     return None
@@ -158,9 +158,9 @@ def verify_checkpoint(
     """Reads one checkpoint in full.
 
     Args:
-        storage: of the checkpoint location.
-        record: of the checkpoint.
-        is_newest_of_version: True if its states are to be those that Spark's commit log names.
+        storage: storage of the checkpoint location.
+        record: record of the checkpoint.
+        is_newest_of_version: True if Spark's commit log must name its state ids.
         progress: called after each segment.
 
     Raises:
@@ -195,7 +195,7 @@ def _verify_savepoint(storage: Storage, checkpoint_id: int | None, progress: Pro
 
 
 def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage]]:
-    """The checkpoints that the log names, ascending, and what is wrong with it; without a log, what a scan finds."""
+    """The checkpoints in the log, ascending, and its damages; without a log, those of a scan."""
     files = RecordFiles(storage)
     each = files.read_each()
     found = None if each else scan(storage)
@@ -205,7 +205,7 @@ def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage]]:
         damages = [Damage.of(damaged.path, damaged) for damaged in found.corrupt]
         if found.log is not None:
             missing = LogMissingError(storage.describe(files.directory), found.log)
-            damages.insert(0, Damage(missing.path, "the log of completed checkpoints is gone: it has no record"))
+            damages.insert(0, Damage(missing.path, "the log of completed checkpoints is missing: it has no record"))
         return list(found.records), damages
     damages = [Damage.of(e.path, e) for e in each.values() if isinstance(e, CorruptRecordError)]
     records: dict[int, Record] = {i: r for i, r in each.items() if not isinstance(r, CorruptRecordError)}
@@ -217,7 +217,7 @@ def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage]]:
 def _check_start(
     storage: Storage, batches: SparkBatches, records: Sequence[CheckpointRecord], damages: Sequence[Damage]
 ) -> Iterator[Damage]:
-    """Damage of Spark's logs as a whole: what a start of the query would fail on, or begin without."""
+    """Damages of Spark's logs as a whole: a start of the query would fail, or lose state."""
     batch_ids = {record.batch_id for record in records}
     if damages or (records and records[-1].owner.run_id.startswith(STANDALONE_PREFIX)):
         return
@@ -226,21 +226,21 @@ def _check_start(
         log = BatchLog.COMMITS if needed in batches.committed else BatchLog.OFFSETS
         last = needed if log is BatchLog.COMMITS else batches.started[-1]
         path = storage.describe(entry_name(log, last))
-        what = f"batch {last} is {'committed' if log is BatchLog.COMMITS else 'begun'}"
-        yield Damage(path, f"{what}, and no completed checkpoint is of batch {needed}, which a start begins from")
+        what = f"batch {last} {'is committed' if log is BatchLog.COMMITS else 'has begun'}"
+        yield Damage(path, f"{what}, but batch {needed} has no completed checkpoint, which the next start needs")
     if batches.started:
         yield from _check_file_sources(storage, batches.started[-1])
     if not batches.started and records:
         path = storage.describe(BatchLog.OFFSETS.value)
-        yield Damage(path, "Spark's log of offsets is gone: a start begins with batch 0, without the state")
+        yield Damage(path, "Spark's offset log is missing: a start would begin with batch 0 and lose the state")
     for batch in batches.committed:
         if batch not in batches.started and batch >= max(batches.started, default=0):
             path = storage.describe(entry_name(BatchLog.COMMITS, batch))
-            yield Damage(path, f"batch {batch} is committed, and its offsets are gone: a start would begin it anew")
+            yield Damage(path, f"batch {batch} is committed, but its offsets are missing: a start would repeat it")
 
 
 def _check_file_sources(storage: Storage, batch_id: int) -> Iterator[Damage]:
-    """A source of files has a log of its own, whose entries its offsets name, and reads what they say at a start."""
+    """A file source reads entries of its own log at a start; its offsets name them."""
     name = entry_name(BatchLog.OFFSETS, batch_id)
     try:
         offsets = SparkLog(storage).offsets(batch_id).offsets
@@ -254,27 +254,28 @@ def _check_file_sources(storage: Storage, batch_id: int) -> Iterator[Damage]:
         directory = f"{SOURCES}/{source}"
         entries = (_FILE_SOURCE_ENTRY.fullmatch(file.name) for file in storage.list(directory))
         if not any(entry is not None and int(entry[1]) >= int(wanted[1]) for entry in entries):
-            yield Damage(storage.describe(directory), f"its source has no entry {wanted[1]}, which {name} names")
+            yield Damage(storage.describe(directory), f"entry {wanted[1]} of the source is missing; {name} names it")
 
 
 def check_log(records: Mapping[int, Record], path_of: Callable[[int], str]) -> Iterator[Damage]:
-    """Generations never go back, each claim opens a new one, and a checkpoint is its claimant's.
+    """Violations of the log's rules: generations never decrease, each claim opens a new one, and only the claimant adds
+    checkpoints.
 
     Args:
-        records: those of the log that can be read, by id, ascending.
-        path_of: the file of a record.
+        records: readable records of the log by id, ascending.
+        path_of: returns the file of a record.
     """
     for before, after in pairwise(records.values()):
         if after.generation < before.generation:
-            reason = f"generation {after.generation} comes after generation {before.generation} of record {before.id}"
+            reason = f"generation {after.generation} follows generation {before.generation} of record {before.id}"
             yield Damage(path_of(after.id), reason)
         elif isinstance(after, ClaimRecord) and after.generation == before.generation:
-            yield Damage(path_of(after.id), f"the claim has the generation {after.generation} of record {before.id}")
+            yield Damage(path_of(after.id), f"the claim repeats generation {after.generation} of record {before.id}")
     claim: ClaimRecord | None = None
     for record in records.values():
         if isinstance(record, ClaimRecord):
             claim = record
         elif claim is not None and claim.generation == record.generation and claim.owner != record.owner:
             yield Damage(
-                path_of(record.id), f"the checkpoint is of {record.owner}; the claim was that of {claim.owner}"
+                path_of(record.id), f"the checkpoint was written by {record.owner}, the claim by {claim.owner}"
             )

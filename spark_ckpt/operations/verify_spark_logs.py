@@ -20,14 +20,14 @@ from spark_ckpt.storage import Storage
 def check_agreement(
     storage: Storage, state: CheckpointState, metadata: CheckpointMetadata, *, is_newest_of_version: bool
 ) -> Iterator[Damage]:
-    """Contradictions between Spark's files and a checkpoint, and files that are missing beside it.
+    """Contradictions between Spark's files and a checkpoint, and missing files.
 
     Args:
-        storage: of the checkpoint location.
+        storage: storage of the checkpoint location.
         state: the checkpoint.
         metadata: its `_metadata`.
-        is_newest_of_version: True if no later checkpoint is of the same version: only then its states are those that
-            Spark counts.
+        is_newest_of_version: True if no later checkpoint has the same version: only then Spark's commit log names its
+            state ids.
 
     Raises:
         StorageError: the storage does not answer.
@@ -35,11 +35,11 @@ def check_agreement(
     batch = state.batch
     assert batch is not None
     if batch.run_id.startswith(STANDALONE_PREFIX):
-        return  # a store that no query is behind: Spark has no logs of it
+        return  # a store without a query: Spark has no logs
     log = SparkLog(storage)
     try:
         if (query_id := log.query_id()) != batch.query_id:
-            yield Damage(storage.describe(QUERY), f"it names query {query_id}, the checkpoint is of {batch.query_id}")
+            yield Damage(storage.describe(QUERY), f"it names query {query_id}, the checkpoint {batch.query_id}")
     except (StateFileNotFoundError, SparkLogFormatError) as e:
         yield Damage.of(storage.describe(QUERY), e)
     batches = SparkBatches.of(log)
@@ -49,7 +49,7 @@ def check_agreement(
 
 
 def _check_operators(storage: Storage, log: SparkLog, batch: SparkBatch) -> Iterator[Damage]:
-    """Spark starts no query whose operators it does not find described
+    """Without the metadata of its operators Spark starts no query
     (`IncrementalExecution.checkOperatorValidWithMetadata`)."""
     for operator_id, name in {store.operator_id: store.name for store in batch.stores}.items():
         path = storage.describe(f"{operator_directory(operator_id)}/_metadata")
@@ -59,7 +59,7 @@ def _check_operators(storage: Storage, log: SparkLog, batch: SparkBatch) -> Iter
             yield Damage.of(path, e)
             continue
         if described is None:
-            yield Damage(path, f"Spark's description of operator {operator_id} ({name}) is missing")
+            yield Damage(path, f"Spark's metadata of operator {operator_id} ({name}) is missing")
 
 
 def _check_offsets(
@@ -78,9 +78,9 @@ def _check_offsets(
         return
     recorded = next((state.payload for state in metadata.master_states if state.name == SPARK_OFFSETS), data)
     if recorded != data:
-        yield Damage(path, "the offsets are not those that the checkpoint has of the batch")
+        yield Damage(path, "the offsets differ from those in the checkpoint")
     if sorted(_sources_in(metadata, batch)) != sorted(_sources_of(entry)):
-        yield Damage(path, "the sources are not where the checkpoint's operator states say")
+        yield Damage(path, "the source offsets differ from the operator states of the checkpoint")
 
 
 def _check_commit(
@@ -90,7 +90,7 @@ def _check_commit(
     assert batch is not None
     path = storage.describe(entry_name(BatchLog.COMMITS, batch.batch_id))
     if batch.batch_id not in batches.committed:
-        # The checkpoint comes first: the last batch may not be committed yet, or may never be.
+        # The checkpoint completes before the commit: the last batch may be uncommitted.
         is_last = batch.batch_id == batches.last_committed + 1
         if not is_last and not _is_purged(batches.committed, batch.batch_id):
             yield Damage(path, "Spark's commit of the batch is missing")
@@ -107,7 +107,7 @@ def _check_commit(
         for partition, state_id in enumerate(store.state_ids):
             if partition >= len(partitions) or state_id not in partitions[partition]:
                 subtask = SubtaskKey(store.operator_id, store.store, partition)
-                yield Damage(path, f"it does not name state {state_id}, which the checkpoint has", subtask=subtask)
+                yield Damage(path, f"it does not name state id {state_id} of the checkpoint", subtask=subtask)
 
 
 def _is_purged(there: tuple[int, ...], batch_id: int) -> bool:
@@ -115,7 +115,7 @@ def _is_purged(there: tuple[int, ...], batch_id: int) -> bool:
 
 
 def _sources_in(metadata: CheckpointMetadata, batch: SparkBatch) -> Iterator[bytes]:
-    """The offsets of the sources as the operator states of a checkpoint have them."""
+    """The offsets of the sources in the operator states of a checkpoint."""
     ids = {operator_id_of(batch.query_id, f"source/{index}") for index in range(len(batch.sources))}
     for operator in metadata.operator_states:
         if operator.operator_id in ids:
@@ -126,7 +126,7 @@ def _sources_in(metadata: CheckpointMetadata, batch: SparkBatch) -> Iterator[byt
 
 
 def _sources_of(entry: OffsetEntry) -> Iterator[bytes]:
-    """The offsets by Spark's log."""
+    """The offsets in Spark's log."""
     for offset in entry.offsets.values():
         if offset is not None:
             yield "".join(offset_elements(offset)).encode()

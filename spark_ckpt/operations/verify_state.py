@@ -1,4 +1,4 @@
-"""Verification of a checkpoint's state: every block that it refers to, and their sums."""
+"""Verification of a checkpoint's state: all its blocks, and their totals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from spark_ckpt.storage import Storage
 _BODY_LENGTH = slice(24, 28)
 
 _LiveKeys: TypeAlias = dict[int, set[tuple[str, bytes]]]
-"""The keys of each key group that are there after all segments: column family and key."""
+"""The live keys of each key group after all segments: column family and key."""
 
 
 @dataclass(slots=True)
@@ -32,10 +32,10 @@ class StateCheck:
     """Result of reading a checkpoint's state.
 
     Args:
-        damages: what is wrong.
-        blocks: blocks that were read.
+        damages: damages found.
+        blocks: number of blocks read.
         size: their bytes.
-        rows: rows that are there once all segments are applied, of the stores where that can be told.
+        rows: rows after all segments, of the stores with countable rows.
     """
 
     damages: list[Damage] = field(default_factory=list)
@@ -128,28 +128,28 @@ class _StateChecker:
     # ---- numbers -----------------------------------------------------------------------------------------------------
 
     def _check_record(self) -> None:
-        """The record and the metadata say the same of the batch."""
+        """The record and the metadata must agree on the batch."""
         record, batch = self._state.record, self._batch
         assert record is not None
         if (batch.batch_id, batch.version) != (record.batch_id, record.version):
             self._wrong(
-                f"it is of batch {batch.batch_id} and version {batch.version}, its record of batch {record.batch_id} "
-                f"and version {record.version}"
+                f"it has batch {batch.batch_id} and version {batch.version}, but its record has batch "
+                f"{record.batch_id} and version {record.version}"
             )
         if batch.version != batch.batch_id + 1:
             self._wrong(f"batch {batch.batch_id} does not lead to version {batch.version}")
         size = sum(entry.size for entry in all_entries(self._state.table))
         if size != record.state_bytes:
-            self._wrong(f"its segments have {size:,} bytes, its record says {record.state_bytes:,}")
+            self._wrong(f"its segments have {size:,} bytes, but its record says {record.state_bytes:,}")
         rows = sum(sum(store.rows) for store in batch.stores)
         if rows != record.rows:
-            self._wrong(f"its subtasks have {rows:,} rows, its record says {record.rows:,}")
+            self._wrong(f"its subtasks have {rows:,} rows, but its record says {record.rows:,}")
         if prod(batch.key_group_factors) != batch.max_parallelism:
-            chain = list(batch.key_group_factors)
-            self._wrong(f"the chain {chain} does not lead to {batch.max_parallelism} key groups")
+            factors = list(batch.key_group_factors)
+            self._wrong(f"the key-group factors {factors} do not multiply to {batch.max_parallelism} key groups")
 
     def _check_store(self, store: StoreState, chains: Sequence[Chain]) -> None:
-        """All subtasks of a store. Together they own every key group, since the numbering says which are whose."""
+        """Checks all subtasks of a store. By the numbering they own every key group together."""
         live: Counter[int] = Counter()
         can_be_told = True
         for partition, chain in enumerate(chains):
@@ -166,12 +166,12 @@ class _StateChecker:
         if can_be_told:
             self._found.rows += live.total()
             if live.total() != sum(store.rows):
-                said = f"{sum(store.rows):,} rows are listed"
-                self._wrong(f"{store.key} has {live.total():,} rows in its segments, where {said}")
+                said = f"its subtasks list {sum(store.rows):,}"
+                self._wrong(f"{store.key} has {live.total():,} rows in its segments, but {said}")
 
     def _has_all_rows(self, chain: Chain) -> bool:
-        """True if all segments can be read, and all rows in them count. Where a filter says which count, it asks for
-        the hash of each row's partition key, which only Spark knows."""
+        """True if all segments are readable and all their rows count. A filter would need the hash of each row's
+        partition key, which only Spark knows."""
         return not any(entry.path in self._unusable or entry.filters for entry in chain.entries)
 
     # ---- bytes -------------------------------------------------------------------------------------------------------
@@ -179,12 +179,12 @@ class _StateChecker:
     def _check_chain(self, chain: Chain, ranges: Sequence[KeyGroupRange], subtask: SubtaskKey) -> _LiveKeys:
         kinds = [entry.is_base for entry in chain.entries]
         if kinds != sorted(kinds, reverse=True):
-            self._wrong("a base comes after a delta", subtask)
+            self._wrong("a base follows a delta", subtask)
         deltas = [entry.version for entry in chain.entries if not entry.is_base]
         if deltas != sorted(deltas):
-            self._wrong(f"deltas are not in the order of their versions: {deltas}", subtask)
+            self._wrong(f"the deltas are not in the order of their versions: {deltas}", subtask)
         if not all(0 < entry.version <= self._batch.version for entry in chain.entries):
-            self._wrong(f"segments of versions {[entry.version for entry in chain.entries]}", subtask)
+            self._wrong(f"versions out of range: {[entry.version for entry in chain.entries]}", subtask)
         live: _LiveKeys = {}
         for entry in chain.entries:
             for key_group in entry.key_groups.tolist():
@@ -197,13 +197,13 @@ class _StateChecker:
         return live
 
     def _blocks(self, entry: ChainEntry, subtask: SubtaskKey) -> Iterator[Block]:
-        """The blocks of a segment that are whole and the right ones."""
+        """The undamaged and expected blocks of a segment."""
         path = self._metadata_path if entry.path is None else self._where(entry.path)
         start, data = self._read(entry)
         kind = SegmentKind.BASE if entry.is_base else SegmentKind.DELTA
         for key_group, offset in zip(entry.key_groups.tolist(), entry.offsets.tolist(), strict=True):
             if not 0 <= offset <= entry.file_size - HEADER_BYTES:
-                self._wrong(f"offset {offset:,} lies outside of {path}", subtask, key_group)
+                self._wrong(f"offset {offset:,} is outside {path}", subtask, key_group)
                 continue
             try:
                 block = decode_block(data, offset - start, path, start)
@@ -215,11 +215,11 @@ class _StateChecker:
                 yield block
             else:
                 found = f"{block.kind.name.lower()} of key group {block.key_group}, version {block.version}"
-                reason = f"a {found} where a {kind.name.lower()} of version {entry.version} should be"
+                reason = f"found a {found}; expected a {kind.name.lower()} of version {entry.version}"
                 self._found.damages.append(Damage(path, reason, offset, subtask, key_group))
 
     def _read(self, entry: ChainEntry) -> tuple[int, bytes]:
-        """The bytes from the first to the last block of a segment, and where in the file they begin."""
+        """The bytes from the first to the last block of a segment, and their offset in the file."""
         if not entry.offsets.size:
             return 0, b""
         first, last = max(0, int(entry.offsets.min())), int(entry.offsets.max())
@@ -233,16 +233,16 @@ class _StateChecker:
             body = int.from_bytes(data[last - first :][_BODY_LENGTH], "big", signed=True)
             missing = last - first + HEADER_BYTES + body - len(data)
             if 0 < missing <= entry.file_size:
-                # After a rescale a segment is a part of what was written, and its size need not reach to its end.
+                # After a rescale a segment is part of a written one, and its size may not reach the end of a block.
                 data += self._storage.read_range(name, first + len(data), missing)
         except StateFileNotFoundError:
-            return first, b""  # deleted since it was listed: each of its blocks is missing
+            return first, b""  # deleted since the listing: all its blocks are missing
         self._found.size += len(data)
         return first, data
 
 
 def _apply(live: set[tuple[str, bytes]], block: Block) -> None:
-    """Applies a block of a chain, oldest first, to the keys that are there. A removed key has no value."""
+    """Applies a block of a chain, oldest first, to the live keys. A removed key has no value."""
     for section in block.sections:
         family = section.column_family
         for key, value in section.entries:

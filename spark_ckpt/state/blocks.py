@@ -1,4 +1,4 @@
-"""The blocks of some key groups of a subtask's chain, read and put together; no row is looked at."""
+"""Blocks of key groups of a subtask's chain, read and joined without decoding rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spark_ckpt.state.rows import Buffer, Piece, Rows
 from spark_ckpt.storage import Storage
 
 BATCH_BYTES = 16 << 20
-"""About how many bytes of blocks are read at a time; one key group at least."""
+"""Approximate bytes of blocks per read; at least one key group."""
 
 _BODY_LENGTH = slice(24, 28)
 
@@ -31,11 +31,11 @@ class Entries:
 
     Args:
         keys: the key of each entry.
-        values: the value of each entry; of a removed key nothing.
-        removed: bool per entry, whether the key was removed.
-        lists: whether values are lists.
-        appends: bool per entry, whether its rows are appended to the list that is there.
-        distinct: whether no key comes twice, since all entries are of one base.
+        values: the value of each entry; empty for a removed key.
+        removed: mask of removed keys.
+        lists: True if values are lists.
+        appends: mask of entries with rows to append to the existing list.
+        distinct: True if keys are unique, because all entries are from one base.
     """
 
     keys: Rows
@@ -47,11 +47,11 @@ class Entries:
 
 
 def split_ranges(chain: Chain, ranges: list[KeyGroupRange]) -> Iterator[KeyGroupRange]:
-    """Ranges of key groups whose blocks have about `BATCH_BYTES` together.
+    """Ranges of key groups with about `BATCH_BYTES` of blocks each.
 
     Args:
-        chain: of the subtask.
-        ranges: the key groups it owns.
+        chain: chain of the subtask.
+        ranges: its key groups.
     """
     last = max(key_groups.end for key_groups in ranges)
     weights = np.zeros(last + 1, np.int64)
@@ -73,15 +73,15 @@ def read_entries(
     """Entries of a column family in a chain, for a range of key groups.
 
     Args:
-        storage: of the checkpoint location.
+        storage: storage of the checkpoint location.
         store: the store, for errors.
-        chain: of the subtask.
+        chain: chain of the subtask.
         key_groups: the range.
-        family: name of the column family as segments have it: "" is the default one.
-        partition_key: what of its keys Spark partitions by, for segments that other subtasks read as well.
+        family: name of the column family in segments; "" for the default one.
+        partition_key: partitioning fields of its keys, for segments shared with other subtasks.
 
     Raises:
-        SegmentError: a block is damaged, or another one than its offset says.
+        SegmentError: a block is damaged or unexpected.
         StorageError: a file cannot be read.
     """
     keys, values, sections, filters, kinds = [], [], [], [], []
@@ -121,7 +121,7 @@ def _filtered(
     counts: NDArray[np.int64],
     partition_key: PartitionKey,
 ) -> Entries:
-    """Without the entries that do not pass the filters of their section."""
+    """The entries that pass the filters of their section."""
     ends = np.cumsum(counts)
     kept = [
         start + np.flatnonzero(partition_key.passing(entries.keys.take(np.arange(start, end)), each))
@@ -145,24 +145,24 @@ def _read_blocks(
     if first == after:
         return
     groups, offsets = entry.key_groups[first:after], entry.offsets[first:after]
-    # After a rescale, key groups that follow one another need not do so in the file.
+    # After a rescale, adjacent key groups need not be adjacent in the file.
     for run in np.split(np.arange(groups.size), np.flatnonzero(np.diff(offsets) < 0) + 1):
         start = int(offsets[run[0]])
         path, data = _read(storage, entry, start, int(offsets[run[-1]]))
         for key_group, offset in zip(groups[run].tolist(), offsets[run].tolist(), strict=True):
             header, sections = read_block(data, offset - start, path, start)
             if header.key_group != key_group:
-                raise SegmentError(path, offset + 8, f"key group {header.key_group} where {key_group} should be")
+                raise SegmentError(path, offset + 8, f"found key group {header.key_group}; expected {key_group}")
             yield path, offset, key_group, sections
 
 
 def _read(storage: Storage, entry: ChainEntry, start: int, last: int) -> tuple[str, bytes]:
-    """The bytes of a segment from `start` to the end of the block at `last`, and the path they are from."""
+    """The path of a segment, and its bytes from `start` to the end of the block at `last`."""
     if entry.path is None:
         return f"{handle_name(entry)} in _metadata", entry.data[start:]
     name = in_location(entry.path)
     header = storage.read_range(name, last, HEADER_BYTES)
-    # A header that is cut off or wrong is found out with its block.
+    # Decoding the block detects a truncated or wrong header.
     length = max(0, int.from_bytes(header[_BODY_LENGTH], "big", signed=True))
     return storage.describe(name), storage.read_range(name, start, last + HEADER_BYTES + length - start)
 

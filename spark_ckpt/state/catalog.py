@@ -21,14 +21,14 @@ _AVRO = '"spark.sql.streaming.stateStore.encodingFormat":"avro"'
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """A store of a checkpoint, with all that is needed to read it.
+    """A store of a checkpoint, with everything needed to read it.
 
     Args:
-        state: what the checkpoint says of it.
-        chains: of its subtasks.
+        state: its description in the checkpoint.
+        chains: chains of its subtasks.
         families: its column families.
-        variables: those that are state variables of a `transformWithState`, by name.
-        values_are_avro: whether values are in Avro and no UnsafeRows.
+        variables: kinds of the state variables of a `transformWithState`, by name.
+        values_are_avro: True if values are in Avro, not UnsafeRow.
     """
 
     state: StoreState
@@ -41,7 +41,7 @@ class Store:
         """One of its column families.
 
         Raises:
-            StateNotFoundError: it has no such family.
+            StateNotFoundError: no such family.
             UnsupportedStateError: its values are in Avro.
         """
         if self.values_are_avro:
@@ -58,11 +58,11 @@ class StateCatalog:
     """The state of one checkpoint.
 
     Args:
-        storage: of the checkpoint location.
-        location: the checkpoint location, as it was named.
+        storage: storage of the checkpoint location.
+        location: the checkpoint location, as given by the user.
         found: the checkpoint.
-        batch: what Spark knows of it.
-        stores: in the order of operators.
+        batch: its micro-batch.
+        stores: the stores, in the order of operators.
     """
 
     storage: Storage
@@ -72,24 +72,24 @@ class StateCatalog:
     stores: tuple[Store, ...]
 
     def of_operator(self, operator: int | None) -> list[Store]:
-        """The stores of an operator; None if there is but one.
+        """The stores of an operator. `operator` may be None if only one is stateful.
 
         Raises:
-            StateNotFoundError: there is no such operator, or there are several and none is named.
+            StateNotFoundError: no such operator, or several and none is selected.
         """
         names = {store.state.operator_id: store.state.name for store in self.stores}
         if operator is None and len(names) == 1:
             operator = next(iter(names))
         if operator not in names:
-            reason = "name an operator" if operator is None else f"there is no operator {operator} with state"
+            reason = "choose an operator" if operator is None else f"no stateful operator {operator}"
             raise StateNotFoundError(self.location, reason, [f"{number} ({name})" for number, name in names.items()])
         return [store for store in self.stores if store.state.operator_id == operator]
 
     def store(self, operator: int | None, name: str | None) -> Store:
-        """A store of an operator; the name can be None if it has but one.
+        """A store of an operator. `name` may be None if the operator has only one.
 
         Raises:
-            StateNotFoundError: there is no such store, or there are several and none is named.
+            StateNotFoundError: no such store, or several and none is selected.
         """
         stores = self.of_operator(operator)
         if name is None and len(stores) == 1:
@@ -97,21 +97,21 @@ class StateCatalog:
         for store in stores:
             if store.state.store == name:
                 return store
-        reason = "name a store, or a side of a join" if name is None else f"there is no store '{name}'"
+        reason = "choose a store, or a side of a join" if name is None else f"no store '{name}'"
         raise StateNotFoundError(self.location, reason, [store.state.store for store in stores])
 
 
 def open_state(location: str, checkpoint_id: int | None = None) -> StateCatalog:
-    """The state of a checkpoint, none of whose rows has been read.
+    """The state of a checkpoint. Reads no row.
 
     Args:
         location: checkpoint location of a query, or a savepoint, as a path or URL.
-        checkpoint_id: which checkpoint; the newest unless given.
+        checkpoint_id: the checkpoint; by default the newest.
 
     Raises:
-        SparkCkptError: there is no such checkpoint, or it cannot be read (see `CheckpointLocation.find`).
+        SparkCkptError: no such checkpoint, or it cannot be read (see `CheckpointLocation.find`).
         DamagedCheckpointError: a state file is missing or has another size.
-        StateSchemaError: a schema file of Spark's is missing or damaged.
+        StateSchemaError: one of Spark's schema files is missing or damaged.
         StorageError: the storage does not answer.
     """
     place = CheckpointLocation.open(location)
@@ -138,6 +138,6 @@ def _stores(storage: Storage, batch: SparkBatch, table: ChainTable, is_avro: boo
         described = metadata[operator]
         variables = dict(described.variables) if described else {}
         families = read_schema(storage, state.key, described.schema_files.get(state.store) if described else None)
-        # Spark encodes the values of its state variables only.
+        # Spark encodes only the values of state variables in Avro.
         stores.append(Store(state, table[state.key], families, variables, is_avro and bool(variables)))
     return tuple(stores)

@@ -1,4 +1,4 @@
-"""Differences in state between two checkpoints. Only key groups whose blocks differ are read."""
+"""Differences in state between two checkpoints. Only key groups with differing blocks are read."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from spark_ckpt.state.unsafe_row import binary_array, decode_rows
 from spark_ckpt.state.views import View, choose_view
 
 CHANGES = ("delete", "update", "insert")
-"""What can have become of a key, in the words of Spark's and Delta's change feeds."""
+"""Kinds of changes, named as in the change feeds of Spark and Delta."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateDiff:
-    """The keys of a column family whose values differ between two checkpoints, read when they are asked for.
+    """Keys of a column family with differing values in two checkpoints, read on demand.
 
     Args:
         before: the state of the first checkpoint.
@@ -42,7 +42,7 @@ class StateDiff:
 
     @property
     def schema(self) -> pa.Schema:
-        """`change`, `key` as it is stored, and the values `before` and `after`, lists where the family has lists."""
+        """`change`, the stored `key`, and the values `before` and `after`, as lists if the family has lists."""
         values = [pa.list_(view.family.value.arrow) if view.lists else view.family.value.arrow for view in self._views]
         key = self.view_after.family.key.arrow
         return pa.schema([("change", pa.string()), ("key", key), ("before", values[0]), ("after", values[1])])
@@ -52,11 +52,11 @@ class StateDiff:
         return self.view_before, self.view_after
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The differences, some key groups at a time.
+        """The differences, a range of key groups at a time.
 
         Raises:
             SegmentError, StateRowError: a state file is damaged.
-            StorageError: it cannot be read.
+            StorageError: a state file cannot be read.
         """
         for old_chain, new_chain, key_groups in self._changed_ranges():
             old = read_view(self.before, self.view_before, old_chain, key_groups)
@@ -68,7 +68,7 @@ class StateDiff:
         return pa.Table.from_batches(self.batches(), self.schema)
 
     def _changed_ranges(self) -> Iterator[tuple[Chain, Chain, KeyGroupRange]]:
-        """Key groups with other blocks than before, and the chains of the subtasks that own them."""
+        """Key groups with differing blocks, and the chains of their subtasks."""
         stores = [view.store for view in self._views]
         factors = [catalog.batch.key_group_factors for catalog in (self.before, self.after)]
         old, new = (store.state.parallelism for store in stores)
@@ -131,7 +131,7 @@ def diff_state(
         variable: as in `read_state`.
 
     Raises:
-        SparkCkptError: as of `read_state`.
+        SparkCkptError: as in `read_state`.
     """
     old, new = open_state(location, before), open_state(location, after)
     return StateDiff(old, new, choose_view(old, operator, store, variable), choose_view(new, operator, store, variable))
@@ -143,7 +143,7 @@ def _common(ranges: list[KeyGroupRange], others: list[KeyGroupRange]) -> list[Ke
 
 
 def _differing(old: Chain, new: Chain, ranges: list[KeyGroupRange]) -> Iterator[KeyGroupRange]:
-    """The key groups of some ranges whose blocks are not the same ones."""
+    """The key groups of some ranges with differing blocks."""
     blocks = [_blocks(chain) for chain in (old, new)]
     for key_groups in ranges:
         differing = np.array([group for group in key_groups if blocks[0].get(group) != blocks[1].get(group)], np.int64)
@@ -154,7 +154,7 @@ def _differing(old: Chain, new: Chain, ranges: list[KeyGroupRange]) -> Iterator[
 
 
 def _blocks(chain: Chain) -> dict[int, list[tuple[str | bytes, int]]]:
-    """Locations of the blocks of each key group. State files are never written anew, inline ones are compared whole."""
+    """Locations of the blocks of each key group. State files are never rewritten; inline state is compared by value."""
     blocks: dict[int, list[tuple[str | bytes, int]]] = {}
     for entry in chain.entries:
         for key_group, offset in zip(entry.key_groups.tolist(), entry.offsets.tolist(), strict=True):
@@ -163,7 +163,7 @@ def _blocks(chain: Chain) -> dict[int, list[tuple[str | bytes, int]]]:
 
 
 def _comparable(before: Merged, after: Merged) -> tuple[pa.Array, pa.Array]:
-    """Bytes for each key that are the same where the values are: of lists the numbers of their rows."""
+    """Bytes per key that are equal if and only if the values are; for lists the codes of their rows."""
     sides = (before, after)
     rows = [binary_array(merged.values) for merged in sides]
     if before.order is None and after.order is None:
@@ -185,7 +185,7 @@ def _joined(merged: Merged, codes: NDArray[np.int64]) -> pa.Array:
 
 
 def _values(view: View, merged: Merged) -> pa.Array:
-    """A value for each key, a list where the family has lists."""
+    """A value for each key, as a list if the family has lists."""
     values = decode_rows(view.family.value, merged.values)
     if not view.lists:
         return values

@@ -8,34 +8,34 @@ from spark_ckpt.errors import SparkCkptError
 
 
 class StateNotFoundError(SparkCkptError, LookupError):
-    """The checkpoint has no such operator, store or state variable, or it has several and none was named.
+    """The checkpoint has no such operator, store or state variable, or has several and none is selected.
 
     Attributes:
         location: the checkpoint location.
-        available: what there is, as text to choose from.
+        available: the choices, as text.
     """
 
     def __init__(self, location: str, reason: str, available: Sequence[str]) -> None:
-        super().__init__(f"{location}: {reason}; there are {', '.join(available) or 'none'}")
+        super().__init__(f"{location}: {reason}; available: {', '.join(available) or 'none'}")
         self.location = location
         self.available = tuple(available)
 
 
 class StateRowError(SparkCkptError, ValueError):
-    """A row that is no UnsafeRow of its schema, in a block whose checksum is right.
+    """A row does not match its schema, though the checksum of its block is correct.
 
     Attributes:
         path: the state file.
-        offset: byte position in it of what is wrong.
-        store: the store, for a person.
+        offset: byte position in the file.
+        store: the store, as text.
         key_group: the key group.
-        reason: what is wrong.
+        reason: the mismatch.
     """
 
     def __init__(self, path: str, offset: int, store: str, key_group: int, reason: str) -> None:
         super().__init__(
-            f"{path}: {reason} (byte {offset}, key group {key_group} of {store}). The block is as it was written, so "
-            "the row does not go with the schema in Spark's files: see that state/ and ckpt/ are of one location"
+            f"{path}: {reason} (byte {offset}, key group {key_group} of {store}). The checksum of the block is "
+            "correct, so the row does not match Spark's schema files: check that state/ and ckpt/ belong together"
         )
         self.path = path
         self.offset = offset
@@ -45,10 +45,10 @@ class StateRowError(SparkCkptError, ValueError):
 
 
 class UnsupportedStateError(SparkCkptError):
-    """State that can be read with Spark only.
+    """State that only Spark can read.
 
     Attributes:
-        store: the store, for a person.
+        store: the store, as text.
     """
 
     def __init__(self, store: str, reason: str) -> None:
@@ -57,11 +57,11 @@ class UnsupportedStateError(SparkCkptError):
 
 
 class FilterError(SparkCkptError, ValueError):
-    """A condition on rows that cannot be understood, or names a column that there is not.
+    """A condition on rows has a syntax error or an unknown column.
 
     Attributes:
         text: the condition.
-        position: of the character where it goes wrong, from 0.
+        position: index of the offending character, from 0.
     """
 
     def __init__(self, text: str, position: int, reason: str) -> None:

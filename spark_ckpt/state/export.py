@@ -36,18 +36,18 @@ _DELTA_NAMES = {
 
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: str) -> int:
-    """Writes rows as a Parquet file, which appears whole or not at all.
+    """Writes rows to a new Parquet file, in full or not at all.
 
     Args:
-        schema: of the rows.
+        schema: schema of the rows.
         batches: the rows.
-        path: of a file that is not there yet; a path or URL.
+        path: path or URL of the new file.
 
     Returns:
         Number of rows.
 
     Raises:
-        TargetExistsError: there is such a file.
+        TargetExistsError: the file exists already.
         StorageError: it cannot be written.
     """
     file_system, name = file_system_of(path)
@@ -60,13 +60,13 @@ def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: st
 def write_delta(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: str) -> int:
     """Writes rows as a new Delta table: one Parquet file, and then the first commit of its log, created exclusively.
 
-    What Delta has no type for becomes what it has: an interval of days a number of microseconds, a time of day one of
-    nanoseconds, a column of nothing one of text. Intervals of months are numbers of months already, variants structs.
+    Types that Delta lacks are converted: day-time intervals to microseconds, times of day to nanoseconds, null columns
+    to text. Year-month intervals are already numbers of months, and variants structs.
 
     Args:
-        schema: of the rows.
+        schema: schema of the rows.
         batches: the rows.
-        path: of a directory without a Delta table; a path or URL.
+        path: path or URL of a directory without a Delta table.
 
     Returns:
         Number of rows.
@@ -125,7 +125,7 @@ def _converted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _parquet_type(kind: pa.DataType) -> pa.DataType:
-    """Parquet has no struct without fields, which the key of an aggregate without grouping is."""
+    """Parquet has no struct without fields, such as the key of an aggregate without grouping."""
     return pa.null() if _is_empty(kind) else kind
 
 
@@ -140,7 +140,7 @@ def _delta_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _first_commit(schema: pa.Schema, part: str, size: int, now_ms: int) -> bytes:
-    """The commit that makes a table of one file (Delta's protocol: protocol, metaData, add)."""
+    """The first commit of a table with one file (Delta's protocol: protocol, metaData, add)."""
     protocol: dict[str, object] = {"minReaderVersion": 1, "minWriterVersion": 2}
     if _has_local_times(schema):
         features = ["timestampNtz"]
@@ -164,7 +164,7 @@ def _first_commit(schema: pa.Schema, part: str, size: int, now_ms: int) -> bytes
 
 
 def _delta_json(kind: pa.DataType) -> object:
-    """A type in the JSON of Delta's schemas, which is Spark's."""
+    """A type in the JSON of Delta's schemas, which is the same as Spark's."""
     if pa.types.is_struct(kind):
         fields = [
             {"name": field.name, "type": _delta_json(field.type), "nullable": True, "metadata": {}} for field in kind

@@ -34,23 +34,22 @@ class _Token(NamedTuple):
 
     @property
     def word(self) -> str:
-        """A keyword, whatever its case; nothing for other tokens."""
+        """The lower-case text of a name; empty for other tokens."""
         return self.text.lower() if self.kind == "name" else ""
 
 
 def parse_filter(text: str, schema: pa.Schema) -> pc.Expression:
-    """The condition of a text: comparisons of a column with a value, `is null`, `in`, and `and`, `or`, `not` of these.
+    """The condition in a text: comparisons of columns with values, `is null` and `in`, joined by `and`, `or`, `not`.
 
-    A field of a struct is named `key.user`, a name of other characters is put between backquotes. A value is a number,
-    a text between single quotes, `true` or `false`; whether it is a time or a decimal, for example, the column's type
-    says.
+    A struct field is written `key.user`; a name with other characters needs backquotes. A value is a number, a string
+    in single quotes, `true` or `false`, and takes the type of the column, such as a time or a decimal.
 
     Args:
         text: the condition.
-        schema: of the rows.
+        schema: schema of the rows.
 
     Raises:
-        FilterError: it cannot be understood, or there is no such column.
+        FilterError: syntax error or unknown column.
     """
     parser = _Parser(text, schema)
     condition = parser.either()
@@ -72,7 +71,7 @@ class _Parser:
         while True:
             match = _TOKEN.match(self._text, at)
             if match is None or match.lastgroup is None:
-                raise FilterError(self._text, at, "this cannot be understood")
+                raise FilterError(self._text, at, "unexpected character")
             yield _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))
             if match.lastgroup == "end":
                 return
@@ -108,14 +107,14 @@ class _Parser:
             self.expect("name", "null")
             return ~column.is_null() if is_not else column.is_null()
         if pa.types.is_nested(kind):
-            raise FilterError(self._text, start, f"{kind} can only be compared with null: name a field of it")
+            raise FilterError(self._text, start, f"{kind} can only be compared with null: select one of its fields")
         is_not = self._take_word("not")
         if self._take_word("in"):
             condition = column.isin(pa.array(self._values(kind), kind))
             return ~condition if is_not else condition
         token = self._take()
         if is_not or token.kind != "sign" or token.text not in _COMPARISONS:
-            raise FilterError(self._text, token.at, f"{', '.join(_COMPARISONS)}, in or is null must stand here")
+            raise FilterError(self._text, token.at, f"expected {', '.join(_COMPARISONS)}, in or is null")
         return _COMPARISONS[token.text](column, self._value(kind))
 
     def _column(self) -> tuple[pc.Expression, pa.DataType]:
@@ -127,14 +126,14 @@ class _Parser:
             if token.kind != "name" or name not in fields.names:
                 there = ", ".join(fields.names)
                 what = f"fields of {'.'.join(path)}" if path else "columns"
-                said = f"'{name}' is none" if token.text else "a name is missing"
+                said = f"'{name}' is unknown" if token.text else "a name is missing"
                 raise FilterError(self._text, token.at, f"{said}; the {what} are {there}")
             path.append(name)
             kind = fields.field(name).type
             if not self._take_sign("."):
                 return pc.field(*path), kind
             if not pa.types.is_struct(kind):
-                raise FilterError(self._text, token.at, f"{'.'.join(path)} is of the type {kind}, which has no fields")
+                raise FilterError(self._text, token.at, f"{'.'.join(path)} has no fields: its type is {kind}")
             fields = kind
 
     def _values(self, kind: pa.DataType) -> list[pa.Scalar]:
@@ -148,20 +147,18 @@ class _Parser:
     def _value(self, kind: pa.DataType) -> pa.Scalar:
         token = self._take()
         if token.kind not in ("text", "number") and token.word not in ("true", "false"):
-            raise FilterError(
-                self._text, token.at, "a number, a text between single quotes, true or false must stand here"
-            )
+            raise FilterError(self._text, token.at, "expected a number, a string in single quotes, true or false")
         text = token.text[1:-1].replace("''", "'") if token.kind == "text" else token.text
         try:
             return _scalar(text, kind)
         except (pa.ArrowException, InvalidOperation, ValueError) as e:
-            raise FilterError(self._text, token.at, f"{token.text} is no {kind}") from e
+            raise FilterError(self._text, token.at, f"{token.text} is not of type {kind}") from e
 
     def expect(self, kind: str, text: str) -> None:
-        """Takes the one token that can stand here."""
+        """Takes the next token, which must be this one."""
         token = self._take()
         if token.kind != kind or token.text.lower() != text:
-            raise FilterError(self._text, token.at, f"{text or 'and, or or the end'} must stand here")
+            raise FilterError(self._text, token.at, f"expected {text or 'and, or, or the end'}")
 
     def _peek(self) -> _Token:
         return self._tokens[self._next]
@@ -184,7 +181,7 @@ class _Parser:
 
 
 def _scalar(text: str, kind: pa.DataType) -> pa.Scalar:
-    """The value of a type that a text stands for; a time without a zone is in UTC."""
+    """The value of a text in a type; a time without a zone is in UTC."""
     if pa.types.is_decimal(kind):
         return pa.scalar(Decimal(text), kind)
     if pa.types.is_duration(kind):

@@ -1,4 +1,4 @@
-"""From the entries of a chain to the rows that count: of each key the newest, and of lists what was appended since."""
+"""Merge of a chain's entries into live rows: the newest value of each key, and for lists all later appends."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Merged:
 
     Args:
         keys: each key once.
-        values: the value of each key; where values are lists, the rows of all of them.
-        order: where values are lists: the rows by key, and then in the order of its list, as indices of `values`.
-        counts: where values are lists: number of rows per key.
+        values: the value of each key; for lists, the rows of all lists.
+        order: for lists: indices of `values` by key, then in the order of the list.
+        counts: for lists: number of rows per key.
     """
 
     keys: Rows
@@ -32,10 +32,10 @@ class Merged:
 
 
 def merge(entries: Entries) -> Merged:
-    """The rows that count.
+    """The live rows.
 
     Raises:
-        StateRowError: a value is no list, where values are lists.
+        StateRowError: a value should be a list but is not.
     """
     if entries.lists:
         return _merge_lists(entries)
@@ -49,7 +49,7 @@ def merge(entries: Entries) -> Merged:
 
 
 def codes_of(values: pa.LargeBinaryArray) -> NDArray[np.int64]:
-    """A number for each value, the same for equal ones, ascending in the order in which they first come."""
+    """A number for each value, equal for equal values, ascending by first occurrence."""
     codes: NDArray[np.int64] = values.dictionary_encode().indices.to_numpy().astype(np.int64)
     return codes
 
@@ -68,7 +68,7 @@ def _merge_lists(entries: Entries) -> Merged:
 
 
 def _split_lists(entries: Entries, kept: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
-    """The rows of the lists of some entries, in the order in which they lie there, and how many each list has."""
+    """The rows of the lists of some entries, in storage order, and their number per list."""
     values, data = entries.values, entries.values.buffer.data.tobytes()
     spans: list[tuple[int, int]] = []
     counts = np.zeros(kept.size, np.int64)

@@ -1,7 +1,7 @@
-"""The hash by which Spark partitions, of many rows at a time (`Murmur3Hash`, `Murmur3_x86_32`, seed 42).
+"""Spark's partitioning hash, vectorised (`Murmur3Hash`, `Murmur3_x86_32`, seed 42).
 
-Only state that was rescaled to a number of partitions that does not divide the number of key groups needs it: there
-several partitions read the same blocks, and a row is of the one that its hash says.
+Needed only after a rescale to a number of partitions that does not divide the number of key groups: several partitions
+then read the same blocks, and the hash of a row decides between them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class PartitionKey:
     """Part of a key that Spark partitions by (`StatePartitionKeyExtractorFactory`).
 
     Args:
-        kind: of the keys.
-        columns: how many of their fields, from the first one on; None if it is not known.
+        kind: type of the keys.
+        columns: number of leading fields; None if unknown.
     """
 
     kind: Struct
@@ -40,11 +40,11 @@ class PartitionKey:
         """The hash of each key.
 
         Raises:
-            UnsupportedStateError: it is not known, or there is an array in it.
-            StateRowError: a key is too short, or has a value that leads out of it.
+            UnsupportedStateError: the fields are unknown, or contain an array.
+            StateRowError: a key is too short, or has a value out of bounds.
         """
         if self.columns is None:
-            raise UnsupportedStateError(keys.buffer.store, "partitions share key groups of an index of Spark's")
+            raise UnsupportedStateError(keys.buffer.store, "partitions share key groups of an internal index of Spark")
         hashes: Hashes = np.full(len(keys), _SEED, np.uint32)
         return _fields(self.kind, keys, self.columns, hashes).view(np.int32)
 
@@ -58,8 +58,8 @@ class PartitionKey:
 
 
 def _fields(kind: Struct, rows: Rows, columns: int, hashes: Hashes) -> Hashes:
-    """The hash of one field is the seed of the next; a null leaves it as it is."""
-    rows.check(rows.sizes < kind.fixed_bytes, f"a row of {{size}} bytes where one has at least {kind.fixed_bytes}")
+    """The hash of a field is the seed of the next; a null leaves it unchanged."""
+    rows.check(rows.sizes < kind.fixed_bytes, f"a row of {{size}} bytes; expected at least {kind.fixed_bytes}")
     for index, field in enumerate(kind.types[:columns]):
         nulls = null_bits(rows, rows.starts, index)
         at = rows.starts + (kind.null_bytes + 8 * index)
@@ -92,7 +92,7 @@ def _field(kind: SparkType, at: NDArray[np.int64], within: Rows, hashes: Hashes)
 
 def _fixed(values: NDArray[np.generic], hashes: Hashes) -> Hashes:
     if values.dtype.kind == "f":
-        # As `Float.floatToIntBits` and `Double.doubleToLongBits`: one NaN, and here one zero.
+        # As in `Float.floatToIntBits` and `Double.doubleToLongBits`: a single NaN, and here a single zero.
         values = np.where(values == 0, values.dtype.type(0), values)
         values = np.where(values != values, values.dtype.type(np.nan), values)
         values = values.view(f"<i{values.dtype.itemsize}")
@@ -110,7 +110,7 @@ def _long(values: NDArray[np.generic], hashes: Hashes) -> Hashes:
 
 
 def _bytes(values: Rows, hashes: Hashes) -> Hashes:
-    """`hashUnsafeBytes`: words of 4 bytes, and then each byte that is left as a number of its own."""
+    """`hashUnsafeBytes`: words of 4 bytes, then each remaining byte on its own."""
     hashes = hashes.copy()
     words = values.sizes // 4
     for index in range(int(words.max(initial=0))):

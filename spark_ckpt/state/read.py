@@ -37,28 +37,28 @@ def read_state(
     where: str | None = None,
     limit: int | None = None,
 ) -> StateScan:
-    """The state of a query as a table, without Spark. Nothing is read before the table is asked for its rows.
+    """The state of a query as a lazy table, without Spark.
 
-    The columns are those of Spark's `statestore` data source: `key`, `value`, `partition_id`; of a state variable that
-    is a list `list_element` for each element, of a map `user_map_key` and `user_map_value` for each entry, of timers
+    The columns are those of Spark's `statestore` data source: `key`, `value`, `partition_id`. A list variable has
+    `list_element` for each element; a map variable `user_map_key` and `user_map_value` for each entry; timers have
     `expiration_timestamp_ms`.
 
     Args:
         location: checkpoint location of the query, as a path or URL.
-        operator: Spark's number of the operator; may be left out where there is one with state.
-        store: name of the store; may be left out where the operator has one.
+        operator: Spark's operator number; required if several operators are stateful.
+        store: name of the store; required if the operator has several.
         variable: state variable of a `transformWithState`, or a column family.
-        side: of a join, `left` or `right`: the rows that it keeps, as with Spark's `joinSide`.
-        id: the checkpoint; the newest unless given.
-        where: condition that rows must meet, such as `key.user = 'a' and value.count > 3` (see `parse_filter`).
-        limit: most rows to read.
+        side: side of a join, `left` or `right`, as in Spark's `joinSide`.
+        id: the checkpoint; by default the newest.
+        where: condition on rows, such as `key.user = 'a' and value.count > 3` (see `parse_filter`).
+        limit: maximum number of rows.
 
     Raises:
-        StateNotFoundError: there is no such operator, store, state variable or side, or one must be named.
-        FilterError: the condition cannot be understood.
-        StateSchemaError: a schema file of Spark's is missing or damaged.
-        UnsupportedStateError: it can be read with Spark only.
-        SparkCkptError: there is no such checkpoint, or it cannot be read.
+        StateNotFoundError: no such operator, store, state variable or side, or one must be selected.
+        FilterError: the condition is invalid.
+        StateSchemaError: one of Spark's schema files is missing or damaged.
+        UnsupportedStateError: only Spark can read the state.
+        SparkCkptError: no such checkpoint, or it cannot be read.
     """
     catalog = open_state(os.fspath(location), id)
     view = choose_view(catalog, operator, store, variable, side)
@@ -67,15 +67,15 @@ def read_state(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateScan:
-    """A table that is read when it is asked for.
+    """A lazy table of state.
 
     Every method that reads rows can raise a `SegmentError` or `StateRowError` for a damaged file, or a `StorageError`.
 
     Args:
         catalog: the state of the checkpoint.
-        view: what of it is read.
-        condition: that rows must meet, if any.
-        limit: most rows to read, if any.
+        view: the column family to read.
+        condition: condition on rows, if any.
+        limit: maximum number of rows, if any.
     """
 
     catalog: StateCatalog
@@ -89,7 +89,7 @@ class StateScan:
         return self.view.schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, some key groups of a partition at a time."""
+        """The rows, a range of key groups of a partition at a time."""
         left = self.limit
         for partition, merged in merged_rows(self.catalog, self.view):
             batch = self.view.batch(*decode_merged(self.view, merged), partition)
@@ -115,44 +115,44 @@ class StateScan:
         return self.to_arrow().to_pandas()
 
     def to_parquet(self, path: str | os.PathLike[str]) -> int:
-        """Writes the rows as one Parquet file.
+        """Writes the rows to a new Parquet file.
 
         Args:
-            path: of a file that is not there yet; a path or URL.
+            path: path or URL of the new file.
 
         Returns:
             Number of rows.
 
         Raises:
-            TargetExistsError: there is such a file.
+            TargetExistsError: the file exists already.
             StorageError: it cannot be written.
         """
         return write_parquet(self.schema, self.batches(), os.fspath(path))
 
     def to_delta(self, path: str | os.PathLike[str]) -> int:
-        """Writes the rows as a new Delta table. Intervals, times of day and variants become what Delta has for them.
+        """Writes the rows to a new Delta table, with types that Delta lacks converted (see `write_delta`).
 
         Args:
-            path: of a directory without a Delta table; a path or URL.
+            path: path or URL of a directory without a Delta table.
 
         Returns:
             Number of rows.
 
         Raises:
-            TargetExistsError: there is a Delta table.
+            TargetExistsError: a Delta table exists already.
             StorageError: it cannot be written.
         """
         return write_delta(self.schema, self.batches(), os.fspath(path))
 
 
 def _filtered(batch: pa.RecordBatch, condition: pc.Expression) -> list[pa.RecordBatch]:
-    # Arrow filters tables by expressions in all the releases that are supported, and batches in the newest only.
+    # All supported releases of Arrow filter tables by expressions; only the newest filters batches.
     batches: list[pa.RecordBatch] = pa.Table.from_batches([batch]).filter(condition).to_batches()
     return batches
 
 
 def merged_rows(catalog: StateCatalog, view: View) -> Iterator[tuple[int, Merged]]:
-    """The rows of a view before they are decoded, each time with their partition."""
+    """The undecoded rows of a view, with their partition."""
     state = view.store.state
     for partition, chain in enumerate(view.store.chains):
         ranges = overlapping_ranges(partition, state.parallelism, catalog.batch.key_group_factors)
@@ -167,7 +167,7 @@ def read_view(catalog: StateCatalog, view: View, chain: Chain, key_groups: KeyGr
 
 
 def decode_merged(view: View, merged: Merged) -> tuple[pa.StructArray, pa.StructArray]:
-    """Keys and values, a key for each value; lists are in the order of their elements."""
+    """Keys and values of equal length; lists keep the order of their elements."""
     keys, values = decode_rows(view.family.key, merged.keys), decode_rows(view.family.value, merged.values)
     if merged.order is None or merged.counts is None:
         return keys, values

@@ -1,4 +1,4 @@
-"""Many rows in one buffer, and the way back from a position in it to the state file."""
+"""Many rows in one buffer, with a mapping from positions back to state files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from spark_ckpt.state.errors import StateRowError
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes of a state file, in a buffer that is put together from several.
+    """Bytes of a state file in a joined buffer.
 
     Args:
         path: the file.
-        offset: where they begin in it.
-        key_group: the key group whose rows they are.
+        offset: their position in the file.
+        key_group: key group of the rows.
         data: the bytes.
     """
 
@@ -33,8 +33,8 @@ class Buffer:
     """The bytes of many rows.
 
     Args:
-        data: uint8, all of them.
-        pieces: where they are from, in their order in `data`.
+        data: all bytes, uint8.
+        pieces: their origins, in the order of `data`.
         store: the store, for errors.
     """
 
@@ -45,12 +45,12 @@ class Buffer:
 
     @classmethod
     def of(cls, pieces: Sequence[Piece], store: str) -> Buffer:
-        """The pieces one after the other."""
+        """The concatenated pieces."""
         starts = np.cumsum([0, *(len(piece.data) for piece in pieces)])[:-1]
         return cls(np.frombuffer(b"".join(piece.data for piece in pieces), np.uint8), pieces, store, starts)
 
     def read(self, stored: str, at: NDArray[np.int64]) -> NDArray[np.generic]:
-        """The values at positions that are known to lie in the buffer, whether aligned or not.
+        """The values at positions within the buffer, aligned or not.
 
         Args:
             stored: numpy's name of their type.
@@ -68,7 +68,7 @@ class Buffer:
         return self.read("<i8", at).view(np.int64)
 
     def fail(self, position: int, reason: str) -> StateRowError:
-        """The error about what is at a position."""
+        """The error for a position."""
         index = int(np.searchsorted(self._starts, position, "right")) - 1
         piece = self.pieces[index]
         offset = piece.offset + position - int(self._starts[index])
@@ -81,8 +81,8 @@ class Rows:
 
     Args:
         buffer: their bytes.
-        starts: int64, where each begins.
-        sizes: int64, bytes of each.
+        starts: start of each row, int64.
+        sizes: bytes of each row, int64.
     """
 
     buffer: Buffer
@@ -101,11 +101,11 @@ class Rows:
         """Check that no row is malformed.
 
         Args:
-            wrong: which are.
-            reason: what is then wrong; `{size}` stands for the bytes of the row.
+            wrong: mask of malformed rows.
+            reason: the error; `{size}` stands for the bytes of the row.
 
         Raises:
-            StateRowError: the first row that is.
+            StateRowError: for the first malformed row.
         """
         if wrong.any():
             first = int(np.argmax(wrong))

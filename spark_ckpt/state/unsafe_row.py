@@ -1,10 +1,9 @@
 """Decoding of UnsafeRows, a whole column at a time.
 
-A row is the bits that say which fields are null, a slot of 8 bytes for each field, and what has no fixed length. A slot
-holds a value, or where one lies and how long it is: `offset << 32 | size`, the offset counted from the start of the row
-(`UnsafeRow`). An array has its number of elements, such bits, and slots that are as wide as its elements
-(`UnsafeArrayData`). A map has the size of the array of its keys, that array, and the array of its values
-(`UnsafeMapData`).
+A row consists of null bits, a slot of 8 bytes per field, and values of variable length. A slot holds a value, or the
+position and size of one: `offset << 32 | size`, the offset relative to the start of the row (`UnsafeRow`). An array
+consists of its number of elements, null bits, and slots as wide as its elements (`UnsafeArrayData`). A map consists of
+the size of its key array, the key array and the value array (`UnsafeMapData`).
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ _INTERVAL_BYTES = 16
 
 
 def decode_rows(kind: Struct, rows: Rows) -> pa.StructArray:
-    """The rows as an Arrow array of structs, none of which is null.
+    """The rows as an Arrow array of non-null structs.
 
     Raises:
-        StateRowError: a row is too short, or has a value that leads out of it.
+        StateRowError: a row is too short, or has a value out of bounds.
     """
-    rows.check(rows.sizes < kind.fixed_bytes, f"a row of {{size}} bytes where one has at least {kind.fixed_bytes}")
+    rows.check(rows.sizes < kind.fixed_bytes, f"a row of {{size}} bytes; expected at least {kind.fixed_bytes}")
     columns = []
     for index, field in enumerate(kind.types):
         nulls = null_bits(rows, rows.starts, index)
@@ -50,7 +49,7 @@ def decode_rows(kind: Struct, rows: Rows) -> pa.StructArray:
 
 
 def struct_array(columns: Sequence[pa.Array], fields: list[pa.Field], length: int) -> pa.StructArray:
-    """Structs of columns; Arrow cannot tell their number where there is no column."""
+    """Structs of columns. Without columns, Arrow needs their number."""
     if not columns:
         return pa.Array.from_buffers(pa.struct([]), length, [None])
     return pa.StructArray.from_arrays(columns, fields=fields)
@@ -64,7 +63,7 @@ def null_bits(rows: Rows, starts: NDArray[np.int64], index: int | NDArray[np.int
 
 
 def _column(kind: SparkType, at: NDArray[np.int64], nulls: NDArray[np.bool_], within: Rows) -> pa.Array:
-    """The values whose slots are at `at`, each in a row or an array of `within`."""
+    """The values of the slots at `at`, each in a row or array of `within`."""
     match kind:
         case Null():
             return pa.nulls(at.size)
@@ -92,14 +91,14 @@ def _column(kind: SparkType, at: NDArray[np.int64], nulls: NDArray[np.bool_], wi
 
 
 def spans(at: NDArray[np.int64], nulls: NDArray[np.bool_], within: Rows) -> Rows:
-    """Positions of the values of variable length. A null lies anywhere and has no bytes."""
+    """Positions of values of variable length. A null has no bytes."""
     slots = within.buffer.words(at)
     offsets, sizes = slots >> 32, slots & _SIZE
     offsets[nulls] = sizes[nulls] = 0
     wrong = (offsets < 0) | (offsets + sizes > within.sizes)
     if wrong.any():
         first = int(np.argmax(wrong))
-        reason = f"a value of {sizes[first]} bytes at {offsets[first]} of a row of {within.sizes[first]}"
+        reason = f"a value of {sizes[first]} bytes at {offsets[first]} exceeds its row of {within.sizes[first]} bytes"
         raise within.buffer.fail(int(at[first]), reason)
     return Rows(within.buffer, within.starts + offsets, sizes)
 
@@ -120,17 +119,16 @@ def binary_array(values: Rows, nulls: NDArray[np.bool_] | None = None) -> pa.Lar
     present = values.sizes > 0
     edges[0::2] = np.where(present, values.starts, 0)
     edges[1::2] = edges[0::2] + values.sizes
-    # What lies between two values is an element too, which is left out: so Arrow copies the values, and nothing here
-    # is done byte by byte.
+    # The gaps between values are elements too, and dropped: Arrow then copies the values in bulk.
     edges = np.maximum.accumulate(edges)
-    values.check(present & (edges[0::2] != values.starts), "a value of {size} bytes that overlaps with another")
+    values.check(present & (edges[0::2] != values.starts), "a value of {size} bytes overlaps another")
     parts = [None, pa.py_buffer(edges), pa.py_buffer(values.buffer.data)]
     everything = pa.Array.from_buffers(pa.large_binary(), max(0, 2 * count - 1), parts)
     return everything.take(pa.array(np.arange(0, 2 * count, 2), mask=nulls))
 
 
 def _bytes(kind: pa.DataType, values: Rows, nulls: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Text or bytes. Text that is no UTF-8, which Spark does not check, gets U+FFFD for what is none, as in Spark."""
+    """Text or bytes. Invalid UTF-8, which Spark does not reject, becomes U+FFFD, as in Spark."""
     content = binary_array(values, nulls)
     if kind == pa.binary():
         return content.cast(kind)
@@ -168,7 +166,7 @@ def _variants(values: Rows, nulls: NDArray[np.bool_]) -> pa.Array:
     present = values.take(np.flatnonzero(~nulls))
     present.check(present.sizes < 4, "a variant of {size} bytes")
     lengths = values.buffer.read("<i4", present.starts).astype(np.int64)
-    present.check((lengths < 0) | (lengths > present.sizes - 4), "a variant whose value does not fit into {size} bytes")
+    present.check((lengths < 0) | (lengths > present.sizes - 4), "the value of a variant exceeds its {size} bytes")
     value = Rows(values.buffer, present.starts + 4, lengths)
     metadata = Rows(values.buffer, value.starts + lengths, present.sizes - 4 - lengths)
     columns = [_bytes(pa.binary(), part) for part in (value, metadata)]
@@ -184,15 +182,15 @@ def _maps(kind: Map, values: Rows, nulls: NDArray[np.bool_]) -> pa.Array:
     values.check(~nulls & (values.sizes < 8), "a map of {size} bytes")
     sizes = np.zeros(len(values), np.int64)
     sizes[~nulls] = values.buffer.words(values.starts[~nulls])
-    values.check(~nulls & ((sizes < 0) | (sizes > values.sizes - 8)), "a map whose keys do not fit into {size} bytes")
+    values.check(~nulls & ((sizes < 0) | (sizes > values.sizes - 8)), "the keys of a map exceed its {size} bytes")
     keys = Rows(values.buffer, values.starts + 8, sizes)
     items = Rows(values.buffer, keys.starts + sizes, np.where(nulls, 0, values.sizes - 8 - sizes))
     offsets, key_elements = _elements(kind.key, keys, nulls)
     item_offsets, item_elements = _elements(kind.value, items, nulls)
     counts = np.diff(_counted(offsets))
-    values.check(counts != np.diff(_counted(item_offsets)), "a map with more keys or more values")
+    values.check(counts != np.diff(_counted(item_offsets)), "a map with different numbers of keys and values")
     if key_elements.null_count:
-        # Arrow does not raise an error for such a map: it ends the process.
+        # Such a map would crash Arrow without an exception.
         of_map = np.repeat(np.arange(len(values)), counts)
         with_null = np.zeros(len(values), np.bool_)
         with_null[of_map[np.asarray(key_elements.is_null())]] = True
@@ -204,15 +202,15 @@ def _maps(kind: Map, values: Rows, nulls: NDArray[np.bool_]) -> pa.Array:
 
 
 def _elements(kind: SparkType, arrays: Rows, nulls: NDArray[np.bool_]) -> tuple[pa.Buffer, pa.Array]:
-    """Arrow's offsets of arrays, and the elements of all of them; a null has none."""
+    """Arrow's offsets of arrays, and all their elements. A null has none."""
     arrays.check(~nulls & (arrays.sizes < 8), "an array of {size} bytes")
     counts = np.zeros(len(arrays), np.int64)
     counts[~nulls] = arrays.buffer.words(arrays.starts[~nulls])
-    # An element takes a byte at least, so a number beyond the size is wrong before it is multiplied.
-    arrays.check((counts < 0) | (counts > arrays.sizes), "an array with more elements than fit into {size} bytes")
+    # Elements have at least one byte: reject a larger number before the multiplication overflows.
+    arrays.check((counts < 0) | (counts > arrays.sizes), "the elements of an array exceed its {size} bytes")
     header = 8 + (counts + 63) // 64 * 8
     needed = header + counts * kind.width
-    arrays.check(~nulls & (needed > arrays.sizes), "an array with more elements than fit into {size} bytes")
+    arrays.check(~nulls & (needed > arrays.sizes), "the elements of an array exceed its {size} bytes")
     offsets = np.concatenate(([0], np.cumsum(counts)))
     starts, sizes = np.repeat(arrays.starts, counts), np.repeat(arrays.sizes, counts)
     index = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
@@ -227,7 +225,7 @@ def _counted(offsets: pa.Buffer) -> NDArray[np.int32]:
 
 
 def _expand(present: pa.Array, nulls: NDArray[np.bool_]) -> pa.Array:
-    """An array with nulls, from its values that are none."""
+    """An array with nulls, from its non-null values."""
     if len(present) == nulls.size:
         return present
     return present.take(pa.array(np.cumsum(~nulls) - 1, mask=nulls))

@@ -20,7 +20,7 @@ Side: TypeAlias = Literal["left", "right"]
 """A side of a join."""
 
 PARTITION = "partition_id"
-"""The last column: which partition has the row."""
+"""The last column: partition of the row."""
 
 _INDEXED = ("-keyWithIndexToValue", "-keyWithTsToValues", "-tsWithKey")
 _LISTS_OF_JOINS = ("-keyWithTsToValues", "-tsWithKey")
@@ -35,8 +35,8 @@ class View:
     Args:
         store: the store.
         family: the column family.
-        columns: from keys and values, which have as many rows, to the columns.
-        lists: whether a key has a list of values.
+        columns: makes the columns from keys and values of equal length.
+        lists: True if a key has a list of values.
     """
 
     store: Store
@@ -51,9 +51,9 @@ class View:
 
     @property
     def partition_key(self) -> PartitionKey:
-        """Part of its keys that Spark partitions by: all but what tells the sessions or the rows of a key apart.
+        """Key fields that Spark partitions by: all but the one that tells sessions or rows of a key apart.
 
-        Of a map or of timers it is the first field, the key of the group. A limit runs as one task and has none."""
+        For a map or timers it is the first field, the grouping key. A limit runs as one task and has none."""
         if self.store.state.name == GLOBAL_LIMIT:
             return PartitionKey(self.family.key, 0)
         name = self.family.name if self.family.name != DEFAULT_FAMILY else self.store.state.store
@@ -63,7 +63,7 @@ class View:
         return PartitionKey(self.family.key, len(self.family.key.types) - is_part)
 
     def _columns_of_group(self, kind: VariableKind | None) -> int | None:
-        """Number of key fields that hold the key of the group; None for an index that Spark keeps for itself."""
+        """Number of key fields that hold the grouping key; None for an internal index of Spark."""
         if kind is None:
             return None
         return 1 if kind in (VariableKind.MAP, VariableKind.TIMER) else len(self.family.key.types)
@@ -89,15 +89,15 @@ def choose_view(
     variable: str | None = None,
     side: Side | None = None,
 ) -> View:
-    """The view that is meant; arguments as of `read_state`.
+    """The view that the arguments select; see `read_state`.
 
     Raises:
-        StateNotFoundError: there is no such operator, store, state variable or side, or one must be named.
-        UnsupportedStateError: it can be read with Spark only.
+        StateNotFoundError: no such operator, store, state variable or side, or one must be selected.
+        UnsupportedStateError: only Spark can read it.
     """
     if side is not None:
         if store is not None or variable is not None:
-            reason = "a side of a join is read from all stores that it has: name the side alone"
+            reason = "a side of a join covers all its stores: omit the store and the variable"
             raise StateNotFoundError(catalog.location, reason, ["left", "right"])
         return _side(catalog, operator, side)
     chosen = catalog.store(operator, store)
@@ -105,7 +105,7 @@ def choose_view(
         if chosen.variables or len(chosen.families) != 1:
             names = [family.name for family in chosen.families if not family.name.startswith("$")]
             timers = [name for name, kind in chosen.variables.items() if kind is VariableKind.TIMER]
-            reason = f"name a state variable of {chosen.state.key}"
+            reason = f"choose a state variable of {chosen.state.key}"
             raise StateNotFoundError(catalog.location, reason, [*names, *timers])
         variable = chosen.families[0].name
     family = chosen.family(catalog.location, variable)
@@ -115,7 +115,7 @@ def choose_view(
 
 
 def _side(catalog: StateCatalog, operator: int | None, side: Side) -> View:
-    """The rows that one side of a join keeps: format 1 and 2 in stores of their own, 3 and 4 in column families."""
+    """The rows of one side of a join: separate stores in formats 1 and 2, column families in formats 3 and 4."""
     stores = catalog.of_operator(operator)
     if stores[0].state.name != JOIN:
         reason = f"operator {stores[0].state.operator_id} is a {stores[0].state.name}, which has no sides"
@@ -144,12 +144,12 @@ def _timer(keys: pa.StructArray, values: pa.StructArray) -> dict[str, pa.Array]:
 
 
 def _joined(keys: pa.StructArray, values: pa.StructArray) -> dict[str, pa.Array]:
-    """Without the index, or the time, that makes the key of each row its own."""
+    """Without the index or time that makes the key of each row unique."""
     return {"key": _without_last(keys), "value": values}
 
 
 def _joined_with_match(keys: pa.StructArray, values: pa.StructArray) -> dict[str, pa.Array]:
-    """Also without the mark of a row that has found a match."""
+    """Also without the flag of matched rows."""
     return {"key": _without_last(keys), "value": _without_last(values)}
 
 

@@ -128,7 +128,7 @@ def test_a_savepoint_of_rocksdb(tmp_path: Path) -> None:
     rocksdb = [stream for stream in streams if stream["form"] == "files of RocksDB"]
     assert len(rocksdb) == 2
     assert all(state["entries"] is None for stream in rocksdb for state in stream["states"])
-    assert "sum VALUE namespace VoidNamespace, value Long cannot be counted" in lines_of(inspect(place, tmp_path))
+    assert "sum VALUE namespace VoidNamespace, value Long not countable" in lines_of(inspect(place, tmp_path))
 
 
 def test_changes_in_memory(tmp_path: Path) -> None:
@@ -418,4 +418,4 @@ def test_a_block_of_another_key_group(ours: Path) -> None:
     changed = replace(store, subtask_states={**store.subtask_states, 1: subtask})
     m.dump(replace(metadata, operator_states=(changed, *others)), ours)
     *_, other, _ = streams_of(ours)
-    assert other["errors"][0]["reason"] == "key group 4 where 5 should be"
+    assert other["errors"][0]["reason"] == "found key group 4; expected 5"

@@ -46,7 +46,7 @@ def test_one_checkpoint_of_a_location(location: Path, tmp_path: Path, by: str) -
     assert done.status == 0
     first, second = done.stdout.splitlines()
     assert first.startswith("checkpoint 5, batch 3, copied to ")
-    assert second.endswith(" begins there with batch 4")
+    assert second.endswith(" starts there with batch 4")
 
 
 def test_the_same_query(location: Path, tmp_path: Path) -> None:

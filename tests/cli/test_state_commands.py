@@ -70,7 +70,7 @@ def test_rows_as_json(location: str) -> None:
 
 def test_a_limit(location: str) -> None:
     shown = run("read", location, "--limit", 1)
-    assert shown.stdout.splitlines()[-1] == "1 row shown; --limit shows more"
+    assert shown.stdout.splitlines()[-1] == "1 row shown; there are more (see --limit)"
     assert len(run("read", location, "--limit", 1, "--json").json["rows"]) == 1
     assert run("read", location, "--limit", 1, "--json").json["has_more"] is True
     assert len(run("read", location, "--limit", 0, "--json").json["rows"]) == 2
@@ -88,7 +88,7 @@ def test_exports(location: str, tmp_path: Path, form: str) -> None:
     target = tmp_path / "target"
     shown = run("read", location, f"--to-{form}", target)
     assert shown.status == 0
-    assert shown.stdout.startswith("2 rows written to the ")
+    assert shown.stdout.startswith("2 rows written to ")
     assert pq.read_table(target).num_rows == 2
     again = run("read", location, f"--to-{form}", target, "--json")
     assert (again.status, again.error["error"]) == (1, "TargetExistsError")
@@ -125,7 +125,7 @@ def test_differences_as_json(location: str) -> None:
 
 def test_all_differences_are_counted(location: str) -> None:
     shown = run("diff", location, 2, 3, "--limit", 1)
-    assert shown.stdout.splitlines()[-1] == "1 inserted, 1 updated, 1 deleted; 2 of them not shown, --limit shows more"
+    assert shown.stdout.splitlines()[-1] == "1 inserted, 1 updated, 1 deleted; 2 not shown (see --limit)"
     assert run("diff", location, 3, 3).stdout == "0 inserted, 0 updated, 0 deleted\n"
 
 

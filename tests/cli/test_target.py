@@ -149,5 +149,5 @@ def test_an_unknown_outcome_without_a_file_is_an_error(tmp_path: Path) -> None:
 
 def test_a_storage_that_cannot_create_exclusively_is_not_written_to(tmp_path: Path) -> None:
     cause = ExclusiveCreateUnsupportedError("x", "no hard links")
-    with pytest.raises(StorageError, match="Write it elsewhere, and copy it"):
+    with pytest.raises(StorageError, match="Write the file elsewhere and copy it"):
         doubtful(tmp_path, cause, does=False).write(b"new")

@@ -223,14 +223,14 @@ def nothing_committed(query: StoppedQuery) -> None:
 
 CASES: list[tuple[int, Callable[[StoppedQuery], None], dict[str, object], str]] = [
     (65, lambda query: None, {}, "64 key groups.*choose 1 to 64"),
-    (4, lambda query: None, {}, "it has that many already"),
-    (8, uncommitted, {}, "batch 7 has begun and is not committed"),
-    (4, uncommitted, {}, "batch 7 has begun and is not committed"),
+    (4, lambda query: None, {}, "it has this number of partitions already"),
+    (8, uncommitted, {}, "batch 7 has begun but is not committed"),
+    (4, uncommitted, {}, "batch 7 has begun but is not committed"),
     (8, interrupted, {}, "a rescale to 12 was interrupted"),
     (8, batches_in_flight, {}, "batches 7 to 8 have begun"),
     (8, nothing_committed, {}, "not committed any batch"),
-    (8, lambda query: None, {"names": ("someOperator",)}, "by which key someOperator"),
-    (8, lambda query: None, {"offsets": OffsetEntry(1, None, {"0": "{}"})}, "of an old version of Spark"),
+    (8, lambda query: None, {"names": ("someOperator",)}, "partitioning key of someOperator"),
+    (8, lambda query: None, {"offsets": OffsetEntry(1, None, {"0": "{}"})}, "by an old Spark"),
     (
         8,
         lambda query: None,
@@ -262,7 +262,7 @@ def test_logs_of_different_runs_are_told(tmp_path: Path) -> None:
     query.storage.delete("commits/6")
     other = CommitEntry(2, query.commit.metadata).with_state_ids({0: [["other"]] * 4})
     query.log.add_commit(6, other)
-    with pytest.raises(StateIdMismatchError, match="of different runs"):
+    with pytest.raises(StateIdMismatchError, match="belong to different runs"):
         rescale(query.storage, 8)
 
 

@@ -178,7 +178,7 @@ class TestDrivers:
 
     def test_one_on_another_host(self, tmp_path: Path) -> None:
         query = self.with_owner(tmp_path, "elsewhere", 1)
-        with pytest.raises(LocationInUseError, match="nobody can tell") as caught:
+        with pytest.raises(LocationInUseError, match="cannot be checked from here") as caught:
             back(query, 5, force=False)
         assert not caught.value.is_known
         assert back(query, 5).checkpoints == (6, 7)

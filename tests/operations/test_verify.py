@@ -71,7 +71,7 @@ def test_all_checkpoints_are_gone(storage: LocalStorage, directory: str) -> None
     assert (found.is_whole, found.restorable) == (False, ())
     (damage,) = found.damages
     assert damage.path == storage.describe("ckpt")
-    assert "begins from the checkpoint of batch 5" in damage.reason
+    assert "needs the checkpoint of batch 5" in damage.reason
 
 
 def test_only_claims_are_left_of_the_checkpoints(storage: LocalStorage) -> None:
@@ -79,7 +79,7 @@ def test_only_claims_are_left_of_the_checkpoints(storage: LocalStorage) -> None:
     for record in files.read_all().values():
         if isinstance(record, CheckpointRecord):
             storage.delete(files.name(record.id))
-    assert "begins from the checkpoint of batch 5" in "; ".join(map(str, verify(storage).damages))
+    assert "needs the checkpoint of batch 5" in "; ".join(map(str, verify(storage).damages))
 
 
 def test_a_first_batch_that_is_not_complete(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def sealed(content: bytes, at: int, **fields: tuple[int, bytes]) -> bytes:
     [
         ((5, b"\x01"), "a base of key group"),
         ((8, struct.pack(">i", 1023)), "a delta of key group 1023"),
-        ((12, struct.pack(">q", 77)), "version 77 where a delta of version 6 should be"),
+        ((12, struct.pack(">q", 77)), "version 77; expected a delta of version 6"),
     ],
 )
 def test_a_block_that_is_whole_but_another_one(storage: LocalStorage, field: tuple[int, bytes], found: str) -> None:
@@ -237,7 +237,7 @@ def rewrite_record(storage: LocalStorage, record_id: int, **changes: int) -> Non
     [
         ({"rows": 1}, "its record says 1"),
         ({"state_bytes": 1}, "its record says 1"),
-        ({"version": 5}, "its record of batch 5 and version 5"),
+        ({"version": 5}, "its record has batch 5 and version 5"),
     ],
 )
 def test_a_record_that_says_something_else(storage: LocalStorage, changes: dict[str, int], reason: str) -> None:
@@ -253,7 +253,7 @@ def test_rows_that_do_not_add_up(tmp_path: Path) -> None:
     query.run(range(3, 4))
     reason = only_reason(verify(query.storage))
     assert "operator 0, store default has" in reason
-    assert "rows in its segments, where" in reason
+    assert "rows in its segments, but its subtasks list" in reason
 
 
 def test_a_damaged_record_and_one_of_another_driver(storage: LocalStorage) -> None:
@@ -303,8 +303,8 @@ class TestAgreementWithSpark:
 
     def test_other_offsets(self, storage: LocalStorage) -> None:
         storage.write_atomic("offsets/5", storage.read("offsets/4"))
-        self.check(storage, "offsets/5", "not those that the checkpoint has")
-        self.check(storage, "offsets/5", "the sources are not where")
+        self.check(storage, "offsets/5", "the offsets differ from those in the checkpoint")
+        self.check(storage, "offsets/5", "the source offsets differ")
 
     def test_missing_offsets(self, storage: LocalStorage) -> None:
         storage.delete("offsets/5")
@@ -354,14 +354,14 @@ class TestAgreementWithSpark:
         storage.write_atomic("offsets/6", storage.read("offsets/5"))
         storage.write_atomic("commits/6", storage.read("commits/5"))
         (damage,) = verify(storage).damages
-        what = "batch 6 is committed, and no completed checkpoint is of batch 6, which a start begins from"
+        what = "batch 6 is committed, but batch 6 has no completed checkpoint, which the next start needs"
         assert str(damage) == f"{storage.describe('commits/6')}: {what}"
 
     def test_a_batch_begun_without_the_checkpoint_before(self, storage: LocalStorage) -> None:
         for batch in (6, 7):
             storage.write_atomic(f"offsets/{batch}", storage.read("offsets/5"))
         (damage,) = verify(storage).damages
-        what = "batch 7 is begun, and no completed checkpoint is of batch 6, which a start begins from"
+        what = "batch 7 has begun, but batch 6 has no completed checkpoint, which the next start needs"
         assert str(damage) == f"{storage.describe('offsets/7')}: {what}"
 
     def test_a_batch_begun_is_no_damage(self, storage: LocalStorage) -> None:
@@ -371,17 +371,17 @@ class TestAgreementWithSpark:
     def test_no_offsets(self, storage: LocalStorage) -> None:
         for batch in range(6):
             storage.delete(f"offsets/{batch}")
-        assert "a start begins with batch 0" in "; ".join(map(str, verify(storage).damages))
+        assert "a start would begin with batch 0" in "; ".join(map(str, verify(storage).damages))
 
     def test_a_commit_without_offsets(self, storage: LocalStorage) -> None:
         storage.write_atomic("commits/6", storage.read("commits/5"))
-        assert "batch 6 is committed, and its offsets are gone" in "; ".join(map(str, verify(storage).damages))
+        assert "batch 6 is committed, but its offsets are missing" in "; ".join(map(str, verify(storage).damages))
 
     def test_a_file_source_without_its_log(self, storage: LocalStorage) -> None:
         """Its offsets are numbers of entries there."""
         entry = storage.read("offsets/5").decode().rpartition("\n")[0]
         storage.write_atomic("offsets/6", f'{entry}\n{{"logOffset":6}}'.encode())
-        assert "its source has no entry 6" in "; ".join(map(str, verify(storage).damages))
+        assert "entry 6 of the source is missing" in "; ".join(map(str, verify(storage).damages))
         storage.write_atomic("sources/0/7.compact", b"v1")
         assert verify(storage).is_whole
 

@@ -148,7 +148,7 @@ def test_rows_of_a_group_are_in_one_partition(tmp_path: Path) -> None:
     assert len(set(expected)) == 2
     for name, rows in keys.items():
         assert choose_view(catalog, variable=name).partition_key.hashes(rows_of(rows)).tolist() == expected
-    with pytest.raises(UnsupportedStateError, match="of an index of Spark's"):
+    with pytest.raises(UnsupportedStateError, match="an internal index of Spark"):
         choose_view(catalog, variable=index).partition_key.hashes(rows_of(keys[timers]))
 
 

@@ -193,11 +193,11 @@ def test_maps_and_timers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason", "available"),
     [
-        ({"operator": 1}, "there is no operator 1 with state", ("0 (transformWithStateExec)",)),
-        ({"store": "left"}, "there is no store 'left'", ("default",)),
-        ({}, "name a state variable of operator 0, store default", ("count", "listed")),
+        ({"operator": 1}, "no stateful operator 1", ("0 (transformWithStateExec)",)),
+        ({"store": "left"}, "no store 'left'", ("default",)),
+        ({}, "choose a state variable of operator 0, store default", ("count", "listed")),
         ({"variable": "sum"}, "has no state variable 'sum'", ("count", "listed")),
-        ({"side": "left", "variable": "count"}, "name the side alone", ("left", "right")),
+        ({"side": "left", "variable": "count"}, "omit the store and the variable", ("left", "right")),
         ({"side": "left"}, "operator 0 is a transformWithStateExec, which has no sides", ("default",)),
     ],
 )
@@ -235,7 +235,7 @@ def test_a_damaged_row_names_its_place(tmp_path: Path, inline: bool) -> None:
     wrong = bytearray(value(2))
     wrong[16:20] = (100).to_bytes(4, "little")
     location.commit(Section(((key("a"), value(1)), (key("b"), bytes(wrong)))), inline=inline)
-    with pytest.raises(StateRowError, match="a value of 100 bytes at 24 of a row of 32") as caught:
+    with pytest.raises(StateRowError, match="a value of 100 bytes at 24 exceeds its row of 32 bytes") as caught:
         spark_ckpt.read_state(location.path).to_arrow()
     error = caught.value
     assert (error.store, error.key_group) == ("operator 0, store right", key_group(key("b")))
@@ -248,7 +248,7 @@ def test_a_damaged_row_names_its_place(tmp_path: Path, inline: bool) -> None:
 def test_a_row_of_another_schema(tmp_path: Path) -> None:
     location = StateLocation(tmp_path, {"default": (KEY, schema(a="long", b="long", c="long", d="long"))})
     location.commit(section({"a": 1}))
-    with pytest.raises(StateRowError, match="a row of 32 bytes where one has at least 40"):
+    with pytest.raises(StateRowError, match="a row of 32 bytes; expected at least 40"):
         spark_ckpt.read_state(location.path).to_arrow()
 
 

@@ -60,20 +60,24 @@ def test_damage_is_an_error_of_the_row_or_another_value(data: st.DataObject, kin
 @pytest.mark.parametrize(
     ("kind", "slot", "reason"),
     [
-        ("string", 16 << 32 | 9, "a value of 9 bytes at 16 of a row of 24"),
-        ("string", 17 << 32 | 8, "a value of 8 bytes at 17 of a row of 24"),
-        ("string", -1 << 32 | 8, "a value of 8 bytes at -1 of a row of 24"),
+        ("string", 16 << 32 | 9, "a value of 9 bytes at 16 exceeds its row of 24 bytes"),
+        ("string", 17 << 32 | 8, "a value of 8 bytes at 17 exceeds its row of 24 bytes"),
+        ("string", -1 << 32 | 8, "a value of 8 bytes at -1 exceeds its row of 24 bytes"),
         ("string", 1 << 62 | 0xFFFFFFFF, "a value of 4294967295 bytes"),
         ("decimal(20,0)", 0 << 32 | 17, "a decimal of 17 bytes"),
         ("decimal(20,0)", 0 << 32 | 0, "a decimal of 0 bytes"),
         ("interval", 16 << 32 | 8, "an interval of 8 bytes"),
         ("variant", 16 << 32 | 3, "a variant of 3 bytes"),
-        ("variant", 16 << 32 | 8, "a variant whose value does not fit into 8 bytes"),
+        ("variant", 16 << 32 | 8, "the value of a variant exceeds its 8 bytes"),
         ({"type": "array", "elementType": "long"}, 16 << 32 | 7, "an array of 7 bytes"),
-        ({"type": "array", "elementType": "long"}, 16 << 32 | 8, "an array with more elements than fit into 8 bytes"),
+        ({"type": "array", "elementType": "long"}, 16 << 32 | 8, "the elements of an array exceed its 8 bytes"),
         ({"type": "map", "keyType": "long", "valueType": "long"}, 16 << 32 | 7, "a map of 7 bytes"),
-        ({"type": "map", "keyType": "long", "valueType": "long"}, 16 << 32 | 8, "a map whose keys do not fit"),
-        ({"type": "struct", "fields": [{"name": "a", "type": "long"}]}, 16 << 32 | 8, "a row of 8 bytes where"),
+        ({"type": "map", "keyType": "long", "valueType": "long"}, 16 << 32 | 8, "the keys of a map exceed its 8 bytes"),
+        (
+            {"type": "struct", "fields": [{"name": "a", "type": "long"}]},
+            16 << 32 | 8,
+            "a row of 8 bytes; expected at least",
+        ),
     ],
 )
 def test_what_leads_out_of_a_row(kind: Any, slot: int, reason: str) -> None:
@@ -86,7 +90,7 @@ def test_what_leads_out_of_a_row(kind: Any, slot: int, reason: str) -> None:
 
 
 def test_a_row_that_is_too_short() -> None:
-    with pytest.raises(StateRowError, match="a row of 16 bytes where one has at least 24") as caught:
+    with pytest.raises(StateRowError, match="a row of 16 bytes; expected at least 24") as caught:
         decode(schema("long", "long"), bytes(24), bytes(16))
     assert (caught.value.path, caught.value.offset) == ("file-1", 1000)
 
@@ -95,7 +99,7 @@ def test_a_map_with_keys_of_another_number_than_values() -> None:
     keys, items = unsafe_writer.array("long", [1, 2]), unsafe_writer.array("long", [1])
     content = struct.pack("<q", len(keys)) + keys + items
     row = struct.pack("<qq", 0, 16 << 32 | len(content)) + content
-    with pytest.raises(StateRowError, match="a map with more keys or more values"):
+    with pytest.raises(StateRowError, match="a map with different numbers of keys and values"):
         decode(schema({"type": "map", "keyType": "long", "valueType": "long"}), row)
 
 

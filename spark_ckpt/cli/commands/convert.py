@@ -28,13 +28,13 @@ class ConvertResult(RewriteResult):
         yield from self.file_lines()
         if (dropped := self.rewriting.source_properties) is not None:
             version = self.rewriting.metadata.version
-            yield f"without the properties, which version {version} has no place for: {kind_of(dropped)}"
+            yield f"dropped properties, which version {version} cannot store: {kind_of(dropped)}"
 
 
 @click.command("convert")
 @click.argument("source")
 @click.argument("target")
-@click.option("--to-version", type=click.Choice(["2", "3"]), required=True, help="Version of the new file.")
+@click.option("--to-version", type=click.Choice(["2", "3"]), required=True, help="Format version of the new file.")
 @id_option
 @dry_run_option
 @json_option
@@ -44,12 +44,12 @@ def convert_checkpoint(
 ) -> None:
     """Rewrite checkpoint metadata in another format version.
 
-    SOURCE is a location as `inspect` takes it. TARGET is the directory of the new _metadata, or a new file whose name
-    begins with _metadata; a path or URL. Nothing is overwritten.
+    SOURCE is any location that `inspect` accepts. TARGET is the directory of the new _metadata, or a new file with a
+    name that begins with _metadata; a path or URL. Nothing is overwritten.
 
-    Flink 1.3 to 1.10 read version 2, Flink 1.11 and later versions 2 and 3. Newer kinds of state handles stay as they
-    are and need a newer release, which the command names. Checkpoints with state that version 2 cannot represent are
-    rejected. The state files stay where they are.
+    Flink 1.3 to 1.10 read version 2; Flink 1.11 and later read versions 2 and 3. Newer kinds of state handles are kept
+    and require a newer release; the command prints which one. Checkpoints with state that version 2 cannot store are
+    rejected. State files are not moved.
 
     \b
     Examples:

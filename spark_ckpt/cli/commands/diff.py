@@ -24,7 +24,7 @@ class DiffResult(Result):
     Args:
         diff: the diff.
         rows: the changes, by column.
-        counts: number of all changes by kind.
+        counts: number of changes by kind.
     """
 
     has_state_rows: ClassVar[bool] = True
@@ -35,7 +35,7 @@ class DiffResult(Result):
 
     @classmethod
     def of(cls, diff: StateDiff, limit: int) -> DiffResult:
-        """The first `limit` changes; all of them if `limit` is 0. All changes are counted."""
+        """The first `limit` changes, or all if `limit` is 0. All changes are counted."""
         rows: list[JsonObject] = []
         counts = dict.fromkeys(CHANGES, 0)
         for batch in diff.batches():
@@ -67,7 +67,7 @@ class DiffResult(Result):
         counts = self.counts
         total = f"{counts['insert']:,} inserted, {counts['update']:,} updated, {counts['delete']:,} deleted"
         hidden = sum(counts.values()) - len(self.rows)
-        yield f"{total}; {hidden:,} of them not shown, --limit shows more" if hidden else total
+        yield f"{total}; {hidden:,} not shown (see --limit)" if hidden else total
 
 
 def _changed(before: Json, after: Json) -> str:
@@ -102,8 +102,8 @@ def diff_checkpoints(
 ) -> None:
     """Print the changes in state between two checkpoints.
 
-    LOCATION is the checkpointLocation of a query, as a path or URL. BEFORE and AFTER are the ids of the checkpoints.
-    All changes are counted, whatever the limit. Only key groups whose files differ are read; Spark is not needed.
+    LOCATION is the checkpointLocation of a query, as a path or URL. BEFORE and AFTER are checkpoint ids. All changes
+    are counted, regardless of --limit. Only differing key groups are read. Spark is not needed.
 
     \b
     Examples:

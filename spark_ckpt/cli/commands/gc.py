@@ -32,8 +32,8 @@ class GcResult(Result):
     def to_json(self) -> JsonObject:
         """`{"location", "dry_run", "bytes", "orphans", "failed", "left_alone"}`.
 
-        An orphan has "path" (relative to `ckpt`), "size" and "modified" (ISO 8601, or null). One that could not be
-        deleted is also in "failed", with "path" and "reason". Entries of "left_alone" have the fields of an orphan.
+        An orphan has "path" (relative to `ckpt`), "size" and "modified" (ISO 8601, or null). A failed deletion is also
+        in "failed", with "path" and "reason". Entries of "left_alone" have the fields of an orphan.
         """
         collection = self.collection
         return {
@@ -51,7 +51,7 @@ class GcResult(Result):
         for orphan in collection.orphans:
             yield f"{_name(orphan)}  {human_size(orphan.size)}"
         for other in collection.foreign:
-            yield f"{_name(other)}  {human_size(other.size)}; left alone: spark-ckpt writes no file of this name"
+            yield f"{_name(other)}  {human_size(other.size)}; left alone: not written by spark-ckpt"
         deleted = len(collection.orphans) - len(collection.failed)
         found = f"{count(len(collection.orphans), 'orphan')}, {human_size(collection.size)}"
         if not collection.orphans:
@@ -64,7 +64,7 @@ class GcResult(Result):
             yield f"deleted {found}"
 
     def messages(self) -> Iterator[str]:
-        """An error for each orphan that could not be deleted."""
+        """An error for each failed deletion."""
         for _, reason in self.collection.failed:
             yield f"Error: {plain(reason)}"
 
@@ -83,41 +83,40 @@ def _leftover(leftover: Leftover) -> JsonObject:
 
 def _seconds(_: click.Context, __: click.Parameter, text: str) -> float:
     try:
-        # Unlike in a setting, a space before the unit is allowed here.
+        # Unlike settings, allow a space before the unit.
         seconds = units.milliseconds(re.sub(r"(?<=[0-9.])\s+(?=[a-zA-Z])", "", text)) / 1000
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
-    # 0 deletes any orphan: a shorter time than a millisecond must not count as 0.
+    # 0 deletes every orphan: less than a millisecond must not round to it.
     if seconds < MINIMUM_GRACE_SECONDS and re.search("[1-9]", text):
         raise click.BadParameter(
-            f"'{text}' is too short: a running query may still refer to a file of the last "
-            f"{MINIMUM_GRACE_SECONDS / 60:g} minutes. "
-            "Use a longer time, or 0 if no query runs there"
+            f"'{text}' is too short: a running query may still refer to files of the last "
+            f"{MINIMUM_GRACE_SECONDS / 60:g} minutes. Use a longer time, or 0 if no query is running"
         )
     return seconds
 
 
 @click.command("gc")
 @click.argument("location")
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted, delete nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, but delete nothing.")
 @click.option(
     "--grace",
     default=f"{DEFAULT_GRACE_SECONDS / 3600:g}h",
     show_default=True,
     callback=_seconds,
     help="Minimum age of an orphan relative to the newest checkpoint, in seconds or as 30m, 12h, 7d. "
-    "At least 10m while a query is running. 0 deletes every orphan: use it only while no query runs there.",
+    "At least 10m while the query is running. 0 deletes every orphan: use it only if no query is running.",
 )
 @json_option
 @pass_session
 def collect_orphans(session: Session, location: str, dry_run: bool, grace: float) -> None:
     """Delete files that no completed checkpoint refers to.
 
-    LOCATION is the checkpointLocation of a query, as a path or URL. The query may be running. Crashes leave such files
-    behind; the next run of the query deletes most of them itself.
+    LOCATION is the checkpointLocation of a query, as a path or URL. The query may be running. Such files are left by
+    crashes; the next run of the query deletes most of them.
 
     \b
-    Exit status: 0 done, 1 an orphan could not be deleted or the command failed.
+    Exit status: 0 done, 1 the command failed or could not delete an orphan.
     """
     storage = CheckpointLocation.open(location).of_query()
     with progress_bar("deleting") as progress:

@@ -52,7 +52,7 @@ class History(Result):
     """Statistics of the recent checkpoints of a location.
 
     Args:
-        location: the location, as the user named it.
+        location: the location, as given by the user.
         entries: the statistics, oldest first.
     """
 
@@ -73,9 +73,9 @@ class HistoryEntry(Result):
     """Statistics of one checkpoint.
 
     Args:
-        location: the location, as the user named it.
+        location: the location, as given by the user.
         stats: the statistics.
-        by_subtask: those of each subtask, in the order of acknowledgement; None unless asked for.
+        by_subtask: statistics of each subtask, in the order of acknowledgement; None unless requested.
     """
 
     location: str
@@ -99,12 +99,12 @@ def read_history(location: str) -> tuple[CheckpointStats, ...]:
     Raises:
         ForeignLocationError: it has none.
         CheckpointError: they are damaged.
-        SparkCkptError: there is no checkpoint, or it cannot be read (see `CheckpointLocation.find`).
+        SparkCkptError: no checkpoint, or it cannot be read (see `CheckpointLocation.find`).
     """
     found = CheckpointLocation.open(location).find()
     entries = history_of(found.metadata)
     if entries is None:
-        raise ForeignLocationError(found.path, f"it has no master state {SPARK_HISTORY} that this release can read")
+        raise ForeignLocationError(found.path, f"no readable master state {SPARK_HISTORY} for this release")
     return entries
 
 
@@ -124,7 +124,7 @@ def read_subtasks(location: str, checkpoint_id: int) -> tuple[SubtaskStateStats,
     """The statistics of the subtasks of a checkpoint, in the order of acknowledgement.
 
     Raises:
-        CheckpointNotFoundError: it is not retained, or never existed.
+        CheckpointNotFoundError: no longer retained, or never existed.
         ForeignLocationError: its `_metadata` has none.
         CheckpointError: they are damaged.
         SparkCkptError: it cannot be read (see `CheckpointLocation.find`).
@@ -132,12 +132,12 @@ def read_subtasks(location: str, checkpoint_id: int) -> tuple[SubtaskStateStats,
     found = CheckpointLocation.open(location).find(checkpoint_id)
     subtasks = subtasks_of(found.metadata)
     if subtasks is None:
-        raise ForeignLocationError(found.path, f"it has no master state {SPARK_SUBTASKS} that this release can read")
+        raise ForeignLocationError(found.path, f"no readable master state {SPARK_SUBTASKS} for this release")
     return subtasks
 
 
 def _stats(stats: CheckpointStats, by_subtask: Sequence[SubtaskStateStats] | None = None) -> JsonObject:
-    """All fields under their names; `triggered` is the trigger's time as ISO 8601, `by_subtask` is optional."""
+    """All fields by name. `triggered` is the trigger time in ISO 8601; `by_subtask` is optional."""
     described: JsonObject = asdict(stats)
     described["status"] = stats.status.value
     described["triggered"] = iso_time(stats.triggered_ms)
@@ -183,16 +183,16 @@ def _tree(stats: CheckpointStats) -> Tree:
     )
     if stats.detail:
         tree.add(Text(plain(stats.detail)))
-    done = "" if stats.completing_ms is None else f", then {stats.completing_ms:,} ms until it was durable"
-    tree.add(Text(f"triggered {iso_time(stats.triggered_ms)}, {stats.duration_ms:,} ms to the last ack{done}"))
+    done = "" if stats.completing_ms is None else f", then {stats.completing_ms:,} ms until durable"
+    tree.add(Text(f"triggered {iso_time(stats.triggered_ms)}, {stats.duration_ms:,} ms until the last ack{done}"))
     tree.add(Text(f"{stats.acks:,} of {stats.expected:,} subtasks acknowledged"))
     if stats.failures:
-        failures = tree.add(Text("failures on the way"))
+        failures = tree.add(Text("retried failures"))
         for reason, count in stats.failures.items():
             failures.add(Text(f"{plain(reason)}: {count:,}"))
     if (size := stats.size) is not None:
         new = human_size(size.new_bytes)
-        tree.add(Text(f"state {human_size(size.state_bytes)}, of which {new} are new; {size.rows:,} rows"))
+        tree.add(Text(f"state {human_size(size.state_bytes)}, {size.rows:,} rows; {new} new"))
     if (subtasks := stats.subtasks) is not None:
         spread = tree.add(Text("per subtask: minimum, mean, maximum"))
         spread.add(Text(f"start delay {_spread(subtasks.start_delay_ms)} ms"))
@@ -239,14 +239,14 @@ def _spread(spread: Spread) -> str:
 def show_history(session: Session, location: str, checkpoint_id: int | None, subtasks: bool) -> None:
     """Show recent checkpoint durations and failures.
 
-    LOCATION is the checkpointLocation of a query, as a path or URL. Checkpoints are listed oldest first. The newest
-    completed checkpoint carries the statistics, so a failure appears once a later checkpoint completes.
+    LOCATION is the checkpointLocation of a query, as a path or URL. Checkpoints are listed oldest first. The statistics
+    are part of the newest completed checkpoint, so a failure appears once a later checkpoint completes.
 
-    DURATION is the time from the trigger to the last acknowledgement, COMPLETING the time from there until the
-    checkpoint was durable, which only the next checkpoint can record.
+    DURATION is the time from the trigger to the last acknowledgement. COMPLETING is the time from then until the
+    checkpoint is durable; only the next checkpoint records it.
     """
     if subtasks and checkpoint_id is None:
-        raise click.UsageError("--subtasks needs --id")
+        raise click.UsageError("--subtasks requires --id")
     entries = read_history(location)
     if checkpoint_id is None:
         session.output.show(History(location, entries))

@@ -27,21 +27,21 @@ class InspectResult(Result):
 
     Args:
         inspection: the metadata.
-        streams: a report of each stream; None unless asked for.
+        streams: a report on each stream; None unless requested.
     """
 
     inspection: Inspection
     streams: Sequence[StreamReport] | None = None
 
     def to_json(self) -> JsonObject:
-        """The fields of the metadata, and `streams` if they were opened."""
+        """The fields of the metadata, and `streams` if opened."""
         described = self.inspection.to_json()
         if self.streams is not None:
             described["streams"] = [report.to_json() for report in self.streams]
         return described
 
     def render(self) -> Iterator[Tree]:
-        """A tree of master states, operators, subtasks and handles, and one of the streams."""
+        """A tree of master states, operators, subtasks and handles, and a tree of streams."""
         yield inspection_tree(self.inspection)
         if self.streams is not None:
             yield streams_tree(self.streams)
@@ -50,7 +50,7 @@ class InspectResult(Result):
 def _stream_options(command: _Command) -> _Command:
     """Adds `--streams` and its options; the command gets `streams`, a `StreamRequest` or None."""
 
-    @click.option("--streams", is_flag=True, help="Open the state streams too, and count their entries.")
+    @click.option("--streams", is_flag=True, help="Also open the state streams and count their entries.")
     @click.option("--entries", type=click.IntRange(min=1), help="Print the first N entries of each state.", metavar="N")
     @click.option(
         "--map",
@@ -58,9 +58,9 @@ def _stream_options(command: _Command) -> _Command:
         multiple=True,
         callback=_pairs,
         metavar="OLD=NEW",
-        help="Look for files with paths below OLD in the directory NEW. Repeatable.",
+        help="Open files with paths below OLD in the directory NEW instead. Repeatable.",
     )
-    @click.option("--allow-outside", is_flag=True, help="Also open files outside of the checkpoint's own storage.")
+    @click.option("--allow-outside", is_flag=True, help="Also open files outside the checkpoint's own storage.")
     @wraps(command)
     def with_request(
         *arguments: Any,  # noqa: ANN401
@@ -71,7 +71,7 @@ def _stream_options(command: _Command) -> _Command:
         **others: Any,  # noqa: ANN401
     ) -> None:
         if not streams and (entries or moved or allow_outside):
-            raise click.UsageError("--entries, --map and --allow-outside need --streams")
+            raise click.UsageError("--entries, --map and --allow-outside require --streams")
         request = StreamRequest(entries or 0, moved, allow_outside) if streams else None
         command(*arguments, streams=request, **others)
 
@@ -83,7 +83,7 @@ def _pairs(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]
     for value in values:
         old, equals, new = value.partition("=")
         if not (old and equals and new):
-            raise click.BadParameter(f"'{value}' is not of the form OLD=NEW", param=parameter)
+            raise click.BadParameter(f"'{value}' is not OLD=NEW", param=parameter)
         pairs.append((old, new))
     return pairs
 
@@ -99,8 +99,8 @@ def inspect_checkpoint(
 ) -> None:
     """Show all metadata of one checkpoint.
 
-    LOCATION is the checkpointLocation of a query, a directory of a Flink checkpoint or savepoint (or of a Flink job's
-    checkpoints), or a _metadata file; a path or URL.
+    LOCATION is the checkpointLocation of a query, the directory of a Flink checkpoint or savepoint (or of all
+    checkpoints of a Flink job), or a _metadata file; a path or URL.
     """
     inspection = Inspection.of(CheckpointLocation.open(location).find(checkpoint_id))
     reports = None if streams is None else list(read_streams(inspection, streams))

@@ -31,7 +31,7 @@ class CheckpointList(Result):
     """The completed checkpoints of a location.
 
     Args:
-        location: the location, as the user named it.
+        location: the location, as given by the user.
         checkpoints: their records, ascending by id.
     """
 

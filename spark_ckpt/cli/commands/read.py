@@ -37,7 +37,7 @@ class RowsResult(Result):
 
     @classmethod
     def of(cls, scan: StateScan, limit: int) -> RowsResult:
-        """The first `limit` rows of a scan; all of them if `limit` is 0."""
+        """The first `limit` rows of a scan, or all if `limit` is 0."""
         rows: list[JsonObject] = []
         for batch in scan.batches():
             rows += rows_json(batch.slice(0, limit + 1 - len(rows)) if limit else batch)
@@ -66,7 +66,7 @@ class RowsResult(Result):
             table.add_row(*(cell(field_of(row[name], part)) for name, part in names))
         yield table
         shown = count(len(self.rows), "row")
-        yield f"{shown} shown; --limit shows more" if self.has_more else shown
+        yield f"{shown} shown; there are more (see --limit)" if self.has_more else shown
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,15 +97,15 @@ class ExportResult(Result):
     def render(self) -> Iterator[str]:
         """The number of rows and the target."""
         what = "Delta table" if self.kind == "delta" else "Parquet file"
-        yield f"{count(self.rows, 'row')} written to the {what} {plain(self.target)}"
+        yield f"{count(self.rows, 'row')} written to {what} {plain(self.target)}"
 
 
 @click.command("read")
 @click.argument("location")
 @store_options
-@click.option("--side", type=click.Choice(["left", "right"]), help="Rows of one side of a join.")
+@click.option("--side", type=click.Choice(["left", "right"]), help="Read the rows of one side of a join.")
 @id_option
-@click.option("--where", metavar="CONDITION", help="Only rows that meet a condition.")
+@click.option("--where", metavar="CONDITION", help="Read only rows that match the condition.")
 @limit_option
 @click.option("--to-parquet", metavar="FILE", help="Write all rows to a new Parquet file instead.")
 @click.option("--to-delta", metavar="DIRECTORY", help="Write all rows to a new Delta table instead.")
@@ -126,11 +126,11 @@ def read_rows(
 ) -> None:
     """Print rows of state, without Spark.
 
-    LOCATION is the checkpointLocation of a query, as a path or URL. The columns are those of Spark's `statestore` data
-    source; `state` lists the operators and stores.
+    LOCATION is the checkpointLocation of a query, as a path or URL. Columns are named as in Spark's `statestore` data
+    source. `spark-ckpt state` lists operators and stores.
 
     A CONDITION compares columns with values: =, !=, <, <=, >, >=, in (...), is null. Combine comparisons with and, or,
-    not. A struct field is written key.user, a string in single quotes.
+    not. Write struct fields as key.user and strings in single quotes.
 
     \b
     Examples:

@@ -17,29 +17,29 @@ from spark_ckpt.metadata import Relocation, relocate
 
 @dataclass(frozen=True, slots=True)
 class RelocateResult(RewriteResult):
-    """Metadata for state files in another place.
+    """Metadata for moved state files.
 
     Args:
-        relocation: the paths rewritten and left alone.
+        relocation: rewritten and unchanged paths.
     """
 
     relocation: Relocation
 
     def to_json(self) -> JsonObject:
-        """The new file, and its paths: rewritten, left alone and relative."""
+        """The new file, and its paths: rewritten, unchanged and relative."""
         relocation = self.relocation
         examples: Json = [{"old": old, "new": new} for old, new in different(relocation.rewritten)]
         rewritten: Json = {"count": len(relocation.rewritten), "examples": examples}
         return self.file_json() | {"rewritten": rewritten, "left_alone": paths_json(relocation.left_alone)}
 
     def render(self) -> Iterator[str]:
-        """The new file, and its paths: rewritten, left alone and relative."""
+        """The new file, and its paths: rewritten, unchanged and relative."""
         yield from self.file_lines()
         relocation, relative = self.relocation, self.rewriting.relative
         old, new = relocation.rewritten[0]
         yield _paths(len(relocation.rewritten), "rewritten", f"{old} -> {new}")
         if relocation.left_alone:
-            yield _paths(len(relocation.left_alone), "left alone", relocation.left_alone[0])
+            yield _paths(len(relocation.left_alone), "unchanged", relocation.left_alone[0])
         if relative:
             yield _paths(len(relative), "relative to the directory of the file", relative[0])
 
@@ -68,12 +68,12 @@ def relocate_checkpoint(
 ) -> None:
     """Rewrite checkpoint metadata for moved state files.
 
-    In the new file OLD_PREFIX is replaced by NEW_PREFIX in every path that begins with it; both are absolute paths or
-    URLs. Paths relative to the directory of _metadata stay as they are. The command moves no state file: do that
+    In the new file NEW_PREFIX replaces OLD_PREFIX in every path that begins with it. Both are absolute paths or URLs.
+    Paths relative to the directory of _metadata are unchanged. The command does not move state files; move them
     yourself.
 
-    SOURCE is a location as `inspect` takes it. TARGET is the directory of the new _metadata, or a new file whose name
-    begins with _metadata; a path or URL. Nothing is overwritten.
+    SOURCE is any location that `inspect` accepts. TARGET is the directory of the new _metadata, or a new file with a
+    name that begins with _metadata; a path or URL. Nothing is overwritten.
 
     \b
     Examples:

@@ -21,7 +21,7 @@ class RescaleResult(Result):
     """A query with another number of partitions.
 
     Args:
-        rescaling: the numbers before and after, and the new checkpoint unless it was a dry run.
+        rescaling: the numbers before and after, and the new checkpoint except after a dry run.
     """
 
     rescaling: Rescaling
@@ -36,15 +36,15 @@ class RescaleResult(Result):
     def render(self) -> Iterator[str]:
         """A summary, a line for each store, and the new checkpoint."""
         rescaling = self.rescaling
-        did = "would be rescaled" if rescaling.checkpoint_id is None else "was rescaled"
+        did = "would be rescaled" if rescaling.checkpoint_id is None else "rescaled"
         yield f"{plain(rescaling.location)} {did} from {rescaling.before:,} to {count(rescaling.after, 'partition')}"
         for store in rescaling.stores:
             parts = f"{store.before:,} -> {store.after:,}" if store.after != store.before else "runs as one task"
             yield f"  {plain(store.name)} {store.operator_id}/{plain(store.store)}: {parts}"
         if rescaling.checkpoint_id is not None:
             yield (
-                f"checkpoint {rescaling.checkpoint_id} of batch {rescaling.batch_id}, made from checkpoint "
-                f"{rescaling.from_checkpoint}; {human_size(rescaling.new_bytes)} written. Restart the query unchanged"
+                f"new checkpoint {rescaling.checkpoint_id}, batch {rescaling.batch_id}, from checkpoint "
+                f"{rescaling.from_checkpoint}: {human_size(rescaling.new_bytes)} written. Restart the query unchanged"
             )
 
 
@@ -61,22 +61,22 @@ def rescale_query(
 ) -> None:
     """Change the number of partitions of a stopped query.
 
-    LOCATION is the checkpointLocation of the query, as a path or URL. Stop the query between two batches first. The
-    size of the state does not matter: no state file is read or changed. A new checkpoint assigns the existing files to
-    the new partitions, and Spark's logs get one batch without input. Then start the query as before. It takes the new
-    number from its logs, whatever spark.sql.shuffle.partitions says.
+    LOCATION is the checkpointLocation of the query, as a path or URL. Stop the query between two batches first, and
+    start it again as before. No state file is read or changed, so the duration does not depend on the size of the
+    state. A new checkpoint assigns the existing files to the new partitions, and Spark's logs get one batch without
+    input. The query takes the new number from its logs and ignores spark.sql.shuffle.partitions.
 
-    Any number up to the number of key groups (maxParallelism) works. The first start is fastest with a divisor of it;
-    with any other number, partitions read parts of each other's files until they have written their own.
+    Any number up to the number of key groups (maxParallelism) works. A divisor of it makes the first start fastest;
+    with other numbers, partitions read parts of each other's files until they have written their own.
 
-    The last claim in the log shows whether a driver may be running: on this host its process is looked up; for another
-    host the command refuses. --force proceeds anyway; if the query is running after all, one of the two fails and
+    The last claim in the log tells whether a driver may be running. On this host the command looks up its process; for
+    another host it refuses. --force proceeds anyway; if the query is running after all, either of the two fails and
     nothing is lost.
 
-    If the command is interrupted, Spark refuses to start the query: run the same command again to finish it.
+    If the command is interrupted, Spark refuses to start the query: run the same command again.
 
     \b
-    Exit status: 0 done, 1 failed, 4 a driver may be running, 5 impossible here; 4 and 5 leave everything unchanged.
+    Exit status: 0 done, 1 failed, 4 a driver may be running, 5 refused; 4 and 5 change nothing.
 
     \b
     Examples:

@@ -20,17 +20,17 @@ class RestoreResult(CopyResult):
     """A new checkpoint location."""
 
     def render(self) -> Iterator[str]:
-        """The files copied, and the batch that a query resumes with there."""
+        """The copied files, and the first batch of the query there."""
         yield self.line()
         if not self.copy.dry_run:
-            yield f"query {self.copy.query_id} begins there with batch {self.copy.checkpoint.batch_id + 1}"
+            yield f"query {self.copy.query_id} starts there with batch {self.copy.checkpoint.batch_id + 1}"
 
 
 @click.command("restore")
 @click.argument("source")
 @click.argument("new_location")
 @committed_id_option
-@click.option("--keep-query-id", is_flag=True, help="Keep the id of the query: it moves, instead of being duplicated.")
+@click.option("--keep-query-id", is_flag=True, help="Move the query instead of forking it: keep its query id.")
 @dry_run_option
 @json_option
 @pass_session
@@ -39,13 +39,13 @@ def restore_checkpoint(
 ) -> None:
     """Create a checkpoint location from a savepoint or checkpoint.
 
-    SOURCE is a savepoint, the checkpointLocation of a query, which may be running, or the directory ckpt/chk-17 of one
-    checkpoint in it; a path or URL. NEW_LOCATION is a new directory that shares no file with SOURCE. Everything is read
-    back.
+    SOURCE is a savepoint, the checkpointLocation of a query, or the directory of one of its checkpoints, such as
+    ckpt/chk-17; a path or URL. The query may be running. NEW_LOCATION is a new directory; it shares no file with
+    SOURCE. The copy is read back in full.
 
     Start the same query with checkpointLocation NEW_LOCATION and its own sink: it resumes after the batch of the
-    checkpoint, independently of the original. Spark sees a new query id. With --keep-query-id the query keeps its id
-    and moves to the new location; stop the original first.
+    checkpoint, independently of the original, under a new query id. With --keep-query-id the query moves to the new
+    location and keeps its id; stop the original first.
 
     \b
     Exit status: 0 done, 1 failed, 5 Spark has not committed the batch of the checkpoint.

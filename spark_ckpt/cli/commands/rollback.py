@@ -21,7 +21,7 @@ class RollbackResult(Result):
     """A query rolled back to an earlier checkpoint.
 
     Args:
-        rollback: the checkpoint, and the files moved out of the way.
+        rollback: the checkpoint, and the moved files.
     """
 
     rollback: Rollback
@@ -29,7 +29,7 @@ class RollbackResult(Result):
     def to_json(self) -> JsonObject:
         """`{"location", "dry_run", "id", "batch_id", "version", "aside", "batches", "checkpoints", "moved", "bytes"}`.
 
-        "aside" is the directory that "moved" files are in, relative to the location.
+        "aside" is the directory of the "moved" files, relative to the location.
         """
         rollback = self.rollback
         return {
@@ -46,7 +46,7 @@ class RollbackResult(Result):
         }
 
     def render(self) -> Iterator[str]:
-        """The batch that the query resumes with, and the batches and checkpoints undone."""
+        """The next batch of the query, and the undone batches and checkpoints."""
         rollback, checkpoint = self.rollback, self.rollback.checkpoint
         resumes = "would resume" if rollback.dry_run else "resumes"
         yield f"the query {resumes} from checkpoint {checkpoint.id}, with batch {checkpoint.batch_id + 1}"
@@ -80,20 +80,19 @@ def roll_back_query(
 ) -> None:
     """Roll a stopped query back to an earlier checkpoint.
 
-    LOCATION is the checkpointLocation of the query, as a path or URL. --id is an id that `spark-ckpt list` shows; the
-    checkpoint is read in full first. Later entries of Spark's offsets and commits, later checkpoints and their state
-    files are moved to LOCATION/rolled-back/; nothing is deleted. The query resumes after the batch of the checkpoint at
-    its next start. Its sink keeps what the query has written: a sink that knows batches by their ids ignores the
-    repeated ones.
+    LOCATION is the checkpointLocation of the query, as a path or URL. `spark-ckpt list` shows the ids. The checkpoint
+    is first read in full. Later entries of Spark's offsets and commits, later checkpoints and their state files are
+    moved to LOCATION/rolled-back/; nothing is deleted. At its next start the query resumes after the batch of the
+    checkpoint. Its sink keeps the output of later batches; a sink that identifies batches by id ignores their
+    repetition.
 
-    The last claim in the log shows whether a driver may be running: on this host its process is looked up; for another
-    host the command refuses. --force claims the location anyway, and a running driver cannot complete any more
-    checkpoints.
+    The last claim in the log tells whether a driver may be running. On this host the command looks up its process; for
+    another host it refuses. --force claims the location anyway; a running driver then completes no further checkpoint.
 
     If the command is interrupted, run it again.
 
     \b
-    Exit status: 0 done, 1 failed, 4 a driver may be running, 5 impossible here; 4 and 5 leave everything unchanged.
+    Exit status: 0 done, 1 failed, 4 a driver may be running, 5 refused; 4 and 5 change nothing.
 
     \b
     Examples:

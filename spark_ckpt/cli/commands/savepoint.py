@@ -23,7 +23,7 @@ class CopyResult(Result):
     """A copy of a checkpoint.
 
     Args:
-        copy: its source and target, and the size.
+        copy: source, target and size.
     """
 
     copy: CheckpointCopy
@@ -44,7 +44,7 @@ class CopyResult(Result):
         }
 
     def render(self) -> Iterator[str]:
-        """The files copied."""
+        """The copied files."""
         yield self.line()
 
     def line(self) -> str:
@@ -67,13 +67,13 @@ def take_savepoint_of_query(
 ) -> None:
     """Copy a checkpoint into a self-contained savepoint.
 
-    LOCATION is the checkpointLocation of a query, as a path or URL; the query may be running. TARGET is a new
-    directory, on any file system. It gets the _metadata, all state files and Spark's files. All paths in it are
-    relative, so the savepoint can be moved and outlives LOCATION. Everything is read back. The savepoint is complete
-    once it has the file savepoint.json.
+    LOCATION is the checkpointLocation of a query, as a path or URL. The query may be running. TARGET is a new directory
+    on any file system; _metadata, all state files and Spark's files are copied to it. All its paths are relative, so
+    the savepoint can be moved, and it does not depend on LOCATION. The copy is read back in full. The file
+    savepoint.json marks it as complete.
 
-    `spark-ckpt restore` makes a checkpoint location from it. A query cannot be started on the savepoint itself. Flink
-    can load its _metadata.
+    `spark-ckpt restore` creates a checkpoint location from it. A query cannot start on the savepoint itself. Flink can
+    load its _metadata.
 
     \b
     Exit status: 0 done, 1 failed, 5 Spark has not committed the batch of the checkpoint.

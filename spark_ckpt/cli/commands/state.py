@@ -100,7 +100,7 @@ def _store(store: Store) -> JsonObject:
 def show_state(session: Session, location: str, checkpoint_id: int | None) -> None:
     """Show operators, stores and row types of a checkpoint.
 
-    LOCATION is the checkpointLocation of a query, as a path or URL. No row is read.
+    LOCATION is the checkpointLocation of a query, as a path or URL. No rows are read.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ class VerifyResult(Result):
     """The damage found in a location, and the checkpoints that can be restored.
 
     Args:
-        verification: the verdict on each checkpoint that was read, newest first, and the damage to the logs.
+        verification: verdicts on the checkpoints read, newest first, and damages of the logs.
     """
 
     verification: Verification
@@ -48,15 +48,17 @@ class VerifyResult(Result):
             name = f"checkpoint {record.id}, batch {record.batch_id}"
             read = f"{count(verdict.blocks, 'block')}, {human_size(verdict.size)}"
             if verdict.is_whole:
-                logs = "" if verdict.can_go_back else "; no rollback to it: Spark's log entries of its batch are gone"
-                # After a rescale subtasks can share blocks; only Spark can tell their rows apart.
+                logs = (
+                    "" if verdict.can_go_back else "; no rollback possible: Spark's log entries of its batch are gone"
+                )
+                # After a rescale subtasks may share blocks; only Spark can separate their rows.
                 rows = "rows not counted" if record.rows and not verdict.rows else count(verdict.rows, "row")
                 yield f"{name}: whole; {read}, {rows}{logs}"
             else:
                 yield f"{name}: damaged in {count(len(verdict.damages), 'place')}; {read} read"
                 yield from _damage_lines(verdict.damages)
         if verification.damages:
-            yield f"the logs: damaged in {count(len(verification.damages), 'place')}"
+            yield f"logs: damaged in {count(len(verification.damages), 'place')}"
             yield from _damage_lines(verification.damages)
         if not verification.is_whole:
             yield _remedy(verification)
@@ -68,14 +70,14 @@ def _remedy(verification: Verification) -> str:
     newest = verification.restorable[0]
     if verification.checkpoints[0].record.id == newest:
         return f"the newest checkpoint, {newest}, can be restored"
-    return f"go back with: spark-ckpt rollback {plain(verification.location)} --id {newest}"
+    return f"roll back with: spark-ckpt rollback {plain(verification.location)} --id {newest}"
 
 
 def _damage_lines(damages: Sequence[Damage]) -> Iterator[str]:
     for damage in damages[:_MOST_LINES]:
         yield f"  {plain(str(damage))}"
     if len(damages) > _MOST_LINES:
-        yield f"  and {len(damages) - _MOST_LINES:,} more, which --json lists"
+        yield f"  and {len(damages) - _MOST_LINES:,} more (see --json)"
 
 
 def _verdict(verdict: CheckpointVerdict) -> JsonObject:
@@ -112,13 +114,13 @@ def verify_checkpoints(session: Session, location: str, checkpoint_id: int | Non
     """Read checkpoints in full and report damage.
 
     LOCATION is the checkpointLocation of a query, or a savepoint, as a path or URL. The query may be running. By
-    default the newest checkpoint is read and, if it is damaged, earlier ones until one is whole.
+    default the command reads the newest checkpoint and, if it is damaged, earlier ones until one is whole.
 
-    Verified are the log of completed checkpoints, the digest of _metadata, the checksum, position, key group and
-    version of each block of state, the total number of rows, and that Spark's offsets and commits agree.
+    It verifies the log of completed checkpoints; the digest of _metadata; the checksum, position, key group and version
+    of each block of state; the number of rows; and the agreement with Spark's offsets and commits.
 
     \b
-    Exit status: 0 whole, 1 verification failed, 3 damage found.
+    Exit status: 0 no damage, 1 verification failed, 3 damage found.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""A checkpoint as `inspect` shows it: its metadata, with the names that our master state gives to operators."""
+"""The metadata of a checkpoint as `inspect` shows it, with operator names from our master state."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Segment:
 
     Args:
         is_base: True for a base snapshot, False for a delta.
-        version: state version of a base snapshot, or that a delta leads to.
+        version: state version of a base snapshot, or after a delta.
         size: bytes.
     """
 
@@ -56,14 +56,14 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The metadata of a checkpoint, and what our master state adds to it.
+    """The metadata of a checkpoint, with details from our master state.
 
     Args:
         found: the checkpoint.
-        properties: Flink's properties of it, if the file has them.
-        batch: the batch of Spark that it belongs to, if it is one of ours.
-        stores: by operator id, the stores of our operators.
-        sources: by operator id, the names of the sources whose offsets are operator state.
+        properties: Flink's checkpoint properties, if the file has them.
+        batch: its micro-batch, if the checkpoint is one of ours.
+        stores: our stores, by operator id.
+        sources: names of the sources with offsets in operator state, by operator id.
     """
 
     found: FoundCheckpoint
@@ -86,8 +86,8 @@ class Inspection:
     def to_json(self) -> JsonObject:
         """Everything in the metadata.
 
-        Objects of the model carry their class as `type`. Bytes are base64; the payload of a master state is JSON if it
-        is JSON. Subtask states are a list with the `index` of each.
+        Objects of the model have their class as `type`. Bytes are base64; a JSON payload of a master state stays JSON.
+        Subtask states are a list, each with its `index`.
         """
         metadata = self.found.metadata
         return {
@@ -103,7 +103,7 @@ class Inspection:
         }
 
     def name_of(self, operator: OperatorState) -> str | None:
-        """A readable name; None for Flink's operators, whose names these versions of the metadata do not store."""
+        """A readable name; None for Flink's operators: these versions of the metadata lack their names."""
         if (store := self.stores.get(operator.operator_id)) is not None:
             return f"{store.name} {store.operator_id}/{store.store}"
         if (source := self.sources.get(operator.operator_id)) is not None:
@@ -111,12 +111,12 @@ class Inspection:
         return None
 
     def state_size_of(self, operator: OperatorState) -> int:
-        """Bytes of an operator's state. Our segments share files, which the handles would count repeatedly."""
+        """Bytes of an operator's state. Our segments share files; their handles would count them repeatedly."""
         store = self.stores.get(operator.operator_id)
         return operator.state_size if store is None else int(store.segments.sizes.sum())
 
     def segments_of(self, operator: OperatorState, subtask: int) -> list[Segment]:
-        """The chain of a subtask of one of our stores, oldest first; empty if it is none."""
+        """The chain of a subtask of one of our stores, oldest first; empty for other operators."""
         store = self.stores.get(operator.operator_id)
         if store is None or subtask >= store.parallelism:
             return []
@@ -131,7 +131,7 @@ def _batch(found: FoundCheckpoint) -> SparkBatch | None:
     try:
         return spark_batch_of(found.metadata)
     except CheckpointError:
-        # Another program uses the name for something else: its payload is shown as it is.
+        # Another program uses the same name: show its payload as is.
         return None
 
 

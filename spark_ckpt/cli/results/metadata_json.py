@@ -1,4 +1,4 @@
-"""Values of metadata, records and errors as JSON: every field under its name in the model."""
+"""Metadata, records and errors as JSON, with field names of the model."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _DEEPEST_PAYLOAD = 50
 
 
 def describe_record(record: CheckpointRecord) -> JsonObject:
-    """The record of a completed checkpoint, with its time as text too."""
+    """The record of a completed checkpoint, with its time also as text."""
     return {**asdict(record), "timestamp": iso_time(record.timestamp_ms)}
 
 
 def describe_properties(properties: CheckpointProperties | None) -> Json:
-    """Flink's properties of the checkpoint; None if the file has none."""
+    """Flink's checkpoint properties; None if the file has none."""
     return value_json(properties)
 
 
@@ -61,13 +61,13 @@ def decoded_payload(payload: bytes) -> Json:
     try:
         value: Json = json.loads(text)
     except (ValueError, RecursionError):
-        # Such as an entry of Spark's logs: lines, the first of which is a version.
+        # Such as an entry of Spark's logs, which starts with a version line.
         return text
     return value if _can_be_written(value) else text
 
 
 def _can_be_written(value: Json, depth: int = 0) -> bool:
-    """True if a value that Python parsed as JSON is JSON: it accepts `NaN`, `1e999` and more nesting than it writes."""
+    """True if a parsed value can be written as JSON: Python also parses `NaN`, `1e999` and very deep nesting."""
     if isinstance(value, float):
         return isfinite(value)
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -75,10 +75,10 @@ def _can_be_written(value: Json, depth: int = 0) -> bool:
 
 
 def value_json(value: object) -> Json:
-    """A value of the model. Bytes are base64, enums their names; objects carry their class as `type`.
+    """A value of the model. Bytes are base64, enums their names; objects have their class as `type`.
 
     Raises:
-        TypeError: the value is of another kind.
+        TypeError: the value has another type.
     """
     if is_dataclass(value) and not isinstance(value, type):
         return object_json(value)

@@ -1,4 +1,4 @@
-"""A new `_metadata` file made from an existing one, as `convert` and `relocate` write it."""
+"""A rewritten `_metadata` file, for `convert` and `relocate`."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Rewriting:
     """A new `_metadata` file.
 
     Args:
-        source: the checkpoint it was made from.
+        source: the source checkpoint.
         path: the new file, as a path or URL.
         metadata: its content.
         size: its bytes.
         is_written: False after a dry run.
-        relative: paths in it that are relative to its directory.
-        warnings: what the user should know before using it.
+        relative: its paths relative to its directory.
+        warnings: warnings to the user.
     """
 
     source: FoundCheckpoint
@@ -49,13 +49,13 @@ class Rewriting:
 
     @property
     def source_properties(self) -> CheckpointProperties | None:
-        """The properties of the source, which only a file of version 4 can store."""
+        """The properties of the source. Only version 4 can store them."""
         return decode(self.source.metadata.properties)
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteResult(Result, ABC):
-    """The common part of the results of `convert` and `relocate`.
+    """Common part of the results of `convert` and `relocate`.
 
     Args:
         rewriting: the new file.
@@ -69,7 +69,7 @@ class RewriteResult(Result, ABC):
             yield f"Warning: {plain(warning)}"
 
     def file_json(self) -> JsonObject:
-        """The fields that describe the new file."""
+        """Fields of the new file."""
         rewriting = self.rewriting
         return {
             "source": rewriting.source.path,
@@ -85,7 +85,7 @@ class RewriteResult(Result, ABC):
         }
 
     def file_lines(self) -> Iterator[str]:
-        """Lines that describe the new file."""
+        """Lines on the new file."""
         rewriting, metadata = self.rewriting, self.rewriting.metadata
         yield (
             f"{'wrote' if rewriting.is_written else 'would write'} {plain(rewriting.path)}: checkpoint "
@@ -100,21 +100,21 @@ def paths_json(paths: Sequence[str]) -> Json:
 
 
 def different(items: Iterable[_T]) -> list[_T]:
-    """The first few different items."""
+    """The first few distinct items."""
     return list(islice(dict.fromkeys(items), _EXAMPLES))
 
 
 def rewrite(source: FoundCheckpoint, target: str, metadata: CheckpointMetadata, *, dry_run: bool) -> Rewriting:
-    """Writes `metadata` as a file of its version.
+    """Writes `metadata` to a file of its version.
 
     Args:
-        source: the checkpoint it was made from.
-        target: the destination, as `Target` takes it.
+        source: the source checkpoint.
+        target: the destination (see `Target`).
         metadata: the content.
         dry_run: True to check everything and write nothing.
 
     Raises:
-        MetadataValueError: it has a value that no file can hold.
+        MetadataValueError: the metadata has a value that no file can hold.
         TargetExistsError: the file exists already.
         StorageError: the file cannot be written.
     """
@@ -133,12 +133,11 @@ def _warnings(relative: Sequence[str], old: str, new: str) -> tuple[str, ...]:
     if not relative or are_one_directory(old, new):
         return ()
     paths = f"{count(len(relative), 'path')}, such as {relative[0]}, {'is' if len(relative) == 1 else 'are'} relative"
-    where = f"copy those state files from {old} to the corresponding places in {new}"
-    return (f"{paths} to the directory of the file: {where}",)
+    return (f"{paths} to the directory of the file: copy these state files from {old} to the same paths in {new}",)
 
 
 class Target:
-    """The destination of a new `_metadata` file, which is written in full or not at all, and never overwritten.
+    """The destination of a new `_metadata` file. It is written in full or not at all, and never overwritten.
 
     Args:
         place: the file, if its name begins with `_metadata`; else its directory. A local path or any URL that fsspec
@@ -146,8 +145,8 @@ class Target:
 
     Raises:
         S3fsNotFoundError: it is on S3, and s3fs is not installed.
-        HadoopNotFoundError: it is on HDFS, and no Hadoop client works here.
-        StorageError: fsspec does not support such a URL.
+        HadoopNotFoundError: it is on HDFS, and no working Hadoop client was found.
+        StorageError: fsspec does not support the URL.
     """
 
     def __init__(self, place: str) -> None:
@@ -173,14 +172,14 @@ class Target:
         """Writes the file; creates directories as needed.
 
         Raises:
-            TargetExistsError: it exists already, and was not touched.
-            StorageError: it could not be written, or the outcome is unknown.
+            TargetExistsError: it exists already and stays unchanged.
+            StorageError: it cannot be written, or the outcome is unknown.
         """
         self.check_absent()
         try:
             is_written = create_or_find(self._storage, self._name, content)
         except ExclusiveCreateUnsupportedError as e:
-            reason = "this storage has no exclusive create. Write it elsewhere, and copy it"
+            reason = "this storage has no exclusive create. Write the file elsewhere and copy it"
             raise StorageError(self.path, "create", reason) from e
         if not is_written:
             raise TargetExistsError(self.path)

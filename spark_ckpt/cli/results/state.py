@@ -42,7 +42,7 @@ def rows_json(batch: pa.RecordBatch) -> Iterator[JsonObject]:
 
 
 def _shown_type(kind: pa.DataType) -> pa.DataType:
-    # Spark has times that Python cannot represent, and JSON has no decimals.
+    # Python cannot represent all of Spark's times, and JSON has no decimals.
     if pa.types.is_duration(kind):
         return pa.int64()
     is_text = pa.types.is_temporal(kind) or pa.types.is_decimal(kind)
@@ -63,7 +63,7 @@ def _json(value: object) -> Json:
 
 
 def field_of(value: Json, name: str) -> Json:
-    """A field of a struct; any other value as it is."""
+    """A field of a struct; any other value unchanged."""
     return value.get(name) if isinstance(value, dict) else value
 
 

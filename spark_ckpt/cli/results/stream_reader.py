@@ -1,4 +1,4 @@
-"""Reader of every stream that the metadata of a checkpoint refers to."""
+"""Reader of all state streams of a checkpoint."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class StreamRequest:
     """Options for reading streams.
 
     Args:
-        samples: number of entries of each state to keep.
-        moved: pairs of an old and a new directory, for files that were moved.
-        allow_outside: True to open paths outside of the checkpoint's own storage.
+        samples: number of entries to keep per state.
+        moved: pairs of old and new directories of moved files.
+        allow_outside: True to open paths outside the checkpoint's own storage.
     """
 
     samples: int = 0
@@ -65,7 +65,7 @@ def read_streams(inspection: Inspection, request: StreamRequest) -> Iterator[Str
     """A report of each stream, in the order of operators, subtasks and handles.
 
     Raises:
-        PathPrefixError, NothingToRelocateError: a directory of `moved` is not absolute, or no path begins with it.
+        PathPrefixError, NothingToRelocateError: a directory of `moved` is not absolute, or no path starts with it.
     """
     metadata = inspection.found.metadata
     for old, new in request.moved:
@@ -92,7 +92,7 @@ class _SubtaskReader:
 
     def read(self, subtask: OperatorSubtaskState) -> Iterator[StreamReport]:
         if (operator_state := subtask.managed_operator_state) is not None:
-            # Our source offsets are not written by a backend of Flink: their stream has no header.
+            # Our source offsets have no header: no backend of Flink has written them.
             ours = self._operator.operator_id in self._inspection.sources
             read = self._raw_operator_state if ours else self._operator_state
             yield read("managed operator state", operator_state)
@@ -258,7 +258,7 @@ class _SubtaskReader:
 
     @staticmethod
     def _state(report: StreamReport, state_id: int) -> StateReport:
-        """The report of a state; states behind an unknown serializer have no name."""
+        """The report of a state. States behind an unknown serializer have no name."""
         while len(report.states) <= state_id:
             report.states.append(StateReport(f"state {len(report.states)}", "unknown"))
         return report.states[state_id]
@@ -278,10 +278,10 @@ def _text(value: object) -> str | None:
 
 
 def _read_segment(offsets: KeyGroupRangeOffsets, stream: StateStream, report: StreamReport, samples: int) -> None:
-    """Counts the entries of a segment: a state for each column family. Its size is that of its blocks.
+    """Counts the entries of a segment, with a state per column family. The size is that of the blocks.
 
     Raises:
-        SegmentError: a block is damaged, or another one than its offset says.
+        SegmentError: a block is damaged or unexpected.
         StorageError: the stream cannot be read.
     """
     report.path = stream.path
@@ -293,7 +293,7 @@ def _read_segment(offsets: KeyGroupRangeOffsets, stream: StateStream, report: St
         report.size += len(content)
         block = decode_block(content, 0, stream.path, offset)
         if block.key_group != key_group:
-            raise SegmentError(stream.path, offset + 8, f"key group {block.key_group} where {key_group} should be")
+            raise SegmentError(stream.path, offset + 8, f"found key group {block.key_group}; expected {key_group}")
         report.form = f"segment, {block.kind.name.lower()} of version {block.version}"
         for section in block.sections:
             name = section.column_family or "default"
@@ -311,7 +311,7 @@ def _read_segment(offsets: KeyGroupRangeOffsets, stream: StateStream, report: St
 
 
 def _read_block(stream: StateStream, offset: int) -> bytes:
-    """The bytes of a block, or those that there are of it."""
+    """The bytes of a block, fewer if it is cut off."""
     data = stream.input(offset)
     data.mark()
     header = data.raw(min(HEADER_BYTES, data.remaining), "block")

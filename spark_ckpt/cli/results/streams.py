@@ -1,4 +1,4 @@
-"""Reports of the streams of a checkpoint, as `inspect --streams` shows them."""
+"""Reports on the state streams of a checkpoint, for `inspect --streams`."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class StateReport:
         name: its name; for our state the column family.
         kind: the kind of state in Flink's terms, such as `VALUE`, `PRIORITY_QUEUE`, `UNION`.
         serializers: names of its serializers, by the part they serialize.
-        can_be_read: True if its entries can be told apart.
-        removed: entries of a delta that remove a key; they count as entries too.
+        can_be_read: True if its entries can be separated.
+        removed: entries of a delta that remove a key; also part of `entries`.
         size: bytes of the entries.
-        samples: the first entries, each by the names of its parts.
+        samples: the first entries, by the names of their parts.
     """
 
     name: str
@@ -58,12 +58,12 @@ class StateReport:
 
     @property
     def entries(self) -> int | None:
-        """Number of entries; None if they cannot be told apart."""
+        """Number of entries; None if they cannot be separated."""
         return self._entries if self.can_be_read else None
 
     @property
     def entries_by_key_group(self) -> Mapping[int, int]:
-        """Number of entries of each key group that has some, ascending; empty for state without key groups."""
+        """Number of entries per non-empty key group, ascending; empty for state without key groups."""
         return dict(sorted(self._by_key_group.items()))
 
     def add(self, sample: Mapping[str, Datum], most_samples: int, key_group: int | None = None) -> None:
@@ -92,14 +92,14 @@ class StateReport:
 
 @dataclass(slots=True)
 class StreamReport:
-    """One stream, or several that make up one handle.
+    """One stream, or several of one handle.
 
     Args:
         operator: the operator.
         operator_name: its name, if known.
         subtask: index of the subtask.
-        role: the kind of state in the handle, such as `managed keyed state`.
-        form: the layout of its bytes.
+        role: kind of state in the handle, such as `managed keyed state`.
+        form: layout of its bytes.
         path: the file, or the name of inline state; the first of several.
         size: bytes of the stream.
         compressed: True if the data after the header is compressed.
@@ -122,7 +122,7 @@ class StreamReport:
 
     @property
     def has_failed(self) -> bool:
-        """True if it is missing, damaged or off limits. An unknown serializer is a limit of ours, not a failure."""
+        """True if it is missing, damaged or not allowed. An unknown serializer is a limitation, not a failure."""
         return any(not isinstance(error, UnknownSerializerError) for error in self.errors)
 
     def opened(self, stream: StateStream) -> None:
@@ -157,16 +157,16 @@ class StreamReport:
 
 
 class UnreadStreamsError(SparkCkptError):
-    """Streams of a checkpoint could not be read to their end. The report of each has its error.
+    """Streams of a checkpoint could not be read completely. Their reports have the errors.
 
     Attributes:
         path: the checkpoint's `_metadata`.
-        unread: number of such streams.
+        unread: number of incompletely read streams.
         streams: number of all streams.
     """
 
     def __init__(self, path: str, unread: int, streams: int) -> None:
-        super().__init__(f"{path}: {unread} of {streams} streams could not be read; see the error of each")
+        super().__init__(f"{path}: {unread} of {streams} streams could not be read; the output shows the error of each")
         self.path = path
         self.unread = unread
         self.streams = streams
@@ -184,7 +184,7 @@ def _value_json(value: object) -> Json:
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode("ascii")}
     if isinstance(value, float) and not math.isfinite(value):
-        # JSON has no number for it.
+        # JSON has no such number.
         return str(value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -239,7 +239,7 @@ def _row(state: StateReport) -> Iterator[str]:
     yield plain(state.kind)
     yield ", ".join(f"{part} {name}" for part, name in state.serializers.items())
     if state.entries is None:
-        yield from ("", "cannot be counted", "", "")
+        yield from ("", "not countable", "", "")
     else:
         yield f"{len(state.entries_by_key_group):,}" if state.entries_by_key_group else ""
         yield f"{state.entries:,}"

@@ -24,12 +24,12 @@ def test_text(tmp_path: Path) -> None:
     checkpoint = m.load(HEAP)
     assert done.stdout.splitlines() == [
         f"wrote {tmp_path}/new/_metadata: checkpoint {checkpoint.checkpoint_id}, metadata version 3, {size}",
-        "readable by Flink 1.15 and later, because of code 12 (KeyGroupsStateHandle)",
-        "without the properties, which version 3 has no place for: Checkpoint (FORWARD_BACKWARD)",
+        "requires Flink 1.15 or later: code 12 (KeyGroupsStateHandle)",
+        "dropped properties, which version 3 cannot store: Checkpoint (FORWARD_BACKWARD)",
     ]
     (warning,) = done.stderr.splitlines()
     assert warning.startswith("Warning: 4 paths, such as ")
-    assert warning.endswith(f"copy those state files from {HEAP} to the corresponding places in {tmp_path}/new")
+    assert warning.endswith(f"copy these state files from {HEAP} to the same paths in {tmp_path}/new")
     assert m.load(tmp_path / "new") == m.convert(checkpoint, 3)
 
 
@@ -49,7 +49,7 @@ def test_json(tmp_path: Path) -> None:
 def test_properties_that_are_none_are_not_dropped(tmp_path: Path) -> None:
     m.dump(m.CheckpointMetadata(1), tmp_path / "_metadata", 4)
     done = run("convert", tmp_path, tmp_path / "_metadata.v3", "--to-version", 3)
-    assert "without the properties" not in done.stdout
+    assert "dropped properties" not in done.stdout
     again = run("convert", tmp_path / "_metadata.v3", tmp_path / "_metadata.v2", "--to-version", 2, "--json").json
     assert (again["source_version"], again["dropped_properties"]) == (3, None)
 

@@ -108,7 +108,7 @@ def test_a_place_that_is_no_location(tmp_path: Path) -> None:
     assert "no such file" in run("gc", tmp_path / "nowhere").stderr
     done = run("gc", tmp_path)
     assert done.status == 1
-    assert "no checkpoint location" in done.stderr
+    assert "not a checkpoint location" in done.stderr
 
 
 def test_a_location_without_a_log_is_listed_inspected_and_collected(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_each_subtask_of_one_checkpoint(location: Path) -> None:
 
 def test_subtasks_are_those_of_one_checkpoint(location: Path) -> None:
     shown = run("history", location, "--subtasks")
-    assert (shown.status, "--subtasks needs --id" in shown.stderr) == (2, True)
+    assert (shown.status, "--subtasks requires --id" in shown.stderr) == (2, True)
 
 
 def test_a_checkpoint_that_is_not_there_names_those_that_are(location: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_checkpoint_that_is_not_there_names_those_that_are(location: Path) -> 
 def test_a_location_whose_checkpoints_carry_no_statistics(tmp_path: Path) -> None:
     shown = run("history", make_location(tmp_path))
     assert shown.status == 1
-    assert "no master state spark-history" in shown.stderr
+    assert "no readable master state spark-history" in shown.stderr
 
 
 def test_nothing_is_there(tmp_path: Path) -> None:

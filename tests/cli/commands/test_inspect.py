@@ -165,7 +165,7 @@ def test_missing_and_foreign_places(tmp_path: Path) -> None:
 def test_a_location_without_a_checkpoint(tmp_path: Path) -> None:
     shown = run("inspect", make_location(tmp_path, batches=0))
     assert shown.status == 1
-    assert "no checkpoint has completed here yet" in shown.stderr
+    assert "no checkpoint has completed yet" in shown.stderr
 
 
 def test_metadata_that_is_not_what_the_record_says(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def assert_none_yet(location: Path) -> None:
     assert listed.stdout == f"{location}: no checkpoint has completed yet\n"
     assert run("list", location, "--json").json["checkpoints"] == []
     for command in ("inspect", "history", "state"):
-        assert run(command, location).stderr == f"Error: {location}: no checkpoint has completed here yet\n"
+        assert run(command, location).stderr == f"Error: {location}: no checkpoint has completed yet\n"
 
 
 def test_a_query_that_has_just_been_started(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 def test_missing_location(tmp_path: Path) -> None:
     listed = run("list", tmp_path / "absent")
     assert (listed.status, listed.stdout) == (1, "")
-    assert listed.stderr == f"Error: {tmp_path / 'absent'}: there is no such file or directory\n"
+    assert listed.stderr == f"Error: {tmp_path / 'absent'}: no such file or directory\n"
 
 
 def test_location_of_another_state_store(tmp_path: Path) -> None:

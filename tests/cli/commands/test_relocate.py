@@ -22,7 +22,7 @@ def test_text(tmp_path: Path) -> None:
     assert (done.status, done.stdout.splitlines()[1:]) == (
         0,
         [
-            "readable by Flink 1.16 and later, because of version 4",
+            "requires Flink 1.16 or later: version 4",
             f"23 paths rewritten, such as {old} -> {new}",
             f"4 paths relative to the directory of the file, such as {moved.relative[0]}",
         ],
@@ -42,7 +42,7 @@ def test_json(tmp_path: Path) -> None:
     assert done["relative"] == {"count": 0, "examples": []}
     assert (done["source_version"], done["version"], done["warnings"]) == (2, 2, [])
     left = run("relocate", "/old", "/new", tmp_path, tmp_path / "text").stdout
-    assert "\n2 paths left alone, such as /older/2\n" in left
+    assert "\n2 paths unchanged, such as /older/2\n" in left
 
 
 def test_a_dry_run(tmp_path: Path) -> None:

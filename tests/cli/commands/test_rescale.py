@@ -19,10 +19,10 @@ def test_lines(tmp_path: Path) -> None:
     shown = run("rescale", tmp_path, "--partitions", 6)
     assert shown.status == 0
     first, aggregate, limit, last = shown.stdout.splitlines()
-    assert first == f"{tmp_path} was rescaled from 4 to 6 partitions"
+    assert first == f"{tmp_path} rescaled from 4 to 6 partitions"
     assert aggregate == "  stateStoreSave 0/default: 4 -> 6"
     assert limit == "  globalLimit 1/default: runs as one task"
-    assert last.startswith(f"checkpoint {query.record.id + 2} of batch 7, made from checkpoint {query.record.id}; ")
+    assert last.startswith(f"new checkpoint {query.record.id + 2}, batch 7, from checkpoint {query.record.id}: ")
     assert query.log.batches(BatchLog.COMMITS) == [6, 7]
 
 

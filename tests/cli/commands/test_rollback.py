@@ -56,5 +56,5 @@ def test_other_failures_are_status_1(location: Path) -> None:
     assert run("rollback", location, "--id", "5", "--json").error["error"] == "DamagedCheckpointError"
     missing = run("rollback", location, "--id", "99")
     assert (missing.status, missing.stdout) == (1, "")
-    assert "there is no checkpoint 99" in missing.stderr
+    assert "no checkpoint 99" in missing.stderr
     assert run("rollback", location).status == 2

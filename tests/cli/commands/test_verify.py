@@ -41,7 +41,7 @@ def test_damage_is_status_3_and_names_the_way_back(location: Path) -> None:
     assert first.startswith("checkpoint 7, batch 5: damaged in 1 place; ")
     assert second.startswith(f"  {file}: ")
     assert third.startswith("checkpoint 6, batch 4: whole; ")
-    assert way_out == f"go back with: spark-ckpt rollback {location} --id 6"
+    assert way_out == f"roll back with: spark-ckpt rollback {location} --id 6"
     shown = run("verify", location, "--json")
     assert (shown.status, shown.json["whole"], shown.json["restorable"]) == (3, False, [6])
 
@@ -64,7 +64,7 @@ def test_all_checkpoints_are_gone(location: Path) -> None:
     shutil.rmtree(location / "ckpt")
     done = run("verify", location)
     assert (done.status, done.stderr) == (3, "")
-    assert f"{location / 'ckpt'}: there is no completed checkpoint" in done.stdout
+    assert f"{location / 'ckpt'}: no completed checkpoint found" in done.stdout
     assert run("verify", location, "--json").json["whole"] is False
 
 
@@ -73,7 +73,7 @@ def test_many_damages_are_counted(location: Path) -> None:
         file.write_bytes(bytes(file.stat().st_size))
     done = run("verify", location, "--id", "7")
     assert done.status == 3
-    assert "more, which --json lists" in done.stdout
+    assert "more (see --json)" in done.stdout
     assert len(run("verify", location, "--id", "7", "--json").json["checkpoints"][0]["damages"]) > 20
 
 
