@@ -350,7 +350,7 @@ def trigger_reply(request_id: int, reply: TriggerReply) -> Message:
         "generation": reply.generation,
         "max_parallelism": reply.max_parallelism,
         "key_group_factors": reply.key_group_factors,
-        "ack_threshold": reply.ack_threshold,
+        **reply.limits._asdict(),
     }
     return ok(request_id, header)
 
@@ -379,8 +379,8 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
         "base_due": reply.base_due,
         "base_required": reply.base_required,
     }
-    if reply.ack_threshold is not None:
-        header["ack_threshold"] = reply.ack_threshold
+    if reply.limits is not None:
+        header.update(reply.limits._asdict())
     index = b"".join(np.sort(segment.offsets).astype("<i8").tobytes() for segment in reply.segments)
     payload = b"".join(segment.data for segment in reply.segments if segment.path is None)
     return ok(request_id, header, index, payload)

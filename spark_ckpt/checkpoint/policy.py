@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
 
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import MAX_INLINE_BYTES, MIN_RETAINED, CheckpointConfig
@@ -12,6 +13,28 @@ SMALL_BYTES = 16 * 1024
 
 ASK_AGAIN_AFTER = 4
 """Versions after which an unanswered base request is repeated: the executor may be gone."""
+
+
+SHARED_FILE_WAIT_MS = 50
+"""Milliseconds that a task waits for others of its executor to share a file: a fraction of one request to an object
+store."""
+
+SHARED_FILE_BYTES = 8 << 20
+"""Bytes from which a file waits for no further task: above this size the bytes take longer than the request."""
+
+
+class ShippingLimits(NamedTuple):
+    """Limits within which stores ship their segments: with the ack, in a file of several tasks, or in a file alone.
+
+    Args:
+        ack_threshold: bytes of one segment up to which it travels with an ack.
+        shared_file_wait_ms: milliseconds that a task waits for others of its executor to share a file.
+        shared_file_bytes: bytes from which a file waits for no further task; a segment of so many has its own file.
+    """
+
+    ack_threshold: int
+    shared_file_wait_ms: int
+    shared_file_bytes: int
 
 
 class Placement(Enum):
@@ -44,6 +67,16 @@ def ack_threshold(acks: int, config: CheckpointConfig) -> int:
         config: limits.
     """
     return min(config.ack_threshold, config.ack_memory // (2 * max(1, acks)))
+
+
+def shipping_limits(acks: int, config: CheckpointConfig) -> ShippingLimits:
+    """Limits within which the stores of a batch ship their segments.
+
+    Args:
+        acks: number of acks of a batch.
+        config: limits of the query.
+    """
+    return ShippingLimits(ack_threshold(acks, config), SHARED_FILE_WAIT_MS, SHARED_FILE_BYTES)
 
 
 def is_base_due(

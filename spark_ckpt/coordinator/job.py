@@ -9,7 +9,7 @@ from dataclasses import replace
 from spark_ckpt.checkpoint.chains import chain_of
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState
-from spark_ckpt.checkpoint.policy import ack_threshold, discards_checkpoints
+from spark_ckpt.checkpoint.policy import ShippingLimits, discards_checkpoints, shipping_limits
 from spark_ckpt.checkpoint.statistics import CheckpointStats, StatsHistory
 from spark_ckpt.completed import CheckpointRecord, JobStatus
 from spark_ckpt.completed.errors import FencedError
@@ -141,12 +141,12 @@ class Job:
         self._settle()
         if request.version > 0:
             reply = located(request, self._checkpoint_cache.state_of(request.version), self._base_requests)
-            return replace(reply, ack_threshold=self._ack_threshold)
+            return replace(reply, limits=self._limits)
         job, operator_id = self._open, request.subtask.operator_id
         operator = next((o for o in self._trigger.operators if o.operator_id == operator_id), None)
         name, fmt = (operator.name, operator.state_format_version) if operator else ("", None)
         return LocateReply(
-            None, None, job.max_parallelism, job.key_group_factors, name, fmt, 0, (), ack_threshold=self._ack_threshold
+            None, None, job.max_parallelism, job.key_group_factors, name, fmt, 0, (), limits=self._limits
         )
 
     def acknowledge(self, ack: Ack) -> AckReply:
@@ -381,11 +381,11 @@ class Job:
 
     def _trigger_reply(self) -> TriggerReply:
         job = self._open
-        return TriggerReply(job.store.generation, job.max_parallelism, job.key_group_factors, self._ack_threshold)
+        return TriggerReply(job.store.generation, job.max_parallelism, job.key_group_factors, self._limits)
 
     @property
-    def _ack_threshold(self) -> int:
-        return ack_threshold(self._trigger.acks, self._open.config)
+    def _limits(self) -> ShippingLimits:
+        return shipping_limits(self._trigger.acks, self._open.config)
 
     def _going_back(self) -> None:
         self._tell(Event.GOING_BACK, NO_VERSION)

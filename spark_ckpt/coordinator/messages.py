@@ -73,13 +73,13 @@ class TriggerReply:
         generation: generation of the job's claim.
         max_parallelism: number of key groups.
         key_group_factors: numbering of the key groups.
-        ack_threshold: largest segment that travels with an ack, in bytes.
+        limits: how stores ship their segments.
     """
 
     generation: int
     max_parallelism: int
     key_group_factors: tuple[int, ...]
-    ack_threshold: int
+    limits: ShippingLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,7 @@ class LocatedSegment:
 @dataclass(frozen=True, slots=True)
 class LocateReply:
     """Location of a version's state. `checkpoint_id` is None for version 0, which has no state. `base_due` and
-    `base_required` request a base of the located version, as in `AckReply`; `ack_threshold` is that of
-    `TriggerReply`."""
+    `base_required` request a base of the located version, as in `AckReply`; `limits` is that of `TriggerReply`."""
 
     state_id: str | None
     checkpoint_id: int | None
@@ -129,7 +128,7 @@ class LocateReply:
     segments: tuple[LocatedSegment, ...]
     base_due: bool = False
     base_required: bool = False
-    ack_threshold: int | None = None
+    limits: ShippingLimits | None = None
 
 
 class Task(NamedTuple):

@@ -13,6 +13,7 @@ from spark_ckpt.checkpoint.policy import (
     is_rewrite_due,
     place,
     retained_checkpoints,
+    shipping_limits,
 )
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import ACK_MEMORY, ACK_THRESHOLD, MAX_INLINE_BYTES, CheckpointConfig
@@ -111,3 +112,9 @@ def test_few_tasks_have_the_whole_threshold() -> None:
     assert ack_threshold(0, CheckpointConfig()) == CheckpointConfig().ack_threshold
     small = CheckpointConfig.parse({ACK_THRESHOLD.key: "10"})
     assert ack_threshold(64, small) == 10
+
+
+def test_a_file_of_several_tasks_holds_more_than_travels_with_an_ack() -> None:
+    limits = shipping_limits(64, CONFIG)
+    assert limits.ack_threshold == CONFIG.ack_threshold < limits.shared_file_bytes
+    assert 0 < limits.shared_file_wait_ms < 1000, "within a batch"

@@ -309,7 +309,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       val inline = if (backend.deltaSize <= locator.inlineLimit) Some(ShippedSegment.inline(backend.deltaBytes())) else None
       val taken = System.nanoTime()
       val delta = inline.getOrElse(
-        GroupCommit.here.write(files, TaskContext.get(), backend.deltaSize)(backend.writeDelta))
+        GroupCommit.here.write(files, TaskContext.get(), backend.deltaSize, locator.sharedFile)(backend.writeDelta))
       if (forceSnapshot) bases.writeNow(backend.snapshotBase(), state.baseId)
       // The ack of a version that has committed before is likely not to count, and what comes with it is dropped.
       val base = if (state.isRepeated) None else bases.forAck(backend.snapshotBase(), state.baseId)

@@ -49,7 +49,7 @@ class SourceRulesSuite extends AnyFunSuite {
   }
 
   test("no request or reply is put together outside the package of the protocol") {
-    val fields = "\"(ckpt_id|base_ckpt_id|base_due|base_required|outcome|completed_version|ack_threshold|stage_id)\"".r
+    val fields = "\"(ckpt_id|base_ckpt_id|base_due|base_required|outcome|completed_version|ack_threshold|shared_file_\\w+|stage_id)\"".r
     val strays = Seq("executor", "driver", "bridge")
       .flatMap(name => sources(root.resolve(s"shim/src/main/scala/org/apache/spark/sql/ckpt/$name"), ".scala"))
       .filter(file => fields.findFirstIn(Files.readString(file)).isDefined)

@@ -43,7 +43,7 @@ private[ckpt] final class CheckpointRequests(
     @volatile var batchId: Long = -1
     @volatile var triggered: Future[Message] = _
     @volatile var execution: Option[StreamExecution] = None
-    @volatile var current: Message = LocateReply.current(None)
+    @volatile var current: Message = LocateReply.current(ShippingLimits.Unknown)
   }
 
   private val jobs = new ConcurrentHashMap[String, Job]()
@@ -101,12 +101,9 @@ private[ckpt] final class CheckpointRequests(
     if (job.triggered == null) Future.unit else job.triggered.map { reply => reply.orThrow(); () }
   }
 
-  /** Tasks whose state is still in memory do not ask the side process, but must keep to the same limit. */
+  /** Tasks whose state is still in memory do not ask the side process, but must keep to the same limits. */
   private def noteTrigger(job: Job, reply: Message): Message = {
-    if (!reply.isError) {
-      val threshold = TriggerReply.of(reply).ackThreshold
-      if (threshold.isDefined) job.current = LocateReply.current(threshold)
-    }
+    if (!reply.isError) job.current = LocateReply.current(TriggerReply.of(reply).limits)
     reply
   }
 

@@ -20,7 +20,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.backend.SegmentInfo
-import org.apache.spark.sql.ckpt.protocol.Message
+import org.apache.spark.sql.ckpt.protocol.{Message, SharedFileLimits}
 
 /** The tasks that may share a file: those of one attempt of a stage. */
 private[ckpt] final case class StageAttempt(directory: Path, stageId: Int, attempt: Int)
@@ -30,10 +30,9 @@ private[ckpt] final case class StageAttempt(directory: Path, stageId: Int, attem
  * objects of a batch are to follow its bytes and not its partitions. The first task that comes waits for the others that
  * have a store open, writes for all of them, and each of them acknowledges its own part. Thread-safe.
  *
- * @param maxWaitMillis for how long the first one waits at most
- * @param maxBytes      of a file that is not waited for any longer
+ * The coordinator sets the limits ([[SharedFileLimits]]), the same for all tasks of a stage.
  */
-private[ckpt] final class GroupCommit(maxWaitMillis: Long, maxBytes: Long) extends Logging {
+private[ckpt] final class GroupCommit extends Logging {
 
   private final class Part(val write: OutputStream => SegmentInfo) {
     var info: SegmentInfo = _
@@ -77,23 +76,25 @@ private[ckpt] final class GroupCommit(maxWaitMillis: Long, maxBytes: Long) exten
    *
    * @param size about how many bytes it has
    */
-  def write(files: StateFiles, context: TaskContext, size: Long)(body: OutputStream => SegmentInfo): ShippedSegment =
-    if (context == null || size >= maxBytes || !files.isRemote) ShippedSegment.inFile(files, "delta")(body)
-    else write(files, GroupCommit.stageOf(files.directory, context), context.taskAttemptId(), size)(body)
+  def write(files: StateFiles, context: TaskContext, size: Long, limits: SharedFileLimits)(
+      body: OutputStream => SegmentInfo): ShippedSegment =
+    if (context == null || size >= limits.maxBytes || !files.isRemote) ShippedSegment.inFile(files, "delta")(body)
+    else write(files, GroupCommit.stageOf(files.directory, context), context.taskAttemptId(), size, limits)(body)
 
   /** As above, for a task of which no more is known than where it belongs. */
-  def write(files: StateFiles, stage: StageAttempt, task: Long, size: Long)(
+  def write(files: StateFiles, stage: StageAttempt, task: Long, size: Long, limits: SharedFileLimits)(
       body: OutputStream => SegmentInfo): ShippedSegment = {
     val part = new Part(body)
-    val (group, leads) = join(stage, task, part, size)
-    if (leads) lead(files, stage, group) else follow(group)
+    val (group, leads) = join(stage, task, part, size, limits.maxBytes)
+    if (leads) lead(files, stage, group, limits.maxWaitMillis) else follow(group)
     group.name match {
       case Some(name) => segment(name, group, part)
       case None => ShippedSegment.inFile(files, "delta")(body)
     }
   }
 
-  private def join(stage: StageAttempt, task: Long, part: Part, size: Long): (Group, Boolean) = synchronized {
+  private def join(
+      stage: StageAttempt, task: Long, part: Part, size: Long, maxBytes: Long): (Group, Boolean) = synchronized {
     val leads = !collecting.contains(stage)
     val group = collecting.getOrElseUpdate(stage, new Group)
     group.parts += part
@@ -105,9 +106,9 @@ private[ckpt] final class GroupCommit(maxWaitMillis: Long, maxBytes: Long) exten
     (group, leads)
   }
 
-  private def lead(files: StateFiles, stage: StageAttempt, group: Group): Unit =
+  private def lead(files: StateFiles, stage: StageAttempt, group: Group, maxWaitMillis: Long): Unit =
     try {
-      gather(stage, group)
+      gather(stage, group, maxWaitMillis)
       val kind = if (group.parts.size == 1) "delta" else "deltas"
       group.name = Some(files.write(kind)(out => group.parts.foreach(part => part.info = part.write(out))))
     } finally synchronized {
@@ -117,7 +118,7 @@ private[ckpt] final class GroupCommit(maxWaitMillis: Long, maxBytes: Long) exten
     }
 
   /** Waits for the tasks that have a store open. Afterwards no task can join. */
-  private def gather(stage: StageAttempt, group: Group): Unit = synchronized {
+  private def gather(stage: StageAttempt, group: Group, maxWaitMillis: Long): Unit = synchronized {
     val deadline = System.nanoTime() + MILLISECONDS.toNanos(maxWaitMillis)
     def isOpen = collecting.get(stage).contains(group)
     def others = active.get(stage).exists(tasks => !tasks.subsetOf(group.tasks))
@@ -152,11 +153,8 @@ private[ckpt] final class GroupCommit(maxWaitMillis: Long, maxBytes: Long) exten
 }
 
 private[ckpt] object GroupCommit {
-  private val MaxWaitMillis = 50L
-  private val MaxBytes = 8L << 20
-
   /** That of this executor. */
-  val here = new GroupCommit(MaxWaitMillis, MaxBytes)
+  val here = new GroupCommit
 
   private def stageOf(directory: Path, context: TaskContext): StageAttempt =
     StageAttempt(directory, context.stageId(), context.stageAttemptNumber())

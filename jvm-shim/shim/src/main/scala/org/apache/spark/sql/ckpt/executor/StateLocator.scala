@@ -13,7 +13,7 @@ package org.apache.spark.sql.ckpt.executor
 import scala.concurrent.duration.FiniteDuration
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.protocol.{Locate, LocateReply}
+import org.apache.spark.sql.ckpt.protocol.{Locate, LocateReply, SharedFileLimits, ShippingLimits}
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**
@@ -28,10 +28,14 @@ private[ckpt] final class StateLocator(
     ackThreshold: Long,
     hasIds: Boolean) {
 
-  @volatile private var threshold = ackThreshold
+  /** The coordinator's latest limits. */
+  @volatile private var limits = ShippingLimits.Unknown
 
-  /** Bytes of one segment up to which it travels with the ack: what the coordinator has said last, with all tasks in view. */
-  def inlineLimit: Long = threshold
+  /** Bytes of one segment up to which it travels with the ack. */
+  def inlineLimit: Long = limits.ackThreshold.getOrElse(ackThreshold)
+
+  /** Limits on a file that this task writes together with others. */
+  def sharedFile: SharedFileLimits = limits.sharedFile
 
   /**
    * @param stateId that Spark asks for
@@ -60,7 +64,7 @@ private[ckpt] final class StateLocator(
     // replaces them: to its own providers they mean nothing either.
     val request = Locate(job.header(version, version), stateId.filter(_ => hasIds), held.filter(_.nonEmpty))
     val reply = LocateReply.of(CoordinatorClient.ask(request.toMessage, timeout))
-    threshold = reply.ackThreshold.getOrElse(ackThreshold)
+    limits = reply.limits
     if (reply.isCurrent) None else Some(StateLocation.of(reply))
   }
 }

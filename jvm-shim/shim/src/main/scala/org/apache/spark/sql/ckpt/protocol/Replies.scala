@@ -15,6 +15,7 @@ import java.nio.{ByteBuffer, ByteOrder}
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
 
 /** Demand of a reply for a base snapshot. A required one is due, too. */
 private[ckpt] final case class BaseDemand(due: Boolean, required: Boolean)
@@ -26,6 +27,40 @@ private[ckpt] object BaseDemand {
     val required = reply.path("base_required").asBoolean(false)
     BaseDemand(required || reply.path("base_due").asBoolean(false), required)
   }
+}
+
+/**
+ * Limits on a file that tasks of one executor write together.
+ *
+ * @param maxWaitMillis how long the first task waits for others
+ * @param maxBytes      size from which the file waits for no further task
+ */
+private[ckpt] final case class SharedFileLimits(maxWaitMillis: Long, maxBytes: Long)
+
+private[ckpt] object SharedFileLimits {
+
+  /** Each task writes its own file. */
+  val Alone: SharedFileLimits = SharedFileLimits(maxWaitMillis = 0, maxBytes = 0)
+}
+
+/**
+ * Limits within which a store ships its segments. The coordinator sets them with all tasks of the batch in view.
+ *
+ * @param ackThreshold bytes of a segment up to which it travels with an ack
+ */
+private[ckpt] final case class ShippingLimits(ackThreshold: Option[Long], sharedFile: SharedFileLimits) {
+  private[protocol] def putInto(header: ObjectNode): Unit = {
+    ackThreshold.foreach(header.put("ack_threshold", _))
+    header.put("shared_file_wait_ms", sharedFile.maxWaitMillis).put("shared_file_bytes", sharedFile.maxBytes)
+  }
+}
+
+private[ckpt] object ShippingLimits {
+  val Unknown: ShippingLimits = ShippingLimits(None, SharedFileLimits.Alone)
+
+  private[protocol] def of(reply: JsonNode): ShippingLimits = ShippingLimits(
+    Option(reply.get("ack_threshold")).filterNot(_.isNull).map(_.asLong()),
+    SharedFileLimits(reply.path("shared_file_wait_ms").asLong(0), reply.path("shared_file_bytes").asLong(0)))
 }
 
 /** A row counts only if its key belongs to one of these partitions of so many. */
@@ -56,13 +91,12 @@ private[ckpt] final case class LocatedSegment(
 /**
  * The reply to [[Locate]].
  *
- * @param isCurrent    true if the state that the store has is the one that counts; then there is no more than `ackThreshold`
- * @param ackThreshold bytes of a segment up to which it travels with an ack
- * @param stateId      empty at version 0
+ * @param isCurrent true if the state that the store has is the one that counts; then there is no more than `limits`
+ * @param stateId   empty at version 0
  */
 private[ckpt] final case class LocateReply(
     isCurrent: Boolean,
-    ackThreshold: Option[Long],
+    limits: ShippingLimits,
     stateId: String,
     keyGroupFactors: Array[Int],
     operator: String,
@@ -91,7 +125,7 @@ private[ckpt] object LocateReply {
     }
     LocateReply(
       header.path("current").asBoolean(false),
-      Option(header.get("ack_threshold")).filterNot(_.isNull).map(_.asLong()),
+      ShippingLimits.of(header),
       header.path("ckpt_id").asText(""),
       header.path("key_group_factors").elements().asScala.map(_.asInt()).toArray,
       header.path("operator").asText(""),
@@ -102,9 +136,9 @@ private[ckpt] object LocateReply {
   }
 
   /** The reply that the driver gives by itself. */
-  def current(ackThreshold: Option[Long]): Message = {
+  def current(limits: ShippingLimits): Message = {
     val header = Message.newHeader().put("current", true)
-    ackThreshold.foreach(header.put("ack_threshold", _))
+    limits.putInto(header)
     Message(Message.Ok, header.toString)
   }
 }
@@ -163,8 +197,8 @@ private[ckpt] object QueryReply {
 }
 
 /** The reply to [[Trigger]], as far as the JVM needs it. */
-private[ckpt] final case class TriggerReply(ackThreshold: Option[Long])
+private[ckpt] final case class TriggerReply(limits: ShippingLimits)
 
 private[ckpt] object TriggerReply {
-  def of(reply: Message): TriggerReply = TriggerReply(Option(reply.json.get("ack_threshold")).map(_.asLong()))
+  def of(reply: Message): TriggerReply = TriggerReply(ShippingLimits.of(reply.json))
 }

@@ -20,10 +20,11 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.ckpt.backend.SegmentInfo
+import org.apache.spark.sql.ckpt.protocol.SharedFileLimits
 import org.apache.spark.util.Utils
 
 class GroupCommitSuite extends AnyFunSuite {
-  private val Hour = 3600000L
+  private val patient = SharedFileLimits(maxWaitMillis = 3600000, maxBytes = 100)
   private val threads = Executors.newCachedThreadPool()
   private val directory = new Path(Utils.createTempDir(namePrefix = "group-commit").toURI)
   private val files = new StateFiles(directory, new Configuration())
@@ -34,9 +35,9 @@ class GroupCommitSuite extends AnyFunSuite {
     SegmentInfo(Array(0), Array(0L), 1, bytes.length)
   }
 
-  private def commit(group: GroupCommit, task: Long, size: Long = 1)(
+  private def commit(group: GroupCommit, task: Long, size: Long = 1, limits: SharedFileLimits = patient)(
       body: OutputStream => SegmentInfo): Future[ShippedSegment] =
-    threads.submit(() => group.write(files, stage, task, size)(body))
+    threads.submit(() => group.write(files, stage, task, size, limits)(body))
 
   private def result(future: Future[ShippedSegment]): ShippedSegment = future.get(5, TimeUnit.MINUTES)
 
@@ -48,7 +49,7 @@ class GroupCommitSuite extends AnyFunSuite {
   }
 
   test("tasks of a stage that commit together have one file, and each knows its part") {
-    val group = new GroupCommit(Hour, maxBytes = 100)
+    val group = new GroupCommit
     Seq(1L, 2L, 3L).foreach(group.enter(stage, _))
     val segments = Seq("one", "second", "3").zipWithIndex.map { case (text, i) => commit(group, i + 1L)(body(text)) }
     val shipped = segments.map(result)
@@ -58,14 +59,14 @@ class GroupCommitSuite extends AnyFunSuite {
   }
 
   test("a task without others does not wait, and its file is its own") {
-    val group = new GroupCommit(Hour, maxBytes = 100)
+    val group = new GroupCommit
     group.enter(stage, 1L)
     val shipped = result(commit(group, 1L)(body("alone")))
     assert(read(shipped) == "alone" && shipped.share.isEmpty && shipped.path.get.startsWith("shared/delta-"))
   }
 
   test("a task that has ended is not waited for") {
-    val group = new GroupCommit(Hour, maxBytes = 100)
+    val group = new GroupCommit
     group.enter(stage, 1L)
     group.enter(stage, 2L)
     val waiting = commit(group, 1L)(body("first"))
@@ -74,36 +75,38 @@ class GroupCommitSuite extends AnyFunSuite {
   }
 
   test("a task that takes its time is not waited for beyond the limit") {
-    val group = new GroupCommit(maxWaitMillis = 1, maxBytes = 100)
+    val group = new GroupCommit
+    val impatient = patient.copy(maxWaitMillis = 1)
     group.enter(stage, 1L)
     group.enter(stage, 2L)
-    assert(result(commit(group, 1L)(body("first"))).share.isEmpty)
-    assert(result(commit(group, 2L)(body("second"))).share.isEmpty)
+    assert(result(commit(group, 1L, limits = impatient)(body("first"))).share.isEmpty)
+    assert(result(commit(group, 2L, limits = impatient)(body("second"))).share.isEmpty)
   }
 
   test("a file that is full is written, and the next task begins another") {
-    val group = new GroupCommit(Hour, maxBytes = 10)
+    val group = new GroupCommit
+    val small = patient.copy(maxBytes = 10)
     Seq(1L, 2L, 3L).foreach(group.enter(stage, _))
-    val full = Seq(1L, 2L).map(task => commit(group, task, size = 5)(body(s"task $task"))).map(result)
+    val full = Seq(1L, 2L).map(task => commit(group, task, size = 5, small)(body(s"task $task"))).map(result)
     group.leave(stage, 1L)
     group.leave(stage, 2L)
-    val next = result(commit(group, 3L)(body("third")))
+    val next = result(commit(group, 3L, limits = small)(body("third")))
     assert(full.map(read) == Seq("task 1", "task 2") && full.flatMap(_.path).distinct.size == 1)
     assert(read(next) == "third" && next.share.isEmpty)
   }
 
   test("attempts of a stage share nothing") {
-    val group = new GroupCommit(Hour, maxBytes = 100)
+    val group = new GroupCommit
     val again = stage.copy(attempt = 1)
     group.enter(stage, 1L)
     group.enter(again, 2L)
     val first = result(commit(group, 1L)(body("first")))
-    val second = group.write(files, again, 2L, 1)(body("second"))
+    val second = group.write(files, again, 2L, 1, patient)(body("second"))
     assert(first.path != second.path && first.share.isEmpty && second.share.isEmpty)
   }
 
   test("where the one that writes for all fails, each other writes for itself") {
-    val group = new GroupCommit(Hour, maxBytes = 100)
+    val group = new GroupCommit
     Seq(1L, 2L).foreach(group.enter(stage, _))
     val leads = commit(group, 1L)(_ => throw new IllegalStateException("killed"))
     awaitBlocked()
@@ -114,7 +117,7 @@ class GroupCommitSuite extends AnyFunSuite {
   }
 
   test("a task that is killed while another writes for it ends only when its changes are not read any more") {
-    val group = new GroupCommit(Hour, maxBytes = 100)
+    val group = new GroupCommit
     Seq(1L, 2L).foreach(group.enter(stage, _))
     val (writing, goOn) = (new CountDownLatch(1), new CountDownLatch(1))
     val leads = commit(group, 1L) { out =>
@@ -125,7 +128,7 @@ class GroupCommitSuite extends AnyFunSuite {
     awaitBlocked()
     @volatile var killed = false
     val follower = new Thread(() => {
-      group.write(files, stage, 2L, 1)(body("second"))
+      group.write(files, stage, 2L, 1, patient)(body("second"))
       killed = Thread.currentThread().isInterrupted
     })
     follower.start()
