@@ -17,7 +17,7 @@ unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MOD
 
 .DEFAULT_GOAL := help
 .PHONY: help venv jar prepare demo golden test test-scala test-python test-random spark-suites fuzz faults simulate power-loss \
-	soak endurance bench bench-rescale lint actionlint format docs site wheel clean
+	soak endurance bench bench-rescale lint actionlint format generate docs site wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -105,6 +105,9 @@ $(ACTIONLINT): | $(INSTALLED)
 
 format: $(INSTALLED)  ## let ruff format the Python code
 	$(RUN) -m ruff format .
+
+generate: $(INSTALLED)  ## what the shim knows of file formats (FormatDescription.scala), from the Python package
+	$(RUN) jvm-shim/generate_format.py
 
 docs: $(INSTALLED)  ## docs/settings.md from the table of settings, docs/json.md from the schema
 	$(RUN) docs/generate_settings.py

@@ -109,7 +109,7 @@ def test_a_plain_checkpoint_needs_no_feature(tmp_path: Path) -> None:
 
 
 def test_the_shim_knows_the_same_features() -> None:
-    (file,) = (REPOSITORY / "jvm-shim" / "shim" / "src" / "main").rglob("FormatFeatures.scala")
-    found = re.search(r"Known = Set\((.*?)\)", file.read_text(), re.DOTALL)
+    (file,) = (REPOSITORY / "jvm-shim" / "shim" / "src" / "main").rglob("FormatDescription.scala")
+    found = re.search(r"Features: Set\[String\] = Set\((.*?)\)", file.read_text(), re.DOTALL)
     assert found is not None
     assert set(re.findall(r'"(.+?)"', found[1])) == {feature.value for feature in Feature}

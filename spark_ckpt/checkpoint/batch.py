@@ -31,7 +31,8 @@ SPARK_OFFSETS = "spark-offsets"
 SPARK_OFFSETS_VERSION = 1
 """Version of its format."""
 
-_ID_BYTES = 16
+STATE_ID_BYTES = 16
+"""Bytes of a state id."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -312,7 +313,7 @@ def _encode_store(store: StoreState, version: int) -> Mapping[str, Any]:
 def _decode_store(fields: Mapping[str, Any], version: int, unpacking: Unpacking) -> StoreState:
     rows = tuple(int(n) for n in fields["rows"])
     ids = base64.b64decode(fields["ckpt_ids"], validate=True)
-    if len(ids) != _ID_BYTES * len(rows) or len(rows) != fields["parallelism"]:
+    if len(ids) != STATE_ID_BYTES * len(rows) or len(rows) != fields["parallelism"]:
         raise ValueError("the numbers of rows, ckpt ids and subtasks differ")
     return StoreState(
         operator_id=int(fields["operator_id"]),
@@ -320,7 +321,7 @@ def _decode_store(fields: Mapping[str, Any], version: int, unpacking: Unpacking)
         name=str(fields["name"]),
         state_format_version=fields["state_format_version"],
         rows=rows,
-        state_ids=tuple(ids[i : i + _ID_BYTES].hex() for i in range(0, len(ids), _ID_BYTES)),
+        state_ids=tuple(ids[i : i + STATE_ID_BYTES].hex() for i in range(0, len(ids), STATE_ID_BYTES)),
         segments=SegmentTable.decode(
             fields["segments"], fields.get("filters"), fields.get("shared"), len(rows), version, unpacking
         ),

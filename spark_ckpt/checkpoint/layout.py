@@ -16,7 +16,9 @@ SHARED = "shared"
 TASK_OWNED = "taskowned"
 """Flink's directory for files of tasks, below `ckpt`. It stays empty."""
 
-_CHECKPOINT_DIRECTORY = re.compile(r"chk-([0-9]+)(-[0-9]+)?")
+CHECKPOINT_DIRECTORY = re.compile(r"chk-([0-9]+)(?:-([0-9]+))?")
+"""Directory of a checkpoint: its id, and the number of the attempt from the second on."""
+
 _HADOOP_CHECKSUM = re.compile(r"\.(.+)\.crc")
 
 # Every name that is written below `ckpt`. Executors write `base`, `delta` and `deltas` (the shim's `StateFiles`), first
@@ -70,7 +72,7 @@ def is_temporary(name: str) -> bool:
 
 def checkpoint_of_directory(name: str) -> int | None:
     """Checkpoint id in a directory name `chk-<id>` or `chk-<id>-<attempt>`; None for other names."""
-    match = _CHECKPOINT_DIRECTORY.fullmatch(name)
+    match = CHECKPOINT_DIRECTORY.fullmatch(name)
     return int(match[1]) if match else None
 
 

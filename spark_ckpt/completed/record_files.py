@@ -15,7 +15,8 @@ from spark_ckpt.storage import Storage, until_stable
 LOG = "ckpt/completed"
 """Directory of the log in a checkpoint location."""
 
-_RECORD_NAME = re.compile(r"([0-9]{20})\.json")
+RECORD_NAME = re.compile(r"([0-9]{20})\.json")
+"""Name of the file of a record: its id."""
 
 _T = TypeVar("_T")
 
@@ -45,7 +46,7 @@ class RecordFiles:
         Raises:
             StorageError: the directory cannot be listed.
         """
-        matches = (_RECORD_NAME.fullmatch(file.name) for file in self._storage.list(self.directory))
+        matches = (RECORD_NAME.fullmatch(file.name) for file in self._storage.list(self.directory))
         self.listed = sorted({int(match[1]) for match in matches if match} - self._left_out)
         return self.listed
 

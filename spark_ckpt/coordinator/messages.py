@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, Source
+from spark_ckpt.checkpoint.policy import ShippingLimits
 from spark_ckpt.format.keys import PartitionFilter, SubtaskKey
 
 

@@ -22,6 +22,9 @@ FORMAT = 1
 HEADER_BYTES = 32
 """Bytes of a block before its body."""
 
+KIND_AT = 5
+"""Position of the kind in the header of a block."""
+
 _HEADER = struct.Struct(">iBBBBiqii")
 _CRC = struct.Struct(">I")
 _I32 = struct.Struct(">i")

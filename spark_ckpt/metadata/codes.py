@@ -49,6 +49,11 @@ _CODES: dict[type, _Codes] = {
 }
 
 
+def code_of_class(handle: type) -> int:
+    """The code under which state handles of a class are written, without their optional field."""
+    return _CODES[handle].code
+
+
 def code_of(part: object) -> int | None:
     """The code under which a state handle is written; None for a part of the model that is no handle with a code."""
     if (codes := _CODES.get(type(part))) is None:

@@ -10,17 +10,19 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
+import org.apache.spark.sql.ckpt.FormatDescription
+
 /** Constants of the segment format, docs/protocol.md section 2. */
 private[backend] object SegmentFormat {
 
   /** "CKBG". */
-  final val Magic = 0x434B4247
-  final val Version = 1
-  final val KindBase = 1
-  final val KindDelta = 2
+  final val Magic = FormatDescription.SegmentMagic
+  final val Version = FormatDescription.SegmentVersion
+  final val KindBase = FormatDescription.BaseSegment
+  final val KindDelta = FormatDescription.DeltaSegment
   final val CodecNone = 0
 
-  final val HeaderBytes = 32
+  final val HeaderBytes = FormatDescription.SegmentHeaderBytes
   final val KeyGroupAt = 8
   final val StateVersionAt = 12
   final val SectionsAt = 20

@@ -10,16 +10,11 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.{CheckpointFailure, FormatDescription}
 
-/**
- * The one rule for paths that stand in files: which of them spark-ckpt writes. Python has the same one, in
- * `spark_ckpt.storage.paths`, and `tests/storage/paths.json` holds both to it.
- */
+/** Rule for paths in files: those that spark-ckpt writes. `spark_ckpt.storage.paths` applies the same patterns. */
 private[executor] object CheckpointPaths {
-  private val StateFile = "shared/[A-Za-z0-9_-][A-Za-z0-9_.-]*".r
-  private val MetadataFile = "(chk-[0-9]{1,19}(-[0-9]{1,19})?/)?_metadata".r
-  private val OutOfCheckpoint = "../"
+  import FormatDescription.{MetadataFile, OutOfCheckpoint, StateFile}
 
   /** True if this is the path of a state file, relative to the `ckpt` directory. */
   def isState(path: String): Boolean = StateFile.matches(path)

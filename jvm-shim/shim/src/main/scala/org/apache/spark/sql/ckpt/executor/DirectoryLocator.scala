@@ -20,6 +20,7 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.FormatDescription._
 import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
@@ -42,7 +43,8 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
     val store = storeOf(batch, id).getOrElse(throw new CheckpointFailure("StoreNotFoundError",
       s"checkpoint ${checkpoint.number} has no store '${id.storeName}' of operator ${id.operatorId}"))
     val segments = StoreSegments.handles(store, id.partitionId).map { handle =>
-      found.get(handle.subtask).flatMap(_.lift(handle.place)).getOrElse(throw new CheckpointFailure("MetadataFormatError",
+      val segment = found.get(handle.subtask).flatMap(_.lift(handle.place))
+      segment.getOrElse(throw new CheckpointFailure("MetadataFormatError",
         s"${files.path(checkpoint.path)} has no handle ${handle.place} of subtask ${handle.subtask} of operator " +
           s"${id.operatorId}, which its master state $SparkBatch names: it is damaged"))
     }
@@ -59,14 +61,16 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
 
   /** The checkpoints of the log, newest first by number; None if no store has kept a log here. */
   private def logged(): Option[Seq[Checkpoint]] = {
-    val names = if (files.exists(Completed)) files.list(Completed).filter(_.matches("\\d+\\.json")) else Nil
+    val names =
+      if (files.exists(CompletedDirectory)) files.list(CompletedDirectory).filter(RecordName.matches(_))
+      else Nil
     if (names.isEmpty) None
     else Some(withoutVoid(names
-      .sortBy(_.stripSuffix(".json").toLong)
+      .sorted // ids have leading zeros
       .reverse
       .map { name =>
-        val record = Message.mapper.readTree(files.readFully(s"$Completed/$name"))
-        val file = files.path(s"$Completed/$name").toString
+        val record = Message.mapper.readTree(files.readFully(s"$CompletedDirectory/$name"))
+        val file = files.path(s"$CompletedDirectory/$name").toString
         FormatFeatures.checkVersion(file, record.path("format").asInt(RecordFormat), RecordFormat)
         FormatFeatures.check(file, record)
         record
@@ -75,11 +79,14 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
       .map(checkpointOf))
   }
 
-  /** The checkpoints by their directories, as `spark_ckpt.location.listing` finds them: those that are not whole are none. */
+  /**
+   * The checkpoints by their directories, as `spark_ckpt.location.listing` finds them: those that are not whole are
+   * none.
+   */
   private def scanned(): Seq[Checkpoint] =
     directories(files)
       .flatMap { case (number, name) =>
-        val path = s"$name/_metadata"
+        val path = s"$name/$MetadataName"
         try Some(Checkpoint(number, read(path, (_, _) => Set.empty)._1.path("version").asLong(), path)) catch {
           case e: CheckpointFailure if e.error != FormatFeatures.Unsupported => None
           case _: FileNotFoundException => None
@@ -106,9 +113,9 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
   private def startsWithBase(segment: StateLocation.Segment): Boolean = {
     val opened = segment.open(files)
     try {
-      val header = new Array[Byte](KindAt + 1)
+      val header = new Array[Byte](SegmentKindAt + 1)
       opened.source.readFully(segment.offsets.head, header, 0, header.length)
-      header(KindAt) == Base
+      header(SegmentKindAt) == BaseSegment
     } finally opened.source.close()
   }
 
@@ -120,15 +127,6 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
 }
 
 private[ckpt] object DirectoryLocator {
-  private val Completed = "completed"
-  private val Directory = "chk-(\\d+)(?:-(\\d+))?".r
-  private val SparkBatch = "spark-batch"
-  private val SparkBatchVersion = 1
-  private val RecordFormat = 1
-  private val StateIdBytes = 16
-  private val KindAt = 5
-  private val Base: Byte = 1
-
   /**
    * The records that count, as `spark_ckpt.completed.void` tells them from those that a driver has created that did not
    * own the log any more.
@@ -157,13 +155,15 @@ private[ckpt] object DirectoryLocator {
   private def isClaim(record: JsonNode): Boolean = record.path("kind").asText() == "claim"
 
   /** True if a query keeps its checkpoints here. */
-  def hasCheckpoints(files: StateFiles): Boolean = files.exists(Completed) || directories(files).nonEmpty
+  def hasCheckpoints(files: StateFiles): Boolean = files.exists(CompletedDirectory) || directories(files).nonEmpty
 
   /** The directories `chk-<id>` and `chk-<id>-<attempt>`, newest first by number. */
   private def directories(files: StateFiles): Seq[(Long, String)] =
     if (!files.exists(".")) Nil
     else files.list(".")
-      .collect { case name @ Directory(number, attempt) => (number.toLong, Option(attempt).fold(1L)(_.toLong), name) }
+      .collect { case name @ CheckpointDirectory(number, attempt) =>
+        (number.toLong, Option(attempt).fold(1L)(_.toLong), name)
+      }
       .sortBy(found => (found._1, found._2))
       .reverse
       .map { case (number, _, name) => (number, name) }
@@ -192,5 +192,5 @@ private[ckpt] object DirectoryLocator {
   private def operatorIdOf(batch: JsonNode, id: StateStoreId): Array[Byte] =
     MessageDigest.getInstance("SHA-256")
       .digest(s"${batch.path("query_id").asText()}/${id.operatorId}/${id.storeName}".getBytes(UTF_8))
-      .take(16)
+      .take(OperatorIdBytes)
 }

@@ -14,20 +14,17 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.{CheckpointFailure, FormatDescription}
 
 /** Refuses what a later release wrote in a way that this one would misread: the JVM's half of `spark_ckpt.features`. */
 private[executor] object FormatFeatures {
-
-  /** The values of Python's `Feature`, which a test of the Python side compares. */
-  private val Known = Set("seen-records", "partition-filters", "shared-handles")
 
   /** Name of the error. */
   val Unsupported = "UnsupportedFormatError"
 
   /** @throws CheckpointFailure if the field `features` of a file's JSON names one that is unknown */
   def check(file: String, json: JsonNode): Unit = {
-    val unknown = json.path("features").elements().asScala.map(_.asText()).filterNot(Known).toSeq
+    val unknown = json.path("features").elements().asScala.map(_.asText()).filterNot(FormatDescription.Features).toSeq
     if (unknown.nonEmpty) throw unsupported(file, s"the features ${unknown.mkString(", ")}")
   }
 
@@ -36,6 +33,6 @@ private[executor] object FormatFeatures {
     if (found != known) throw unsupported(file, s"version $found of a format")
 
   private def unsupported(file: String, needs: String) = new CheckpointFailure(Unsupported,
-    s"$file needs $needs, which this release of spark-ckpt does not know: a later release wrote it. Upgrade spark-ckpt " +
-      "to that release or a newer one, wheel and jar together")
+    s"$file needs $needs, which this release of spark-ckpt does not know: a later release wrote it. Upgrade " +
+      "spark-ckpt to that release or a newer one, wheel and jar together")
 }

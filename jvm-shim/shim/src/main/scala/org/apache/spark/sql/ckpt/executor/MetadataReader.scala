@@ -15,19 +15,19 @@ import java.io.{DataInputStream, IOException}
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.{CheckpointFailure, FormatDescription => Format}
 
 /**
  * Reads from a `_metadata` file of ours where the state of one subtask is. Executors need it only where no coordinator
  * runs: for the `statestore` data source. Everything else about these files is Python's (`spark_ckpt.metadata`).
  *
- * Layout: `org.apache.flink.runtime.checkpoint.metadata.MetadataV3Serializer`. Only what we write is understood; anything
- * else is refused by name.
+ * Layout: `org.apache.flink.runtime.checkpoint.metadata.MetadataV3Serializer`. Only what we write is understood;
+ * anything else is refused by name.
  *
  * @param name of the file, for errors
  */
 private[executor] final class MetadataReader(name: String, in: DataInputStream) {
-  import MetadataReader._
+  import MetadataReader.NoHandle
 
   /**
    * Reads the whole file.
@@ -39,13 +39,13 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
    */
   def read(subtasks: Array[Byte] => Set[Int], onMaster: (String, Int, Array[Byte]) => Unit)
       : Map[Int, Seq[StateLocation.Segment]] = {
-    expect("magic number", in.readInt(), Magic)
-    expect("version", in.readInt(), 3)
+    expect("magic number", in.readInt(), Format.MetadataMagic)
+    expect("version", in.readInt(), Format.MetadataVersion)
     in.readLong() // checkpoint id
     repeat(in.readInt(), "master states")(master(onMaster))
     val found = mutable.Map.empty[Int, Seq[StateLocation.Segment]]
     repeat(in.readInt(), "operators") {
-      val id = new Array[Byte](16)
+      val id = new Array[Byte](Format.OperatorIdBytes)
       in.readFully(id)
       val wanted = subtasks(id)
       in.readInt() // parallelism
@@ -66,7 +66,7 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
   }
 
   private def master(onMaster: (String, Int, Array[Byte]) => Unit): Unit = {
-    expect("magic number of a master state", in.readInt(), MasterMagic)
+    expect("magic number of a master state", in.readInt(), Format.MasterStateMagic)
     in.readInt() // length
     val version = in.readInt()
     val identifier = in.readUTF()
@@ -74,9 +74,9 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
   }
 
   private def keyed(): Seq[StateLocation.Segment] = in.readByte().toInt match {
-    case 0 => Nil
-    case 3 => Seq(keyGroups())
-    case 8 =>
+    case NoHandle => Nil
+    case Format.KeyGroupsHandle => Seq(keyGroups())
+    case Format.ChangelogHandle =>
       in.readInt() // first key group
       in.readInt() // number of key groups
       in.readLong() // checkpointed size
@@ -100,19 +100,20 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
 
   /** A file's path relative to the `ckpt` directory, or the bytes themselves. */
   private def stream(): Option[(Option[String], Array[Byte])] = in.readUnsignedByte() match {
-    case 0 => None
-    case 1 =>
+    case NoHandle => None
+    case Format.ByteStreamHandle =>
       in.readUTF() // handle name
       Some((None, bytes()))
-    case 6 =>
+    case Format.RelativeFileHandle =>
       val path = in.readUTF()
       in.readLong() // size
-      Some((Some(CheckpointPaths.stateOf(path).getOrElse(throw CheckpointPaths.refused(path, name))), Array.emptyByteArray))
+      val file = CheckpointPaths.stateOf(path).getOrElse(throw CheckpointPaths.refused(path, name))
+      Some((Some(file), Array.emptyByteArray))
     case other => throw refuse(s"stream handle of type $other")
   }
 
   private def operatorHandle(): Unit = {
-    expect("operator state handle", in.readByte().toInt, 4)
+    expect("operator state handle", in.readByte().toInt, Format.OperatorStreamHandle)
     repeat(in.readInt(), "operator states") {
       in.readUTF()
       in.readByte()
@@ -151,8 +152,7 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
 }
 
 private[executor] object MetadataReader {
-  private val Magic = 0x4960672D
-  private val MasterMagic = 0xC96B1696
+  private final val NoHandle = 0
 
   /** Reads a `_metadata` file and closes it; an early end is told by name. */
   def using[A](name: String, in: DataInputStream)(body: MetadataReader => A): A =

@@ -19,6 +19,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, LocalFileSystem, Path}
 import org.apache.hadoop.fs.StreamCapabilities.HSYNC
 
+import org.apache.spark.sql.ckpt.FormatDescription.SharedDirectory
+
 /**
  * State files that executors write and read themselves: large deltas and bases. Every name is new, so nothing is ever
  * overwritten; a file that exists under its name is whole.
@@ -52,7 +54,7 @@ private[ckpt] final class StateFiles(
    * @return its name relative to the `ckpt` directory
    */
   def write(kind: String)(body: OutputStream => Unit): String = {
-    val name = s"shared/$kind-${UUID.randomUUID().toString.replace("-", "")}"
+    val name = s"$SharedDirectory/$kind-${UUID.randomUUID().toString.replace("-", "")}"
     val target = new Path(directory, name)
     val written = if (appearsWhenClosed) target else new Path(target.getParent, s".${target.getName}.tmp")
     try {

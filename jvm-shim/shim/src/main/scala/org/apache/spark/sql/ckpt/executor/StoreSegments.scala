@@ -18,6 +18,7 @@ import java.util.zip.InflaterInputStream
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.FormatDescription.MaxUnpackedBytes
 
 /**
  * Place of the handle of a segment in a `_metadata`: the subtask that has it, and its index among those of that
@@ -28,12 +29,9 @@ private[executor] final case class HandlePlace(subtask: Int, place: Int)
 /** Segments of a store in the master state `spark-batch` (docs/protocol.md, section 4). */
 private[executor] object StoreSegments {
 
-  /** As `spark_ckpt.checkpoint.packing.MOST_BYTES`. */
-  private val MostBytes = 64 << 20
-
   /**
-   * The handles of the segments of a subtask, in their order. After a rescale subtasks can have the same blocks; then the
-   * first of them has the handle.
+   * The handles of the segments of a subtask, in their order. After a rescale subtasks can have the same blocks; then
+   * the first of them has the handle.
    *
    * @param store the object that describes the store
    */
@@ -51,15 +49,17 @@ private[executor] object StoreSegments {
     }
   }
 
-  /** The bytes of a field that is base64 of zlib; none where there is no such field. What expands further is refused. */
+  /**
+   * The bytes of a field that is base64 of zlib; none where there is no such field. What expands further is refused.
+   */
   def unpacked(store: JsonNode, field: String): Array[Byte] = {
     val packed = Base64.getDecoder.decode(store.path(field).asText(""))
     if (packed.isEmpty) packed
     else {
-      val bytes = new InflaterInputStream(new ByteArrayInputStream(packed)).readNBytes(MostBytes + 1)
-      if (bytes.length > MostBytes) throw new CheckpointFailure("MetadataFormatError",
-        s"the field '$field' of a master state expands to more than $MostBytes bytes: it is damaged, or was not written " +
-          "by spark-ckpt")
+      val bytes = new InflaterInputStream(new ByteArrayInputStream(packed)).readNBytes(MaxUnpackedBytes + 1)
+      if (bytes.length > MaxUnpackedBytes) throw new CheckpointFailure("MetadataFormatError",
+        s"the field '$field' of a master state expands to more than $MaxUnpackedBytes bytes: it is damaged, " +
+          "or was not written by spark-ckpt")
       bytes
     }
   }

@@ -1,0 +1,46 @@
+"""What the shim knows of file formats is what this package writes."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from types import ModuleType
+
+import pytest
+
+from tests.support.provider import REPOSITORY
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    path = REPOSITORY / "jvm-shim" / "generate_format.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_description_in_the_shim_is_current(generator: ModuleType) -> None:
+    assert generator.scala_source() == generator.SOURCE.read_text(encoding="utf-8"), "run 'make generate'"
+
+
+def test_java_reads_the_patterns_as_python_does(generator: ModuleType) -> None:
+    """Only literals, classes of ASCII characters, groups and greedy quantifiers: no \\d, no ., no flags, no anchors."""
+    quantifier = r"(?:\?|\*|\+|\{[0-9]+(?:,[0-9]+)?\})"
+    alike = re.compile(rf"(?:(?:[A-Za-z0-9_/-]|\\\.|\[[A-Za-z0-9_.-]+\]|\)){quantifier}?|\((?:\?:)?)+")
+    assert generator.PATTERNS
+    for name, (pattern, _) in generator.PATTERNS.items():
+        assert pattern.flags == re.UNICODE, name
+        assert alike.fullmatch(pattern.pattern), name
+    for other in (r"chk-\d+", "shared/.", "(?i)x", "^x", "x+?", "x++", "[^x]", "a|b"):
+        assert not alike.fullmatch(other), other
+
+
+def test_no_source_of_the_shim_repeats_a_constant(generator: ModuleType) -> None:
+    """Numbers and names of a format stand in the description alone."""
+    sources = set((generator.SHIM / "src" / "main").rglob("*.scala")) - {generator.SOURCE}
+    assert len(sources) > 50
+    repeated = re.compile(r'0x4960672D|0xC96B1696|0x434B4247|"spark-batch"|"shared/|"chk-', re.IGNORECASE)
+    assert not [source.name for source in sources if repeated.search(source.read_text(encoding="utf-8"))]
