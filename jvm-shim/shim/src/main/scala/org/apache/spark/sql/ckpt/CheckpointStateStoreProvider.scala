@@ -34,22 +34,23 @@ import org.apache.spark.util.NextIterator
  * It brings the state of one store of one subtask to the version that Spark asks for, and sends what a batch changed to
  * the checkpoint coordinator on the driver. It decides nothing about checkpoints.
  *
- * Threads: Spark opens and commits stores from task threads. Several jobs may run on one batch at a time, and an attempt
- * that was given up may still be running. What changes the state has its turn ([[StoreTurn]]), also while it loads and
- * waits for the coordinator; reads and writes of rows hold no lock, and are fenced by `epoch`. Metrics, notifications and
- * closing wait for nothing.
+ * Threads: Spark opens and commits stores from task threads. Several jobs may run on one batch at a time, and an
+ * attempt that was given up may still be running. What changes the state has its turn ([[StoreTurn]]), also while it
+ * loads and waits for the coordinator; reads and writes of rows hold no lock, and are fenced by `epoch`. Metrics,
+ * notifications and closing wait for nothing.
  */
 class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineGrainedReplay with NotifiedStore
     with MemoryUser {
 
-  // On another minor version nothing may be linked here: `supportedCustomMetrics`, which Spark asks for next, refuses it,
-  // and not through reflection, which would hide the text.
+  // On another minor version nothing may be linked here: `supportedCustomMetrics`, which Spark asks for next, refuses
+  // it, and not through reflection, which would hide the text.
   if (SparkVersion.fits) CheckpointDriver.onProviderConstructed()
 
   private var storeId: StateStoreId = _
   private var storeConf: StateStoreConf = _
   private var hadoopConf: Configuration = _
   private[ckpt] var families: ColumnFamilies = _
+  private var coordinator: CoordinatorClient = _
   private var job: StoreJob = _
   private var messages: CommitMessages = _
   private var locator: StateLocator = _
@@ -79,7 +80,6 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       useMultipleValuesPerKey: Boolean,
       stateSchemaProvider: Option[StateSchemaProvider]): Unit = {
     SparkVersion.check()
-    CoordinatorClient.withoutApplication = () => CheckpointDriver.withoutApplication
     this.storeId = stateStoreId
     this.storeConf = storeConfs
     this.hadoopConf = hadoopConf
@@ -90,10 +90,13 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal = false)
     families = new ColumnFamilies(
       useColumnFamilies, ValueEncoding.of(storeConfs.stateStoreEncodingFormat, stateSchemaProvider), default)
-    job = StoreJob.of(stateStoreId, hadoopConf.get(StreamExecution.RUN_ID_KEY), settings, hadoopConf, timeout)
-    messages = new CommitMessages(job)
+    coordinator = new CoordinatorClient(() => CheckpointDriver.withoutApplication)
+    job = StoreJob.of(
+      stateStoreId, hadoopConf.get(StreamExecution.RUN_ID_KEY), settings, hadoopConf, coordinator, timeout)
+    messages = new CommitMessages(job, coordinator)
     files = new StateFiles(job.ckptDirectory, hadoopConf)
-    locator = new StateLocator(job, files, timeout, ackThreshold, storeConfs.enableStateStoreCheckpointIds)
+    locator = new StateLocator(
+      job, coordinator, files, timeout, ackThreshold, storeConfs.enableStateStoreCheckpointIds)
     val partitions = new RowPartitions(stateStoreId, default, hadoopConf)
     deltas = new StateDeltas(stateStoreId.toString, locate(_, None), files, partitions)
     bases = new BaseSnapshots(stateStoreId.toString, files, () => locator.inlineLimit)
@@ -195,7 +198,8 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       endId: Option[String]): NextIterator[(RecordType.Value, UnsafeRow, UnsafeRow, Long)] = turn {
     val name = columnFamily.getOrElse(StateStore.DEFAULT_COL_FAMILY_NAME)
     val family = families.get("getStateStoreChangeDataReader", name)
-    new ChangeFeed(family, families.newValueEncoding(family), deltas, deltas.between(startVersion - 1, endVersion, locate(endVersion, endId)))
+    val chain = deltas.between(startVersion - 1, endVersion, locate(endVersion, endId))
+    new ChangeFeed(family, families.newValueEncoding(family), deltas, chain)
   }
 
   /** Location of the state of a version, also if it is in memory. */
@@ -275,7 +279,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       val shipment = prepare(version, stateId, forceSnapshot)
       val asked = System.nanoTime()
       val ack = messages.ack(version, stateId, state.baseId, state.backend, shipment)
-      val reply = AckReply.of(CoordinatorClient.ask(ack.toMessage, timeout))
+      val reply = AckReply.of(coordinator.ask(ack.toMessage, timeout))
       val counted = reply.stateId.getOrElse(stateId)
       settle(reply.outcome, version, stateId, counted, reply.reason.getOrElse("no reason was given"))
       if (reply.isSuccess) {
@@ -306,7 +310,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       val start = System.nanoTime()
       val backend = state.backend
       state.commit(stateId)
-      val inline = if (backend.deltaSize <= locator.inlineLimit) Some(ShippedSegment.inline(backend.deltaBytes())) else None
+      val inline = Option.when(backend.deltaSize <= locator.inlineLimit)(ShippedSegment.inline(backend.deltaBytes()))
       val taken = System.nanoTime()
       val delta = inline.getOrElse(
         GroupCommit.here.write(files, TaskContext.get(), backend.deltaSize, locator.sharedFile)(backend.writeDelta))
@@ -338,8 +342,8 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   // ---- freeing ----
 
   /**
-   * Frees what nothing needs any more (docs/protocol.md, section 1.4). No task of the run that may still count reads what
-   * is freed here; a store that is asked for it all the same loads it again.
+   * Frees what nothing needs any more (docs/protocol.md, section 1.4). No task of the run that may still count reads
+   * what is freed here; a store that is asked for it all the same loads it again.
    */
   override def notified(notification: Notification): Unit = turn.orLater {
     val version = notification.version
@@ -359,8 +363,8 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   }
 
   /**
-   * Spark unloads a store also while a task works with it, when a copy of the task has begun on another executor. The task
-   * may be the one that counts; the state goes with the last reference to it.
+   * Spark unloads a store also while a task works with it, when a copy of the task has begun on another executor. The
+   * task may be the one that counts; the state goes with the last reference to it.
    */
   override def close(): Unit = {
     closed = true

@@ -26,6 +26,8 @@ import org.apache.spark.sql.internal.SQLConf
 
 /** Whose store it is, and what it tells the coordinator of the batch and of the ids that Spark asks for. */
 class StoreOwnerSuite extends AnyFunSuite {
+  private val coordinator = new CoordinatorClient(() => throw new IllegalStateException("no coordinator here"))
+
   private def withHarness(body: StoreHarness => Unit): Unit = {
     val harness = new StoreHarness
     try body(harness) finally harness.close()
@@ -60,7 +62,7 @@ class StoreOwnerSuite extends AnyFunSuite {
     withHarness { h =>
       h.asTaskOfPlainThread()
       val id = StateStoreId(h.location.resolve("state").toUri.toString, 0, 1)
-      def job = StoreJob.of(id, h.job, Map.empty, new Configuration(), 30.seconds)
+      def job = StoreJob.of(id, h.job, Map.empty, new Configuration(), coordinator, 30.seconds)
       assert(job.isInstanceOf[StandaloneJob])
       Files.createDirectories(h.location.resolve("ckpt").resolve("chk-1"))
       assert(job.isInstanceOf[ReaderJob])
@@ -76,7 +78,7 @@ class StoreOwnerSuite extends AnyFunSuite {
       .set("spark.ui.enabled", "false")
       .set("spark.driver.host", "127.0.0.1")
       .set("spark.driver.bindAddress", "127.0.0.1"))
-    try assert(!CoordinatorClient.isActive("some-run", 30.seconds)) finally context.stop()
+    try assert(!coordinator.isActive("some-run", 30.seconds)) finally context.stop()
   }
 
   test("a task of a query does not ask the driver whose its store is") {

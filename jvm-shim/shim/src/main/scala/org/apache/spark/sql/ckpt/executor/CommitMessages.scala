@@ -34,7 +34,7 @@ private[ckpt] final case class Shipment(
     writeNanos: Long)
 
 /** The messages by which a store commits, and what their answers mean (docs/protocol.md, section 1.3). */
-private[ckpt] final class CommitMessages(job: StoreJob) {
+private[ckpt] final class CommitMessages(job: StoreJob, coordinator: CoordinatorClient) {
   import CommitMessages.shortened
 
   /**
@@ -68,21 +68,21 @@ private[ckpt] final class CommitMessages(job: StoreJob) {
     val context = TaskContext.get()
     if (context == null || !context.isInterrupted()) {
       val message = Decline(job.header(version, version - 1), StoreJob.task(), shortened(cause.toString))
-      try CoordinatorClient.tell(message.toMessage) catch {
+      try coordinator.tell(message.toMessage) catch {
         case NonFatal(e) => cause.addSuppressed(e)
       }
     }
   }
 
   /**
-   * The error with which a task ends that could not read a version. The coordinator, which is told, looks at the files: if
-   * they are damaged, the error is its verdict, which names the way out or says that it was taken.
+   * The error with which a task ends that could not read a version. The coordinator, which is told, looks at the files:
+   * if they are damaged, the error is its verdict, which names the way out or says that it was taken.
    */
   def unreadable(version: Long, cause: CheckpointFailure, timeout: FiniteDuration): CheckpointFailure = {
     val context = TaskContext.get()
     if (version > 0 && (context == null || !context.isInterrupted())) {
       try {
-        CoordinatorClient.ask(Unreadable(job.header(version, version), shortened(cause.reason)).toMessage, timeout)
+        coordinator.ask(Unreadable(job.header(version, version), shortened(cause.reason)).toMessage, timeout)
         cause
       } catch {
         case e: CheckpointFailure if CommitMessages.Verdicts(e.error) => new CheckpointFailure(e.error, e.reason, cause)

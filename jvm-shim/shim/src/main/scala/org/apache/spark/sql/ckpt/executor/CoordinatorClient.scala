@@ -19,22 +19,20 @@ import org.apache.spark.sql.ckpt.Settings
 import org.apache.spark.sql.ckpt.protocol.{Coordinator, Message, Query, QueryReply}
 import org.apache.spark.util.RpcUtils
 
-/** Requests of an executor to the checkpoint coordinator, on the driver if there is one. */
-private[ckpt] object CoordinatorClient {
-  private var cached: (SparkEnv, RpcEndpointRef) = _
-
-  /** The coordinator of a JVM where no Spark application runs. The provider sets it: this package knows no driver. */
-  @volatile var withoutApplication: () => Coordinator =
-    () => throw new IllegalStateException("no state store has been opened in this JVM")
-
-  /** Spark's error for an endpoint that is not there; any other one leaves that open. The class is private there. */
-  private val NoEndpoint = "org.apache.spark.rpc.RpcEndpointNotFoundException"
+/**
+ * Requests of an executor to the checkpoint coordinator, on the driver if there is one.
+ *
+ * @param withoutApplication the coordinator of a JVM where no Spark application runs
+ */
+private[ckpt] final class CoordinatorClient(withoutApplication: () => Coordinator) {
+  import CoordinatorClient._
 
   /**
-   * Asks and waits, again and again as long as the answer is that the coordinator is at work on it.
+   * Sends a request and waits for the answer; sends it again while the coordinator answers that it is still at work.
    *
-   * @param patience how long for each answer; the answer to the ack that completes a checkpoint comes when that is durable
-   * @throws org.apache.spark.sql.ckpt.CheckpointFailure with what an `error` reply says, or if the driver cannot be asked
+   * @param patience wait for each answer; the ack that completes a checkpoint is answered when that is durable
+   * @throws org.apache.spark.sql.ckpt.CheckpointFailure with the text of an `error` reply, or if the driver is out of
+   *                                                     reach
    */
   @tailrec
   def ask(request: Message, patience: FiniteDuration): Message = {
@@ -46,14 +44,26 @@ private[ckpt] object CoordinatorClient {
   }
 
   /**
-   * True if a run is that of a query which is active in the driver. It is none where the driver has no endpoint: that
-   * is there before a query's first task.
+   * True if a run is that of a query that is active in the driver. Without an endpoint on the driver there is none: the
+   * endpoint precedes a query's first task.
    *
-   * @throws org.apache.spark.sql.ckpt.CheckpointFailure if the driver says why it cannot tell
+   * @throws org.apache.spark.sql.ckpt.CheckpointFailure if the driver cannot tell
    */
   def isActive(runId: String, patience: FiniteDuration): Boolean =
-    SparkEnv.get != null && hasEndpoint &&
-      QueryReply.of(ask(Query(runId).toMessage, patience)).active
+    SparkEnv.get != null && hasEndpoint && QueryReply.of(ask(Query(runId).toMessage, patience)).active
+
+  /** Sends a one-way message, which may get lost. */
+  def tell(message: Message): Unit =
+    if (SparkEnv.get == null) withoutApplication().tell(message)
+    else endpoint().send(message.toTuple)
+}
+
+private object CoordinatorClient {
+
+  /** Spark's error for a missing endpoint. The class is private to Spark. */
+  private val NoEndpoint = "org.apache.spark.rpc.RpcEndpointNotFoundException"
+
+  private var cached: (SparkEnv, RpcEndpointRef) = _
 
   private def hasEndpoint: Boolean =
     try {
@@ -63,12 +73,7 @@ private[ckpt] object CoordinatorClient {
       case e: SparkException if e.getCause != null && e.getCause.getClass.getName == NoEndpoint => false
     }
 
-  /** Tells without waiting, and without knowing whether it arrives. */
-  def tell(message: Message): Unit =
-    if (SparkEnv.get == null) withoutApplication().tell(message)
-    else endpoint().send(message.toTuple)
-
-  /** The first use in an executor also asks the driver for notifications. */
+  /** The driver's endpoint. The first use in an executor registers it for notifications. */
   private def endpoint(): RpcEndpointRef = synchronized {
     val env = SparkEnv.get
     if (cached == null || (cached._1 ne env)) {

@@ -23,6 +23,7 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreId
  */
 private[ckpt] final class StateLocator(
     job: StoreJob,
+    coordinator: CoordinatorClient,
     files: StateFiles,
     timeout: FiniteDuration,
     ackThreshold: Long,
@@ -63,7 +64,7 @@ private[ckpt] final class StateLocator(
     // Without ids in the format Spark still hands out those that it has found in its commit log at the start, and never
     // replaces them: to its own providers they mean nothing either.
     val request = Locate(job.header(version, version), stateId.filter(_ => hasIds), held.filter(_.nonEmpty))
-    val reply = LocateReply.of(CoordinatorClient.ask(request.toMessage, timeout))
+    val reply = LocateReply.of(coordinator.ask(request.toMessage, timeout))
     limits = reply.limits
     if (reply.isCurrent) None else Some(StateLocation.of(reply))
   }
@@ -79,9 +80,9 @@ private[executor] object StateLocator {
   def checked(id: StateStoreId, version: Long, asked: Option[String], found: StateLocation): StateLocation = {
     asked.filter(_ != found.stateId).foreach { other =>
       throw new CheckpointFailure("StateIdMismatchError",
-        s"$id: Spark asks for state $other of version $version, and the completed checkpoint has state ${found.stateId} " +
-          "of it. Spark's commit log and the completed checkpoints are of different runs: go back to a batch on which " +
-          "both agree")
+        s"$id: Spark asks for state $other of version $version, and the completed checkpoint has state " +
+          s"${found.stateId} of it. Spark's commit log and the completed checkpoints are of different runs: go back " +
+          "to a batch on which both agree")
     }
     found
   }

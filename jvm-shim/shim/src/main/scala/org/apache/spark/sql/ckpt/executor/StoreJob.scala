@@ -99,8 +99,8 @@ private[ckpt] object StandaloneJob {
 private[ckpt] object StoreJob {
 
   /**
-   * The job of a store. A task that does not say that it belongs to a query may do so all the same: a foreachBatch function
-   * can start jobs on threads that lack Spark's local properties. Then the driver is asked.
+   * The job of a store. A task that does not say that it belongs to a query may do so all the same: a foreachBatch
+   * function can start jobs on threads that lack Spark's local properties. Then the driver is asked.
    *
    * @param runId    of the provider; that of no query, if a reader of state made it, and null without any
    * @param settings ours
@@ -112,8 +112,9 @@ private[ckpt] object StoreJob {
       runId: String,
       settings: Map[String, String],
       hadoopConf: Configuration,
+      coordinator: CoordinatorClient,
       patience: FiniteDuration): StoreJob =
-    if (isTaskOfQuery || (runId != null && CoordinatorClient.isActive(runId, patience))) new QueryJob(id, runId)
+    if (isTaskOfQuery || (runId != null && coordinator.isActive(runId, patience))) new QueryJob(id, runId)
     else if (DirectoryLocator.hasCheckpoints(new StateFiles(directoryOfQuery(id), hadoopConf))) new ReaderJob(id)
     else new StandaloneJob(id, settings)
 
