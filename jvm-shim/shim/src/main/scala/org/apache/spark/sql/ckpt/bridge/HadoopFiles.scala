@@ -15,19 +15,18 @@ import java.util
 import java.util.concurrent.ConcurrentHashMap
 import java.util.function.Supplier
 
-import com.fasterxml.jackson.databind.JsonNode
-import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{CreateFlag, FileAlreadyExistsException, FileContext, FileStatus, FSDataOutputStream, Path}
 import org.apache.hadoop.fs.Options.{CreateOpts, Rename}
 import org.apache.hadoop.fs.StreamCapabilities.HSYNC
 import org.apache.hadoop.security.AccessControlException
 
-import org.apache.spark.sql.ckpt.protocol.Message
+import org.apache.spark.sql.ckpt.protocol._
 
 /**
- * Hadoop's file systems for the side process (docs/protocol.md, section 1.6): each request is one call of `FileContext`.
- * That, and not `FileSystem`, has a rename that fails where there is a file. Calls come from any thread and block.
+ * Hadoop's file systems for the side process (docs/protocol.md, section 1.6): each request is one call of
+ * `FileContext`. That, and not `FileSystem`, has a rename that fails where there is a file. Calls come from any thread
+ * and block.
  *
  * @param settings of the file systems, asked for when one is first used
  */
@@ -40,47 +39,58 @@ private[ckpt] final class HadoopFiles(settings: Supplier[Configuration]) {
   /** The reply to a request, `ok` or `error`: it does not fail. */
   def handle(request: Message): Message =
     try {
-      val header = request.json
-      val path = new Path(header.path("path").asText())
-      header.path("operation").asText() match {
-        case "read" => Message(Message.Ok, NoFields, payload = read(path, header))
-        case "write" => done(write(path, header, request.payload))
-        case "rename" => done(rename(path, header))
-        case "delete" => ok(_.put("deleted", context(path).delete(path, false)))
-        case "list" => ok(list(path, _))
-        case "status" => ok(describe(context(path).getFileStatus(path), _))
-        case other => throw new IllegalArgumentException(s"there is no file operation '$other'")
-      }
+      answer(FileRequest.of(request))
     } catch {
-      case e: Throwable => failure(e) // a class that is missing, too: without an answer the side process waits for ever
+      // A missing class, too: without an answer the side process waits forever.
+      case e: Throwable => FileReply.failed(e, kindOf(e))
     }
+
+  private def answer(request: FileRequest): Message = {
+    val path = new Path(request.path)
+    request match {
+      case read: ReadFile => FileReply.bytes(bytesOf(path, read.offset, read.length))
+      case write: WriteFile =>
+        append(path, write)
+        FileReply.done
+      case RenameFile(_, target, overwrite) =>
+        context(path).rename(path, new Path(target), if (overwrite) Rename.OVERWRITE else Rename.NONE)
+        FileReply.done
+      case _: DeleteFile => FileReply.deleted(context(path).delete(path, false))
+      case _: ListFiles =>
+        val found = context(path).listStatus(path)
+        FileReply.entries(Iterator.continually(found).takeWhile(_.hasNext).map(left => entryOf(left.next())))
+      case _: StatFile => entryOf(context(path).getFileStatus(path)).toMessage
+    }
+  }
 
   /** Closes what the side process has begun to write: it has ended. */
   def abandon(): Unit = unfinished.keySet().forEach(closeQuietly(_))
 
   /** At most `length` bytes from `offset`, fewer at the end of the file. */
-  private def read(path: Path, header: JsonNode): Array[Byte] = {
+  private def bytesOf(path: Path, offset: Long, length: Int): Array[Byte] = {
     val in = context(path).open(path)
     try {
-      in.seek(header.path("offset").asLong())
-      in.readNBytes(header.path("length").asInt())
+      in.seek(offset)
+      in.readNBytes(length)
     } catch {
       case _: EOFException => Message.NoBytes // it ends before the offset
     } finally in.close()
   }
 
-  /** The next bytes of a new file. With the last ones it is on the disks of its replicas, where there is such a promise. */
-  private def write(path: Path, header: JsonNode, bytes: Array[Byte]): Unit =
+  /**
+   * The next bytes of a new file. With the last ones it is on the disks of its replicas, where there is such a promise.
+   */
+  private def append(path: Path, request: WriteFile): Unit =
     try {
       val out =
-        if (header.path("first").asBoolean()) {
+        if (request.isFirst) {
           context(path).create(path, util.EnumSet.of(CreateFlag.CREATE), CreateOpts.createParent())
         } else {
           Option(unfinished.get(path)).getOrElse(throw new IOException(s"nothing of $path has been written before"))
         }
       unfinished.put(path, out)
-      out.write(bytes)
-      if (header.path("last").asBoolean()) {
+      out.write(request.bytes)
+      if (request.isLast) {
         if (out.hasCapability(HSYNC)) out.hsync()
         out.close()
         unfinished.remove(path)
@@ -96,17 +106,6 @@ private[ckpt] final class HadoopFiles(settings: Supplier[Configuration]) {
       try out.close() catch { case _: IOException => () }
     }
 
-  private def rename(path: Path, header: JsonNode): Unit = {
-    val overwrite = if (header.path("overwrite").asBoolean()) Rename.OVERWRITE else Rename.NONE
-    context(path).rename(path, new Path(header.path("target").asText()), overwrite)
-  }
-
-  private def list(path: Path, reply: ObjectNode): Unit = {
-    val files = reply.putArray("files")
-    val found = context(path).listStatus(path)
-    while (found.hasNext) describe(found.next(), files.addObject())
-  }
-
   private def context(path: Path): FileContext = {
     val uri = path.toUri
     contexts.computeIfAbsent(
@@ -115,15 +114,17 @@ private[ckpt] final class HadoopFiles(settings: Supplier[Configuration]) {
 }
 
 private object HadoopFiles {
-  private val NoFields = "{}"
-
-  /** First wait, in milliseconds, of HDFS's client for the NameNode to know the last block of a file; then twice as long. */
+  /**
+   * First wait, in milliseconds, of HDFS's client for the NameNode to know the last block of a file; then twice as
+   * long.
+   */
   private val BlockDelay = "dfs.client.block.write.locateFollowingBlock.initial.delay.ms"
   private val BlockRetries = "dfs.client.block.write.locateFollowingBlock.retries"
 
   /**
    * Settings with which a small file does not wait 400 ms to be closed: the NameNode mostly learns of its block some
-   * milliseconds after it is asked first. In all the client waits for as long as before, and what the user has set stays.
+   * milliseconds after it is asked first. In all the client waits for as long as before, and what the user has set
+   * stays.
    */
   private def impatient(settings: Configuration): Configuration = {
     val conf = new Configuration(settings)
@@ -134,30 +135,13 @@ private object HadoopFiles {
     conf
   }
 
-  private def done(unit: Unit): Message = Message(Message.Ok, NoFields)
+  private def entryOf(status: FileStatus): FileEntry =
+    FileEntry(status.getPath.getName, status.getLen, status.isDirectory, status.getModificationTime)
 
-  private def ok(fill: ObjectNode => Any): Message = {
-    val reply = Message.newHeader()
-    fill(reply)
-    Message(Message.Ok, reply.toString)
-  }
-
-  private def describe(status: FileStatus, target: ObjectNode): Unit =
-    target
-      .put("name", status.getPath.getName)
-      .put("size", status.getLen)
-      .put("directory", status.isDirectory)
-      .put("modified_ms", status.getModificationTime)
-
-  private def failure(e: Throwable): Message = {
-    val kind = e match {
-      case _: FileNotFoundException => "missing"
-      case _: FileAlreadyExistsException => "exists"
-      case _: AccessControlException | _: java.nio.file.AccessDeniedException => "denied"
-      case _ => "other"
-    }
-    val header = Message.newHeader()
-    header.put("error", e.getClass.getName).put("message", String.valueOf(e.getMessage)).put("kind", kind)
-    Message(Message.Error, header.toString)
+  private def kindOf(failure: Throwable): String = failure match {
+    case _: FileNotFoundException => FileReply.Missing
+    case _: FileAlreadyExistsException => FileReply.Exists
+    case _: AccessControlException | _: java.nio.file.AccessDeniedException => FileReply.Denied
+    case _ => FileReply.Other
   }
 }

@@ -19,16 +19,16 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.BridgeFailure
-import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, Message, Start}
+import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, Message, RequestSubject, Start}
 import org.apache.spark.util.ThreadUtils
 
 /**
  * Requests to the Python side process and their replies. A process that dies is started again and told what it must
  * know to go on ([[ReplayLog]]); the requests that wait are answered by the new one.
  *
- * A request that ends more than [[PythonBridge.MaxCrashes]] processes ([[RequestsInFlight]]) fails, and so does all else
- * of its job until that ends; other jobs go on. If as many processes in a row do not even start, all requests that wait
- * fail; the next request tries anew.
+ * A request that ends more than [[PythonBridge.MaxCrashes]] processes ([[RequestsInFlight]]) fails, and so does all
+ * else of its job until that ends; other jobs go on. If as many processes in a row do not even start, all requests that
+ * wait fail; the next request tries anew.
  *
  * The side process asks for files on its part, most often while a request of ours waits for it. Those requests have
  * threads of their own, so that neither the reader nor a thread that waits for a reply blocks them.
@@ -188,13 +188,11 @@ private[ckpt] final class PythonBridge(
   }
 
   private def giveUp(culprit: Numbered, code: String, words: String): Seq[() => Unit] = {
-    val header = culprit.message.json
-    val job = culprit.message.job
-    val where = Seq("batch_id" -> "batch", "version" -> "version", "operator_id" -> "operator", "store" -> "store",
-      "partition" -> "partition").collect { case (key, name) if header.has(key) => s"$name ${header.path(key).asText()}" }
+    val subject = RequestSubject.of(culprit.message)
+    val job = subject.job
     val failure = new BridgeFailure(
       s"the Python side process ended ${MaxCrashes + 1} times over one request: '${culprit.message.kind}' of the run " +
-        s"$job, ${where.mkString(", ")}. This run gets no checkpoints any more; other queries go on. Remove the cause " +
+        s"$job, ${subject.where}. This run gets no checkpoints any more; other queries go on. Remove the cause " +
         s"and start the query again. The process ended last with exit code $code (137 or 9: killed, most often for " +
         s"want of memory). Its last lines:\n$words")
     logError(failure.getMessage)

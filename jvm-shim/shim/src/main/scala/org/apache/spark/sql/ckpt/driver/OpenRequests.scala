@@ -17,9 +17,9 @@ import scala.util.Try
 import org.apache.spark.sql.ckpt.protocol.Message
 
 /**
- * Requests of tasks that are not answered yet. A task waits for a reply as long as `bridge.timeout` says. While the side
- * process is at work on something that takes longer, the tasks of the job get the interim reply `again`, and ask once
- * more; the side process gets the request once. Thread-safe.
+ * Requests of tasks that are not answered yet. A task waits for a reply as long as `bridge.timeout` says. While the
+ * side process is at work on something that takes longer, the tasks of the job get the interim reply `again`, and ask
+ * once more; the side process gets the request once. Thread-safe.
  */
 private[driver] final class OpenRequests {
   import OpenRequests._
@@ -29,8 +29,8 @@ private[driver] final class OpenRequests {
   /**
    * The reply to a request, or the interim one.
    *
-   * @param send passes the request on; not called for a task that asks once more. A new attempt, which asks the same while
-   *             the earlier one still waits, is passed on: what the earlier one has sent may be lost
+   * @param send passes the request on; not called for a task that asks once more. A new attempt, which asks the same
+   *             while the earlier one still waits, is passed on: what the earlier one has sent may be lost
    */
   def ask(request: Message)(send: => Future[Message])(implicit context: ExecutionContext): Future[Message] = {
     val key = (request.kind, request.header)
@@ -86,5 +86,5 @@ private[driver] object OpenRequests {
 
   private final case class Open(waiting: List[Promise[Message]], reply: Option[Try[Message]])
 
-  private def jobOf(key: Key): String = Message.mapper.readTree(key._2).path("job").asText()
+  private def jobOf(key: Key): String = Message(key._1, key._2).job
 }

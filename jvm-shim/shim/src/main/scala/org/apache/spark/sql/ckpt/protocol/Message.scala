@@ -16,10 +16,11 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.ckpt.CheckpointFailure
 
 /**
- * A request or a reply between executors, the driver's endpoint and the Python side process (docs/protocol.md, section 1).
+ * A request or a reply between executors, the driver's endpoint and the Python side process (docs/protocol.md, section
+ * 1).
  *
- * @param kind    what is asked; in replies `ok`, `error` or, to a task, `again`; `notify` where nothing was asked; `file` where the side
- *                process asks
+ * @param kind    what is asked; in replies `ok`, `error` or, to a task, `again`; `notify` where nothing was asked;
+ *                `file` where the side process asks
  * @param header  the small fields, a JSON object
  * @param index   key groups and offsets, fixed-width little-endian integers
  * @param payload state bytes
@@ -42,6 +43,24 @@ private[ckpt] final case class Message(
 
   /** This message if it is a proper reply; else throws what the error reply says. */
   def orThrow(): Message = if (isError) throw CheckpointFailure.of(json) else this
+}
+
+/**
+ * Subject of a request, for errors.
+ *
+ * @param where batch, version, operator, store and partition, as far as the request has them
+ */
+private[ckpt] final case class RequestSubject(job: String, where: String)
+
+private[ckpt] object RequestSubject {
+  private val Fields = Seq("batch_id" -> "batch", "version" -> "version", "operator_id" -> "operator",
+    "store" -> "store", "partition" -> "partition")
+
+  def of(request: Message): RequestSubject = {
+    val header = request.json
+    val where = Fields.collect { case (key, name) if header.has(key) => s"$name ${header.path(key).asText()}" }
+    RequestSubject(request.job, where.mkString(", "))
+  }
 }
 
 private[ckpt] object Message {

@@ -1,0 +1,110 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.protocol
+
+import com.fasterxml.jackson.databind.node.ObjectNode
+
+/** A request of the side process for a file that only the driver can reach (docs/protocol.md, section 1.6). */
+private[ckpt] sealed trait FileRequest {
+
+  /** The file or directory, as Hadoop writes it. */
+  def path: String
+}
+
+/** Asks for at most `length` bytes from `offset`. */
+private[ckpt] final case class ReadFile(path: String, offset: Long, length: Int) extends FileRequest
+
+/**
+ * Appends bytes to a new file.
+ *
+ * @param isFirst creates the file
+ * @param isLast  syncs and closes it
+ */
+private[ckpt] final case class WriteFile(path: String, isFirst: Boolean, isLast: Boolean, bytes: Array[Byte])
+    extends FileRequest
+
+/** Renames a file. */
+private[ckpt] final case class RenameFile(path: String, target: String, overwrite: Boolean) extends FileRequest
+
+/** Deletes a file or an empty directory. */
+private[ckpt] final case class DeleteFile(path: String) extends FileRequest
+
+/** Asks for the direct children of a directory. */
+private[ckpt] final case class ListFiles(path: String) extends FileRequest
+
+/** Asks for one entry. */
+private[ckpt] final case class StatFile(path: String) extends FileRequest
+
+private[ckpt] object FileRequest {
+
+  /** @throws IllegalArgumentException if there is no such operation */
+  def of(request: Message): FileRequest = {
+    val header = request.json
+    val path = header.path("path").asText()
+    header.path("operation").asText() match {
+      case "read" => ReadFile(path, header.path("offset").asLong(), header.path("length").asInt())
+      case "write" =>
+        WriteFile(path, header.path("first").asBoolean(), header.path("last").asBoolean(), request.payload)
+      case "rename" => RenameFile(path, header.path("target").asText(), header.path("overwrite").asBoolean())
+      case "delete" => DeleteFile(path)
+      case "list" => ListFiles(path)
+      case "status" => StatFile(path)
+      case other => throw new IllegalArgumentException(s"there is no file operation '$other'")
+    }
+  }
+}
+
+/** A file or directory, in replies. */
+private[ckpt] final case class FileEntry(name: String, size: Long, isDirectory: Boolean, modifiedMillis: Long) {
+  private[protocol] def putInto(target: ObjectNode): ObjectNode =
+    target.put("name", name).put("size", size).put("directory", isDirectory).put("modified_ms", modifiedMillis)
+
+  /** The reply to [[StatFile]]. */
+  def toMessage: Message = Message(Message.Ok, putInto(Message.newHeader()).toString)
+}
+
+/** The replies to [[FileRequest]]. */
+private[ckpt] object FileReply {
+
+  /** The reply to [[WriteFile]] and [[RenameFile]]. */
+  val done: Message = Message(Message.Ok, "{}")
+
+  /** The reply to [[ReadFile]]. */
+  def bytes(payload: Array[Byte]): Message = done.copy(payload = payload)
+
+  /** The reply to [[DeleteFile]]: true if there was a file or an empty directory. */
+  def deleted(existed: Boolean): Message =
+    Message(Message.Ok, Message.newHeader().put("deleted", existed).toString)
+
+  /** The reply to [[ListFiles]]. */
+  def entries(files: Iterator[FileEntry]): Message = {
+    val header = Message.newHeader()
+    val target = header.putArray("files")
+    files.foreach(_.putInto(target.addObject()))
+    Message(Message.Ok, header.toString)
+  }
+
+  /**
+   * The reply to a request that failed.
+   *
+   * @param kind one of the names in [[FileReply]]
+   */
+  def failed(cause: Throwable, kind: String): Message = {
+    val header = Message.newHeader()
+    header.put("error", cause.getClass.getName).put("message", String.valueOf(cause.getMessage)).put("kind", kind)
+    Message(Message.Error, header.toString)
+  }
+
+  val Missing = "missing"
+  val Exists = "exists"
+  val Denied = "denied"
+  val Other = "other"
+}
