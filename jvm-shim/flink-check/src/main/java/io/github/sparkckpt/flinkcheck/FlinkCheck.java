@@ -39,9 +39,9 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.json.Json
  * <p>The paths are the lines of standard input. For each path one line of JSON goes to standard output: {@code path},
  * and either {@code metadata} (see {@link MetadataReport}) with {@code bytesConsumed}, or {@code exception} and {@code
  * message} of what Flink throws. With the argument {@code --write} there is also {@code written}: the bytes, in base64,
- * that Flink's serializer of the file's version makes of what it has loaded (of version 3, where it is a file of version
- * 2, which this release does not write). The exit status is 0 in all cases. A file with relative paths in it must be
- * called {@code _metadata}: that is how Flink finds the directory they count from.
+ * that Flink's serializer of the file's version makes of what it has loaded (of version 3, where it is a file of
+ * version 2, which this release does not write). The exit status is 0 in all cases. A file with relative paths in it
+ * must be called {@code _metadata}: that is how Flink finds the directory they count from.
  */
 public final class FlinkCheck {
 

@@ -19,12 +19,12 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 
 /**
- * Lets Spark's published suites run with another state-store provider, and fast. It changes three classes while they are
- * loaded; nothing on disk is replaced.
+ * Lets Spark's published suites run with another state-store provider, and fast. It changes three classes while they
+ * are loaded; nothing on disk is replaced.
  *
  * <ul>
- *   <li>{@code StateStoreProvider.create}: where a suite asks for RocksDB's provider by name, the provider under test is
- *       made. The setting, the offset log and Spark's checks by name still hold RocksDB's.
+ *   <li>{@code StateStoreProvider.create}: where a suite asks for RocksDB's provider by name, the provider under test
+ *       is made. The setting, the offset log and Spark's checks by name still hold RocksDB's.
  *   <li>The provider under test: each one that is built is counted.
  *   <li>Hadoop's {@code Shell}: see {@link LocalCommands}.
  * </ul>

@@ -26,8 +26,8 @@ import org.apache.flink.runtime.checkpoint.Checkpoints;
 /**
  * Loads metadata files of version 2 and writes them again, both with the classes of the last release that wrote them.
  *
- * <p>The paths are the lines of standard input. For each one line goes to standard output: what Flink wrote, in base64, or
- * nothing if it cannot load or write the file; then standard error tells why.
+ * <p>The paths are the lines of standard input. For each one line goes to standard output: what Flink wrote, in base64,
+ * or nothing if it cannot load or write the file; then standard error tells why.
  */
 public final class FlinkRewrite {
 

@@ -23,9 +23,9 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Spark's own logs (`offsets`, `commits`, `sources`) with one conditional put for each entry where a file appears when it
- * is closed. Spark's way, a temporary file and a rename, takes some twenty requests on an object store, and the rename is a
- * look and a copy: of two drivers both may write. Elsewhere Spark's way stays.
+ * Spark's own logs (`offsets`, `commits`, `sources`) with one conditional put for each entry where a file appears when
+ * it is closed. Spark's way, a temporary file and a rename, takes some twenty requests on an object store, and the
+ * rename is a look and a copy: of two drivers both may write. Elsewhere Spark's way stays.
  *
  * Set with `spark.sql.streaming.checkpointFileManagerClass`, for which Spark wants this constructor.
  */

@@ -22,8 +22,8 @@ import org.apache.spark.sql.types.StructType
  * One batch's changes to a version of the state. Writes go to the backend's write buffer; `commit` acknowledges them to
  * the checkpoint coordinator.
  *
- * @param epoch of the provider when this store was opened: when it moves on, this store is a leftover of an attempt that
- *              was given up, and every use of it fails
+ * @param epoch of the provider when this store was opened: when it moves on, this store is a leftover of an attempt
+ *              that was given up, and every use of it fails
  */
 private[ckpt] final class CheckpointStateStore(
     provider: CheckpointStateStoreProvider,

@@ -16,8 +16,8 @@ import java.util.regex.Pattern
 import scala.util.matching.Regex
 
 /**
- * Texts for people without the credentials that URLs in them may carry: the rules of `spark_ckpt/redaction.py`. A table of
- * tests, `tests/redaction.json`, is for both.
+ * Texts for people without the credentials that URLs in them may carry: the rules of `spark_ckpt/redaction.py`. A table
+ * of tests, `tests/redaction.json`, is for both.
  */
 private[ckpt] object Redaction {
   private val Hidden = "***"
@@ -39,12 +39,17 @@ private[ckpt] object Redaction {
     else {
       val inUrls =
         if (!text.contains("://")) text
-        else InUrl.matcher(Url.replaceAllIn(text, url => Regex.quoteReplacement(withoutUser(url)))).replaceAll("$1" + Hidden)
+        else {
+          val withoutUsers = Url.replaceAllIn(text, url => Regex.quoteReplacement(withoutUser(url)))
+          InUrl.matcher(withoutUsers).replaceAll("$1" + Hidden)
+        }
       Anywhere.matcher(inUrls).replaceAll("$1" + Hidden)
     }
 
   private def withoutUser(url: Regex.Match): String =
-    endOfUser(url.group(1), url.group(2)).fold(url.matched)(end => s"${url.group(1)}://$Hidden${url.group(2).substring(end)}")
+    endOfUser(url.group(1), url.group(2)).fold(url.matched) { end =>
+      s"${url.group(1)}://$Hidden${url.group(2).substring(end)}"
+    }
 
   /** End of user and password, counted from `://`. An "@" behind the first slash belongs to the path, unless what comes
    * before the slash has a colon and is no host with its port: a secret key may have a slash. */

@@ -40,7 +40,7 @@ private[ckpt] object SparkVersion {
   /** Message about a jar on a version of Spark; None if they fit. */
   private[ckpt] def mismatch(minor: String, running: String): Option[String] =
     Option.when(running.split('.').take(2).mkString(".") != minor)(
-      s"this spark-ckpt jar is made for Spark $minor, and Spark $running runs: take the jar that spark_ckpt.jar_path() " +
-        "names in this Spark's Python, or start the session with spark_ckpt.configure(), which finds it or says that " +
-        "this release has none")
+      s"this spark-ckpt jar is made for Spark $minor, and Spark $running runs: take the jar that " +
+        "spark_ckpt.jar_path() names in this Spark's Python, or start the session with spark_ckpt.configure(), which " +
+        "finds it or says that this release has none")
 }

@@ -128,7 +128,9 @@ private[ckpt] case object NoFault extends Fault
 private[ckpt] case object LosesAnswer extends Fault
 private[ckpt] case object Refuses extends Fault
 
-/** A folder that behaves as an object store: a file appears whole with one request, which may say "if there is none". */
+/**
+ * A folder that behaves as an object store: a file appears whole with one request, which may say "if there is none".
+ */
 private[ckpt] class PuttingFileSystem extends FilterFileSystem(new Folder) {
   var requests = 0
   var fault: Fault = NoFault

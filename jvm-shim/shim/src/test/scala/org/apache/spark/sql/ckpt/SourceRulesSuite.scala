@@ -49,16 +49,35 @@ class SourceRulesSuite extends AnyFunSuite {
   }
 
   test("no request or reply is put together outside the package of the protocol") {
-    val fields = "\"(ckpt_id|base_ckpt_id|base_due|base_required|outcome|completed_version|ack_threshold|shared_file_\\w+|stage_id)\"".r
+    val names = Seq("ckpt_id", "base_ckpt_id", "base_due", "base_required", "outcome", "completed_version",
+      "ack_threshold", "shared_file_\\w+", "stage_id")
+    val fields = names.mkString("\"(", "|", ")\"").r
     val strays = Seq("executor", "driver", "bridge")
       .flatMap(name => sources(root.resolve(s"shim/src/main/scala/org/apache/spark/sql/ckpt/$name"), ".scala"))
       .filter(file => fields.findFirstIn(Files.readString(file)).isDefined)
     assert(strays.isEmpty)
   }
 
+  test("the bridge and the driver put together and take apart no header") {
+    val json = "newHeader|ObjectNode|Message\\.mapper|\\.path\\(\"".r
+    val strays = Seq("bridge", "driver")
+      .flatMap(name => sources(root.resolve(s"shim/src/main/scala/org/apache/spark/sql/ckpt/$name"), ".scala"))
+      .filter(file => json.findFirstIn(Files.readString(file)).isDefined)
+    assert(strays.isEmpty)
+  }
+
+  test("no line is longer than 120 characters") {
+    val long = sources(root, ".scala", ".java").flatMap { file =>
+      Files.readAllLines(file).asScala.zipWithIndex
+        .collect { case (line, i) if line.length > 120 => s"${root.relativize(file)}:${i + 1}" }
+    }
+    assert(long.isEmpty, long.mkString("\n", "\n", ""))
+  }
+
   test("every source has the header of the licence") {
     val all = sources(root, ".scala", ".java", "pom.xml")
     assert(all.size > 100)
-    assert(all.filterNot(Files.readString(_).take(300).contains("Licensed under the Apache License, Version 2.0")).isEmpty)
+    val licence = "Licensed under the Apache License, Version 2.0"
+    assert(all.filterNot(Files.readString(_).take(300).contains(licence)).isEmpty)
   }
 }

@@ -22,7 +22,9 @@ class SparkVersionSuite extends AnyFunSuite {
   }
 
   test("another patch version fits") {
-    for (version <- Seq("4.2.0", "4.2.7", "4.2.10", "4.2")) assert(SparkVersion.mismatch("4.2", version).isEmpty, version)
+    for (version <- Seq("4.2.0", "4.2.7", "4.2.10", "4.2")) {
+      assert(SparkVersion.mismatch("4.2", version).isEmpty, version)
+    }
   }
 
   test("another minor version is refused with both versions and the way out in the first line") {

@@ -39,7 +39,8 @@ class StoreCommitSuite extends AnyFunSuite {
 
   test("an outcome that does not count fails the task with its reason, and the version is forgotten") {
     withStore() { h =>
-      Seq("discarded" -> "CheckpointDiscardedError", "unknown" -> "UnknownSubtaskError").foreach { case (outcome, error) =>
+      val refusals = Seq("discarded" -> "CheckpointDiscardedError", "unknown" -> "UnknownSubtaskError")
+      refusals.foreach { case (outcome, error) =>
         refusal(outcome)(h) match {
           case failure: CheckpointFailure =>
             assert(failure.error == error)
@@ -63,7 +64,8 @@ class StoreCommitSuite extends AnyFunSuite {
       eventually(timeout(5.minutes))(assert(h.heard("decline") == 1))
       val decline = h.coordinator.heard.toArray.last.asInstanceOf[Message].json
       assert(decline.path("version").asLong() == 1 && decline.path("batch_id").asLong(-1) == 0)
-      assert(decline.path("task").path("stage_id").asInt() == 7 && decline.path("task").path("attempt_number").asInt() == 2)
+      assert(decline.path("task").path("stage_id").asInt() == 7)
+      assert(decline.path("task").path("attempt_number").asInt() == 2)
       assert(decline.path("reason").asText() == failure.toString)
       assert(h.heard("ack") == 0 && !h.holds(1))
     }
@@ -107,7 +109,8 @@ class StoreCommitSuite extends AnyFunSuite {
       h.asTask(0)
       intercept[Exception](h.commit(0, 1))
       eventually(timeout(5.minutes))(assert(h.heard("decline") == 1))
-      assert(h.coordinator.kinds.lastIndexOf("decline") > h.coordinator.kinds.lastIndexOf("locate"), "the first one declined")
+      val kinds = h.coordinator.kinds
+      assert(kinds.lastIndexOf("decline") > kinds.lastIndexOf("locate"), "the first one declined")
     }
   }
 
@@ -178,7 +181,9 @@ class StoreCommitSuite extends AnyFunSuite {
     }
   }
 
-  /** A file takes the place of the directory of state files, so that no base can be written, and the other way round. */
+  /**
+   * A file takes the place of the directory of state files, so that no base can be written, and the other way round.
+   */
   private def storageFails(h: StoreHarness, fails: Boolean): Unit = {
     val shared = h.location.resolve("ckpt").resolve("shared")
     if (fails) {

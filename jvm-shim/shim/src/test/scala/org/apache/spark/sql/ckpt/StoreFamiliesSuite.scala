@@ -150,7 +150,8 @@ class StoreFamiliesSuite extends AnyFunSuite {
         val name = dataType.typeName
         store.createColFamilyIfAbsent(name, schema, number, RangeKeyScanStateEncoderSpec(schema, Seq(1)))
         val keys = (values :+ null).zipWithIndex
-        new scala.util.Random(3).shuffle(keys).foreach { case (value, i) => store.put(row(schema, 9L, value), one(i), name) }
+        new scala.util.Random(3).shuffle(keys)
+          .foreach { case (value, i) => store.put(row(schema, 9L, value), one(i), name) }
         assert(numbers(store.iterator(name).map(_.value)) == keys.indices, name)
         val some = store.rangeScan(Some(row(schema, 9L, values(1))), Some(row(schema, 9L, null)), name)
         assert(numbers(some.map(_.value)) == (1 until values.length), name)

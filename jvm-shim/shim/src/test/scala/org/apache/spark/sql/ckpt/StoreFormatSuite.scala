@@ -69,7 +69,8 @@ class StoreFormatSuite extends AnyFunSuite {
     withRows { h =>
       val off = h.storeConf(SQLConf.STATE_STORE_FORMAT_VALIDATION_ENABLED.key -> "false")
       reads(h, h.newProvider(conf = off, valueSchema = other)).foreach(_())
-      val keysOnly = new StateStoreConf(new SQLConf, Map(StateStoreConf.FORMAT_VALIDATION_CHECK_VALUE_CONFIG -> "false"))
+      val keysOnly = new StateStoreConf(
+        new SQLConf, Map(StateStoreConf.FORMAT_VALIDATION_CHECK_VALUE_CONFIG -> "false"))
       reads(h, h.newProvider(conf = keysOnly, valueSchema = other)).foreach(_())
       reads(h, h.newProvider(useColumnFamilies = true, valueSchema = other)).foreach(_())
     }

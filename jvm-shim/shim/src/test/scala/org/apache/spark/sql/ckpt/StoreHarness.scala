@@ -114,7 +114,11 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
     header.putArray("key_group_factors").add(1).add(4)
     val segments = header.putArray("segments")
     chain.foreach { state =>
-      segments.addObject().put("kind", "delta").putNull("path").put("count", state.groups).put("bytes", state.bytes.length)
+      segments.addObject()
+        .put("kind", "delta")
+        .putNull("path")
+        .put("count", state.groups)
+        .put("bytes", state.bytes.length)
         .set[JsonNode]("filters", Message.mapper.readTree(filters))
     }
     Message(Message.Ok, header.toString, Array.concat(chain.map(_.offsets): _*), Array.concat(chain.map(_.bytes): _*))
@@ -124,7 +128,9 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
 /** One store as a task of a query uses it, in a Spark of its own, with a [[StubCoordinator]]. */
 private[ckpt] final class StoreHarness(settings: (String, String)*) extends AutoCloseable {
   private val context = new SparkContext(new SparkConf(false).setMaster("local[1]").setAppName("store")
-    .set("spark.ui.enabled", "false").set("spark.driver.host", "127.0.0.1").set("spark.driver.bindAddress", "127.0.0.1"))
+    .set("spark.ui.enabled", "false")
+    .set("spark.driver.host", "127.0.0.1")
+    .set("spark.driver.bindAddress", "127.0.0.1"))
   val coordinator = new StubCoordinator(SparkEnv.get.rpcEnv)
   val job: String = UUID.randomUUID().toString
   private val schema = StructType(Seq(StructField("n", LongType)))

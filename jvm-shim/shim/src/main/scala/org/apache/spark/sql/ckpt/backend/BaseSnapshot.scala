@@ -13,8 +13,8 @@ package org.apache.spark.sql.ckpt.backend
 import java.io.{Closeable, OutputStream}
 
 /**
- * A consistent view of all tables at one version, made by [[KeyedStateBackend.snapshotBase]]. Any one thread writes it while
- * batches go on, and then closes it.
+ * A consistent view of all tables at one version, made by [[KeyedStateBackend.snapshotBase]]. Any one thread writes it
+ * while batches go on, and then closes it.
  */
 trait BaseSnapshot extends Closeable {
   def version: Long

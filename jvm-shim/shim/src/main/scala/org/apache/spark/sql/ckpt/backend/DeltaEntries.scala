@@ -51,7 +51,9 @@ object DeltaEntries {
         valueBase: AnyRef,
         valueOffset: Long,
         valueLength: Int): Unit = entries += DeltaEntry(
-      Bytes.toArray(keyBase, keyOffset, keyLength), Bytes.toArray(valueBase, valueOffset, valueLength), appended = false)
+      Bytes.toArray(keyBase, keyOffset, keyLength),
+      Bytes.toArray(valueBase, valueOffset, valueLength),
+      appended = false)
 
     override def append(
         keyBase: AnyRef,

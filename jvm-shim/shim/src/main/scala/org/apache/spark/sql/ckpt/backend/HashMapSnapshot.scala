@@ -13,7 +13,10 @@ package org.apache.spark.sql.ckpt.backend
 import java.io.OutputStream
 import java.util.concurrent.atomic.AtomicBoolean
 
-/** A consistent view of all tables at one version. Until it is closed the tables copy each page before they first change it. */
+/**
+ * A consistent view of all tables at one version. Until it is closed the tables copy each page before they first change
+ * it.
+ */
 private[backend] final class HashMapSnapshot(
     override val version: Long,
     maxParallelism: Int,

@@ -17,8 +17,8 @@ import scala.util.control.NonFatal
 /**
  * A [[KeyedStateBackend]] of hash tables in memory.
  *
- * A commit leaves the tables at the folded version; `fold`, or the opening of the next batch, applies the changes in time
- * proportional to them. So the last commit can be undone for nothing.
+ * A commit leaves the tables at the folded version; `fold`, or the opening of the next batch, applies the changes in
+ * time proportional to them. So the last commit can be undone for nothing.
  *
  * Rows that a task has read point into pages, and nothing checks each access to them: a task that
  * has been given up must not look at them once another batch has been folded.
@@ -26,7 +26,8 @@ import scala.util.control.NonFatal
  * @param maxParallelism number of key groups, 1 to 32768
  * @param logsWrites     true if deltas have every write of a batch, and not only what it makes of a key
  */
-final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Boolean = false) extends KeyedStateBackend {
+final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Boolean = false)
+    extends KeyedStateBackend {
   import HashMapStateBackend._
   import StoreState._
 
@@ -171,7 +172,8 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
     }
   }
 
-  override def emptyReader(name: String, keyGroups: KeyGroupFunction, access: KeyAccess, multiValue: Boolean): TableReader =
+  override def emptyReader(
+      name: String, keyGroups: KeyGroupFunction, access: KeyAccess, multiValue: Boolean): TableReader =
     new HashMapTable(name, keyGroups, access, multiValue, maxParallelism, logsWrites = false)
 
   override def rowCount(of: String => Boolean): Long =

@@ -15,8 +15,8 @@ import java.util.Arrays
 import org.apache.spark.unsafe.Platform
 
 /**
- * The table of a column family, and the write buffer of a batch on top of it. It is retired when its batch ends without a
- * commit: its task may still be running, and another table takes its place.
+ * The table of a column family, and the write buffer of a batch on top of it. It is retired when its batch ends without
+ * a commit: its task may still be running, and another table takes its place.
  *
  * @param logsWrites true if the delta is to have every write, not only the outcome for a key
  */
@@ -176,7 +176,8 @@ final class HashMapTable private[backend] (
 
   /** Makes an empty list first: rows are only ever appended to a list that is there, also by who reads the delta. */
   private def appendToNothing(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
-    put(keyBase, keyOffset, keyLength, HashMapTable.EmptyList, Platform.BYTE_ARRAY_OFFSET, HashMapTable.EmptyList.length)
+    put(keyBase, keyOffset, keyLength,
+      HashMapTable.EmptyList, Platform.BYTE_ARRAY_OFFSET, HashMapTable.EmptyList.length)
     appendList(keyBase, keyOffset, keyLength)
   }
 
@@ -248,7 +249,8 @@ final class HashMapTable private[backend] (
 
   /** Another table object with the same records and no changes, in place of this one. */
   private[backend] def successor(): HashMapTable = {
-    val next = new HashMapTable(name, keyGroupFunction.another, currentAccess.another, lists, maxParallelism, logsWrites)
+    val next = new HashMapTable(
+      name, keyGroupFunction.another, currentAccess.another, lists, maxParallelism, logsWrites)
     next.currentTable = currentTable
     currentTable.adopt(next.access)
     next

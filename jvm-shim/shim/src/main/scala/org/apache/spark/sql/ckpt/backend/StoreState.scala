@@ -92,7 +92,10 @@ object StoreState {
   }
 }
 
-/** Committed changes that are kept while their base version is written to once more. What they are only the backend knows. */
+/**
+ * Committed changes that are kept while their base version is written to once more. What they are only the backend
+ * knows.
+ */
 abstract class CommittedChanges {
 
   /** Id of the state that they lead to. */

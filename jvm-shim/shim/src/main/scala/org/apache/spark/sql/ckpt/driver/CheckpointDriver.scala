@@ -28,8 +28,8 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Starts the driver's parts, once per Spark application. Spark constructs the provider on the driver while it plans each
- * batch, before any task of it runs; that makes the provider class name the only setting a user needs.
+ * Starts the driver's parts, once per Spark application. Spark constructs the provider on the driver while it plans
+ * each batch, before any task of it runs; that makes the provider class name the only setting a user needs.
  */
 private[ckpt] object CheckpointDriver extends Logging {
   private final class Running(val context: SparkContext, val requests: CheckpointRequests)
@@ -52,8 +52,8 @@ private[ckpt] object CheckpointDriver extends Logging {
     }
 
   /**
-   * Refuses a query that cannot have checkpoints, or has a setting that cannot be. Asking a provider for its metrics is the last thing that Spark does
-   * before a batch runs.
+   * Refuses a query that cannot have checkpoints, or has a setting that cannot be. Asking a provider for its metrics is
+   * the last thing that Spark does before a batch runs.
    */
   def checkQuery(): Unit =
     for {
@@ -134,12 +134,14 @@ private[ckpt] object CheckpointDriver extends Logging {
       files: HadoopFiles,
       executors: RegisteredExecutors,
       session: () => Option[SparkSession]): CheckpointRequests = {
-    lazy val requests: CheckpointRequests = new CheckpointRequests(
-      new PythonBridge(python, sparkVersion, files, notification => requests.notified(notification)), executors, session)
+    lazy val requests: CheckpointRequests = new CheckpointRequests(bridge, executors, session)
+    lazy val bridge = new PythonBridge(python, sparkVersion, files, notification => requests.notified(notification))
     requests
   }
 
-  /** Python takes a while to start: it does so while Spark plans the first batch. An error shows with the first request. */
+  /**
+   * Python takes a while to start: it does so while Spark plans the first batch. An error shows with the first request.
+   */
   private def warmUp(bridge: PythonBridge): Unit = {
     val thread = new Thread(() => {
       try bridge.warmUp() catch { case NonFatal(e) => logDebug("the side process did not start", e) }

@@ -75,7 +75,9 @@ private[ckpt] final class CheckpointRequests(
         triggerFirst(job, store, header).flatMap(_ => bridge.send(request))
       case Ack.Kind =>
         jobOfStage.put(Ack.stageId(header), job.id)
-        triggerFirst(job, store, header).flatMap(_ => bridge.send(request)).map(noteAck(job, store, Ack.stateId(header), _))
+        triggerFirst(job, store, header)
+          .flatMap(_ => bridge.send(request))
+          .map(noteAck(job, store, Ack.stateId(header), _))
       case Query.Kind =>
         Future.successful(QueryReply(executionOf(id).isDefined).toMessage)
       case _ =>
@@ -125,7 +127,8 @@ private[ckpt] final class CheckpointRequests(
 
   def taskFailed(stageId: Int, stageAttempt: Int, partition: Int, attemptNumber: Int, reason: String): Unit = {
     jobOfStage.get(stageId).foreach { job =>
-      tell(TaskFailed(job, stageId, stageAttempt, partition, attemptNumber, reason.take(Coordinator.MaxReason)).toMessage)
+      val shortened = reason.take(Coordinator.MaxReason)
+      tell(TaskFailed(job, stageId, stageAttempt, partition, attemptNumber, shortened).toMessage)
     }
   }
 

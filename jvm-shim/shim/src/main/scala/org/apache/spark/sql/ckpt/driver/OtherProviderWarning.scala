@@ -15,8 +15,8 @@ import org.apache.spark.sql.ckpt.{CheckpointStateStoreProvider, Redaction}
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 /**
- * Says so if a query runs with another state-store provider than its session asks for. Spark keeps the provider that the
- * location was started with, which its log of offsets names, and changes the setting for the query.
+ * Says so if a query runs with another state-store provider than its session asks for. Spark keeps the provider that
+ * the location was started with, which its log of offsets names, and changes the setting for the query.
  */
 private[driver] final class OtherProviderWarning extends Logging {
   private val warned = new ThreadLocal[String]
@@ -42,7 +42,8 @@ private[driver] object OtherProviderWarning {
   def text(asked: String, runsWith: String, location: String): Option[String] =
     if (asked != Ours || runsWith == Ours) None
     else Some(
-      s"this query runs WITHOUT spark-ckpt: the state in ${Redaction.redacted(location)} belongs to $runsWith, as Spark's log of offsets there " +
+      s"this query runs WITHOUT spark-ckpt: the state in ${Redaction.redacted(location)} belongs to $runsWith, as " +
+        "Spark's log of offsets there " +
         s"says, and Spark goes on with it although the session has $Key=$Ours. A location keeps its provider. To use " +
         "spark-ckpt, start the query with a new checkpoint location")
 }

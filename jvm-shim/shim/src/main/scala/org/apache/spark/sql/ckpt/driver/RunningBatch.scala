@@ -37,7 +37,9 @@ private[driver] object RunningBatch {
   def find(session: SparkSession, queryId: UUID): Option[StreamExecution] =
     Option(session.sharedState.activeStreamingQueries.get(queryId))
 
-  /** The execution of a run. Whose thread the task was started from says nothing of the query that a store belongs to. */
+  /**
+   * The execution of a run. Whose thread the task was started from says nothing of the query that a store belongs to.
+   */
   def ofRun(session: SparkSession, runId: String): Option[StreamExecution] =
     session.sharedState.activeStreamingQueries.values().asScala.find(_.runId.toString == runId)
 

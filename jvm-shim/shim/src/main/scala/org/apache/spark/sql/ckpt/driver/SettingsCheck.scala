@@ -19,8 +19,8 @@ import org.apache.spark.sql.ckpt.bridge.PythonBridge
 import org.apache.spark.sql.ckpt.protocol.{Check, Message}
 
 /**
- * Has the coordinator check the settings of a query before its first batch runs. The question goes out while Spark plans
- * the batch, so that the answer is most often there when it is needed.
+ * Has the coordinator check the settings of a query before its first batch runs. The question goes out while Spark
+ * plans the batch, so that the answer is most often there when it is needed.
  *
  * A run of a query has a thread of its own, and its settings are fixed when it starts: the thread remembers the answer.
  */
@@ -35,11 +35,14 @@ private[driver] final class SettingsCheck {
   def await(settings: Map[String, String]): Unit = {
     val asked = answer.get()
     if (asked != null) {
-      val patience = try Settings.bridgeTimeout(settings) catch { case _: CheckpointFailure => Settings.bridgeTimeout(Map.empty) }
+      val patience = try Settings.bridgeTimeout(settings) catch {
+        case _: CheckpointFailure => Settings.bridgeTimeout(Map.empty)
+      }
       val reply =
         try Await.result(asked, patience)
         catch {
-          case _: TimeoutException => throw new BridgeFailure(s"the Python side process has not answered within $patience")
+          case _: TimeoutException =>
+            throw new BridgeFailure(s"the Python side process has not answered within $patience")
         }
       reply.orThrow()
     }

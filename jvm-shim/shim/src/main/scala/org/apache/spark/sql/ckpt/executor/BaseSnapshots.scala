@@ -25,7 +25,8 @@ import org.apache.spark.util.ThreadUtils
 private[ckpt] final case class ReadyBase(version: Long, stateId: String, rows: Long, segment: ShippedSegment)
 
 /**
- * Base snapshots of one store, written in the background while batches go on: at most one at a time, and one that waits.
+ * Base snapshots of one store, written in the background while batches go on: at most one at a time, and one that
+ * waits.
  *
  * Threads: the provider's lock orders all calls; the background thread takes no lock.
  *
@@ -37,7 +38,9 @@ private[ckpt] class BaseSnapshots(store: => String, files: StateFiles, inlineLim
   private case object Idle extends State
   private final case class Ready(base: ReadyBase) extends State
 
-  /** A snapshot to be written, by the background thread or by a task that cannot wait for it: whichever begins first. */
+  /**
+   * A snapshot to be written, by the background thread or by a task that cannot wait for it: whichever begins first.
+   */
   private final class Writing(snapshot: BaseSnapshot, stateId: String) extends State {
     private val begun = new AtomicBoolean
     private val done = new CountDownLatch(1)

@@ -19,8 +19,8 @@ import org.apache.spark.unsafe.Platform
 /**
  * A column family as Spark describes it, and from that what the backend needs.
  *
- * @param keySchema of the rows by which the operator thinks of keys; those that are stored have that of the encoder, which
- *                  can have a timestamp more
+ * @param keySchema of the rows by which the operator thinks of keys; those that are stored have that of the encoder,
+ *                  which can have a timestamp more
  * @param isInternal true if it is an index of the operator's own, whose rows are not counted as rows of state
  */
 private[ckpt] final case class ColumnFamily(
@@ -87,7 +87,9 @@ private[ckpt] final class KeyScans(encoder: Option[RocksDBKeyStateEncoder]) {
 }
 
 private[ckpt] object ColumnFamily {
-  /** Spark's encoder writes nothing for a boolean (`UnsafeRowDataEncoder`): as the byte that it is, it has its order. */
+  /**
+   * Spark's encoder writes nothing for a boolean (`UnsafeRowDataEncoder`): as the byte that it is, it has its order.
+   */
   private def withOrderedBooleans(spec: RangeKeyScanStateEncoderSpec): RangeKeyScanStateEncoderSpec =
     spec.copy(keySchema = StructType(spec.keySchema.fields.zipWithIndex.map {
       case (field, i) if field.dataType == BooleanType && spec.orderingOrdinals.contains(i) =>

@@ -27,8 +27,8 @@ private[ckpt] final case class StageAttempt(directory: Path, stageId: Int, attem
 
 /**
  * Large deltas that tasks of this executor commit at about the same time, in one file: where a request takes long, the
- * objects of a batch are to follow its bytes and not its partitions. The first task that comes waits for the others that
- * have a store open, writes for all of them, and each of them acknowledges its own part. Thread-safe.
+ * objects of a batch are to follow its bytes and not its partitions. The first task that comes waits for the others
+ * that have a store open, writes for all of them, and each of them acknowledges its own part. Thread-safe.
  *
  * The coordinator sets the limits ([[SharedFileLimits]]), the same for all tasks of a stage.
  */

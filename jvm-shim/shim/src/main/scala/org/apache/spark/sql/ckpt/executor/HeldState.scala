@@ -120,8 +120,8 @@ private[ckpt] final class HeldState(
   }
 
   /**
-   * A version is opened again after its batch has committed: by a foreachBatch function that uses its DataFrame twice, or
-   * by another attempt. What was committed is kept, since it is likely to be what counts.
+   * A version is opened again after its batch has committed: by a foreachBatch function that uses its DataFrame twice,
+   * or by another attempt. What was committed is kept, since it is likely to be what counts.
    */
   def openForWrite(version: Long): Unit = {
     if (isAt(version)) held.reopen() else held.openForWrite(version)
@@ -186,8 +186,9 @@ private[ckpt] final class HeldState(
 
   private def keyGroupsOf(family: ColumnFamily): KeyGroupFunction = {
     val found = location
-    family.keyGroups(KeyGroupOfRow.of(new KeyGroupNumbering(found.factors), found.operator, storeId.storeName, family.name,
-      family.keySchema, found.stateFormatVersion, storeId.partitionId, families.isMap))
+    family.keyGroups(KeyGroupOfRow.of(
+      new KeyGroupNumbering(found.factors), found.operator, storeId.storeName, family.name, family.keySchema,
+      found.stateFormatVersion, storeId.partitionId, families.isMap))
   }
 
   def superseded(version: Long): StoreUsageFailure = new StoreUsageFailure(

@@ -15,14 +15,13 @@ import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatePartitionKeyExtractorFactory
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateStoreColumnFamilySchemaUtils._
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.timers.TimerStateUtils
 import org.apache.spark.sql.execution.streaming.state.StatePartitionKeyExtractor
 import org.apache.spark.sql.types.StructType
 
 /**
- * The numbering of key groups (docs/protocol.md, section 2): Spark's partitioning hash modulo K, its digits reversed along
- * the chain P0, P0*f1, ..., K, so that the partitions of each of these counts own one range of numbers.
+ * The numbering of key groups (docs/protocol.md, section 2): Spark's partitioning hash modulo K, its digits reversed
+ * along the chain P0, P0*f1, ..., K, so that the partitions of each of these counts own one range of numbers.
  *
  * @param factors `[P0, f1, f2, ...]`; their product is K
  */
@@ -55,7 +54,8 @@ private[ckpt] object KeyGroupOfRow {
   /**
    * @param operator           Spark's short name of the operator
    * @param stateFormatVersion of a join, else None
-   * @param subtask            its partition; its own key group serves operators whose partition key is not known to Spark
+   * @param subtask            its partition; its own key group serves operators whose partition key is not known to
+   *                           Spark
    * @param isMap              true if the family of this name is the map of a `transformWithState`
    */
   def of(
@@ -110,6 +110,7 @@ private[ckpt] object KeyGroupOfRow {
 
   /** The state variable that a family of `transformWithState` belongs to; a list has the keys of a value. */
   private def variableOf(columnFamily: String, isMap: String => Boolean): TransformWithStateVariableInfo = {
+    import StateStoreColumnFamilySchemaUtils._
     val name = getBaseStateName(columnFamily)
     val kind =
       if (TimerStateUtils.isTimerCFName(columnFamily)) StateVariableType.TimerState
@@ -122,7 +123,8 @@ private[ckpt] object KeyGroupOfRow {
 
   private final class HashedPartition(parallelism: Int, extractor: StatePartitionKeyExtractor)
       extends (UnsafeRow => Int) {
-    // Spark's own expression for the partition of a row, so that collations and every type are hashed as the shuffle does.
+    // Spark's own expression for the partition of a row, so that collations and every type are hashed as the shuffle
+    // does.
     private val hash: UnsafeProjection = {
       val columns = extractor.partitionKeySchema.fields.toSeq.zipWithIndex.map { case (field, i) =>
         BoundReference(i, field.dataType, field.nullable)

@@ -41,8 +41,9 @@ private[executor] object LoadFailures {
       case _: StateStreamCorruptException | _: EOFException => damaged(s"$what is damaged in $where", cause)
       case _: FileNotFoundException | _: NoSuchFileException => damaged(s"$what lacks a file in $where", cause)
       case _ =>
-        new CheckpointFailure("StateReadError", s"$what cannot be read now from $where: $cause. The storage has failed, and " +
-          "the file may well be whole. Spark runs the task again; if that fails too, look at the storage", cause)
+        new CheckpointFailure("StateReadError",
+          s"$what cannot be read now from $where: $cause. The storage has failed, and the file may " +
+            "well be whole. Spark runs the task again; if that fails too, look at the storage", cause)
     }
 
   private def damaged(what: String, cause: Throwable): CheckpointFailure = new CheckpointFailure("StateFileError",

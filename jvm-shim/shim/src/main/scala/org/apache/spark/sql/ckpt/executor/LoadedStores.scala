@@ -33,7 +33,9 @@ private[ckpt] final class LoadedStores {
 
   def add(job: String, store: NotifiedStore): Unit = synchronized {
     byJob.filterInPlace((_, stores) => !stores.isEmpty)
-    byJob.getOrElseUpdate(job, Collections.newSetFromMap(new WeakHashMap[NotifiedStore, java.lang.Boolean]())).add(store)
+    byJob
+      .getOrElseUpdate(job, Collections.newSetFromMap(new WeakHashMap[NotifiedStore, java.lang.Boolean]()))
+      .add(store)
   }
 
   /** Hands a notification to the stores of its job. */

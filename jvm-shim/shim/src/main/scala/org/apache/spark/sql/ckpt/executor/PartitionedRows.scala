@@ -57,7 +57,9 @@ private[ckpt] object PartitionOfKey {
  *
  * @param partitionOf the partition of a row of a column family, for a number of partitions
  */
-private[executor] final class PartitionedRows(filters: Seq[PartitionFilter], partitionOf: (String, Int) => PartitionOfKey)
+private[executor] final class PartitionedRows(
+    filters: Seq[PartitionFilter],
+    partitionOf: (String, Int) => PartitionOfKey)
     extends RowFilter {
   private val accepted: Array[Set[Int]] = filters.map(_.partitions).toArray
   private var family: String = _

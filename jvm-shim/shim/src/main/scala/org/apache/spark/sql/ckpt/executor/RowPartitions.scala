@@ -19,8 +19,8 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
 /**
- * The partitions of rows, to tell those of subtasks that share key groups apart. Asked only after a rescale to a number of
- * partitions that does not divide the number of key groups.
+ * The partitions of rows, to tell those of subtasks that share key groups apart. Asked only after a rescale to a number
+ * of partitions that does not divide the number of key groups.
  *
  * Rows are told apart while they are loaded, and then an operator has not described its column families yet: what they
  * are is read from Spark's own schema files.
@@ -36,11 +36,12 @@ private[ckpt] final class RowPartitions(storeId: StateStoreId, default: ColumnFa
   private def partitionOf(found: StateLocation)(family: String, parallelism: Int): PartitionOfKey = {
     val described = familyOf(family)
     KeyGroupOfRow
-      .partition(parallelism, found.operator, storeId.storeName, family, described.keySchema, found.stateFormatVersion, isMap)
+      .partition(parallelism, found.operator, storeId.storeName, family, described.keySchema,
+        found.stateFormatVersion, isMap)
       .map(PartitionOfKey.of(described.encoder.keySchema.length, _))
       .getOrElse(throw new CheckpointFailure("StateFileError",
-        s"rows of column family '$family' of ${found.operator} cannot be told by their partition, and $storeId shares " +
-          "its key groups with other partitions"))
+        s"rows of column family '$family' of ${found.operator} cannot be told by their partition, and $storeId " +
+          "shares its key groups with other partitions"))
   }
 
   private def familyOf(family: String): ColumnFamily =

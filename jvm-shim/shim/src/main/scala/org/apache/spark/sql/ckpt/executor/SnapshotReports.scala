@@ -17,11 +17,14 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.state.{StateStoreCoordinatorRef, StateStoreProviderId}
 
 /**
- * Tells Spark's `StateStoreCoordinator` that a store does not lag behind with its snapshots. It warns of a store that has
- * not reported one for long, and has it write all its state with each commit (`forceSnapshotUploadOnLag`, on by default).
+ * Tells Spark's `StateStoreCoordinator` that a store does not lag behind with its snapshots. It warns of a store that
+ * has not reported one for long, and has it write all its state with each commit (`forceSnapshotUploadOnLag`, on by
+ * default).
  *
  * Our coordinator says when a base is due and bounds the deltas since, so that each version that counts is as quick to
  * restore as a snapshot with a few deltas.
+ *
+ * When to report is a JVM matter: only Spark knows how many versions make a lag (`minDeltasForSnapshot`).
  *
  * @param every versions between two reports; the first commit reports too, because a new run begins without any
  */

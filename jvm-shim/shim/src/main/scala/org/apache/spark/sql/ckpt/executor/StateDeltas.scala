@@ -57,8 +57,8 @@ private[ckpt] final class StateDeltas(
   def ofSameRows(version: Long, found: StateLocation, end: StateLocation): StateLocation = {
     if (found.parallelism != end.parallelism) {
       throw new CheckpointFailure("CheckpointNotFoundError",
-        s"version $version of $store has ${found.parallelism.mkString} partitions, and ${end.parallelism.mkString} after " +
-          "it: the query was rescaled in between. Ask for batches after that only, or before")
+        s"version $version of $store has ${found.parallelism.mkString} partitions, and ${end.parallelism.mkString} " +
+          "after it: the query was rescaled in between. Ask for batches after that only, or before")
     }
     found
   }

@@ -25,11 +25,11 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreId
 /**
  * Mutual exclusion on a store: one thread changes it at a time, and between its calls the one task that has it open.
  *
- * A thread that loads or commits keeps its turn while it waits for the coordinator, also for the answer to its ack. Until
- * that comes, nothing else can be done with the state. A table holds one version, what one batch has committed on top of
- * it, and one open batch; which of the two is the next version depends on the answer. A task that opens the version
- * before writes its batch for a second time, and whether its ack is a duplicate of the first depends on the answer, too.
- * No task asks for the next version: its batch begins when all acks of this one are answered.
+ * A thread that loads or commits keeps its turn while it waits for the coordinator, also for the answer to its ack.
+ * Until that comes, nothing else can be done with the state. A table holds one version, what one batch has committed on
+ * top of it, and one open batch; which of the two is the next version depends on the answer. A task that opens the
+ * version before writes its batch for a second time, and whether its ack is a duplicate of the first depends on the
+ * answer, too. No task asks for the next version: its batch begins when all acks of this one are answered.
  *
  * Only other tasks of the same store wait, for a bounded time, and they can be killed meanwhile. Everything else never
  * waits: [[orLater]] leaves it to the thread whose turn it is.
@@ -70,15 +70,17 @@ private[ckpt] final class StoreTurn(id: StateStoreId, timeout: FiniteDuration) e
     } finally release()
   }
 
-  /** Does something in a turn: now if nothing else has it, else when the thread that has it gives it up. Never waits. */
+  /**
+   * Does something in a turn: now if nothing else has it, else when the thread that has it gives it up. Never waits.
+   */
   def orLater(body: => Unit): Unit = {
     left.add(() => body)
     if (lock.tryLock()) release()
   }
 
   /**
-   * Waits until no other task has the store open, in a turn that others can take meanwhile. A task that was killed or has
-   * ended counts no more, nor does a store that was given up.
+   * Waits until no other task has the store open, in a turn that others can take meanwhile. A task that was killed or
+   * has ended counts no more, nor does a store that was given up.
    *
    * @param epoch of the store's provider: of another one is a store that was given up
    * @throws CheckpointFailure if another task keeps the store open for too long
@@ -158,9 +160,11 @@ private[ckpt] object StoreTurn {
     def name: String = nameOf(task)
 
     /** True if another task has to wait. A caller without a task may open the store at any time. */
-    def keepsOut(other: TaskContext, current: Long): Boolean = epoch == current && other != null && task.exists { mine =>
-      mine.taskAttemptId() != other.taskAttemptId() && !mine.isCompleted() && !mine.isFailed() && !mine.isInterrupted()
-    }
+    def keepsOut(other: TaskContext, current: Long): Boolean =
+      epoch == current && other != null && task.exists { mine =>
+        mine.taskAttemptId() != other.taskAttemptId() &&
+        !mine.isCompleted() && !mine.isFailed() && !mine.isInterrupted()
+      }
   }
 
   private object NoWriter extends Writer(None, -1)

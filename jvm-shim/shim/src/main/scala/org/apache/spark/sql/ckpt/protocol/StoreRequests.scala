@@ -78,7 +78,8 @@ private[ckpt] final case class TaskAttempt(
  * Asks where the state of a version is.
  *
  * @param stateId that Spark asks for
- * @param have    id of the state of this version that the store has in memory; for the driver, which knows the newest ones
+ * @param have    id of the state of this version that the store has in memory; for the driver, which knows the newest
+ *                ones
  */
 private[ckpt] final case class Locate(store: StoreHeader, stateId: Option[String], have: Option[String]) {
   def toMessage: Message = {
@@ -92,7 +93,10 @@ private[ckpt] object Locate {
   val Kind = "locate"
 
   def of(header: JsonNode): Locate =
-    Locate(StoreHeader.of(header), Option(header.path("ckpt_id").asText(null)), Option(header.path("have").asText(null)))
+    Locate(
+      StoreHeader.of(header),
+      Option(header.path("ckpt_id").asText(null)),
+      Option(header.path("have").asText(null)))
 }
 
 /**

@@ -95,7 +95,7 @@ class RequestsInFlightSuite extends AnyFunSuite {
     }
   }
 
-  test("after two deaths with a request in flight the next process gets one request at a time, until all are answered") {
+  test("after two deaths with a request in flight the next process gets one request at a time until all have a reply") {
     val requests = new RequestsInFlight(Limit)
     for (_ <- 1 to 2) {
       requests.starting(Seq(1L, 2L).map(request))

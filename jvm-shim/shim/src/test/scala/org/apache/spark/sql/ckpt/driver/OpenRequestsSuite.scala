@@ -29,7 +29,8 @@ class OpenRequestsSuite extends AnyFunSuite {
     reply.future
   }
 
-  private def of(job: String, partition: Int = 0): Message = Message("locate", s"""{"job":"$job","partition":$partition}""")
+  private def of(job: String, partition: Int = 0): Message =
+    Message("locate", s"""{"job":"$job","partition":$partition}""")
 
   private def now(reply: Future[Message]): Option[Message] = reply.value.map(_.get)
 

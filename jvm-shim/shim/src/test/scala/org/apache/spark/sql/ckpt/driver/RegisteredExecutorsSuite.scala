@@ -28,7 +28,8 @@ class RegisteredExecutorsSuite extends AnyFunSuite {
 
     override def address: RpcAddress = null
     override def name: String = "executor"
-    override def ask[T: ClassTag](message: Any, timeout: RpcTimeout): Future[T] = throw new UnsupportedOperationException
+    override def ask[T: ClassTag](message: Any, timeout: RpcTimeout): Future[T] =
+      throw new UnsupportedOperationException
     override def equals(other: Any): Boolean = other.isInstanceOf[Executor]
     override def hashCode: Int = 0
 

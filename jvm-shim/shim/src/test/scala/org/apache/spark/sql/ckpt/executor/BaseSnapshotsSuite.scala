@@ -51,7 +51,11 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     end
   }
 
-  Seq(new java.io.IOException("no space"), new OutOfMemoryError("heap"), new StackOverflowError, new LinkageError("class"))
+  Seq(
+    new java.io.IOException("no space"),
+    new OutOfMemoryError("heap"),
+    new StackOverflowError,
+    new LinkageError("class"))
     .foreach { error =>
       test(s"a base can be written after one has failed with ${error.getClass.getSimpleName}") {
         var fails = true

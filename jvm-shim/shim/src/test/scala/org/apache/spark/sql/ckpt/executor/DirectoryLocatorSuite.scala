@@ -20,14 +20,17 @@ class DirectoryLocatorSuite extends AnyFunSuite {
   private def checkpoint(id: Int, generation: Int) = s"""{"kind": "checkpoint", "id": $id, "generation": $generation}"""
 
   private def claim(id: Int, generation: Int, seen: Option[Seq[Int]] = None) =
-    s"""{"kind": "claim", "id": $id, "generation": $generation${seen.fold("")(_.mkString(", \"seen\": [", ", ", "]"))}}"""
+    s"""{"kind": "claim", "id": $id, "generation": $generation${seen.fold("")(seenField)}}"""
+
+  private def seenField(ids: Seq[Int]): String = ids.mkString(", \"seen\": [", ", ", "]")
 
   private def kept(records: String*): Seq[Long] =
     DirectoryLocator.withoutVoid(records.reverse.map(Message.mapper.readTree(_))).map(_.path("id").asLong()).reverse
 
   test("a log without claims, or whose claims have seen all below them, counts in full") {
     assert(kept(checkpoint(4, 1), checkpoint(5, 1)) == Seq(4, 5))
-    assert(kept(claim(1, 1, Some(Nil)), checkpoint(3, 1), claim(4, 2, Some(Seq(1, 3))), checkpoint(5, 2)) == Seq(1, 3, 4, 5))
+    val seen = claim(4, 2, Some(Seq(1, 3)))
+    assert(kept(claim(1, 1, Some(Nil)), checkpoint(3, 1), seen, checkpoint(5, 2)) == Seq(1, 3, 4, 5))
     assert(kept(claim(1, 1), checkpoint(3, 1), claim(4, 2), checkpoint(5, 2)) == Seq(1, 3, 4, 5))
   }
 

@@ -42,7 +42,8 @@ class KeyGroupsSuite extends AnyFunSuite {
 
   test("the key group of a row agrees with the partition that Spark's shuffle sends it to") {
     val numbering = new KeyGroupNumbering(Array(8, 2, 2, 2))
-    val keyGroups = KeyGroupOfRow.of(numbering, STATE_STORE_SAVE_EXEC_OP_NAME, "default", "default", keySchema, None, 0, _ => false)
+    val keyGroups = KeyGroupOfRow.of(
+      numbering, STATE_STORE_SAVE_EXEC_OP_NAME, "default", "default", keySchema, None, 0, _ => false)
     val columns = keySchema.fields.toSeq.zipWithIndex.map { case (f, i) => BoundReference(i, f.dataType, f.nullable) }
     val partitionOf = UnsafeProjection.create(Seq(HashPartitioning(columns, 8).partitionIdExpression))
     val seen = (0 until 500).map { i =>
@@ -57,7 +58,8 @@ class KeyGroupsSuite extends AnyFunSuite {
   test("an operator that Spark has no partition key for keeps its rows in its own partition's range") {
     val numbering = new KeyGroupNumbering(Array(4, 2))
     (0 until 4).foreach { partition =>
-      val keyGroups = KeyGroupOfRow.of(numbering, "globalLimit", "default", "default", keySchema, None, partition, _ => false)
+      val keyGroups = KeyGroupOfRow.of(
+        numbering, "globalLimit", "default", "default", keySchema, None, partition, _ => false)
       assert(keyGroups.keyGroup(key("a", 1)) / 2 == partition)
     }
   }
@@ -65,7 +67,8 @@ class KeyGroupsSuite extends AnyFunSuite {
   test("a row of any family of transformWithState is in the key group of its grouping key") {
     val numbering = new KeyGroupNumbering(Array(4, 2, 2, 2))
     val ofKey =
-      KeyGroupOfRow.of(numbering, STATE_STORE_SAVE_EXEC_OP_NAME, "default", "default", keySchema, None, 0, _ => false)
+      KeyGroupOfRow.of(
+      numbering, STATE_STORE_SAVE_EXEC_OP_NAME, "default", "default", keySchema, None, 0, _ => false)
     val inMap = new StructType().add("key", keySchema).add("userKey", keySchema)
     val families = Seq[(String, StructType, InternalRow => InternalRow)](
       ("count", keySchema, key => key),

@@ -23,7 +23,9 @@ class LoadFailuresSuite extends AnyFunSuite {
 
   test("a damaged or missing file is to be restored") {
     val causes = Seq(
-      new StateStreamCorruptException("f", 3, "a bad block"), new EOFException("too short"), new FileNotFoundException("f"))
+      new StateStreamCorruptException("f", 3, "a bad block"),
+      new EOFException("too short"),
+      new FileNotFoundException("f"))
     causes.foreach { cause =>
       val failure = of(cause)
       assert(failure.error == "StateFileError" && failure.reason.contains("Restore the file"))

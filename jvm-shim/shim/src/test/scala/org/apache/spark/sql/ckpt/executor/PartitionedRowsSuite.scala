@@ -33,7 +33,8 @@ class PartitionedRowsSuite extends AnyFunSuite {
   /** Spark's shuffle of a session window, whose start is not hashed. */
   private def partition(parallelism: Int)(row: UnsafeRow): Int =
     UnsafeProjection
-      .create(Seq(HashPartitioning(Seq(BoundReference(0, LongType, nullable = true)), parallelism).partitionIdExpression))
+      .create(Seq(
+        HashPartitioning(Seq(BoundReference(0, LongType, nullable = true)), parallelism).partitionIdExpression))
       .apply(row)
       .getInt(0)
 

@@ -57,7 +57,8 @@ class RowPartitionsSuite extends AnyFunSuite {
       Files.createDirectories(target.getParent)
       new StateSchemaCompatibilityChecker(
         StateStoreProviderId(store, new java.util.UUID(0, 0)), new Configuration(),
-        newSchemaFilePath = Some(new Path(operator, path))).createSchemaFile(families, SchemaWriter.createSchemaWriter(3))
+        newSchemaFilePath = Some(new Path(operator, path)))
+        .createSchemaFile(families, SchemaWriter.createSchemaWriter(3))
     }
     Files.createDirectories(root.resolve("offsets"))
     val metadata = OperatorStateMetadataV2(OperatorInfoV1(operatorId, "any"),

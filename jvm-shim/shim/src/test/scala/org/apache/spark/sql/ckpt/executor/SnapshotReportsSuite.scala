@@ -51,7 +51,8 @@ class SnapshotReportsSuite extends AnyFunSuite {
 
   test("the first version that a run commits is reported, and then one of a few") {
     withCoordinator { (h, isBehind) =>
-      val reports = new SnapshotReports(StateStoreProviderId(h.provider.stateStoreId, UUID.fromString(h.job)), every = 3)
+      val id = StateStoreProviderId(h.provider.stateStoreId, UUID.fromString(h.job))
+      val reports = new SnapshotReports(id, every = 3)
       assert(isBehind(100))
       reports.committed(100)
       assert(!isBehind(110) && isBehind(111))

@@ -33,7 +33,8 @@ class StateDeltasSuite extends AnyFunSuite {
   private val number = StructType(Seq(StructField("n", LongType)))
   private val partitions = new RowPartitions(
     StateStoreId("state", 0, 0),
-    ColumnFamily("default", number, number, NoPrefixKeyStateEncoderSpec(number), multiValue = false, isInternal = false),
+    ColumnFamily(
+      "default", number, number, NoPrefixKeyStateEncoderSpec(number), multiValue = false, isInternal = false),
     new Configuration())
 
   private def inline(isBase: Boolean, segment: SegmentBytes) =

@@ -127,8 +127,8 @@ class ProviderStateStoreSuite extends StateStoreSuiteBase[StateStoreProvider] wi
 private object ProviderStateStoreSuite {
 
   /**
-   * Spark has two answers to what an iterator sees of later writes (SPARK-38320), and its tests choose by the name of the
-   * store's class. Ours gives the answer of RocksDB's: what was there when the iterator was made.
+   * Spark has two answers to what an iterator sees of later writes (SPARK-38320), and its tests choose by the name of
+   * the store's class. Ours gives the answer of RocksDB's: what was there when the iterator was made.
    */
   class NamedForItsIterators extends WrappingStateStoreProvider(ProviderUnderTest.create()) {
     override protected def wrap(store: StateStore): StateStore = new IteratesLikeRocksDBStateStore(store)
