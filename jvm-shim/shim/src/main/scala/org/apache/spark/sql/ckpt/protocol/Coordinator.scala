@@ -12,13 +12,13 @@ package org.apache.spark.sql.ckpt.protocol
 
 import scala.concurrent.Future
 
-/** The driver's side of the requests of stores. */
+/** Receiver of the stores' requests, on the driver. */
 private[ckpt] trait Coordinator {
 
-  /** The answer to a request, `ok` or `error`: it does not fail. */
+  /** The reply to a request, `ok` or `error`. The future does not fail. */
   def handle(request: Message): Future[Message]
 
-  /** Takes a message that is not answered. */
+  /** Takes a one-way message. */
   def tell(message: Message): Unit
 }
 
@@ -27,9 +27,9 @@ private[ckpt] object Coordinator {
   /** Name of the RPC endpoint on the driver. */
   val Endpoint = "spark-ckpt"
 
-  /** First element of the message by which an executor asks for notifications. */
+  /** First element of the message with which an executor registers for notifications. */
   val Register = "register"
 
-  /** Characters of a reason or failure that a message carries at most. */
+  /** Limit of a reason or failure in a message, in characters. */
   val MaxReason = 1000
 }

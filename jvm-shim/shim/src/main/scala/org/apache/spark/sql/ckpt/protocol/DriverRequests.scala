@@ -13,7 +13,7 @@ package org.apache.spark.sql.ckpt.protocol
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
-/** The first request of a side process. */
+/** The first request to a side process. */
 private[ckpt] final case class Start(protocol: Int, sparkVersion: String, pid: Long) {
   def toMessage: Message = {
     val header = Message.newHeader()
@@ -22,7 +22,7 @@ private[ckpt] final case class Start(protocol: Int, sparkVersion: String, pid: L
   }
 }
 
-/** Asks for a check of the settings of a session. */
+/** Request to check the settings of a session. */
 private[ckpt] final case class Check(settings: Iterable[(String, String)]) {
   def toMessage: Message = {
     val header = Message.newHeader()
@@ -32,7 +32,7 @@ private[ckpt] final case class Check(settings: Iterable[(String, String)]) {
   }
 }
 
-/** A stateful operator of a batch, and its stores: one for each name and subtask. */
+/** A stateful operator of a batch and its stores, one for each name and subtask. */
 private[ckpt] final case class OperatorPlan(
     operatorId: Long,
     name: String,
@@ -48,7 +48,7 @@ private[ckpt] final case class SourceOffset(name: String, offset: Option[String]
  *
  * @param sources   None if Spark has no offsets of the batch
  * @param offsetLog text of Spark's `offsets/<batch>`
- * @param settings  ours
+ * @param settings  settings of spark-ckpt
  * @param hadoop    settings of the location's file system
  */
 private[ckpt] final case class Trigger(
@@ -106,7 +106,7 @@ private[ckpt] final case class Trigger(
 private[ckpt] object Trigger {
   val Kind = "trigger"
 
-  /** The trigger that a request of a store without a query carries. */
+  /** The trigger inside the request of a store without a query. */
   def within(header: JsonNode): Option[Message] =
     if (header.has("standalone")) Some(Message(Kind, header.path("standalone").toString)) else None
 }

@@ -19,8 +19,8 @@ import org.apache.spark.sql.ckpt.CheckpointFailure
  * A request or a reply between executors, the driver's endpoint and the Python side process (docs/protocol.md, section
  * 1).
  *
- * @param kind    what is asked; in replies `ok`, `error` or, to a task, `again`; `notify` where nothing was asked;
- *                `file` where the side process asks
+ * @param kind    the request; in replies `ok`, `error` or, to a task, `again`; `notify` for unsolicited messages;
+ *                `file` for requests of the side process
  * @param header  the small fields, a JSON object
  * @param index   key groups and offsets, fixed-width little-endian integers
  * @param payload state bytes
@@ -31,17 +31,17 @@ private[ckpt] final case class Message(
     index: Array[Byte] = Message.NoBytes,
     payload: Array[Byte] = Message.NoBytes) {
 
-  /** The form in which a message crosses Spark's RPC: types that every class loader knows. */
+  /** The message as it crosses Spark's RPC: types known to every class loader. */
   def toTuple: (String, String, Array[Byte], Array[Byte]) = (kind, header, index, payload)
 
   def json: JsonNode = Message.mapper.readTree(header)
 
-  /** Run id of the query that it is about, or `standalone:<directory>`. */
+  /** Run id of the query, or `standalone:<directory>`. */
   def job: String = json.path("job").asText()
 
   def isError: Boolean = kind == Message.Error
 
-  /** This message if it is a proper reply; else throws what the error reply says. */
+  /** This message, unless it is an error reply: then the error is thrown. */
   def orThrow(): Message = if (isError) throw CheckpointFailure.of(json) else this
 }
 
@@ -70,7 +70,7 @@ private[ckpt] object Message {
   val Notify = "notify"
   val File = "file"
 
-  /** The interim reply to a request that takes long: who has asked asks again. */
+  /** The interim reply to a long request: the requester asks again. */
   val AskAgain: Message = Message("again", "{}")
 
   val mapper = new ObjectMapper()

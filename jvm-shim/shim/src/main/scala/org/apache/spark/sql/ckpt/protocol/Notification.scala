@@ -11,10 +11,10 @@
 package org.apache.spark.sql.ckpt.protocol
 
 /**
- * A message that the coordinator sends to executors unasked (docs/protocol.md, section 1.4).
+ * An unsolicited message of the coordinator to executors (docs/protocol.md, section 1.4).
  *
  * @param event   one of the names in the companion object
- * @param version the version of the state that it is about; -1 where it is about the whole job
+ * @param version version of the state; -1 if it concerns the whole job
  */
 private[ckpt] final case class Notification(job: String, event: String, version: Long) {
   def toMessage: Message = {
@@ -29,7 +29,7 @@ private[ckpt] object Notification {
   val Aborted = "aborted"
   val Ended = "ended"
 
-  /** For the driver, which does not pass it on: the job is at work on going back. */
+  /** For the driver only: the job is rolling back. */
   val GoingBack = "going_back"
 
   def of(message: Message): Notification = {

@@ -63,7 +63,7 @@ private[ckpt] object ShippingLimits {
     SharedFileLimits(reply.path("shared_file_wait_ms").asLong(0), reply.path("shared_file_bytes").asLong(0)))
 }
 
-/** A row counts only if its key belongs to one of these partitions of so many. */
+/** Condition on a row: its key belongs to one of these partitions of `parallelism`. */
 private[ckpt] final case class PartitionFilter(parallelism: Int, partitions: Set[Int])
 
 private[ckpt] object PartitionFilter {
@@ -91,7 +91,7 @@ private[ckpt] final case class LocatedSegment(
 /**
  * The reply to [[Locate]].
  *
- * @param isCurrent true if the state that the store has is the one that counts; then there is no more than `limits`
+ * @param isCurrent true if the store has the state that counts; then the reply has nothing else but `limits`
  * @param stateId   empty at version 0
  */
 private[ckpt] final case class LocateReply(
@@ -135,7 +135,7 @@ private[ckpt] object LocateReply {
       BaseDemand.of(header))
   }
 
-  /** The reply that the driver gives by itself. */
+  /** The reply that the driver gives itself. */
   def current(limits: ShippingLimits): Message = {
     val header = Message.newHeader().put("current", true)
     limits.putInto(header)
@@ -147,10 +147,10 @@ private[ckpt] object LocateReply {
  * The reply to [[Ack]].
  *
  * @param outcome          one of the names in the companion object
- * @param stateId          of the state that counts
- * @param isComplete       true if a checkpoint is complete with this ack
+ * @param stateId          id of the state that counts
+ * @param isComplete       true if this ack completes a checkpoint
  * @param completedVersion newest complete version of the job
- * @param reason           for a person, where the ack does not count
+ * @param reason           reason for people, if the ack does not count
  */
 private[ckpt] final case class AckReply(
     outcome: String,
@@ -162,7 +162,7 @@ private[ckpt] final case class AckReply(
 
   def isSuccess: Boolean = outcome == AckReply.Success
 
-  /** False if the ack must not count when it is sent again. */
+  /** False if the ack must not count when it is resent. */
   def counts: Boolean = !AckReply.NotCounted(outcome)
 }
 
@@ -196,7 +196,7 @@ private[ckpt] object QueryReply {
   def of(reply: Message): QueryReply = QueryReply(reply.json.path("active").asBoolean())
 }
 
-/** The reply to [[Trigger]], as far as the JVM needs it. */
+/** The reply to [[Trigger]], with the fields that the JVM needs. */
 private[ckpt] final case class TriggerReply(limits: ShippingLimits)
 
 private[ckpt] object TriggerReply {

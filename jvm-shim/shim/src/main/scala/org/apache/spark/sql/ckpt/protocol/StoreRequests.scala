@@ -14,12 +14,12 @@ import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 /**
- * The fields by which each request of a store names the store, and the version that it is about.
+ * Fields that identify the store and the version in each of its requests.
  *
  * @param job        run id of the query, or `standalone:<directory>`
- * @param version    to read, or the one written
- * @param batchId    number of the batch that asks
- * @param standalone trigger of the job if no query stands behind the store; it travels with each request
+ * @param version    version to read, or written
+ * @param batchId    number of the requesting batch
+ * @param standalone trigger of the job of a store without a query; it travels with each request
  */
 private[ckpt] final case class StoreHeader(
     job: String,
@@ -45,7 +45,7 @@ private[ckpt] final case class StoreHeader(
 
 private[ckpt] object StoreHeader {
 
-  /** The store that a request comes from, without its trigger: see [[Trigger.within]]. */
+  /** The store that sent a request, without its trigger: see [[Trigger.within]]. */
   def of(header: JsonNode): StoreHeader = StoreHeader(
     header.path("job").asText(),
     header.path("operator_id").asLong(),
@@ -55,7 +55,7 @@ private[ckpt] object StoreHeader {
     header.path("batch_id").asLong())
 }
 
-/** An attempt of a task, as the coordinator's authorisation knows it. */
+/** An attempt of a task, as the coordinator's authorisation identifies it. */
 private[ckpt] final case class TaskAttempt(
     stageId: Int,
     stageAttempt: Int,
@@ -75,11 +75,10 @@ private[ckpt] final case class TaskAttempt(
 }
 
 /**
- * Asks where the state of a version is.
+ * Request for the location of the state of a version.
  *
- * @param stateId that Spark asks for
- * @param have    id of the state of this version that the store has in memory; for the driver, which knows the newest
- *                ones
+ * @param stateId id that Spark requests
+ * @param have    id of the state of this version in the store's memory; for the driver, which knows the newest ids
  */
 private[ckpt] final case class Locate(store: StoreHeader, stateId: Option[String], have: Option[String]) {
   def toMessage: Message = {
@@ -100,10 +99,10 @@ private[ckpt] object Locate {
 }
 
 /**
- * Place and size of a segment, which lies in a file or in the payload.
+ * Place and size of a segment, in a file or in the payload.
  *
- * @param start     where in a file that several tasks have written the segment begins, with `fileBytes` its length
- * @param groups    number of key groups that have a block
+ * @param start     start of the segment in a file of several tasks; `fileBytes` is the file's length
+ * @param groups    number of key groups with a block
  * @param path      relative to the `ckpt` directory, None if the bytes are in the payload
  */
 private[ckpt] final case class SegmentDescription(
@@ -129,13 +128,13 @@ private[ckpt] final case class SegmentDescription(
 private[ckpt] final case class BaseDescription(segment: SegmentDescription, version: Long, stateId: String)
 
 /**
- * A store is ready: its changes of a batch, and perhaps a base of an earlier version.
+ * A store is ready: its changes of a batch, and sometimes a base of an earlier version.
  *
- * @param stateId     of the version that the changes lead to
- * @param baseStateId of the version that they are changes of, None at version 0
- * @param baseFailure why a base failed since the last ack that counts
- * @param index       of `delta` and `base`
- * @param payload     of both
+ * @param stateId     id of the state that the changes lead to
+ * @param baseStateId id of the state that the changes start from, None at version 0
+ * @param baseFailure failure of a base since the last ack that counted
+ * @param index       index of `delta` and `base`
+ * @param payload     payload of both
  */
 private[ckpt] final case class Ack(
     store: StoreHeader,
@@ -185,7 +184,7 @@ private[ckpt] object Ack {
   def stateId(header: JsonNode): String = header.path("ckpt_id").asText()
 }
 
-/** A store has nothing to acknowledge. */
+/** A store cannot acknowledge. */
 private[ckpt] final case class Decline(store: StoreHeader, task: TaskAttempt, reason: String) {
   def toMessage: Message = {
     val header = store.toJson
@@ -204,7 +203,7 @@ private[ckpt] final case class Unreadable(store: StoreHeader, reason: String) {
   def toMessage: Message = Message("unreadable", store.toJson.put("reason", reason).toString)
 }
 
-/** Asks whether a run is that of a query that is active in the driver. */
+/** Request to tell if a run's query is active in the driver. */
 private[ckpt] final case class Query(runId: String) {
   def toMessage: Message = Message(Query.Kind, Message.newHeader().put("job", runId).toString)
 }
