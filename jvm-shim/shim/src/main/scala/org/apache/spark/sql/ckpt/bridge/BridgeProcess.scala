@@ -27,16 +27,16 @@ import org.apache.spark.sql.ckpt.{BridgeFailure, Redaction}
 import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.util.ArrowUtils
 
-/** A message with the number of its request. */
+/** A message and the number of its request. */
 private[bridge] final case class Numbered(id: Long, message: Message)
 
 /**
- * One life of the Python side process: its pipes, and the three threads that serve them. It knows nothing of what the
- * messages mean and does not come back after it ended; [[PythonBridge]] starts another.
+ * One life of the Python side process: its pipes and the three threads that serve them. It does not interpret messages
+ * and does not restart; [[PythonBridge]] starts a successor.
  *
  * @param command   the command line
- * @param onMessage called on the reader thread, for every reply, notification and request; must not block
- * @param onEnd     called once, on the reader thread, when the process has closed its output
+ * @param onMessage called on the reader thread for each reply, notification and request; must not block
+ * @param onEnd     called once, on the reader thread, after the process has closed its output
  */
 private[bridge] final class BridgeProcess(
     command: Seq[String],
@@ -66,10 +66,10 @@ private[bridge] final class BridgeProcess(
 
   def pid: Long = process.pid()
 
-  /** Queues a message; it is written together with whatever else is waiting. */
+  /** Queues a message; all waiting messages are written together. */
   def send(numbered: Numbered): Unit = outbound.put(numbered)
 
-  /** Closes the process's input, which ends it; kills it if it takes longer than a few seconds. */
+  /** Closes the process's input, which ends it; kills it after a few seconds. */
   def close(): Unit = {
     closing = true
     outbound.put(Stop)
@@ -80,7 +80,7 @@ private[bridge] final class BridgeProcess(
 
   /** Last lines of the process's log, for an error message. */
   def lastWords: String = {
-    // The pipe may still hold lines that were written just before the end.
+    // The pipe may still hold lines written just before the end.
     logReader.join(1000)
     lastLines.synchronized(lastLines.asScala.mkString("\n"))
   }
@@ -153,7 +153,7 @@ private[bridge] final class BridgeProcess(
         stream.close(false)
       }
     } catch {
-      // A process that dies closes its pipe in the middle of anything; what it means is decided in onEnd.
+      // A dying process closes its pipe at any point; onEnd handles it.
       case e: Exception => if (!closing) logDebug("the side process closed its output", e)
     } finally {
       allocator.close()
@@ -164,7 +164,7 @@ private[bridge] final class BridgeProcess(
 
   private def readLog(): Unit = {
     val lines = new BufferedReader(new InputStreamReader(process.getErrorStream, UTF_8))
-    // The process redacts what it says itself; what a library says as it aborts comes here as it is.
+    // The process redacts its own log; the last words of an aborting library arrive unredacted.
     def next(): String = Redaction.redacted(lines.readLine())
     var line = next()
     while (line != null) {
@@ -188,7 +188,7 @@ private[bridge] object BridgeProcess {
 
   private def field(name: String, kind: ArrowType) = new Field(name, FieldType.notNullable(kind), null)
 
-  /** The columns of docs/protocol.md, section 1.1. */
+  /** Columns of docs/protocol.md, section 1.1. */
   val MessageSchema: Schema = new Schema(util.List.of(
     field("id", new ArrowType.Int(64, true)),
     field("kind", ArrowType.Utf8.INSTANCE),

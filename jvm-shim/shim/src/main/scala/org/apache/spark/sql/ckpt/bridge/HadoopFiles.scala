@@ -25,10 +25,10 @@ import org.apache.spark.sql.ckpt.protocol._
 
 /**
  * Hadoop's file systems for the side process (docs/protocol.md, section 1.6): each request is one call of
- * `FileContext`. That, and not `FileSystem`, has a rename that fails where there is a file. Calls come from any thread
+ * `FileContext`, which, unlike `FileSystem`, has a rename that fails if the target exists. Calls come from any thread
  * and block.
  *
- * @param settings of the file systems, asked for when one is first used
+ * @param settings settings of the file systems, evaluated at the first use of each
  */
 private[ckpt] final class HadoopFiles(settings: Supplier[Configuration]) {
   import HadoopFiles._
@@ -36,7 +36,7 @@ private[ckpt] final class HadoopFiles(settings: Supplier[Configuration]) {
   private val contexts = new ConcurrentHashMap[(String, String), FileContext]()
   private val unfinished = new ConcurrentHashMap[Path, FSDataOutputStream]()
 
-  /** The reply to a request, `ok` or `error`: it does not fail. */
+  /** The reply to a request, `ok` or `error`. It does not throw. */
   def handle(request: Message): Message =
     try {
       answer(FileRequest.of(request))
@@ -63,7 +63,7 @@ private[ckpt] final class HadoopFiles(settings: Supplier[Configuration]) {
     }
   }
 
-  /** Closes what the side process has begun to write: it has ended. */
+  /** Closes the unfinished files of a side process that has ended. */
   def abandon(): Unit = unfinished.keySet().forEach(closeQuietly(_))
 
   /** At most `length` bytes from `offset`, fewer at the end of the file. */
@@ -77,16 +77,14 @@ private[ckpt] final class HadoopFiles(settings: Supplier[Configuration]) {
     } finally in.close()
   }
 
-  /**
-   * The next bytes of a new file. With the last ones it is on the disks of its replicas, where there is such a promise.
-   */
+  /** Appends to a new file. The last bytes sync it, where the file system supports that. */
   private def append(path: Path, request: WriteFile): Unit =
     try {
       val out =
         if (request.isFirst) {
           context(path).create(path, util.EnumSet.of(CreateFlag.CREATE), CreateOpts.createParent())
         } else {
-          Option(unfinished.get(path)).getOrElse(throw new IOException(s"nothing of $path has been written before"))
+          Option(unfinished.get(path)).getOrElse(throw new IOException(s"$path is written without a first part"))
         }
       unfinished.put(path, out)
       out.write(request.bytes)
@@ -115,16 +113,15 @@ private[ckpt] final class HadoopFiles(settings: Supplier[Configuration]) {
 
 private object HadoopFiles {
   /**
-   * First wait, in milliseconds, of HDFS's client for the NameNode to know the last block of a file; then twice as
-   * long.
+   * First wait, in milliseconds, of the HDFS client for the NameNode to know the last block of a file. Each further
+   * wait doubles.
    */
   private val BlockDelay = "dfs.client.block.write.locateFollowingBlock.initial.delay.ms"
   private val BlockRetries = "dfs.client.block.write.locateFollowingBlock.retries"
 
   /**
-   * Settings with which a small file does not wait 400 ms to be closed: the NameNode mostly learns of its block some
-   * milliseconds after it is asked first. In all the client waits for as long as before, and what the user has set
-   * stays.
+   * Settings that spare small files the 400 ms that closing takes by default: the NameNode usually learns of a block
+   * within milliseconds. The total wait is unchanged, and so are the user's own settings.
    */
   private def impatient(settings: Configuration): Configuration = {
     val conf = new Configuration(settings)

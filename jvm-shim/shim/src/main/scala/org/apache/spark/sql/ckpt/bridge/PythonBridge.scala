@@ -23,20 +23,20 @@ import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, Message, RequestSubjec
 import org.apache.spark.util.ThreadUtils
 
 /**
- * Requests to the Python side process and their replies. A process that dies is started again and told what it must
- * know to go on ([[ReplayLog]]); the requests that wait are answered by the new one.
+ * Requests to the Python side process and their replies. A dead process is restarted and brought up to date
+ * ([[ReplayLog]]); its successor answers the waiting requests.
  *
- * A request that ends more than [[PythonBridge.MaxCrashes]] processes ([[RequestsInFlight]]) fails, and so does all
- * else of its job until that ends; other jobs go on. If as many processes in a row do not even start, all requests that
- * wait fail; the next request tries anew.
+ * A request that ends more than [[PythonBridge.MaxCrashes]] processes ([[RequestsInFlight]]) fails, and so does the
+ * rest of its job until `close`; other jobs continue. If as many processes in a row end before they have started, all
+ * waiting requests fail; the next request tries again.
  *
- * The side process asks for files on its part, most often while a request of ours waits for it. Those requests have
- * threads of their own, so that neither the reader nor a thread that waits for a reply blocks them.
+ * The side process requests files, usually while a request of ours waits for it. Separate threads serve those, so that
+ * neither the reader nor a waiting thread blocks them.
  *
  * @param python       the Python executable
- * @param sparkVersion told to the side process at its start
- * @param files        what the side process reads and writes through this JVM
- * @param onNotify     called on the reader thread, for every notification; must not block
+ * @param sparkVersion version of Spark for the side process
+ * @param files        files that the side process reads and writes through this JVM
+ * @param onNotify     called on the reader thread for each notification; must not block
  */
 private[ckpt] final class PythonBridge(
     python: String,
@@ -58,13 +58,13 @@ private[ckpt] final class PythonBridge(
   private var failedStarts = 0
   private var closed = false
 
-  /** Starts the process now, so that the first request need not wait for it. */
+  /** Starts the process ahead of the first request. */
   def warmUp(): Unit = lock.synchronized { ensureProcess() }
 
-  /** Process id of the side process that is alive now, for diagnosis. */
+  /** Process id of the running side process, for diagnosis. */
   def pid: Option[Long] = lock.synchronized(Option(process).map(_.pid))
 
-  /** Sends a request. The future holds the reply (`ok` or `error`), or fails with [[BridgeFailure]]. */
+  /** Sends a request. The future holds the reply (`ok` or `error`) or fails with [[BridgeFailure]]. */
   def send(message: Message): Future[Message] = {
     val promise = Promise[Message]()
     lock.synchronized {
@@ -89,7 +89,7 @@ private[ckpt] final class PythonBridge(
     promise.future
   }
 
-  /** Waits for the answers to open requests before the input of the process ends: it may need files on the way. */
+  /** Waits for open replies before it closes the process's input: the process may need files for them. */
   def close(): Unit = {
     val (last, asked) = lock.synchronized {
       closed = true
@@ -104,7 +104,7 @@ private[ckpt] final class PythonBridge(
     fileThreads.shutdown()
   }
 
-  /** Why the job of a message is given up, if it is. The end of the job is the end of that, too. */
+  /** The failure of an abandoned job; its `close` clears it. */
   private def failureOf(message: Message): Option[BridgeFailure] = {
     val job = message.job
     if (message.kind == "close") {
@@ -120,7 +120,7 @@ private[ckpt] final class PythonBridge(
     logInfo(s"started the Python side process ${process.pid}: $python, module spark_ckpt.bridge")
     val again = (replayLog.messages ++ unanswered.values).distinctBy(_.id).sortBy(_.id)
     inFlight.starting(again)
-    if (again.nonEmpty) logInfo(s"the new side process is told ${again.size} messages again")
+    if (again.nonEmpty) logInfo(s"resending ${again.size} messages to the new side process")
     val start = Start(ProtocolVersion, sparkVersion, ProcessHandle.current().pid())
     process.send(Numbered(StartId, start.toMessage))
   }
@@ -167,7 +167,7 @@ private[ckpt] final class PythonBridge(
     }.foreach(_())
   }
 
-  /** Actions to run without the lock, which is held here: they fail requests. */
+  /** Actions that fail requests, to be run without the lock, which is held here. */
   private def afterDeath(ended: BridgeProcess): Seq[() => Unit] = {
     val code = ended.exitCode.fold("unknown")(_.toString)
     val words = ended.lastWords
@@ -179,10 +179,10 @@ private[ckpt] final class PythonBridge(
       val deaths = failedStarts
       failedStarts = 0
       fail(_ => true, new BridgeFailure(s"the Python side process ($python, module spark_ckpt.bridge) ended $deaths " +
-        s"times in a row before it had started, last with exit code $code. Its last lines:\n$words"))
+        s"times in a row before it had started, last with exit code $code. The last lines of its log:\n$words"))
     } else {
       val failed = death.culprit.toSeq.flatMap(request => giveUp(request, code, words))
-      // One that ends with nothing to do would end as often as it is started.
+      // An idle process that ends would end as often as it is started.
       if (death.wasIdle && unanswered.isEmpty) failed else failed ++ restart()
     }
   }
@@ -192,9 +192,9 @@ private[ckpt] final class PythonBridge(
     val job = subject.job
     val failure = new BridgeFailure(
       s"the Python side process ended ${MaxCrashes + 1} times over one request: '${culprit.message.kind}' of the run " +
-        s"$job, ${subject.where}. This run gets no checkpoints any more; other queries go on. Remove the cause " +
-        s"and start the query again. The process ended last with exit code $code (137 or 9: killed, most often for " +
-        s"want of memory). Its last lines:\n$words")
+        s"$job, ${subject.where}. This run gets no more checkpoints; other queries continue. Remove the cause " +
+        s"and start the query again. Last exit code $code (137 or 9: killed, usually for lack of memory). " +
+        s"The last lines of its log:\n$words")
     logError(failure.getMessage)
     givenUp(job) = failure
     replayLog.forget(job)
@@ -209,7 +209,7 @@ private[ckpt] final class PythonBridge(
       case e: BridgeFailure => fail(_ => true, e)
     }
 
-  /** Called with the lock held; what it returns tells those who wait, and is to be called without. */
+  /** Actions that fail requests. Called with the lock held; the actions run without it. */
   private def fail(which: Numbered => Boolean, failure: BridgeFailure): Seq[() => Unit] = {
     val failed = unanswered.values.filter(which).map(_.id).toSeq
     unanswered --= failed
@@ -220,7 +220,8 @@ private[ckpt] final class PythonBridge(
 
   private def noPackage(words: String) = new BridgeFailure(
     s"the Python at '$python' has no package spark_ckpt: install it there (pip install spark-ckpt) or set " +
-      s"spark.sql.streaming.stateStore.ckpt.python to a Python that has it. It said: ${words.linesIterator.toSeq.last}")
+      s"spark.sql.streaming.stateStore.ckpt.python to a Python that has it. Its error: " +
+      words.linesIterator.toSeq.last)
 }
 
 private[ckpt] object PythonBridge {
@@ -230,13 +231,13 @@ private[ckpt] object PythonBridge {
   private val StartId = -1L
 
   /**
-   * `python -m` would import modules of the working directory, trusted or not. The option `-P` that prevents
-   * it is not there before Python 3.11. What `PYTHONPATH` names stays.
+   * `python -m` imports modules of the working directory, trusted or not. The option `-P` against that needs Python
+   * 3.11. Entries of `PYTHONPATH` stay.
    */
   private val Program = "import sys; sys.path[:] = filter(None, sys.path); import runpy; " +
     "runpy.run_module('spark_ckpt.bridge', run_name='__main__', alter_sys=True)"
 
-  /** Outcomes of an ack after which its bytes are of no use any more. */
+  /** Python's error for a missing package. */
   private val NoPackage = "No module named '?spark_ckpt".r
 
 }

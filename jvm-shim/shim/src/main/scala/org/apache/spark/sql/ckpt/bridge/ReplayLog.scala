@@ -15,8 +15,8 @@ import scala.collection.mutable
 import org.apache.spark.sql.ckpt.protocol.{Ack, Close, Decline, TaskFailed, Trigger}
 
 /**
- * Messages to repeat to a side process that starts anew: the last `trigger` of each open job and the acks since, until
- * their checkpoint is complete (docs/protocol.md, section 1.5). Not thread-safe: [[PythonBridge]] guards it.
+ * Messages to resend to a new side process: the last `trigger` of each open job and the acks since, until their
+ * checkpoint is complete (docs/protocol.md, section 1.5). Not thread-safe: [[PythonBridge]] guards it.
  */
 private[bridge] final class ReplayLog {
   private final class Job(val trigger: Numbered) {
@@ -25,7 +25,7 @@ private[bridge] final class ReplayLog {
 
   private val jobs = mutable.HashMap.empty[String, Job]
 
-  /** Takes note of a request that was sent. */
+  /** Records a sent request. */
   def sent(request: Numbered): Unit = request.message.kind match {
     case Trigger.Kind => jobs(request.message.job) = new Job(request)
     case Ack.Kind | Decline.Kind | TaskFailed.Kind => jobs.get(request.message.job).foreach(_.acks += request)
@@ -33,15 +33,15 @@ private[bridge] final class ReplayLog {
     case _ =>
   }
 
-  /** The checkpoint of a job is complete: its acks need not be told again. */
+  /** The checkpoint of a job is complete: drops its acks. */
   def completed(job: String): Unit = jobs.get(job).foreach(_.acks.clear())
 
-  /** An ack does not count, by its outcome or by an error: it must not count the second time either. */
+  /** An ack did not count, by its outcome or an error: drops it, because it must not count later either. */
   def failed(ack: Numbered): Unit = jobs.get(ack.message.job).foreach(_.acks.filterInPlace(_.id != ack.id))
 
-  /** All that must be told again, in the order in which it was sent. */
+  /** All messages to resend, in the order of sending. */
   def messages: Seq[Numbered] = jobs.values.flatMap(j => j.trigger +: j.acks.toSeq).toSeq.sortBy(_.id)
 
-  /** Nothing of this job is told again. */
+  /** Drops a job. */
   def forget(job: String): Unit = jobs.remove(job)
 }

@@ -13,15 +13,14 @@ package org.apache.spark.sql.ckpt.bridge
 import scala.collection.mutable
 
 /**
- * Requests that the present side process has been sent and has not answered, and the one that ends it again
- * and again. Not thread-safe: [[PythonBridge]] guards it.
+ * Requests that the running side process has not answered, and detection of one that kills it repeatedly. Not
+ * thread-safe: [[PythonBridge]] guards it.
  *
- * A process that dies has as many suspects as it had requests in flight. The first process after a death is told all of
- * them at once. A request that was in flight at two deaths makes the next process a careful one: it gets what was open
- * one request at a time, so the one in flight at its death is the one to blame, and the requests of other queries get
- * through.
+ * Each request in flight at a death is a suspect. The first process after a death receives all open requests at once.
+ * After the second death with the same request in flight, the next process receives them one at a time. So the next
+ * death identifies one request, and requests of other queries get through.
  *
- * @param limit deaths of the process that one request may cause
+ * @param limit deaths that one request may cause
  */
 private[bridge] final class RequestsInFlight(limit: Int) {
   import RequestsInFlight._
@@ -33,7 +32,7 @@ private[bridge] final class RequestsInFlight(limit: Int) {
   private var lastCareful = NoRequest
   private var sawNew = false
 
-  /** A new process is to be told these requests, in ascending order of their numbers, once it has started. */
+  /** A new process will receive these requests, in ascending order of their numbers, once it has started. */
   def starting(requests: Seq[Numbered]): Unit = {
     clear()
     deaths.filterInPlace((id, _) => requests.exists(_.id == id))
@@ -41,20 +40,20 @@ private[bridge] final class RequestsInFlight(limit: Int) {
     if (deaths.valuesIterator.exists(_ >= CarefulFrom)) lastCareful = requests.last.id
   }
 
-  /** The process takes requests; returns those that it gets now. */
+  /** The process has started; returns the requests to send now. */
   def started(): Seq[Numbered] = {
     isStarted = true
     sendable()
   }
 
-  /** Another request is to be sent; returns what the process gets now. */
+  /** Adds a request; returns the requests to send now. */
   def add(request: Numbered): Seq[Numbered] = {
     sawNew = true
     held.enqueue(request)
     sendable()
   }
 
-  /** A request is answered; returns what the process gets now. */
+  /** A request was answered; returns the requests to send now. */
   def answered(id: Long): Seq[Numbered] = {
     inFlight.remove(id)
     if (isCareful && !(inFlight.keysIterator ++ held.iterator.map(_.id)).exists(_ <= lastCareful)) {
@@ -99,9 +98,9 @@ private[bridge] object RequestsInFlight {
   /**
    * End of a process.
    *
-   * @param hadStarted true if it has answered `start`
-   * @param culprit    the request that has ended more processes than one request may
-   * @param wasIdle    true if it had nothing to do, and was asked for nothing but what its predecessors had been asked
+   * @param hadStarted true if it had answered `start`
+   * @param culprit    request that has exceeded the limit of deaths
+   * @param wasIdle    true if it had no work and no request beyond those resent to it
    */
   final case class Death(hadStarted: Boolean, culprit: Option[Numbered], wasIdle: Boolean)
 }
