@@ -28,8 +28,8 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Starts the driver's parts, once per Spark application. Spark constructs the provider on the driver while it plans
- * each batch, before any task of it runs; that makes the provider class name the only setting a user needs.
+ * Start of the driver's side, once per Spark application. Spark constructs the provider on the driver while it plans a
+ * batch, before any of its tasks runs. So the provider class name is the only setting that a user needs.
  */
 private[ckpt] object CheckpointDriver extends Logging {
   private final class Running(val context: SparkContext, val requests: CheckpointRequests)
@@ -40,9 +40,9 @@ private[ckpt] object CheckpointDriver extends Logging {
   private val otherProvider = new OtherProviderWarning
 
   /**
-   * Called by the constructor of the provider, wherever that runs. On the thread of a streaming query in the driver it
-   * starts the endpoint; anywhere else it does nothing: the statistics page of Spark's UI constructs providers too, and
-   * looking at the session's shared state from there would come back here without end.
+   * Hook in the provider's constructor. On the thread of a streaming query in the driver it starts the endpoint;
+   * anywhere else it does nothing. The statistics page of Spark's UI constructs providers too, and access to the
+   * session's shared state from there would recurse without end.
    */
   def onProviderConstructed(): Unit =
     queryHere.foreach { case (context, _) =>
@@ -52,8 +52,8 @@ private[ckpt] object CheckpointDriver extends Logging {
     }
 
   /**
-   * Refuses a query that cannot have checkpoints, or has a setting that cannot be. Asking a provider for its metrics is
-   * the last thing that Spark does before a batch runs.
+   * Refuses a query that cannot have checkpoints, or has an invalid setting. Called when Spark asks a provider for its
+   * metrics, the last call before a batch runs.
    */
   def checkQuery(): Unit =
     for {
@@ -66,7 +66,7 @@ private[ckpt] object CheckpointDriver extends Logging {
       settingsCheck.await(SQLConf.get.getAllConfs)
     }
 
-  /** Called with the plan of a batch that has state, whatever its provider. */
+  /** Hook for the plan of a batch with state, whatever its provider. */
   def warnOfOtherProvider(): Unit =
     for {
       (_, queryId) <- queryHere
@@ -74,7 +74,7 @@ private[ckpt] object CheckpointDriver extends Logging {
       query <- RunningBatch.find(active, UUID.fromString(queryId))
     } otherProvider.check(query)
 
-  /** Spark would refuse `transformWithState` with our provider a little later, but cannot name the way out. */
+  /** Spark refuses `transformWithState` with our provider a little later, without naming the remedy. */
   private def lacksExtension(session: SparkSession): Boolean =
     session.sessionState.conf.stateStoreProviderClass == classOf[CheckpointStateStoreProvider].getName &&
       !session.sessionState.columnarRules.contains(CheckpointExtensions.Operators)
@@ -84,28 +84,28 @@ private[ckpt] object CheckpointDriver extends Logging {
   }
 
   private def withoutExtension: CheckpointFailure = new CheckpointFailure("SessionConfigError",
-    "transformWithState needs Spark's operator to take this state-store provider: start the session with " +
+    "Spark's operator of transformWithState rejects this state-store provider: start the session with " +
       s"${CheckpointExtensions.Setting}=${classOf[CheckpointExtensions].getName}")
 
-  /** Spark refuses state in real-time mode too, unless its check is off. Then a checkpoint would lack the offsets. */
+  /** Spark refuses state in real-time mode too, unless that check is off. A checkpoint would then lack the offsets. */
   private def inRealTimeMode: CheckpointFailure = new CheckpointFailure("SessionConfigError",
     "a query with state cannot run in real-time mode, even with " +
-      s"${SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK.key}=false: its checkpoint is complete before the last " +
-      "task ends, and the offsets that the batch has read up to are known after that. Start it with another trigger " +
-      "and, if it has not run a batch yet, with a new checkpoint location")
+      s"${SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK.key}=false: its checkpoint completes before the last " +
+      "task ends, and the end offsets of the batch are known only after that. Start it with another trigger and, if " +
+      "it has not run a batch yet, with a new checkpoint location")
 
-  /** The id of the streaming query whose thread this is. */
+  /** Id of the streaming query that runs on this thread. */
   private def queryHere: Option[(SparkContext, String)] =
     if (TaskContext.get() != null || !isDriver) None
     else SparkContext.getActive.flatMap { context =>
       Option(context.getLocalProperty(StreamExecution.QUERY_ID_KEY)).map((context, _))
     }
 
-  /** For a store with no query behind it, in the JVM of the driver. */
+  /** Start for a store without a query, in the driver's JVM. */
   def ensureStartedForStore(settings: Map[String, String]): Unit =
     if (isDriver) SparkContext.getActive.foreach(ensureStarted(_, settings))
 
-  /** For stores in a JVM where no Spark application runs: they ask a side process of their own. */
+  /** Coordinator for stores in a JVM without a Spark application, with a side process of its own. */
   lazy val withoutApplication: CheckpointRequests = {
     val executors = new RegisteredExecutors
     val files = new HadoopFiles(() => SparkHadoopUtil.get.conf)
@@ -140,7 +140,7 @@ private[ckpt] object CheckpointDriver extends Logging {
   }
 
   /**
-   * Python takes a while to start: it does so while Spark plans the first batch. An error shows with the first request.
+   * Python takes a while to start, so it starts while Spark plans the first batch. The first request shows an error.
    */
   private def warmUp(bridge: PythonBridge): Unit = {
     val thread = new Thread(() => {
@@ -150,7 +150,7 @@ private[ckpt] object CheckpointDriver extends Logging {
     thread.start()
   }
 
-  /** The application ends: queries that are active now are suspended. */
+  /** The application ends: active queries are suspended. */
   def stop(requests: CheckpointRequests): Unit = {
     synchronized {
       if (running.exists(_.requests eq requests)) {

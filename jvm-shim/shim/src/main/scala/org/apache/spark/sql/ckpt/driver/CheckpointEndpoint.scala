@@ -16,7 +16,7 @@ import org.apache.spark.rpc.{IsolatedThreadSafeRpcEndpoint, RpcCallContext, RpcE
 import org.apache.spark.sql.ckpt.protocol.{Coordinator, Message}
 import org.apache.spark.util.ThreadUtils
 
-/** The driver's end of the messages of tasks. */
+/** RPC endpoint for the messages of tasks. */
 private[ckpt] final class CheckpointEndpoint(override val rpcEnv: RpcEnv, requests: CheckpointRequests)
     extends IsolatedThreadSafeRpcEndpoint {
 

@@ -26,10 +26,10 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.util.ThreadUtils
 
 /**
- * The requests of stores. They are passed on to the side process, and nothing is decided here; added is what only the
- * driver knows (the running batch's plan, the end of tasks and queries).
+ * Requests of stores, forwarded to the side process. Nothing is decided here. The driver adds only its own knowledge:
+ * the plan of the running batch, the end of tasks and queries.
  *
- * @param executors that hear what the side process sends unasked
+ * @param executors receivers of the side process's unsolicited messages
  * @param session   a session of the queries' shared state; changes as sessions come and go
  */
 private[ckpt] final class CheckpointRequests(
@@ -56,7 +56,7 @@ private[ckpt] final class CheckpointRequests(
     Future.delegate(answer(request)).recover { case e => Message.error(e) }
   }
 
-  /** Takes a message that the side process sends unasked. */
+  /** Handles an unsolicited message of the side process. */
   def notified(notification: Message): Unit = {
     val told = Notification.of(notification)
     if (told.event == Notification.GoingBack) open.askAgain(told.job)
@@ -87,7 +87,7 @@ private[ckpt] final class CheckpointRequests(
 
   private def executionOf(job: String): Option[StreamExecution] = session().flatMap(RunningBatch.ofRun(_, job))
 
-  /** Sends the trigger message of the batch unless it has been sent; a failed one is sent anew for the next message. */
+  /** Sends the batch's trigger message once; after a failure, again with the next message. */
   private def triggerFirst(job: Job, store: StoreHeader, header: JsonNode): Future[Unit] = {
     val batchId = store.batchId
     val failedBefore = job.triggered != null && job.triggered.value.exists(_.fold(_ => true, _.isError))
@@ -103,7 +103,7 @@ private[ckpt] final class CheckpointRequests(
     if (job.triggered == null) Future.unit else job.triggered.map { reply => reply.orThrow(); () }
   }
 
-  /** Tasks whose state is still in memory do not ask the side process, but must keep to the same limits. */
+  /** Tasks with their state in memory do not ask the side process, but must keep to the same limits. */
   private def noteTrigger(job: Job, reply: Message): Message = {
     if (!reply.isError) job.current = LocateReply.current(TriggerReply.of(reply).limits)
     reply
@@ -143,7 +143,7 @@ private[ckpt] final class CheckpointRequests(
     }
   }
 
-  /** The driver ends while queries are active. */
+  /** The driver ends with active queries. */
   def suspendAll(): Unit =
     jobs.keySet.asScala.foreach { job =>
       jobs.remove(job)
@@ -154,8 +154,8 @@ private[ckpt] final class CheckpointRequests(
     tell(Close(job, status).toMessage)
 
   override def tell(message: Message): Unit = bridge.send(message).onComplete {
-    case Success(reply) if reply.isError => logWarning(s"${message.kind} was answered with ${reply.header}")
-    case Failure(e) => logWarning(s"${message.kind} could not be told to the side process", e)
+    case Success(reply) if reply.isError => logWarning(s"the side process refused ${message.kind}: ${reply.header}")
+    case Failure(e) => logWarning(s"cannot send ${message.kind} to the side process", e)
     case _ =>
   }
 }

@@ -14,7 +14,7 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
 
-/** Hadoop's settings that the side process needs to open a location itself: those of its scheme, and of no other. */
+/** Hadoop settings that the side process needs to open a location itself: those of the location's scheme. */
 private[driver] object FileSystemSettings {
   private val S3A = "s3a"
   private val S3AClass = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -34,7 +34,7 @@ private[driver] object FileSystemSettings {
     }
   }
 
-  /** S3A reads the settings `fs.s3a.*` whatever scheme it serves; others that may serve these have their own. */
+  /** S3A reads `fs.s3a.*` for every scheme that it serves; other file systems for these schemes may have their own. */
   private def isServedByS3A(scheme: String, conf: Configuration): Boolean =
     OtherSchemesOfS3(scheme) && conf.get(s"fs.$scheme.impl") == S3AClass
 }

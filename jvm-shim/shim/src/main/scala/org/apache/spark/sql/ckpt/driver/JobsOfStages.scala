@@ -13,8 +13,8 @@ package org.apache.spark.sql.ckpt.driver
 import java.util.concurrent.ConcurrentHashMap
 
 /**
- * Jobs of stages, to which the tasks of each belong. A stage is forgotten when it is complete, or with its job: one
- * that failed or was cancelled may come again until then. Thread-safe.
+ * Jobs of stages. A stage is forgotten on completion or with its job; until then a failed or cancelled one may run
+ * again. Thread-safe.
  */
 private[driver] final class JobsOfStages {
   private val jobs = new ConcurrentHashMap[Int, String]()

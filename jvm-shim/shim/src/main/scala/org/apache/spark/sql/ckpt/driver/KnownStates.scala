@@ -19,13 +19,13 @@ private[driver] final case class StoreKey(operatorId: Long, store: String, parti
 
 private[driver] object StoreKey {
 
-  /** The store that a request comes from. */
+  /** The store that sent a request. */
   def of(header: StoreHeader): StoreKey = StoreKey(header.operatorId, header.store, header.partition)
 }
 
 /**
- * State ids of all stores of a job at the newest completed version: a cache of what the coordinator decided, so that
- * a store that still has that state in memory is told so without a round trip to the side process. Thread-safe.
+ * State ids of all stores of a job at the newest completed version. It caches decisions of the coordinator, so a store
+ * with that state in memory gets its reply without a round trip to the side process. Thread-safe.
  */
 private[driver] final class KnownStates {
   private var completedVersion = -1L
@@ -49,8 +49,8 @@ private[driver] final class KnownStates {
   }
 
   /**
-   * True if the state that a store has in memory is the one of the version. It is not if Spark asks for another one,
-   * which the side process refuses.
+   * True if a store has the version's state in memory. False if Spark requests another state id, which the side process
+   * refuses.
    */
   def isCurrent(locate: Locate): Boolean = locate.have.exists { stateId =>
     stateId.nonEmpty && locate.stateId.forall(_ == stateId) &&

@@ -17,9 +17,9 @@ import scala.util.Try
 import org.apache.spark.sql.ckpt.protocol.Message
 
 /**
- * Requests of tasks that are not answered yet. A task waits for a reply as long as `bridge.timeout` says. While the
- * side process is at work on something that takes longer, the tasks of the job get the interim reply `again`, and ask
- * once more; the side process gets the request once. Thread-safe.
+ * Unanswered requests of tasks. A task waits for a reply up to `bridge.timeout`. While the side process is busy with a
+ * longer operation, the tasks of the job get the interim reply `again` and resend; the side process receives the
+ * request once. Thread-safe.
  */
 private[driver] final class OpenRequests {
   import OpenRequests._
@@ -27,10 +27,10 @@ private[driver] final class OpenRequests {
   private val open = mutable.HashMap.empty[Key, Open]
 
   /**
-   * The reply to a request, or the interim one.
+   * The reply to a request, final or interim.
    *
-   * @param send passes the request on; not called for a task that asks once more. A new attempt, which asks the same
-   *             while the earlier one still waits, is passed on: what the earlier one has sent may be lost
+   * @param send forwards the request; not called for a resent request. A request of a new attempt is forwarded even
+   *             while the earlier attempt's waits, because that one may be lost
    */
   def ask(request: Message)(send: => Future[Message])(implicit context: ExecutionContext): Future[Message] = {
     val key = (request.kind, request.header)
@@ -51,7 +51,7 @@ private[driver] final class OpenRequests {
     promise.future
   }
 
-  /** Has the tasks of a job ask again: they have got the interim reply when their time begins anew. */
+  /** Makes the tasks of a job ask again, with fresh timeouts. */
   def askAgain(job: String): Unit = {
     val waiting = synchronized {
       open.toSeq.collect { case (key, Open(waiting, None)) if jobOf(key) == job =>
@@ -62,12 +62,12 @@ private[driver] final class OpenRequests {
     waiting.foreach(_.trySuccess(Message.AskAgain))
   }
 
-  /** A job has ended: replies that its tasks have not asked for again are dropped. */
+  /** A job has ended: drops replies that no task has fetched. */
   def forget(job: String): Unit = synchronized {
     open.filterInPlace((key, request) => request.reply.isEmpty || jobOf(key) != job)
   }
 
-  /** Number of requests that are not done with. */
+  /** Number of requests in progress. */
   def size: Int = synchronized(open.size)
 
   private def answered(key: Key, reply: Try[Message]): Unit = {

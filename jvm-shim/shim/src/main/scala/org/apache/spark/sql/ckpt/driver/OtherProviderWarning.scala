@@ -15,8 +15,8 @@ import org.apache.spark.sql.ckpt.{CheckpointStateStoreProvider, Redaction}
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 /**
- * Says so if a query runs with another state-store provider than its session asks for. Spark keeps the provider that
- * the location was started with, which its log of offsets names, and changes the setting for the query.
+ * Warning about a query that runs with another state-store provider than its session sets. Spark keeps the provider of
+ * the location's first run, which its offset log names, and overrides the setting.
  */
 private[driver] final class OtherProviderWarning extends Logging {
   private val warned = new ThreadLocal[String]
@@ -38,12 +38,11 @@ private[driver] object OtherProviderWarning {
   val Key = "spark.sql.streaming.stateStore.providerClass"
   private val Ours = classOf[CheckpointStateStoreProvider].getName
 
-  /** @return None if there is nothing to say */
+  /** @return None if there is nothing to warn of */
   def text(asked: String, runsWith: String, location: String): Option[String] =
     if (asked != Ours || runsWith == Ours) None
     else Some(
-      s"this query runs WITHOUT spark-ckpt: the state in ${Redaction.redacted(location)} belongs to $runsWith, as " +
-        "Spark's log of offsets there " +
-        s"says, and Spark goes on with it although the session has $Key=$Ours. A location keeps its provider. To use " +
-        "spark-ckpt, start the query with a new checkpoint location")
+      s"this query runs WITHOUT spark-ckpt: by Spark's offset log, the state in ${Redaction.redacted(location)} " +
+        s"belongs to $runsWith, and Spark continues with it although the session has $Key=$Ours. A location " +
+        "keeps its provider. To use spark-ckpt, start the query with a new checkpoint location")
 }

@@ -15,10 +15,10 @@ import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecutionCont
 import org.apache.spark.sql.streaming.Trigger
 
 /**
- * End of a run of a query: the `status` of the message `close` (docs/protocol.md, section 1.3).
+ * Status of an ended run, for the message `close` (docs/protocol.md, section 1.3).
  *
- * Spark's event of the end has an exception or none; a query that was stopped has none either. Only the triggers
- * `AvailableNow` and `Once` have an end of their own, and the last batch tells whether it was reached.
+ * Spark's event has an exception or none; a stopped query has none either. Only the triggers `AvailableNow` and `Once`
+ * have an end of their own, and the last batch tells whether it was reached.
  */
 private[driver] object QueryStatus {
   val Finished = "finished"
@@ -26,7 +26,7 @@ private[driver] object QueryStatus {
   val Cancelled = "cancelled"
   val Suspended = "suspended"
 
-  /** @param execution after its end; None if it was never seen in a batch */
+  /** @param execution the execution after its end; None if no batch showed it */
   def of(failed: Boolean, execution: Option[StreamExecution]): String =
     if (failed) Failed else if (execution.exists(reachedItsEnd)) Finished else Cancelled
 
@@ -39,7 +39,7 @@ private[driver] object QueryStatus {
 
   /**
    * @param constructed true if the last batch had anything to do
-   * @param reported    true if it has been committed and its progress reported
+   * @param reported    true if it was committed and its progress reported
    */
   private[driver] def isEnd(trigger: Trigger, constructed: Boolean, reported: Boolean): Boolean = trigger match {
     case AvailableNowTrigger => !constructed

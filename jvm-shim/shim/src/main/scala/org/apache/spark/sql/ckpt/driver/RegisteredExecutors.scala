@@ -19,23 +19,22 @@ import org.apache.spark.rpc.RpcEndpointRef
 import org.apache.spark.sql.ckpt.protocol.Message
 
 /**
- * The executors that have stores, to be told what the side process sends unasked (docs/protocol.md, section 1.4).
- * Thread-safe.
+ * Executors with stores, which receive the side process's notifications (docs/protocol.md, section 1.4). Thread-safe.
  */
 private[ckpt] final class RegisteredExecutors extends Logging {
 
-  // By id: the references of executors that accept no connections have no address and are all equal.
+  // By id: references of executors that accept no connections have no address, so all are equal.
   private val endpoints = new ConcurrentHashMap[String, RpcEndpointRef]()
 
   def add(executorId: String, endpoint: RpcEndpointRef): Unit = endpoints.put(executorId, endpoint)
 
   def remove(executorId: String): Unit = endpoints.remove(executorId)
 
-  /** Passes a notification on. One that cannot be reached is forgotten: it will never be anything else than lost. */
+  /** Forwards a notification. An unreachable executor is lost for good, so it is forgotten. */
   def tell(notification: Message): Unit = endpoints.forEach { (executorId, endpoint) =>
     try endpoint.send(notification.toTuple) catch {
       case NonFatal(e) =>
-        logDebug(s"executor $executorId gets no notifications any more", e)
+        logDebug(s"executor $executorId no longer gets notifications", e)
         endpoints.remove(executorId, endpoint)
     }
   }

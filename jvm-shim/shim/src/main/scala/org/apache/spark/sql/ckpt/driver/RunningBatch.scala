@@ -37,9 +37,7 @@ private[driver] object RunningBatch {
   def find(session: SparkSession, queryId: UUID): Option[StreamExecution] =
     Option(session.sharedState.activeStreamingQueries.get(queryId))
 
-  /**
-   * The execution of a run. Whose thread the task was started from says nothing of the query that a store belongs to.
-   */
+  /** The execution of a run. The thread that started a task does not identify the query of its store. */
   def ofRun(session: SparkSession, runId: String): Option[StreamExecution] =
     session.sharedState.activeStreamingQueries.values().asScala.find(_.runId.toString == runId)
 
@@ -66,7 +64,7 @@ private[driver] object RunningBatch {
     }
 
   private def operators(plan: IncrementalExecution): Seq[OperatorPlan] =
-    // A cached part of a plan hides its operators from an ordinary traversal.
+    // A cached part of a plan hides its operators from ordinary traversal.
     StreamingQueryPlanTraverseHelper
       .collectFromUnfoldedPlan(plan.executedPlan) { case writer: StateStoreWriter => writer }
       .sortBy(operatorId)
@@ -84,8 +82,8 @@ private[driver] object RunningBatch {
     writer.asInstanceOf[StatefulOperator].getStateInfo.operatorId
 
   /**
-   * Number of tasks that the operator runs as. `getStateInfo.numPartitions` is the shuffle setting, which overstates a
-   * global aggregate or limit: those run as one task.
+   * Number of tasks of the operator. `getStateInfo.numPartitions` is the shuffle setting, which overstates a global
+   * aggregate or limit: those run as one task.
    */
   private def parallelism(plan: SparkPlan, shufflePartitions: Int): Int =
     plan.children.headOption.map(_.outputPartitioning) match {
@@ -102,8 +100,8 @@ private[driver] object RunningBatch {
   }
 
   /**
-   * Content of the file that Spark has written for these offsets, which it still has in memory. `serialize` is
-   * protected in Scala, and public in bytecode.
+   * Content of Spark's file for these offsets, which are still in memory. `serialize` is protected in Scala and public
+   * in bytecode.
    */
   private def textOf(log: OffsetSeqLog, offsets: OffsetSeqBase): String = {
     val out = new ByteArrayOutputStream()
@@ -113,5 +111,5 @@ private[driver] object RunningBatch {
 
   def noSuchQuery(job: String): CheckpointFailure = new CheckpointFailure(
     CheckpointFailure.NoSuchQuery,
-    s"no query with run id $job is active in this driver: the task belongs to a run that has ended")
+    s"no query with run id $job is active in this driver: the run of this task has ended")
 }

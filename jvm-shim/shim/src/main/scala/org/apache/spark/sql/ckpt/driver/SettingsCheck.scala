@@ -19,19 +19,19 @@ import org.apache.spark.sql.ckpt.bridge.PythonBridge
 import org.apache.spark.sql.ckpt.protocol.{Check, Message}
 
 /**
- * Has the coordinator check the settings of a query before its first batch runs. The question goes out while Spark
- * plans the batch, so that the answer is most often there when it is needed.
+ * Check of a query's settings by the coordinator before the first batch. The request goes out while Spark plans the
+ * batch, so the reply has usually arrived when it is needed.
  *
- * A run of a query has a thread of its own, and its settings are fixed when it starts: the thread remembers the answer.
+ * A run of a query has its own thread and fixed settings, so the reply is kept per thread.
  */
 private[driver] final class SettingsCheck {
   private val answer = new ThreadLocal[Future[Message]]
 
-  /** Asks, unless this thread has asked before. */
+  /** Sends the request, unless this thread has sent it before. */
   def begin(bridge: PythonBridge, settings: Map[String, String]): Unit =
     if (answer.get() == null) answer.set(bridge.send(SettingsCheck.request(settings)))
 
-  /** Waits for the answer, and fails with the setting that is wrong. */
+  /** Waits for the reply; fails with the invalid setting. */
   def await(settings: Map[String, String]): Unit = {
     val asked = answer.get()
     if (asked != null) {
@@ -51,7 +51,7 @@ private[driver] final class SettingsCheck {
 
 private[driver] object SettingsCheck {
 
-  /** Only keys that may be meant for us leave the JVM. */
+  /** Only keys that may be meant for spark-ckpt leave the JVM. */
   private[driver] def request(settings: Map[String, String]): Message =
     Check(settings.filter { case (key, _) => mayBeOurs(key) }).toMessage
 

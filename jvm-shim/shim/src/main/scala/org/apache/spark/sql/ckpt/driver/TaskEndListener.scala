@@ -14,7 +14,7 @@ import org.apache.spark.Success
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
 
-/** Tells the coordinator of task attempts that failed and of queries that ended, and forgets lost executors. */
+/** Reports failed task attempts and ended queries to the coordinator, and forgets lost executors. */
 private[driver] final class TaskEndListener(requests: CheckpointRequests) extends SparkListener {
 
   override def onTaskEnd(event: SparkListenerTaskEnd): Unit =
