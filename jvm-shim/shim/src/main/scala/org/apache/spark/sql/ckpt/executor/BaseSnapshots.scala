@@ -21,17 +21,17 @@ import org.apache.spark.sql.ckpt.backend.{BaseSnapshot, StateTooLargeException}
 import org.apache.spark.sql.ckpt.protocol.BaseDemand
 import org.apache.spark.util.ThreadUtils
 
-/** A base that is written and waits to travel with the next ack. */
+/** A written base that waits for the next ack. */
 private[ckpt] final case class ReadyBase(version: Long, stateId: String, rows: Long, segment: ShippedSegment)
 
 /**
- * Base snapshots of one store, written in the background while batches go on: at most one at a time, and one that
+ * Base snapshots of one store, written in the background while batches continue: at most one at a time, and one that
  * waits.
  *
  * Threads: the provider's lock orders all calls; the background thread takes no lock.
  *
  * @param store       for messages
- * @param inlineLimit bytes up to which a base travels with the ack and is no file of its own
+ * @param inlineLimit bytes up to which a base travels with the ack
  */
 private[ckpt] class BaseSnapshots(store: => String, files: StateFiles, inlineLimit: () => Long) extends Logging {
   private sealed trait State
@@ -39,14 +39,14 @@ private[ckpt] class BaseSnapshots(store: => String, files: StateFiles, inlineLim
   private final case class Ready(base: ReadyBase) extends State
 
   /**
-   * A snapshot to be written, by the background thread or by a task that cannot wait for it: whichever begins first.
+   * A snapshot to be written by the background thread, or by a task that cannot wait for it: the first to begin writes.
    */
   private final class Writing(snapshot: BaseSnapshot, stateId: String) extends State {
     private val begun = new AtomicBoolean
     private val done = new CountDownLatch(1)
     @volatile private var result: Either[Throwable, ReadyBase] = _
 
-    /** Writes it unless that has begun. Rethrows only what the thread must not survive. */
+    /** Writes it, unless writing has begun. Rethrows only errors that the thread must not survive. */
     def writeOnce(): Unit = if (begun.compareAndSet(false, true)) {
       try {
         result = try {
@@ -67,9 +67,9 @@ private[ckpt] class BaseSnapshots(store: => String, files: StateFiles, inlineLim
       result
     }
 
-    /** Never writes it, unless that has begun. */
+    /** Prevents writing, unless writing has begun. */
     def cancel(): Unit = if (begun.compareAndSet(false, true)) {
-      result = Left(new InterruptedException("the base is not needed any more"))
+      result = Left(new InterruptedException("the base is no longer needed"))
       done.countDown()
       snapshot.close()
     }
@@ -84,19 +84,19 @@ private[ckpt] class BaseSnapshots(store: => String, files: StateFiles, inlineLim
   /** True if a base waits for the next ack. */
   def isReady: Boolean = state.get().isInstanceOf[Ready]
 
-  /** True if the chain of deltas has reached its bound, so that the next ack must bring a base. */
+  /** True if the chain of deltas has reached its bound: the next ack must bring a base. */
   def isRequired: Boolean = required
 
-  /** Why the last base failed, until an ack that counts has told the coordinator. */
+  /** Failure of the last base, until an ack that counts has reported it. */
   def lastFailure: Option[Throwable] = failure
 
   /** The coordinator knows of the last failure. */
   def failureTold(): Unit = failure = None
 
   /**
-   * Does what the coordinator demands: begins to write a base in the background unless one is under way.
+   * Follows the coordinator's demand: starts a base in the background unless one is in progress.
    *
-   * @param snapshot of the folded version; made only if it is written
+   * @param snapshot of the folded version; evaluated only to be written
    */
   def obey(demand: BaseDemand, snapshot: => BaseSnapshot, stateId: String): Unit = {
     required = demand.required
@@ -111,7 +111,7 @@ private[ckpt] class BaseSnapshots(store: => String, files: StateFiles, inlineLim
     BaseSnapshots.pool.execute(() => writing.writeOnce())
   }
 
-  /** Writes a snapshot now, in place of whatever is under way. */
+  /** Writes a snapshot now, instead of the one in progress. */
   def writeNow(snapshot: BaseSnapshot, stateId: String): Unit = {
     forget()
     val writing = new Writing(snapshot, stateId)
@@ -121,11 +121,11 @@ private[ckpt] class BaseSnapshots(store: => String, files: StateFiles, inlineLim
   }
 
   /**
-   * The base that goes with the next ack. From here on the coordinator owns its file. Where one is required this waits
-   * for it, and writes it itself if the background thread has not begun.
+   * The base for the next ack; the coordinator then owns its file. If one is required, this waits for it, or writes it
+   * if the background thread has not begun.
    *
    * @param snapshot of the folded version
-   * @throws StateTooLargeException if the state is of a size of which no base can be written
+   * @throws StateTooLargeException if the state is too large for a base
    * @throws CheckpointFailure      if a base is required and cannot be written
    */
   def forAck(snapshot: => BaseSnapshot, stateId: String): Option[ReadyBase] = {
@@ -167,14 +167,14 @@ private[ckpt] class BaseSnapshots(store: => String, files: StateFiles, inlineLim
     case _ => None
   }
 
-  /** Drops what waits or is being written. */
+  /** Drops the waiting base and the one in progress. */
   def forget(): Unit = state.getAndSet(Idle) match {
     case Ready(base) => base.segment.path.foreach(files.delete)
     case writing: Writing => writing.cancel()
     case _ =>
   }
 
-  /** Forgotten in the meantime: no other part has heard of the file yet, so it can go. */
+  /** If it was forgotten meanwhile, no other part knows of the file, so it is deleted. */
   private def finished(writing: Writing, result: Either[Throwable, ReadyBase]): Unit = result match {
     case Right(base) =>
       if (!state.compareAndSet(writing, Ready(base))) base.segment.path.foreach(files.delete)
@@ -187,13 +187,13 @@ private[ckpt] class BaseSnapshots(store: => String, files: StateFiles, inlineLim
     logWarning(s"$store: a base snapshot failed; the chain of deltas grows, and the coordinator will ask again", cause)
   }
 
-  /** Writes a segment; overridden where a test has it fail. */
+  /** Writes a segment; tests override it to fail. */
   protected def write(snapshot: BaseSnapshot): ShippedSegment =
     if (snapshot.rawBytes <= inlineLimit()) ShippedSegment.inline(snapshot.toBytes())
     else ShippedSegment.inFile(files, "base")(snapshot.write)
 }
 
 private[ckpt] object BaseSnapshots {
-  // One thread an executor: bases are to cost batches as little as possible, not to be quick.
+  // One thread per executor: bases must cost batches little, and need not be quick.
   private lazy val pool = ThreadUtils.newDaemonFixedThreadPool(1, "spark-ckpt-base-snapshot")
 }

@@ -19,18 +19,18 @@ private[executor] object CheckpointPaths {
   /** True if this is the path of a state file, relative to the `ckpt` directory. */
   def isState(path: String): Boolean = StateFile.matches(path)
 
-  /** True if this is the path of a `_metadata` as a record names it. */
+  /** True if this is the path of a `_metadata` in a record. */
   def isMetadata(path: String): Boolean = MetadataFile.matches(path)
 
   /**
-   * The path of a state file relative to the `ckpt` directory, as a `_metadata` names it: `../shared/<name>`.
+   * The path of a state file relative to the `ckpt` directory, from its form in a `_metadata`: `../shared/<name>`.
    *
-   * @return None if it is of any other form
+   * @return None for any other form
    */
   def stateOf(path: String): Option[String] =
     Option.when(path.startsWith(OutOfCheckpoint))(path.stripPrefix(OutOfCheckpoint)).filter(isState)
 
-  /** @param file that has the path */
+  /** @param file file that contains the path */
   def refused(path: String, file: String): CheckpointFailure = new CheckpointFailure("PathEscapeError",
     s"the path '$path' is none that spark-ckpt writes: the file that names it, $file, is not one of ours")
 }

@@ -13,12 +13,11 @@ package org.apache.spark.sql.ckpt.executor
 import org.apache.spark.sql.execution.streaming.state._
 
 /**
- * The column families of a store that Spark has described, and the rules for their names, with the errors of Spark's
- * `RocksDBStateStoreProvider`. They are known from one batch to the next: what a batch that is undone has described has
- * no rows.
+ * Column families of a store, as Spark described them, and the rules for their names, with the errors of Spark's
+ * `RocksDBStateStoreProvider`. Descriptions outlive their batch: a family described in an undone batch has no rows.
  *
  * @param valuesOf encoding of the values of a family
- * @param useColumnFamilies true if the operator may make families beside the default one
+ * @param useColumnFamilies true if the operator may create families besides the default one
  */
 private[ckpt] final class ColumnFamilies(
     val useColumnFamilies: Boolean,
@@ -29,10 +28,10 @@ private[ckpt] final class ColumnFamilies(
 
   def all: Iterable[ColumnFamily] = described.values
 
-  /** For one store: the task of another one may have been given up and still run. */
+  /** One per store: the task of another store may be abandoned and still run. */
   def newValueEncoding(family: ColumnFamily): ValueEncoding = valuesOf(family)
 
-  /** The family to do something with, by its name. */
+  /** The family of this name, for an operation. */
   def get(operation: String, name: String): ColumnFamily =
     described.getOrElse(name, {
       checkUsed(operation)
@@ -40,15 +39,15 @@ private[ckpt] final class ColumnFamilies(
       throw StateStoreErrors.unsupportedOperationOnMissingColumnFamily(operation, name)
     })
 
-  /** True if the rows of a family count as rows of state; also of one that was loaded and not described yet. */
+  /** True if a family's rows count as rows of state, even if it was loaded and not described yet. */
   def countsRows(name: String): Boolean =
     described.get(name).fold(!name.startsWith(ColumnFamilies.InternalMark))(!_.isInternal)
 
-  /** True if a state variable of a `transformWithState` is a map: no other one is scanned by prefix. */
+  /** True if a state variable of a `transformWithState` is a map: only maps are scanned by prefix. */
   def isMap(name: String): Boolean =
     described.get(name).exists(_.encoder.isInstanceOf[PrefixKeyScanStateEncoderSpec])
 
-  /** Takes a description; false if it is known already. */
+  /** Adds a description; false if it is known. */
   def add(family: ColumnFamily): Boolean = {
     val isNew = !described.get(family.name).contains(family)
     if (isNew) described += family.name -> family
@@ -57,7 +56,7 @@ private[ckpt] final class ColumnFamilies(
 
   def remove(name: String): Unit = described -= name
 
-  /** Checks that a family of this name may be made or removed. */
+  /** Checks that a family of this name may be created or removed. */
   def checkChange(operation: String, name: String, isInternal: Boolean): Unit = {
     checkUsed(operation)
     checkName(operation, name)

@@ -17,11 +17,10 @@ import org.apache.spark.sql.types.{BooleanType, ByteType, StructType}
 import org.apache.spark.unsafe.Platform
 
 /**
- * A column family as Spark describes it, and from that what the backend needs.
+ * A column family as Spark describes it, and its form for the backend.
  *
- * @param keySchema of the rows by which the operator thinks of keys; those that are stored have that of the encoder,
- *                  which can have a timestamp more
- * @param isInternal true if it is an index of the operator's own, whose rows are not counted as rows of state
+ * @param keySchema schema of the operator's keys; stored keys have the encoder's schema, which may add a timestamp
+ * @param isInternal true for an index of the operator, whose rows do not count as rows of state
  */
 private[ckpt] final case class ColumnFamily(
     name: String,
@@ -34,7 +33,7 @@ private[ckpt] final case class ColumnFamily(
 
   private val keyFields = encoder.keySchema.length
 
-  /** A new one each time: it has scratch space, and the task of another batch may have been given up and still run. */
+  /** A new one each time: it has scratch space, and an abandoned task of another batch may still use its own. */
   def newAccess(): KeyAccess = encoder match {
     case NoPrefixKeyStateEncoderSpec(_) => KeyAccess.Point
     case PrefixKeyScanStateEncoderSpec(schema, columns) => new LeftmostColumns(schema, columns)
@@ -42,16 +41,16 @@ private[ckpt] final case class ColumnFamily(
     case other => new EncodedKeys(other, valueSchema)
   }
 
-  /** For one store: it has scratch space, too. */
+  /** One per store, because it has scratch space. */
   def newScans(): KeyScans = newAccess() match {
     case keys: EncodedKeys => new KeyScans(Some(keys.encoder))
     case _ => new KeyScans(None)
   }
 
-  /** @param keyGroupOf made when the first new key is written, because it compiles code */
+  /** @param keyGroupOf evaluated at the first new key, because it compiles code */
   def keyGroups(keyGroupOf: => KeyGroupOfRow): KeyGroupFunction = new KeyGroups(() => keyGroupOf, keyFields)
 
-  /** New rows each time, because operators may hold a row while they ask for the next. */
+  /** New rows each time: operators may hold a row while they request the next. */
   def key(base: AnyRef, offset: Long, length: Int): UnsafeRow = {
     val row = new UnsafeRow(keyFields)
     row.pointTo(base, offset, length)
@@ -62,7 +61,7 @@ private[ckpt] final case class ColumnFamily(
 /**
  * Scans of one column family for one store. Not thread-safe.
  *
- * @param encoder of keys that have an order
+ * @param encoder encoder of ordered keys
  */
 private[ckpt] final class KeyScans(encoder: Option[RocksDBKeyStateEncoder]) {
 
@@ -87,9 +86,7 @@ private[ckpt] final class KeyScans(encoder: Option[RocksDBKeyStateEncoder]) {
 }
 
 private[ckpt] object ColumnFamily {
-  /**
-   * Spark's encoder writes nothing for a boolean (`UnsafeRowDataEncoder`): as the byte that it is, it has its order.
-   */
+  /** Spark's encoder (`UnsafeRowDataEncoder`) writes nothing for a boolean; its byte has the right order. */
   private def withOrderedBooleans(spec: RangeKeyScanStateEncoderSpec): RangeKeyScanStateEncoderSpec =
     spec.copy(keySchema = StructType(spec.keySchema.fields.zipWithIndex.map {
       case (field, i) if field.dataType == BooleanType && spec.orderingOrdinals.contains(i) =>

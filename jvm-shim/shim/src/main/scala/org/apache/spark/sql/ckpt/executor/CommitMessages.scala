@@ -20,11 +20,11 @@ import org.apache.spark.sql.ckpt.backend.KeyedStateBackend
 import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, BaseDescription, Coordinator, Decline, Unreadable}
 
 /**
- * Content of an ack: the changes of a batch, and perhaps a base of an earlier version.
+ * Content of an ack: the changes of a batch, and sometimes a base of an earlier version.
  *
- * @param baseFailure   why a base failed since the last ack that counts
- * @param snapshotNanos to take the changes
- * @param writeNanos    to write files
+ * @param baseFailure   failure of a base since the last ack that counted
+ * @param snapshotNanos time to take the changes
+ * @param writeNanos    time to write files
  */
 private[ckpt] final case class Shipment(
     delta: ShippedSegment,
@@ -33,13 +33,13 @@ private[ckpt] final case class Shipment(
     snapshotNanos: Long,
     writeNanos: Long)
 
-/** The messages by which a store commits, and what their answers mean (docs/protocol.md, section 1.3). */
+/** Messages with which a store commits, and the meaning of their replies (docs/protocol.md, section 1.3). */
 private[ckpt] final class CommitMessages(job: StoreJob, coordinator: CoordinatorClient) {
   import CommitMessages.shortened
 
   /**
-   * @param baseId id of the state that the changes are changes of, empty at version 0
-   * @param backend in which they are committed
+   * @param baseId id of the state that the changes start from, empty at version 0
+   * @param backend backend in which they are committed
    */
   def ack(version: Long, stateId: String, baseId: String, backend: KeyedStateBackend, shipment: Shipment): Ack = {
     val segments = shipment.delta +: shipment.base.map(_.segment).toSeq
@@ -61,8 +61,8 @@ private[ckpt] final class CommitMessages(job: StoreJob, coordinator: Coordinator
   }
 
   /**
-   * Tells that the store has nothing to acknowledge, for this reason. A task that was killed has not failed: the driver
-   * tells its end itself.
+   * Declines: the store has nothing to acknowledge, for this reason. Killed tasks do not decline, because the driver
+   * reports their end itself.
    */
   def decline(version: Long, cause: Throwable): Unit = {
     val context = TaskContext.get()
@@ -75,8 +75,8 @@ private[ckpt] final class CommitMessages(job: StoreJob, coordinator: Coordinator
   }
 
   /**
-   * The error with which a task ends that could not read a version. The coordinator, which is told, looks at the files:
-   * if they are damaged, the error is its verdict, which names the way out or says that it was taken.
+   * The error of a task that could not read a version. The coordinator checks the files; if they are damaged, the error
+   * is its verdict, which names the remedy or reports the rollback.
    */
   def unreadable(version: Long, cause: CheckpointFailure, timeout: FiniteDuration): CheckpointFailure = {
     val context = TaskContext.get()
@@ -95,7 +95,7 @@ private[ckpt] final class CommitMessages(job: StoreJob, coordinator: Coordinator
     }
   }
 
-  /** The error with which the task ends whose ack does not count. */
+  /** The error of a task whose ack does not count. */
   def refused(outcome: String, version: Long, reason: String): Exception = {
     val what = s"version $version of ${job.id} does not count: $reason"
     outcome match {
@@ -112,6 +112,6 @@ private[ckpt] final class CommitMessages(job: StoreJob, coordinator: Coordinator
 private[ckpt] object CommitMessages {
   private def shortened(text: String): String = text.take(Coordinator.MaxReason)
 
-  /** Errors by which the coordinator says that a state cannot be read because it is damaged. */
+  /** Errors with which the coordinator confirms damaged state. */
   private val Verdicts = Set("DamagedCheckpointError", "RolledBackError", "FencedError")
 }

@@ -25,15 +25,15 @@ import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**
- * Finds the state of a version in the checkpoint directory alone, for readers with no query on the driver behind them
- * (the `statestore` data source). Where a query runs, its coordinator is asked instead.
+ * Locator of state in the checkpoint directory alone, for readers without a query on the driver (the `statestore` data
+ * source). For a running query, its coordinator locates state instead.
  *
  * @param files of the checkpoint directory
  */
 private[ckpt] final class DirectoryLocator(files: StateFiles) {
   import DirectoryLocator._
 
-  /** @throws CheckpointFailure if no checkpoint of this version is retained, or one cannot be read */
+  /** @throws CheckpointFailure if no checkpoint of this version is retained, or one is unreadable */
   def locate(id: StateStoreId, version: Long): StateLocation = {
     val checkpoints = logged().getOrElse(scanned())
     val checkpoint = checkpoints.find(_.version == version).getOrElse(throw notRetained(version, checkpoints))
@@ -46,7 +46,7 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
       val segment = found.get(handle.subtask).flatMap(_.lift(handle.place))
       segment.getOrElse(throw new CheckpointFailure("MetadataFormatError",
         s"${files.path(checkpoint.path)} has no handle ${handle.place} of subtask ${handle.subtask} of operator " +
-          s"${id.operatorId}, which its master state $SparkBatch names: it is damaged"))
+          s"${id.operatorId}, which its master state $SparkBatch names: the file is damaged"))
     }
     StateLocation(
       stateId(store, id.partitionId).getOrElse(s"checkpoint-${checkpoint.number}"),
@@ -59,7 +59,7 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
       Some(store.path("parallelism").asInt()))
   }
 
-  /** The checkpoints of the log, newest first by number; None if no store has kept a log here. */
+  /** Checkpoints of the log, newest id first; None without a log. */
   private def logged(): Option[Seq[Checkpoint]] = {
     val names =
       if (files.exists(CompletedDirectory)) files.list(CompletedDirectory).filter(RecordName.matches(_))
@@ -79,10 +79,7 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
       .map(checkpointOf))
   }
 
-  /**
-   * The checkpoints by their directories, as `spark_ckpt.location.listing` finds them: those that are not whole are
-   * none.
-   */
+  /** Checkpoints by directory, as in `spark_ckpt.location.listing`; incomplete ones do not count. */
   private def scanned(): Seq[Checkpoint] =
     directories(files)
       .flatMap { case (number, name) =>
@@ -93,7 +90,7 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
         }
       }
 
-  /** The master state of a `_metadata`, and the segments of the subtasks that are `wanted` of an operator. */
+  /** The master state of a `_metadata`, and the segments of an operator's `wanted` subtasks. */
   private def read(path: String, wanted: (JsonNode, Array[Byte]) => Set[Int])
       : (JsonNode, Map[Int, Seq[StateLocation.Segment]]) = {
     var batch: JsonNode = null
@@ -123,15 +120,15 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
     new CheckpointFailure("CheckpointNotFoundError",
       s"no checkpoint of state version $version (batch ${version - 1}) is retained in ${files.path(".")}; there are " +
         s"versions ${checkpoints.map(_.version).sorted.mkString(", ")}. " +
-        "More are kept with spark.sql.streaming.stateStore.ckpt.retained")
+        "To keep more, raise spark.sql.streaming.stateStore.ckpt.retained")
 }
 
 private[ckpt] object DirectoryLocator {
   /**
-   * The records that count, as `spark_ckpt.completed.void` tells them from those that a driver has created that did not
-   * own the log any more.
+   * The records that count, by the rules of `spark_ckpt.completed.void`: without those that a driver created after it
+   * had lost the log.
    *
-   * @param records newest first by number
+   * @param records records, newest id first
    */
   private[executor] def withoutVoid(records: Seq[JsonNode]): Seq[JsonNode] = {
     val kept = Seq.newBuilder[JsonNode]
@@ -154,10 +151,10 @@ private[ckpt] object DirectoryLocator {
 
   private def isClaim(record: JsonNode): Boolean = record.path("kind").asText() == "claim"
 
-  /** True if a query keeps its checkpoints here. */
+  /** True if a query has checkpoints here. */
   def hasCheckpoints(files: StateFiles): Boolean = files.exists(CompletedDirectory) || directories(files).nonEmpty
 
-  /** The directories `chk-<id>` and `chk-<id>-<attempt>`, newest first by number. */
+  /** Directories `chk-<id>` and `chk-<id>-<attempt>`, newest id first. */
   private def directories(files: StateFiles): Seq[(Long, String)] =
     if (!files.exists(".")) Nil
     else files.list(".")
@@ -181,7 +178,7 @@ private[ckpt] object DirectoryLocator {
   private def storeOf(batch: JsonNode, id: StateStoreId): Option[JsonNode] = batch.path("stores").elements().asScala
     .find(s => s.path("operator_id").asLong() == id.operatorId && s.path("store").asText() == id.storeName)
 
-  /** The id of a subtask's state: 16 bytes of each in base64. None where there are none. */
+  /** State id of a subtask, from the base64 of 16 bytes per subtask; None if there are none. */
   private def stateId(store: JsonNode, partition: Int): Option[String] =
     Option(store.path("ckpt_ids").binaryValue())
       .map(_.slice(partition * StateIdBytes, (partition + 1) * StateIdBytes))

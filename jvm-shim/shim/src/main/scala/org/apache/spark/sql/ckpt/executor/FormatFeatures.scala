@@ -16,19 +16,22 @@ import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.ckpt.{CheckpointFailure, FormatDescription}
 
-/** Refuses what a later release wrote in a way that this one would misread: the JVM's half of `spark_ckpt.features`. */
+/**
+ * Refusal of files that this release would misread because a later one wrote them: the JVM's half of
+ * `spark_ckpt.features`.
+ */
 private[executor] object FormatFeatures {
 
   /** Name of the error. */
   val Unsupported = "UnsupportedFormatError"
 
-  /** @throws CheckpointFailure if the field `features` of a file's JSON names one that is unknown */
+  /** @throws CheckpointFailure if the `features` of a file's JSON include an unknown one */
   def check(file: String, json: JsonNode): Unit = {
     val unknown = json.path("features").elements().asScala.map(_.asText()).filterNot(FormatDescription.Features).toSeq
     if (unknown.nonEmpty) throw unsupported(file, s"the features ${unknown.mkString(", ")}")
   }
 
-  /** @throws CheckpointFailure if a format has another version than the one that is known */
+  /** @throws CheckpointFailure if a format's version is not the known one */
   def checkVersion(file: String, found: Int, known: Int): Unit =
     if (found != known) throw unsupported(file, s"version $found of a format")
 

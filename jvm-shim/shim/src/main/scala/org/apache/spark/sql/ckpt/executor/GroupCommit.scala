@@ -22,13 +22,13 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.backend.SegmentInfo
 import org.apache.spark.sql.ckpt.protocol.{Message, SharedFileLimits}
 
-/** The tasks that may share a file: those of one attempt of a stage. */
+/** Tasks that may share a file: those of one attempt of a stage. */
 private[ckpt] final case class StageAttempt(directory: Path, stageId: Int, attempt: Int)
 
 /**
- * Large deltas that tasks of this executor commit at about the same time, in one file: where a request takes long, the
- * objects of a batch are to follow its bytes and not its partitions. The first task that comes waits for the others
- * that have a store open, writes for all of them, and each of them acknowledges its own part. Thread-safe.
+ * Shared files for large deltas that tasks of this executor commit at about the same time. Where a request takes long,
+ * the number of objects should follow the bytes of a batch, not its partitions. The first task waits for the others
+ * that have a store open and writes for all; each task acknowledges its own part. Thread-safe.
  *
  * The coordinator sets the limits ([[SharedFileLimits]]), the same for all tasks of a stage.
  */
@@ -44,25 +44,25 @@ private[ckpt] final class GroupCommit extends Logging {
     var bytes = 0L
     var isDone = false
 
-    /** None also if it could not be written: then each task but the first writes for itself. */
+    /** None if writing failed: then each task but the first writes for itself. */
     var name: Option[String] = None
   }
 
   private val collecting = mutable.HashMap.empty[StageAttempt, Group]
   private val active = mutable.HashMap.empty[StageAttempt, mutable.Set[Long]]
 
-  /** The task has a store open, and may have something to write until it ends. */
+  /** The task has a store open, and may write until it ends. */
   def enter(directory: Path, context: TaskContext): Unit = if (context != null) {
     val stage = GroupCommit.stageOf(directory, context)
     val task = context.taskAttemptId()
     if (enter(stage, task)) context.addTaskCompletionListener[Unit](_ => leave(stage, task))
   }
 
-  /** As above; whether that was not known. */
+  /** As above; true if the task is new. */
   def enter(stage: StageAttempt, task: Long): Boolean =
     synchronized(active.getOrElseUpdate(stage, mutable.HashSet.empty[Long]).add(task))
 
-  /** The task will write nothing more. */
+  /** The task writes nothing more. */
   def leave(stage: StageAttempt, task: Long): Unit = synchronized {
     active.get(stage).foreach { tasks =>
       tasks.remove(task)
@@ -74,14 +74,14 @@ private[ckpt] final class GroupCommit extends Logging {
   /**
    * Writes a delta. Blocks until it is in a file.
    *
-   * @param size about how many bytes it has
+   * @param size approximate bytes
    */
   def write(files: StateFiles, context: TaskContext, size: Long, limits: SharedFileLimits)(
       body: OutputStream => SegmentInfo): ShippedSegment =
     if (context == null || size >= limits.maxBytes || !files.isRemote) ShippedSegment.inFile(files, "delta")(body)
     else write(files, GroupCommit.stageOf(files.directory, context), context.taskAttemptId(), size, limits)(body)
 
-  /** As above, for a task of which no more is known than where it belongs. */
+  /** As above, for a task known only by its stage and id. */
   def write(files: StateFiles, stage: StageAttempt, task: Long, size: Long, limits: SharedFileLimits)(
       body: OutputStream => SegmentInfo): ShippedSegment = {
     val part = new Part(body)
@@ -100,7 +100,7 @@ private[ckpt] final class GroupCommit extends Logging {
     group.parts += part
     group.tasks += task
     group.bytes += size
-    // Who comes next begins another file.
+    // The next task starts another file.
     if (group.bytes >= maxBytes) collecting.remove(stage)
     notifyAll()
     (group, leads)
@@ -117,7 +117,7 @@ private[ckpt] final class GroupCommit extends Logging {
       notifyAll()
     }
 
-  /** Waits for the tasks that have a store open. Afterwards no task can join. */
+  /** Waits for tasks that have a store open. Afterwards no task can join. */
   private def gather(stage: StageAttempt, group: Group, maxWaitMillis: Long): Unit = synchronized {
     val deadline = System.nanoTime() + MILLISECONDS.toNanos(maxWaitMillis)
     def isOpen = collecting.get(stage).contains(group)
@@ -133,14 +133,14 @@ private[ckpt] final class GroupCommit extends Logging {
   private def close(stage: StageAttempt, group: Group): Unit =
     if (collecting.get(stage).contains(group)) collecting.remove(stage)
 
-  /** Also of a task that is killed meanwhile: the other task reads its changes, so they must not go yet. */
+  /** Waits even if this task is killed: the other task reads its changes, so they must not be freed yet. */
   private def follow(group: Group): Unit = {
     var interrupted = false
     synchronized {
       while (!group.isDone) try wait() catch { case _: InterruptedException => interrupted = true }
     }
     if (interrupted) Thread.currentThread().interrupt()
-    if (group.name.isEmpty) logWarning("another task could not write a file for this one as well; it writes its own")
+    if (group.name.isEmpty) logWarning("another task failed to write the shared file; this task writes its own")
   }
 
   private def segment(name: String, group: Group, part: Part): ShippedSegment = {
@@ -153,7 +153,7 @@ private[ckpt] final class GroupCommit extends Logging {
 }
 
 private[ckpt] object GroupCommit {
-  /** That of this executor. */
+  /** The shared instance of this executor. */
   val here = new GroupCommit
 
   private def stageOf(directory: Path, context: TaskContext): StageAttempt =

@@ -17,10 +17,9 @@ import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**
- * The state of one store that is in memory, if there is any: a keyed state backend, and the ids under which the
- * coordinator knows the versions in it.
+ * State of one store in memory, if any: a keyed state backend, and the coordinator's ids of its versions.
  *
- * Threads: the provider's turn orders all calls; `epoch` and the figures may be asked for without it.
+ * Threads: the provider's turn orders all calls; `epoch` and the figures need none.
  *
  * @param newBackend an empty backend of so many key groups
  */
@@ -35,7 +34,7 @@ private[ckpt] final class HeldState(
   @volatile private var held: KeyedStateBackend = _
   private var location: StateLocation = _
 
-  /** Moves on whenever a store that was handed out before must not be used any more. */
+  /** Increases whenever stores that were handed out become invalid. */
   @volatile private var moved = 0L
 
   def epoch: Long = moved
@@ -45,42 +44,42 @@ private[ckpt] final class HeldState(
   /** The backend, null if nothing is in memory. */
   def backend: KeyedStateBackend = held
 
-  /** Id of the state that an open or committed batch has started from, empty at version 0. */
+  /** Id of the state that an open or committed batch started from, empty at version 0. */
   def baseId: String = held.state.base.stateId
 
-  /** True if there is a committed version that is not folded yet. */
+  /** True if a committed version is not folded yet. */
   def hasCommitted: Boolean = held.state.isCommitted
 
-  /** True if the open batch is one that has been committed before. */
+  /** True if the open batch was committed before. */
   def isRepeated: Boolean = held.state.isRepeated
 
   /** True if this version is the folded one. */
   def isAt(version: Long): Boolean = !isEmpty && held.foldedVersion == version
 
-  /** Id of the state of a version, if that is in memory. */
+  /** Id of a version's state in memory, if any. */
   def idOf(version: Long): Option[String] =
     if (isEmpty) None
     else if (version == held.foldedVersion) Some(baseId)
     else if (version == held.foldedVersion + 1) held.state.committedId
     else None
 
-  /** True if what is in memory of a version is this state, in the same key groups. */
+  /** True if memory has this state of the version, in the same key groups. */
   def matches(version: Long, found: StateLocation): Boolean =
     idOf(version).contains(found.stateId) && java.util.Arrays.equals(location.factors, found.factors)
 
   // ---- loading ----
 
   /**
-   * Replaces everything by the state of a version.
+   * Replaces everything with the state of a version.
    *
-   * @throws org.apache.spark.sql.ckpt.CheckpointFailure if a file cannot be read; then nothing is in memory
+   * @throws org.apache.spark.sql.ckpt.CheckpointFailure if a file is unreadable; then memory is empty
    */
   def load(version: Long, found: StateLocation): RestoreCost = {
     held = newBackend(new KeyGroupNumbering(found.factors).maxParallelism)
     read(version, found)(held.restore(version, found.rows, _, _, found.stateId))
   }
 
-  /** Brings the folded version to a later one by deltas, the segments of the location. Fails as [[load]] does. */
+  /** Advances the folded version by deltas, the segments of the location. Fails as [[load]] does. */
   def advance(version: Long, found: StateLocation): RestoreCost =
     read(version, found)(held.applyDeltas(version, _, _, found.stateId))
 
@@ -95,7 +94,7 @@ private[ckpt] final class HeldState(
         throw QueryExecutionErrors.notEnoughMemoryToLoadStore(
           storeId.toString, classOf[CheckpointStateStoreProvider].getSimpleName, e)
       case e: Throwable if LoadFailures.isKnown(e) =>
-        // Nothing half-loaded stays, so that the next attempt starts from the files again.
+        // Drops half-loaded state, so that the next attempt starts from the files.
         held = null
         throw LoadFailures.of(s"version $version of $storeId", files.directory.toString, e)
     } finally {
@@ -112,7 +111,7 @@ private[ckpt] final class HeldState(
 
   // ---- from version to version ----
 
-  /** Makes the committed version the folded one, also while the version before it is open once more. */
+  /** Folds the committed version, even while the version before it is open again. */
   def fold(): Unit = {
     if (isRepeated) held.discard()
     held.fold()
@@ -120,8 +119,8 @@ private[ckpt] final class HeldState(
   }
 
   /**
-   * A version is opened again after its batch has committed: by a foreachBatch function that uses its DataFrame twice,
-   * or by another attempt. What was committed is kept, since it is likely to be what counts.
+   * A version is opened again after its batch was committed, by a foreachBatch function that uses its DataFrame twice
+   * or by another attempt. The committed changes stay, because they probably count.
    */
   def openForWrite(version: Long): Unit = {
     if (isAt(version)) held.reopen() else held.openForWrite(version)
@@ -133,19 +132,19 @@ private[ckpt] final class HeldState(
     moved += 1
   }
 
-  /** Ends the open batch, under the id that its state has if it counts. */
+  /** Ends the open batch, under the id of its state. */
   def commit(stateId: String): Unit = held.commit(stateId)
 
   /** The committed batch counts. */
   def keepCommit(): Unit = held.dropKept()
 
-  /** The batch does not count. The version before it is what the backend still has folded. */
+  /** The batch does not count. The backend still has the previous version folded. */
   def forgetCommit(): Unit = {
     if (held.isOpen) held.discard() else held.undoCommit()
     moved += 1
   }
 
-  /** The checkpoint of the committed version was aborted. A batch that is open stays: it is the next attempt's. */
+  /** The checkpoint of the committed version was aborted. An open batch stays: it belongs to the next attempt. */
   def forgetAborted(): Unit = {
     held.dropKept()
     if (held.undoCommit()) moved += 1
@@ -159,7 +158,7 @@ private[ckpt] final class HeldState(
 
   // ---- column families ----
 
-  /** A family at the folded version; one that was described and is not in that version has no rows. */
+  /** A family at the folded version; one that was described and is not in the version has no rows. */
   def reader(family: ColumnFamily, version: Long): TableReader = {
     if (!isAt(version)) throw superseded(version)
     Option(held.reader(family.name, version)).getOrElse(
@@ -169,7 +168,7 @@ private[ckpt] final class HeldState(
   /** A family in the open batch. */
   def table(family: ColumnFamily): KeyedTable = Option(held.table(family.name)).getOrElse(declare(family))
 
-  /** Makes a family in the open batch, or takes its new description; false if it is there as it is described. */
+  /** Creates a family in the open batch, or takes its new description; false if it exists as described. */
   def createFamily(family: ColumnFamily): Boolean = {
     val isNew = families.add(family)
     if (isNew) declare(family)

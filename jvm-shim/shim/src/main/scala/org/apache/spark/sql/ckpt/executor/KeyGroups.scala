@@ -20,8 +20,8 @@ import org.apache.spark.sql.execution.streaming.state.StatePartitionKeyExtractor
 import org.apache.spark.sql.types.StructType
 
 /**
- * The numbering of key groups (docs/protocol.md, section 2): Spark's partitioning hash modulo K, its digits reversed
- * along the chain P0, P0*f1, ..., K, so that the partitions of each of these counts own one range of numbers.
+ * Numbering of key groups (docs/protocol.md, section 2): Spark's partitioning hash modulo K, its digits reversed along
+ * the chain P0, P0*f1, ..., K, so that the partitions of each of these counts own one contiguous range.
  *
  * @param factors `[P0, f1, f2, ...]`; their product is K
  */
@@ -53,9 +53,9 @@ private[ckpt] object KeyGroupOfRow {
 
   /**
    * @param operator           Spark's short name of the operator
-   * @param stateFormatVersion of a join, else None
-   * @param subtask            its partition; its own key group serves operators whose partition key is not known to
-   *                           Spark
+   * @param stateFormatVersion state format version of a join, else None
+   * @param subtask            partition of the subtask; its own key group serves operators whose partition key Spark
+   *                           does not expose
    * @param isMap              true if the family of this name is the map of a `transformWithState`
    */
   def of(
@@ -75,7 +75,7 @@ private[ckpt] object KeyGroupOfRow {
       }
 
   /**
-   * The partition that Spark's shuffle sends a row to; None if its partition key is not known to Spark.
+   * The partition to which Spark's shuffle sends a row; None if Spark does not expose its partition key.
    *
    * @param parallelism number of partitions; for the other parameters see `of`
    */
@@ -91,7 +91,7 @@ private[ckpt] object KeyGroupOfRow {
       .filter(_.partitionKeySchema.nonEmpty)
       .map(new HashedPartition(parallelism, _))
 
-  /** None for operators that no repartition exists for either, such as a limit: they keep their rows where they are. */
+  /** None for operators that Spark cannot repartition either, such as a limit: their rows stay where they are. */
   private def extractor(
       operator: String,
       store: String,
@@ -108,7 +108,7 @@ private[ckpt] object KeyGroupOfRow {
       case _: org.apache.spark.SparkThrowable => None
     }
 
-  /** The state variable that a family of `transformWithState` belongs to; a list has the keys of a value. */
+  /** The state variable of a `transformWithState` that a family belongs to; a list has the keys of a value. */
   private def variableOf(columnFamily: String, isMap: String => Boolean): TransformWithStateVariableInfo = {
     import StateStoreColumnFamilySchemaUtils._
     val name = getBaseStateName(columnFamily)
@@ -123,8 +123,7 @@ private[ckpt] object KeyGroupOfRow {
 
   private final class HashedPartition(parallelism: Int, extractor: StatePartitionKeyExtractor)
       extends (UnsafeRow => Int) {
-    // Spark's own expression for the partition of a row, so that collations and every type are hashed as the shuffle
-    // does.
+    // Spark's own expression for the partition of a row, so that collations and all types hash as in the shuffle.
     private val hash: UnsafeProjection = {
       val columns = extractor.partitionKeySchema.fields.toSeq.zipWithIndex.map { case (field, i) =>
         BoundReference(i, field.dataType, field.nullable)

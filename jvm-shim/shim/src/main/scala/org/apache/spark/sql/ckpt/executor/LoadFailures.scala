@@ -18,7 +18,7 @@ import java.nio.file.NoSuchFileException
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.backend.StateStreamCorruptException
 
-/** Translation of errors while state is loaded: only a file that is damaged or missing has to be restored. */
+/** Translation of load errors: only a damaged or missing file must be restored. */
 private[executor] object LoadFailures {
 
   /** True if [[of]] can translate the error. */
@@ -28,10 +28,10 @@ private[executor] object LoadFailures {
   }
 
   /**
-   * The error to fail with. Of an interruption the thread's flag is set again.
+   * The error to throw. After an interruption the thread's flag is set again.
    *
-   * @param what  was to be loaded, a version of a store
-   * @param where its files are
+   * @param what  version of a store that was being loaded
+   * @param where location of its files
    */
   def of(what: String, where: String, cause: Throwable): CheckpointFailure =
     if (isInterruption(cause)) {
@@ -42,15 +42,15 @@ private[executor] object LoadFailures {
       case _: FileNotFoundException | _: NoSuchFileException => damaged(s"$what lacks a file in $where", cause)
       case _ =>
         new CheckpointFailure("StateReadError",
-          s"$what cannot be read now from $where: $cause. The storage has failed, and the file may " +
-            "well be whole. Spark runs the task again; if that fails too, look at the storage", cause)
+          s"$what cannot be read now from $where: $cause. The storage failed; the file may be intact. " +
+            "Spark retries the task; if that fails too, check the storage", cause)
     }
 
   private def damaged(what: String, cause: Throwable): CheckpointFailure = new CheckpointFailure("StateFileError",
     s"$what: ${cause.getMessage}. " +
-      "Restore the file, or go back to an older checkpoint ('spark-ckpt list' shows which there are)", cause)
+      "Restore the file, or go back to an older checkpoint ('spark-ckpt list' lists them)", cause)
 
-  /** Of a timeout of the network `InterruptedIOException` is a class too. */
+  /** Network timeouts are subclasses of `InterruptedIOException` too. */
   private def isInterruption(cause: Throwable): Boolean =
     Iterator.iterate(cause)(_.getCause).takeWhile(_ != null).take(MaxCauses).exists {
       case _: SocketTimeoutException => false

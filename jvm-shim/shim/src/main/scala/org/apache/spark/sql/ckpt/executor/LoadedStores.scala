@@ -17,16 +17,15 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.ckpt.protocol.Notification
 
-/** A store that frees memory when it hears that it is not needed. */
+/** A store that frees memory on notifications. */
 private[ckpt] trait NotifiedStore {
 
-  /** Called on the one thread that serves the stores of all queries, so it must not wait for a task. */
+  /** Handles a notification, on the one thread that serves the stores of all queries: must not wait for a task. */
   def notified(notification: Notification): Unit
 }
 
 /**
- * The stores of each job that this JVM has in memory. It holds them weakly: Spark unloads a store without saying so in
- * every case. Thread-safe.
+ * Stores of each job in this JVM's memory, held weakly, because Spark sometimes unloads a store silently. Thread-safe.
  */
 private[ckpt] final class LoadedStores {
   private val byJob = mutable.HashMap.empty[String, java.util.Set[NotifiedStore]]
@@ -38,15 +37,15 @@ private[ckpt] final class LoadedStores {
       .add(store)
   }
 
-  /** Hands a notification to the stores of its job. */
+  /** Forwards a notification to the stores of its job. */
   def tell(notification: Notification): Unit = of(notification.job).foreach(_.notified(notification))
 
-  /** A copy: stores are told without this lock. */
+  /** A copy: stores are notified without this lock. */
   private def of(job: String): Seq[NotifiedStore] = synchronized(byJob.get(job).toSeq.flatMap(_.asScala.toSeq))
 }
 
 private[ckpt] object LoadedStores {
 
-  /** Those of this JVM. */
+  /** The shared instance of this JVM. */
   val here = new LoadedStores
 }

@@ -18,11 +18,11 @@ import scala.collection.mutable
 import org.apache.spark.sql.ckpt.{CheckpointFailure, FormatDescription => Format}
 
 /**
- * Reads from a `_metadata` file of ours where the state of one subtask is. Executors need it only where no coordinator
- * runs: for the `statestore` data source. Everything else about these files is Python's (`spark_ckpt.metadata`).
+ * Reader of one subtask's state handles in a `_metadata` of ours. Executors need it only without a coordinator, for the
+ * `statestore` data source. All else about these files is in Python (`spark_ckpt.metadata`).
  *
- * Layout: `org.apache.flink.runtime.checkpoint.metadata.MetadataV3Serializer`. Only what we write is understood;
- * anything else is refused by name.
+ * Layout: `org.apache.flink.runtime.checkpoint.metadata.MetadataV3Serializer`. The reader understands only what
+ * spark-ckpt writes, and names anything else in its error.
  *
  * @param name of the file, for errors
  */
@@ -32,9 +32,8 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
   /**
    * Reads the whole file.
    *
-   * @param subtasks of an operator, those whose keyed segments are asked for
-   * @param onMaster takes the identifier, the format version and the payload of each master state, before the operators
-   *                 are read
+   * @param subtasks the wanted subtasks of an operator
+   * @param onMaster receives the identifier, format version and payload of each master state, before the operators
    * @return the segments in the order of their handles, by subtask
    */
   def read(subtasks: Array[Byte] => Set[Int], onMaster: (String, Int, Array[Byte]) => Unit)
@@ -84,7 +83,7 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
       expect("non-materialised handles", in.readInt(), 0)
       val materialisation = in.readLong()
       in.readUTF() // state handle id
-      // Base first, unless there has been none yet.
+      // Base first, unless there is none yet.
       segments.zipWithIndex.map { case (s, i) => s.copy(isBase = i == 0 && materialisation > 0) }
     case other => throw refuse(s"keyed state handle of type $other")
   }
@@ -98,7 +97,7 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
     }
   }
 
-  /** A file's path relative to the `ckpt` directory, or the bytes themselves. */
+  /** A file's path relative to the `ckpt` directory, or the bytes of an inline state. */
   private def stream(): Option[(Option[String], Array[Byte])] = in.readUnsignedByte() match {
     case NoHandle => None
     case Format.ByteStreamHandle =>
@@ -148,13 +147,13 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
     if (found != wanted) throw refuse(s"$what $found where $wanted is expected")
 
   private def refuse(what: String) = new CheckpointFailure("MetadataFormatError",
-    s"$name holds $what: it is damaged, or was not written by spark-ckpt")
+    s"$name contains $what: it is damaged, or spark-ckpt did not write it")
 }
 
 private[executor] object MetadataReader {
   private final val NoHandle = 0
 
-  /** Reads a `_metadata` file and closes it; an early end is told by name. */
+  /** Reads a `_metadata` file and closes it; names the file if it ends early. */
   def using[A](name: String, in: DataInputStream)(body: MetadataReader => A): A =
     try body(new MetadataReader(name, in)) catch {
       case e: IOException =>

@@ -12,18 +12,18 @@ package org.apache.spark.sql.ckpt.executor
 
 import org.apache.hadoop.fs.{FileSystem, FSDataOutputStream, Path}
 
-/** Files that are created once under a name and appear when they are closed, as on S3: one request each. */
+/** Files created once under a name, which appear when they are closed, as on S3: one request each. */
 private[ckpt] object NewFiles {
 
-  /** True if a file appears only when it is closed, and not at all if its stream is aborted. */
+  /** True if a file appears only on close, and never if its stream is aborted. */
   def appearWhenClosed(fs: FileSystem, path: Path): Boolean =
     fs.hasPathCapability(path, "fs.capability.outputstream.abortable")
 
-  /** A file with a unique name: the connector need not check for an existing one. */
+  /** A file with a unique name: the connector skips the check for an existing one. */
   def create(fs: FileSystem, path: Path): FSDataOutputStream =
     fs.createFile(path).recursive().overwrite(true).opt("fs.s3a.create.performance", true).build()
 
-  /** A file that is not there yet; closing it fails if it is by then (Hadoop 3.5, `Options.CreateFileOptionKeys`). */
+  /** A new file; closing it fails if one exists by then (Hadoop 3.5, `Options.CreateFileOptionKeys`). */
   def createExclusively(fs: FileSystem, path: Path): FSDataOutputStream =
     fs.createFile(path).recursive().overwrite(true)
       .opt("fs.s3a.create.performance", true)

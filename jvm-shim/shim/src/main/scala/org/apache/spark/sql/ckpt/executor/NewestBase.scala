@@ -11,25 +11,24 @@
 package org.apache.spark.sql.ckpt.executor
 
 /**
- * Version at which a restore of one store begins: the newest one that counts, minus the deltas that a restore
- * of it reads. While every batch has changes that is the version of the newest base. A partition that has nothing to
- * write has no deltas either, and does not seem to lag.
+ * Version at which a restore of one store begins: the newest one that counts, minus its deltas. While every batch has
+ * changes, that is the version of the newest base. An idle partition writes no deltas, and does not seem to lag.
  *
- * Threads: the provider's turn orders the changes; the version may be asked for without it.
+ * Threads: the provider's turn orders changes; reads need none.
  */
 private[ckpt] final class NewestBase {
-  // Versions that the deltas since the base lead to; of those that were loaded the version that was loaded.
+  // Versions of the deltas since the base; for loaded ones, the loaded version.
   private var deltas = Vector.empty[Long]
   private var newest = -1L
 
-  /** Version of the base that went with the newest ack. An attempt that takes the place of this one sends its own. */
+  /** Version of the base in the newest ack. An attempt that replaces this one sends its own. */
   private var sent: Option[Long] = None
   @volatile private var current = -1L
 
   /** The version, -1 before the first load. */
   def version: Long = current
 
-  /** A version has been loaded with so many deltas. */
+  /** A version was loaded with this many deltas. */
   def loaded(version: Long, count: Int): Unit = {
     deltas = Vector.fill(count)(version)
     sent = None
@@ -38,10 +37,10 @@ private[ckpt] final class NewestBase {
   }
 
   /**
-   * A version has been committed, and counts.
+   * A version was committed, and counts.
    *
-   * @param hasDelta true if the batch has changed anything
-   * @param base     version of the base that went with the ack
+   * @param hasDelta true if the batch changed anything
+   * @param base     version of the base in the ack
    */
   def committed(version: Long, hasDelta: Boolean, base: Option[Long]): Unit = {
     if (version > newest) sent.foreach(dropUntil)

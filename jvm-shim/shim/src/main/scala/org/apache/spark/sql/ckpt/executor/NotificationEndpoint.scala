@@ -13,9 +13,7 @@ package org.apache.spark.sql.ckpt.executor
 import org.apache.spark.rpc.{IsolatedThreadSafeRpcEndpoint, RpcEnv}
 import org.apache.spark.sql.ckpt.protocol.{Message, Notification}
 
-/**
- * The executor's end of notifications. It has a thread of its own, since a store may have much to free.
- */
+/** RPC endpoint for notifications on an executor. It has its own thread, because a store may have much to free. */
 private[executor] final class NotificationEndpoint(override val rpcEnv: RpcEnv, stores: LoadedStores)
     extends IsolatedThreadSafeRpcEndpoint {
 

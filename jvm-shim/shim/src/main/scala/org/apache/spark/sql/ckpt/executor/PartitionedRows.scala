@@ -21,7 +21,7 @@ import org.apache.spark.sql.ckpt.protocol.{Message, PartitionFilter}
 private[executor] object SubtaskFilters {
 
   /**
-   * The filters of the segments of a subtask, from the master state `spark-batch` (docs/protocol.md, section 4).
+   * Filters of a subtask's segments, from the master state `spark-batch` (docs/protocol.md, section 4).
    *
    * @param store the object that describes the store
    */
@@ -32,7 +32,7 @@ private[executor] object SubtaskFilters {
   }
 }
 
-/** The partition that a key belongs to. Not thread-safe. */
+/** The partition of a key. Not thread-safe. */
 private[ckpt] trait PartitionOfKey {
   def partition(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int
 }
@@ -40,8 +40,8 @@ private[ckpt] trait PartitionOfKey {
 private[ckpt] object PartitionOfKey {
 
   /**
-   * @param fields    of a key as it is stored
-   * @param partition of a key
+   * @param fields    number of fields of a stored key
+   * @param partition partition of a key
    */
   def of(fields: Int, partition: UnsafeRow => Int): PartitionOfKey = {
     val row = new UnsafeRow(fields)
@@ -53,9 +53,9 @@ private[ckpt] object PartitionOfKey {
 }
 
 /**
- * The rows that pass all filters. Not thread-safe.
+ * Rows that pass all filters. Not thread-safe.
  *
- * @param partitionOf the partition of a row of a column family, for a number of partitions
+ * @param partitionOf partition of a row of a column family, for a number of partitions
  */
 private[executor] final class PartitionedRows(
     filters: Seq[PartitionFilter],

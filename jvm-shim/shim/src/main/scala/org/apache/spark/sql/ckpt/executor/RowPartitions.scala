@@ -19,17 +19,17 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
 /**
- * The partitions of rows, to tell those of subtasks that share key groups apart. Asked only after a rescale to a number
- * of partitions that does not divide the number of key groups.
+ * Partitions of rows, which separate subtasks that share key groups. Needed only after a rescale to a number of
+ * partitions that does not divide the number of key groups.
  *
- * Rows are told apart while they are loaded, and then an operator has not described its column families yet: what they
- * are is read from Spark's own schema files.
+ * Rows are separated during loading, before an operator has described its column families. So their schemas come from
+ * Spark's own schema files.
  *
  * @param default the family that every store has
  */
 private[ckpt] final class RowPartitions(storeId: StateStoreId, default: ColumnFamily, hadoopConf: Configuration) {
 
-  /** The rows of a segment that count. */
+  /** Rows of a segment that count. */
   def filter(found: StateLocation, segment: StateLocation.Segment): RowFilter =
     if (segment.filters.isEmpty) RowFilter.All else new PartitionedRows(segment.filters, partitionOf(found))
 
@@ -40,7 +40,7 @@ private[ckpt] final class RowPartitions(storeId: StateStoreId, default: ColumnFa
         found.stateFormatVersion, isMap)
       .map(PartitionOfKey.of(described.encoder.keySchema.length, _))
       .getOrElse(throw new CheckpointFailure("StateFileError",
-        s"rows of column family '$family' of ${found.operator} cannot be told by their partition, and $storeId " +
+        s"the partition of rows of column family '$family' of ${found.operator} is unknown, and $storeId " +
           "shares its key groups with other partitions"))
   }
 
@@ -55,7 +55,7 @@ private[ckpt] final class RowPartitions(storeId: StateStoreId, default: ColumnFa
   private lazy val operator =
     new StateFiles(new Path(storeId.checkpointRootLocation, storeId.operatorId.toString), hadoopConf)
 
-  /** The column families by name: of all schemas that the operator has had, since segments are of any age. */
+  /** Column families by name, from all schemas that the operator ever had, because segments are of any age. */
   private lazy val recorded: Map[String, ColumnFamily] = {
     val metadata = "_metadata/v2"
     val newest = if (operator.exists(metadata)) operator.list(metadata).flatMap(_.toLongOption).maxOption else None
@@ -65,7 +65,7 @@ private[ckpt] final class RowPartitions(storeId: StateStoreId, default: ColumnFa
       .getOrElse(Nil)
       .filter(_.storeName == storeId.storeName)
       .flatMap(_.stateSchemaFilePaths)
-      // The paths are absolute, and the location may have been moved since.
+      // The recorded paths are absolute, and the location may have moved.
       .map(path => s"_stateSchema/${storeId.storeName}/${new Path(path).getName}")
       .filter(operator.exists)
       .flatMap(name => StateSchemaCompatibilityChecker.readSchemaFile(operator.open(name)))
@@ -77,7 +77,7 @@ private[ckpt] final class RowPartitions(storeId: StateStoreId, default: ColumnFa
 private object RowPartitions {
   private def familyOf(schema: StateStoreColFamilySchema): ColumnFamily = {
     val encoder = schema.keyStateEncoderSpec.getOrElse(NoPrefixKeyStateEncoderSpec(schema.keySchema))
-    // Here the files of a join have the timestamp, which is not of the key that its operator thinks of.
+    // Schema files of a join include the timestamp, which is not part of the operator's key.
     val keySchema = encoder match {
       case TimestampAsPrefixKeyStateEncoderSpec(stored) => StructType(stored.init)
       case TimestampAsPostfixKeyStateEncoderSpec(stored) => StructType(stored.init)

@@ -16,15 +16,15 @@ import java.nio.{ByteBuffer, ByteOrder}
 import org.apache.spark.sql.ckpt.backend.{SegmentBytes, SegmentInfo}
 import org.apache.spark.sql.ckpt.protocol.{Message, SegmentDescription}
 
-/** Start of a task's segment in a file that several tasks share, and length of the file. */
+/** Start of a task's segment in a shared file, and length of the file. */
 private[ckpt] final case class FileShare(start: Long, fileBytes: Long)
 
 /**
- * A segment on its way to the coordinator: its bytes if they travel with the ack, else the file that holds them.
+ * A segment for the coordinator: its bytes if they travel with the ack, else the file with them.
  *
  * @param path  name relative to the `ckpt` directory, or None
- * @param bytes the segment, empty if it is in a file
- * @param share its part of the file, None if it is all of it
+ * @param bytes bytes of the segment, empty if it is in a file
+ * @param share its part of the file, None for a whole file
  */
 private[ckpt] final case class ShippedSegment(
     info: SegmentInfo,
@@ -32,7 +32,7 @@ private[ckpt] final case class ShippedSegment(
     bytes: Array[Byte],
     share: Option[FileShare] = None) {
 
-  /** The segment as an ack describes it. */
+  /** Description of the segment in an ack. */
   def describe(rows: Long): SegmentDescription =
     SegmentDescription(share.map(_.start), share.map(_.fileBytes), info.keyGroups.length, info.bytes, rows, path)
 }
@@ -43,7 +43,7 @@ private[ckpt] object ShippedSegment {
   /**
    * Writes a segment to a file of its own.
    *
-   * @param kind the first part of its name
+   * @param kind first part of the file name
    */
   def inFile(files: StateFiles, kind: String)(write: OutputStream => SegmentInfo): ShippedSegment = {
     var info: SegmentInfo = null

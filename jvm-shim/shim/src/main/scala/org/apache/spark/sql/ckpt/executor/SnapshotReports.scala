@@ -17,26 +17,25 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.state.{StateStoreCoordinatorRef, StateStoreProviderId}
 
 /**
- * Tells Spark's `StateStoreCoordinator` that a store does not lag behind with its snapshots. It warns of a store that
- * has not reported one for long, and has it write all its state with each commit (`forceSnapshotUploadOnLag`, on by
- * default).
+ * Reports of snapshots to Spark's `StateStoreCoordinator`. It warns of a store that has not reported one for long, and
+ * makes it write all its state with each commit (`forceSnapshotUploadOnLag`, on by default).
  *
- * Our coordinator says when a base is due and bounds the deltas since, so that each version that counts is as quick to
- * restore as a snapshot with a few deltas.
+ * Our coordinator decides when a base is due and bounds the deltas since. So each version that counts restores about as
+ * quickly as a snapshot.
  *
- * When to report is a JVM matter: only Spark knows how many versions make a lag (`minDeltasForSnapshot`).
+ * The interval is a JVM matter: only Spark knows how many versions make a lag (`minDeltasForSnapshot`).
  *
- * @param every versions between two reports; the first commit reports too, because a new run begins without any
+ * @param every versions between two reports; the first commit of a run always reports
  */
 private[ckpt] final class SnapshotReports(id: StateStoreProviderId, every: Int) extends Logging {
   private var due = 0L
 
-  /** A version has been committed, and counts. */
+  /** A version was committed, and counts. */
   def committed(version: Long): Unit = if (version >= due) {
     due = version + every
     try StateStoreCoordinatorRef.forExecutor(SparkEnv.get).snapshotUploaded(id, version, System.currentTimeMillis())
     catch {
-      case NonFatal(e) => logWarning(s"Spark's coordinator cannot be told of version $version of $id", e)
+      case NonFatal(e) => logWarning(s"cannot report version $version of $id to Spark's coordinator", e)
     }
   }
 }

@@ -13,14 +13,14 @@ package org.apache.spark.sql.ckpt.executor
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.backend.{DeltaEntries, DeltaEntry, RowFilter, StateSegment}
 
-/** A delta and the version that it leads to; `rows` are those of it that count. */
+/** A delta, the version that it leads to, and its rows that count. */
 private[ckpt] final case class VersionedDelta(version: Long, segment: StateLocation.Segment, rows: RowFilter)
 
 /**
- * The deltas of one store. Those since the newest base of a checkpoint are in its `_metadata`; older ones are in that
- * of the checkpoint that the base is of, if it is retained.
+ * Deltas of one store. Those since a checkpoint's newest base are in its `_metadata`; older ones are in that of the
+ * base's checkpoint, if retained.
  *
- * @param locate where the state of a version is
+ * @param locate location of the state of a version
  */
 private[ckpt] final class StateDeltas(
     store: String,
@@ -29,10 +29,10 @@ private[ckpt] final class StateDeltas(
     partitions: RowPartitions) {
 
   /**
-   * The deltas that lead from one version to another, oldest first. A batch that changed nothing has none.
+   * Deltas from one version to another, oldest first. A batch without changes has none.
    *
-   * @param end where the state of version `until` is
-   * @throws CheckpointFailure if a delta is in no checkpoint that is retained
+   * @param end location of the state of version `until`
+   * @throws CheckpointFailure if no retained checkpoint has a delta
    */
   def between(from: Long, until: Long, end: StateLocation): List[VersionedDelta] = {
     val (bases, deltas) = end.segments.filter(_.offsets.nonEmpty).partition(_.isBase)
@@ -44,21 +44,21 @@ private[ckpt] final class StateDeltas(
     else if (reach < until) between(from, reach, ofSameRows(reach, locate(reach), end)) ++ newer
     else {
       throw new CheckpointFailure("CheckpointNotFoundError",
-        s"the changes of batch ${until - 1} to $store went into a base and are not kept apart: " +
-          "ask for those of later batches")
+        s"the changes of batch ${until - 1} to $store went into a base and are not kept separately: " +
+          "request later batches")
     }
   }
 
   /**
-   * Location of the state of an earlier version, if the subtask had the same rows then.
+   * Location of the state of an earlier version, if the subtask had the same rows.
    *
-   * @throws CheckpointFailure if it had not, because the query was rescaled in between
+   * @throws CheckpointFailure if it had not, because of a rescale in between
    */
   def ofSameRows(version: Long, found: StateLocation, end: StateLocation): StateLocation = {
     if (found.parallelism != end.parallelism) {
       throw new CheckpointFailure("CheckpointNotFoundError",
         s"version $version of $store has ${found.parallelism.mkString} partitions, and ${end.parallelism.mkString} " +
-          "after it: the query was rescaled in between. Ask for batches after that only, or before")
+          "after it: the query was rescaled in between. Request batches after it only, or before it only")
     }
     found
   }

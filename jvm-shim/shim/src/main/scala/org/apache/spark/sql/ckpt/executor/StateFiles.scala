@@ -22,8 +22,8 @@ import org.apache.hadoop.fs.StreamCapabilities.HSYNC
 import org.apache.spark.sql.ckpt.FormatDescription.SharedDirectory
 
 /**
- * State files that executors write and read themselves: large deltas and bases. Every name is new, so nothing is ever
- * overwritten; a file that exists under its name is whole.
+ * State files that executors write and read themselves: large deltas and bases. Each name is unique, so no file is
+ * overwritten; a file under its name is complete.
  *
  * @param directory the job's `ckpt` directory
  * @param syncDirectory makes the names in a local directory durable
@@ -33,24 +33,24 @@ private[ckpt] final class StateFiles(
     hadoopConf: Configuration,
     syncDirectory: Path => Unit = StateFiles.syncDirectory) {
 
-  // Hadoop's checksums of local files would leave a second file beside each of ours; our blocks carry their own.
+  // Hadoop's checksums of local files would add a second file for each of ours; our blocks have their own.
   private lazy val fs: FileSystem = directory.getFileSystem(hadoopConf) match {
     case local: LocalFileSystem => local.getRawFileSystem
     case other => other
   }
 
-  /** True if a request takes long. */
+  /** True if requests take long. */
   lazy val isRemote: Boolean = directory.getFileSystem(hadoopConf).getScheme != "file"
 
-  /** On an object store a file appears when it is closed; elsewhere it appears by a rename. */
+  /** True on an object store, where a file appears on close; elsewhere a rename makes it appear. */
   private lazy val appearsWhenClosed: Boolean = NewFiles.appearWhenClosed(fs, directory)
 
   @volatile private var areDirectoriesSynced = false
 
   /**
-   * Writes a file. A local one is durable on return: no record may name a file that a power loss takes away.
+   * Writes a file. A local one is durable on return: no record may name a file that a power loss removes.
    *
-   * @param kind the first part of its name
+   * @param kind first part of the file name
    * @return its name relative to the `ckpt` directory
    */
   def write(kind: String)(body: OutputStream => Unit): String = {
@@ -75,7 +75,7 @@ private[ckpt] final class StateFiles(
     }
   }
 
-  /** Makes the name of a file durable, and with the first file the names of the directories that it lies in. */
+  /** Makes the name of a file durable and, with the first file, the names of its directories. */
   private def syncNames(parent: Path): Unit = {
     syncDirectory(parent)
     if (!areDirectoriesSynced) {
@@ -104,7 +104,7 @@ private[ckpt] final class StateFiles(
 
   def makeDirectory(path: Path): Unit = fs.mkdirs(path)
 
-  /** Forgets a file that no checkpoint refers to. */
+  /** Deletes a file that no checkpoint refers to. */
   def delete(name: String): Unit =
     try fs.delete(path(name), false) catch { case _: java.io.IOException => () }
 }

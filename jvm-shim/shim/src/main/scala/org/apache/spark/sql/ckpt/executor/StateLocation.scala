@@ -20,11 +20,11 @@ import org.apache.spark.sql.ckpt.backend.{ArrayByteSource, ByteSource, StateSegm
 import org.apache.spark.sql.ckpt.protocol.{BaseDemand, LocateReply, PartitionFilter}
 
 /**
- * Location of the state of a version: the answer to `locate` (docs/protocol.md, section 1.3).
+ * Location of the state of a version: the reply to `locate` (docs/protocol.md, section 1.3).
  *
- * @param stateId     the id of that state, empty at version 0
- * @param parallelism number of subtasks of the store at that version, if it was found in the directory
- * @param base        what the coordinator demands of a base of that version
+ * @param stateId     id of the state, empty at version 0
+ * @param parallelism number of the store's subtasks at that version, if found in the directory
+ * @param base        the coordinator's demand for a base of that version
  */
 private[ckpt] final case class StateLocation(
     stateId: String,
@@ -39,9 +39,9 @@ private[ckpt] final case class StateLocation(
 private[ckpt] object StateLocation {
 
   /**
-   * One base or delta: in a file, or in bytes that came with the answer. Offsets are starts of blocks.
+   * One base or delta, in a file or in bytes of the reply. Offsets are starts of blocks.
    *
-   * @param filters what a row must pass to count, all of them
+   * @param filters conditions on a row, all of which must hold
    */
   final case class Segment(
       isBase: Boolean,
@@ -50,7 +50,7 @@ private[ckpt] object StateLocation {
       inline: Array[Byte],
       filters: Seq[PartitionFilter] = Nil) {
 
-    /** Opens the segment, with all of its rows; the caller closes its source. */
+    /** Opens the segment with all its rows; the caller closes its source. */
     def open(files: StateFiles): StateSegment = {
       val source = path match {
         case Some(name) => new HadoopByteSource(files.path(name).toString, files.open(name), files.length(name))
@@ -70,7 +70,7 @@ private[ckpt] object StateLocation {
     base = reply.base)
 }
 
-/** The segments of a location while they are read, and how much has been read of them. */
+/** The open segments of a location, with a count of the bytes read. */
 private[ckpt] final class OpenSegments(location: StateLocation, files: StateFiles, partitions: RowPartitions)
     extends Closeable {
   private val sources = ArrayBuffer.empty[ByteSource]
@@ -78,7 +78,7 @@ private[ckpt] final class OpenSegments(location: StateLocation, files: StateFile
 
   def bytesRead: Long = bytes
 
-  /** Opens them; also after an error, what is open is closed by `close`. */
+  /** Opens all segments; `close` closes them even after an error. */
   def open(): Seq[StateSegment] = location.segments.map { segment =>
     val opened = segment.open(files)
     sources += opened.source

@@ -17,9 +17,9 @@ import org.apache.spark.sql.ckpt.protocol.{Locate, LocateReply, SharedFileLimits
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**
- * Finds out where the state of a version is: from the coordinator, or from the directory if no query runs.
+ * Locator of the state of a version: asks the coordinator, or reads the directory if no query runs.
  *
- * @param hasIds true if Spark's checkpoint format has ids of states
+ * @param hasIds true if Spark's checkpoint format has state ids
  */
 private[ckpt] final class StateLocator(
     job: StoreJob,
@@ -39,9 +39,9 @@ private[ckpt] final class StateLocator(
   def sharedFile: SharedFileLimits = limits.sharedFile
 
   /**
-   * @param stateId that Spark asks for
-   * @param held    id of the state of this version that is in memory
-   * @return None if the state that is held is the one that counts
+   * @param stateId id that Spark requests
+   * @param held    id of the state of this version in memory
+   * @return None if the state in memory is the one that counts
    */
   def locate(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] =
     try {
@@ -50,8 +50,8 @@ private[ckpt] final class StateLocator(
         case _ => ask(version, stateId, held)
       }
     } catch {
-      // A batch of one query reads the state of another: the task says nothing of whose the store is. If it was a
-      // task of a run that has ended, its ack will be refused.
+      // A batch of one query reads the state of another: the task does not identify the store's query. For a task of an
+      // ended run, the ack will be refused.
       case e: CheckpointFailure if e.error == CheckpointFailure.NoSuchQuery && DirectoryLocator.hasCheckpoints(files) =>
         fromDirectory(version, stateId)
       case e: CheckpointFailure => throw job.refusal(version, e)
@@ -61,8 +61,8 @@ private[ckpt] final class StateLocator(
     Some(StateLocator.checked(job.id, version, stateId, new DirectoryLocator(files).locate(job.id, version)))
 
   private def ask(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] = {
-    // Without ids in the format Spark still hands out those that it has found in its commit log at the start, and never
-    // replaces them: to its own providers they mean nothing either.
+    // Without ids in the format, Spark still passes those found in its commit log at the start, and never replaces
+    // them. Its own providers ignore them too.
     val request = Locate(job.header(version, version), stateId.filter(_ => hasIds), held.filter(_.nonEmpty))
     val reply = LocateReply.of(coordinator.ask(request.toMessage, timeout))
     limits = reply.limits
@@ -73,9 +73,9 @@ private[ckpt] final class StateLocator(
 private[executor] object StateLocator {
 
   /**
-   * Checks that the state that was found is the one that Spark asks for, in place of the coordinator.
+   * Checks, in place of the coordinator, that the located state is the one that Spark requests.
    *
-   * @throws CheckpointFailure if it is another state
+   * @throws CheckpointFailure if it is not
    */
   def checked(id: StateStoreId, version: Long, asked: Option[String], found: StateLocation): StateLocation = {
     asked.filter(_ != found.stateId).foreach { other =>

@@ -16,19 +16,19 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.memory.{MemoryMode, UnifiedMemoryManager, UnmanagedMemoryConsumer, UnmanagedMemoryConsumerId}
 
-/** A store whose state takes memory. */
+/** A store with state in memory. */
 private[ckpt] trait MemoryUser {
 
-  /** Bytes of heap; an estimate while a batch is written. From any thread. */
+  /** Bytes of heap, estimated while a batch is written. From any thread. */
   def memoryBytes: Long
 }
 
 /**
- * The heap that the stores of a JVM take, for Spark's memory manager, which asks for it if
- * `spark.memory.unmanagedMemoryPollingInterval` is set and leaves that much less to execution and cache.
+ * Heap of all stores of a JVM, for Spark's memory manager. It polls if `spark.memory.unmanagedMemoryPollingInterval` is
+ * set, and leaves that much less to execution and cache.
  *
- * One consumer for all stores, registered while there are any. Stores are held weakly: Spark unloads a store without
- * saying so in every case. Thread-safe.
+ * One consumer for all stores, registered while there are any. Stores are held weakly, because Spark sometimes unloads
+ * a store silently. Thread-safe.
  */
 private[ckpt] object StateMemory extends UnmanagedMemoryConsumer {
   val Component = "spark-ckpt"
@@ -40,19 +40,19 @@ private[ckpt] object StateMemory extends UnmanagedMemoryConsumer {
 
   override def memoryMode: MemoryMode = MemoryMode.ON_HEAP
 
-  /** Counts a store from now on. Registers each time: a Spark that ends may forget its consumers. */
+  /** Adds a store. Registers each time: a stopped Spark may forget its consumers. */
   def add(store: MemoryUser): Unit = stores.synchronized {
     stores.add(store)
     UnifiedMemoryManager.registerUnmanagedMemoryConsumer(this)
   }
 
-  /** Does not count a store any more. */
+  /** Removes a store. */
   def remove(store: MemoryUser): Unit = stores.synchronized {
     stores.remove(store)
     if (stores.isEmpty) UnifiedMemoryManager.unregisterUnmanagedMemoryConsumer(this)
   }
 
-  /** Stores that are counted. As long as a caller holds them, none is collected as garbage. */
+  /** The counted stores. While a caller holds them, none is garbage-collected. */
   private[executor] def users: Seq[MemoryUser] = stores.synchronized(stores.asScala.toSeq)
 
   override def getMemBytesUsed: Long = users.map(_.memoryBytes).sum

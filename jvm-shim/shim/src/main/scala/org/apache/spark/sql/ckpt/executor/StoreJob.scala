@@ -23,27 +23,27 @@ import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, St
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**
- * The job that a store belongs to, and what a request to the coordinator says of it and of the task that asks.
+ * Job of a store, and its part of the requests to the coordinator.
  *
- * @param ckptDirectory the directory of the job's state files, `<location>/ckpt`
+ * @param ckptDirectory directory of the job's state files, `<location>/ckpt`
  */
 private[ckpt] sealed abstract class StoreJob(val id: StateStoreId, val ckptDirectory: Path) {
 
   /**
-   * A header with the fields that every request has.
+   * Header with the common fields of all requests.
    *
-   * @param version     to read, or the one written
-   * @param baseVersion that the batch starts from. Spark counts versions so that it is the number of the batch. The
-   *                    thread's local properties have that too, but not for certain: a thread that a foreachBatch
-   *                    function starts need not have any, and one of a pool may have those of an earlier batch
+   * @param version     version to read, or written
+   * @param baseVersion version that the batch starts from. It equals the number of the batch. The thread's local
+   *                    properties are not reliable: a thread started by a foreachBatch function may have none, and one
+   *                    of a pool may have those of an earlier batch
    */
   def header(version: Long, baseVersion: Long): StoreHeader
 
-  /** Error to throw if a version of the state cannot be located. */
+  /** Error to throw if a version of the state has no location. */
   def refusal(version: Long, cause: CheckpointFailure): Throwable = cause
 }
 
-/** The stores of a streaming query: one job is one run of it. */
+/** Stores of a streaming query: one run of it is one job. */
 private[ckpt] final class QueryJob(id: StateStoreId, val runId: String)
     extends StoreJob(id, StoreJob.directoryOfQuery(id)) {
 
@@ -51,19 +51,19 @@ private[ckpt] final class QueryJob(id: StateStoreId, val runId: String)
     StoreHeader(runId, id.operatorId, id.storeName, id.partitionId, version, baseVersion)
 }
 
-/** A store of a query that does not run here: it can only be read, from the checkpoint directory alone. */
+/** A store of a query that does not run here: it is read-only, from the checkpoint directory alone. */
 private[ckpt] final class ReaderJob(id: StateStoreId)
     extends StoreJob(id, StoreJob.directoryOfQuery(id)) {
 
   override def header(version: Long, baseVersion: Long): StoreHeader =
-    throw new StoreUsageFailure(s"$id is opened by no running query: its state can be read, and not be changed")
+    throw new StoreUsageFailure(s"no running query has opened $id: its state is read-only")
 }
 
-/** A store that no query stands behind is a job of one subtask with a directory of its own. */
+/** A store without a query: a job of one subtask with its own directory. */
 private[ckpt] final class StandaloneJob(id: StateStoreId, settings: Map[String, String])
     extends StoreJob(id, new Path(id.storeCheckpointLocation(), "ckpt")) {
 
-  /** Spark's error for a version that is not there (yet): who uses a store without a query knows no other. */
+  /** Spark's error for a missing version, the only one that users of a store without a query know. */
   override def refusal(version: Long, cause: CheckpointFailure): Throwable =
     if (!StandaloneJob.NotThere(cause.error)) cause
     else QueryExecutionErrors.failedToReadStreamingStateFileError(new Path(ckptDirectory, s"version-$version"), cause)
@@ -99,13 +99,13 @@ private[ckpt] object StandaloneJob {
 private[ckpt] object StoreJob {
 
   /**
-   * The job of a store. A task that does not say that it belongs to a query may do so all the same: a foreachBatch
-   * function can start jobs on threads that lack Spark's local properties. Then the driver is asked.
+   * The job of a store. A task without Spark's local properties may still belong to a query, as a foreachBatch function
+   * can start jobs on threads that lack them. Then the driver is asked.
    *
-   * @param runId    of the provider; that of no query, if a reader of state made it, and null without any
-   * @param settings ours
-   * @param patience how long the driver may take to answer
-   * @throws CheckpointFailure if the driver cannot be asked
+   * @param runId    run id of the provider; of no query if a reader of state made it, and null without any
+   * @param settings settings of spark-ckpt
+   * @param patience wait for the driver's reply
+   * @throws CheckpointFailure if the driver is out of reach
    */
   def of(
       id: StateStoreId,
@@ -126,7 +126,7 @@ private[ckpt] object StoreJob {
   /** `<location>/ckpt`, beside `<location>/state`. */
   def directoryOfQuery(id: StateStoreId): Path = new Path(new Path(id.checkpointRootLocation).getParent, "ckpt")
 
-  /** The attempt that asks. */
+  /** The requesting attempt. */
   def task(): TaskAttempt = {
     val executor = Option(SparkEnv.get).map(_.executorId).getOrElse("")
     Option(TaskContext.get()) match {

@@ -20,18 +20,15 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.FormatDescription.MaxUnpackedBytes
 
-/**
- * Place of the handle of a segment in a `_metadata`: the subtask that has it, and its index among those of that
- * one.
- */
+/** Place of a segment's handle in a `_metadata`: the subtask that has it, and its index there. */
 private[executor] final case class HandlePlace(subtask: Int, place: Int)
 
 /** Segments of a store in the master state `spark-batch` (docs/protocol.md, section 4). */
 private[executor] object StoreSegments {
 
   /**
-   * The handles of the segments of a subtask, in their order. After a rescale subtasks can have the same blocks; then
-   * the first of them has the handle.
+   * Handles of a subtask's segments, in order. After a rescale several subtasks can read the same blocks; then the
+   * first of them has the handle.
    *
    * @param store the object that describes the store
    */
@@ -49,17 +46,15 @@ private[executor] object StoreSegments {
     }
   }
 
-  /**
-   * The bytes of a field that is base64 of zlib; none where there is no such field. What expands further is refused.
-   */
+  /** Bytes of a field that is base64 of zlib, none without the field. A longer expansion is refused. */
   def unpacked(store: JsonNode, field: String): Array[Byte] = {
     val packed = Base64.getDecoder.decode(store.path(field).asText(""))
     if (packed.isEmpty) packed
     else {
       val bytes = new InflaterInputStream(new ByteArrayInputStream(packed)).readNBytes(MaxUnpackedBytes + 1)
       if (bytes.length > MaxUnpackedBytes) throw new CheckpointFailure("MetadataFormatError",
-        s"the field '$field' of a master state expands to more than $MaxUnpackedBytes bytes: it is damaged, " +
-          "or was not written by spark-ckpt")
+        s"the field '$field' of a master state expands to more than $MaxUnpackedBytes bytes: the file is " +
+          "damaged, or spark-ckpt did not write it")
       bytes
     }
   }

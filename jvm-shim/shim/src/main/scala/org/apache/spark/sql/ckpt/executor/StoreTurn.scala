@@ -23,18 +23,18 @@ import org.apache.spark.sql.ckpt.{CheckpointFailure, Settings}
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**
- * Mutual exclusion on a store: one thread changes it at a time, and between its calls the one task that has it open.
+ * Mutual exclusion on a store: one thread at a time changes it, and between its calls one task has it open.
  *
- * A thread that loads or commits keeps its turn while it waits for the coordinator, also for the answer to its ack.
- * Until that comes, nothing else can be done with the state. A table holds one version, what one batch has committed on
- * top of it, and one open batch; which of the two is the next version depends on the answer. A task that opens the
- * version before writes its batch for a second time, and whether its ack is a duplicate of the first depends on the
- * answer, too. No task asks for the next version: its batch begins when all acks of this one are answered.
+ * A thread that loads or commits keeps its turn while it waits for the coordinator, including the reply to its ack.
+ * Until then, nothing else can use the state. A table holds one version, the committed changes on top, and one open
+ * batch; the reply decides which of the two becomes the next version. A task that opens the previous version repeats
+ * its batch, and the reply also decides if its ack is a duplicate. No task opens the next version: its batch begins
+ * after all replies to the acks of this one.
  *
- * Only other tasks of the same store wait, for a bounded time, and they can be killed meanwhile. Everything else never
+ * Only other tasks of the same store wait, for a bounded time, and can be killed meanwhile. Everything else never
  * waits: [[orLater]] leaves it to the thread whose turn it is.
  *
- * @param timeout how long a task waits for another one
+ * @param timeout longest wait for another task
  */
 private[ckpt] final class StoreTurn(id: StateStoreId, timeout: FiniteDuration) extends Logging {
   import StoreTurn._
@@ -43,21 +43,21 @@ private[ckpt] final class StoreTurn(id: StateStoreId, timeout: FiniteDuration) e
   private val changed = lock.newCondition()
   private val left = new ConcurrentLinkedQueue[() => Unit]
 
-  /** The task that has the store open; by it and `lock` a change of the state is ordered. */
+  /** The task that has the store open. With `lock`, it orders changes of the state. */
   @volatile private var writer: Writer = NoWriter
 
-  /** The task whose turn it is, None for a thread that is no task. Of use only to those who wait. */
+  /** The task whose turn it is, None for a thread outside tasks. For messages only. */
   @volatile private var holder: Option[TaskContext] = None
 
   /**
-   * Takes a turn. A thread that has it already takes it once more.
+   * Takes a turn. It is reentrant.
    *
-   * @throws CheckpointFailure if another thread keeps its turn for too long
+   * @throws CheckpointFailure if another task or thread takes too long
    * @throws org.apache.spark.TaskKilledException if the task is killed while it waits
    * @throws InterruptedException if it is killed and interrupted
    */
   def apply[A](body: => A): A = {
-    // Not a timed wait at once: it fails for a thread that is interrupted, even where there is nothing to wait for.
+    // No timed wait at first: it fails for an interrupted thread even if the lock is free.
     if (!lock.tryLock()) {
       val patience = new Patience(
         s"${nameOf(holder)} of this executor, which loads the state or waits for the coordinator")
@@ -70,20 +70,18 @@ private[ckpt] final class StoreTurn(id: StateStoreId, timeout: FiniteDuration) e
     } finally release()
   }
 
-  /**
-   * Does something in a turn: now if nothing else has it, else when the thread that has it gives it up. Never waits.
-   */
+  /** Runs an action in a turn: now if the lock is free, else at the end of the current turn. Never waits. */
   def orLater(body: => Unit): Unit = {
     left.add(() => body)
     if (lock.tryLock()) release()
   }
 
   /**
-   * Waits until no other task has the store open, in a turn that others can take meanwhile. A task that was killed or
-   * has ended counts no more, nor does a store that was given up.
+   * Waits until no other task has the store open; others can take turns meanwhile. Killed and ended tasks do not count,
+   * nor do abandoned stores.
    *
-   * @param epoch of the store's provider: of another one is a store that was given up
-   * @throws CheckpointFailure if another task keeps the store open for too long
+   * @param epoch epoch of the provider; a store of another epoch is abandoned
+   * @throws CheckpointFailure if another task or thread takes too long
    * @throws org.apache.spark.TaskKilledException if the task is killed while it waits
    * @throws InterruptedException if it is killed and interrupted
    */
@@ -96,20 +94,20 @@ private[ckpt] final class StoreTurn(id: StateStoreId, timeout: FiniteDuration) e
     }
   }
 
-  /** In a turn: this task has the store open from now on. */
+  /** In a turn: this task has the store open now. */
   def opened(epoch: Long): Unit = {
     writer = new Writer(Option(TaskContext.get()), epoch)
     changed.signalAll()
   }
 
-  /** In a turn: the store that was opened in this epoch is open no more. */
+  /** In a turn: the store of this epoch is closed. */
   def closed(epoch: Long): Unit = if (writer.epoch == epoch) {
     writer = NoWriter
     changed.signalAll()
   }
 
   private def release(): Unit = {
-    // What comes after the last look and before the lock is free would otherwise wait for the next turn.
+    // Without the loop, an action that arrives between the last look and the unlock would wait for the next turn.
     do {
       try drain() finally {
         if (lock.getHoldCount == 1) holder = None
@@ -118,22 +116,22 @@ private[ckpt] final class StoreTurn(id: StateStoreId, timeout: FiniteDuration) e
     } while (!lock.isHeldByCurrentThread && !left.isEmpty && lock.tryLock())
   }
 
-  /** Not within another call of the same thread: that may be in the middle of a change. */
+  /** Runs queued actions, but not within another call of the same thread, which may be in the middle of a change. */
   private def drain(): Unit = if (lock.getHoldCount == 1) {
     var next = left.poll()
     while (next != null) {
       try next() catch {
-        case NonFatal(e) => logWarning(s"what was left to do with $id has failed", e)
+        case NonFatal(e) => logWarning(s"a deferred action on $id failed", e)
       }
       next = left.poll()
     }
   }
 
   /**
-   * Time that a thread still waits. A task that is killed is not always interrupted, and one that is waited for says
-   * nothing when it is killed: so it waits in pieces, and looks in between.
+   * Remaining wait of a thread, in pieces: a killed task is not always interrupted, and does not signal its end to
+   * those that wait for it.
    *
-   * @param other who is waited for
+   * @param other the task waited for
    */
   private final class Patience(other: => String) {
     private val deadline = System.nanoTime() + timeout.toNanos
@@ -149,8 +147,9 @@ private[ckpt] final class StoreTurn(id: StateStoreId, timeout: FiniteDuration) e
   }
 
   private def busy(other: String, task: Option[TaskContext]) = new CheckpointFailure("StateStoreBusyError",
-    s"$id is in use by $other, and ${nameOf(task)} has waited for it for $timeout. If two jobs run at once on one " +
-      s"batch, as with threads in foreachBatch, let them run one after the other, or raise ${Settings.BridgeTimeout}")
+    s"$id is in use by $other, and ${nameOf(task)} has waited for it for $timeout. If two jobs run on one batch " +
+      s"at the same time, as with threads in foreachBatch, run them one after the other, or raise " +
+      Settings.BridgeTimeout)
 }
 
 private[ckpt] object StoreTurn {
@@ -159,7 +158,7 @@ private[ckpt] object StoreTurn {
   private class Writer(task: Option[TaskContext], val epoch: Long) {
     def name: String = nameOf(task)
 
-    /** True if another task has to wait. A caller without a task may open the store at any time. */
+    /** True if another task must wait. A caller without a task may always open the store. */
     def keepsOut(other: TaskContext, current: Long): Boolean =
       epoch == current && other != null && task.exists { mine =>
         mine.taskAttemptId() != other.taskAttemptId() &&
@@ -169,7 +168,7 @@ private[ckpt] object StoreTurn {
 
   private object NoWriter extends Writer(None, -1)
 
-  private def nameOf(task: Option[TaskContext]): String = task.fold("a thread that is no task") { context =>
+  private def nameOf(task: Option[TaskContext]): String = task.fold("a thread outside tasks") { context =>
     s"task ${context.taskAttemptId()} (stage ${context.stageId()}, attempt ${context.attemptNumber()})"
   }
 }

@@ -15,18 +15,18 @@ import org.apache.spark.sql.ckpt.backend.Bytes
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.unsafe.Platform
 
-/** Encoding of the rows of a column family as values, and back. Not thread-safe. */
+/** Encoding of a column family's rows as values, and back. Not thread-safe. */
 private[ckpt] abstract class ValueEncoding {
 
-  /** Place of the bytes that [[encode]] has made, in the terms of `Platform`. */
+  /** Place of the bytes of [[encode]], as in `Platform`. */
   var base: AnyRef = _
   var offset: Long = 0L
   var length: Int = 0
 
-  /** Sets `base`, `offset` and `length`, which are good until the row changes or this is called again. */
+  /** Sets `base`, `offset` and `length`, which are valid until the row changes or the next call. */
   def encode(row: UnsafeRow): Unit
 
-  /** A new row each time, because operators may hold a row while they ask for the next. */
+  /** A new row each time: operators may hold a row while they request the next. */
   def decode(base: AnyRef, offset: Long, length: Int): UnsafeRow
 }
 
@@ -35,8 +35,8 @@ private[ckpt] object ValueEncoding {
   /**
    * The encoding of a family.
    *
-   * @param format  what `spark.sql.streaming.stateStore.encodingFormat` says
-   * @param schemas the schemas of an operator whose schemas may change, else None: its rows are stored as they are
+   * @param format  value of `spark.sql.streaming.stateStore.encodingFormat`
+   * @param schemas schemas of an operator whose schemas may change; None for others, whose rows are stored unchanged
    */
   def of(format: String, schemas: Option[StateSchemaProvider])(family: ColumnFamily): ValueEncoding =
     schemas match {
@@ -59,11 +59,11 @@ private[ckpt] object ValueEncoding {
   }
 
   /**
-   * Avro with the id of the schema it was written with, by Spark's own encoder. Keys need none: their schema must not
-   * change (`StateSchemaCompatibilityChecker`).
+   * Avro with the id of the writer's schema, by Spark's own encoder. Keys need none: their schema must not change
+   * (`StateSchemaCompatibilityChecker`).
    */
   private final class AvroValues(family: ColumnFamily, schemas: StateSchemaProvider) extends ValueEncoding {
-    // Made when it is used: some readers describe the default family with a schema that stands for nothing.
+    // Lazy: some readers describe the default family with a placeholder schema.
     private lazy val encoder =
       new AvroStateEncoder(family.encoder, family.valueSchema, Some(schemas), family.name)
 
