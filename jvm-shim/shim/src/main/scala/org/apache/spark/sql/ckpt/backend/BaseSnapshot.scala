@@ -14,15 +14,15 @@ import java.io.{Closeable, OutputStream}
 
 /**
  * A consistent view of all tables at one version, made by [[KeyedStateBackend.snapshotBase]]. Any one thread writes it
- * while batches go on, and then closes it.
+ * while batches continue, and then closes it.
  */
 trait BaseSnapshot extends Closeable {
   def version: Long
 
-  /** Rows in it. */
+  /** Number of rows. */
   def rows: Long
 
-  /** Bytes of the keys and values in it: about the size of the base segment. */
+  /** Bytes of its keys and values: about the size of the base segment. */
   def rawBytes: Long
 
   /**
@@ -36,6 +36,6 @@ trait BaseSnapshot extends Closeable {
   /** The base segment in memory; [[StateTooLargeException]] above 1 GiB. */
   def toBytes(): SegmentBytes
 
-  /** Frees what the view holds; after that it cannot be written. Idempotent, from any thread. */
+  /** Frees the memory of the view, which cannot be written afterwards. Idempotent, from any thread. */
   override def close(): Unit
 }

@@ -15,8 +15,8 @@ import java.util.Arrays
 import org.apache.spark.unsafe.Platform
 
 /**
- * The new keys of a write buffer by prefix. Entries are only added, so that iterators can follow a chain
- * while the batch continues.
+ * New keys of a write buffer by prefix. Entries are only added, so iterators can follow a chain while the batch
+ * continues.
  */
 private[backend] final class BufferChains(buffer: WriteBuffer, initial: KeyAccess.Prefix) {
   private var heads = new HashIndex(0)

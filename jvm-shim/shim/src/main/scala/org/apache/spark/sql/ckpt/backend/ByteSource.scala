@@ -12,16 +12,13 @@ package org.apache.spark.sql.ckpt.backend
 
 import java.io.{Closeable, EOFException}
 
-/**
- * Bytes that blocks are read from: a file, or the bytes that came with a reply. Used by one thread at a
- * time.
- */
+/** Bytes with blocks: a file, or bytes of a reply. Used by one thread at a time. */
 trait ByteSource extends Closeable {
 
   /** Name for error messages, a path where there is one. */
   def name: String
 
-  /** Number of bytes that can be read, counted from position 0. */
+  /** Number of readable bytes, from position 0. */
   def length: Long
 
   /** Fills `buffer(from)` until `from + count` with the bytes from `position`, or throws `IOException`. */

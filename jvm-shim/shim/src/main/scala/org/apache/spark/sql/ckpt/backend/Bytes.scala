@@ -18,7 +18,7 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
 private[ckpt] object Bytes {
   private final val LongestInlineCopy = 96
 
-  /** The hash of a key: that of `UnsafeRow.hashCode`. The length is a multiple of 8. */
+  /** Hash of a key, as `UnsafeRow.hashCode`. The length is a multiple of 8. */
   def hash(base: AnyRef, offset: Long, length: Int): Int =
     Murmur3_x86_32.hashUnsafeWords(base, offset, length, 42)
 
@@ -35,7 +35,7 @@ private[ckpt] object Bytes {
   def isRow(row: UnsafeRow, base: AnyRef, offset: Long, length: Int): Boolean =
     row.getSizeInBytes == length && equalWords(row.getBaseObject, row.getBaseOffset, base, offset, length)
 
-  /** Copies bytes. Short rows are copied word by word, which saves the call into the JVM's copy routine. */
+  /** Copies bytes. Short rows are copied word by word, without a call of the JVM's copy routine. */
   def copy(from: AnyRef, fromOffset: Long, to: AnyRef, toOffset: Long, length: Int): Unit = {
     if (length <= LongestInlineCopy && (length & 7) == 0) {
       var i = 0
@@ -48,7 +48,7 @@ private[ckpt] object Bytes {
     }
   }
 
-  /** Bytes in an array of their own. */
+  /** Bytes in a new array. */
   def toArray(base: AnyRef, offset: Long, length: Int): Array[Byte] = {
     val bytes = new Array[Byte](length)
     Platform.copyMemory(base, offset, bytes, Platform.BYTE_ARRAY_OFFSET, length)

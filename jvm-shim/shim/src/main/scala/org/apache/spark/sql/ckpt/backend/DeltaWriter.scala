@@ -12,11 +12,11 @@ package org.apache.spark.sql.ckpt.backend
 
 import java.io.OutputStream
 
-/** Writes what a batch changed as a delta. */
+/** Writer of a batch's changes as a delta. */
 private[backend] final class DeltaWriter(maxParallelism: Int) {
   private val writer = new SegmentWriter(maxParallelism)
 
-  /** About how many bytes the changes of some families take, not less. O(changes). */
+  /** Approximate bytes of the changes of some families, not less than the actual number. O(changes). */
   def size(families: Iterator[HashMapTable]): Long = {
     var size = 0L
     val cursor = new EntryCursor

@@ -13,21 +13,20 @@ package org.apache.spark.sql.ckpt.backend
 /**
  * A cursor over keys and values that points into the pages and copies nothing.
  *
- * It gives what was there when it was made, as an iterator of RocksDB does. Puts, appends and removes, also
- * of the current key, may happen between two calls of `advance` and change nothing of that.
+ * It returns the entries present at its creation, as an iterator of RocksDB does. Puts, appends and removes between two
+ * calls of `advance`, even of the current key, do not change that.
  *
- * The bytes that the cursor points at stay unchanged until the next `advance` of this iterator, whatever is put or
- * removed meanwhile. After the batch has ended by `discard`, `fold` or another `openForWrite`, `advance`
- * throws `IllegalStateException`.
+ * The current bytes stay unchanged until the next `advance` of this iterator, regardless of puts and removes. After the
+ * end of the batch by `discard`, `fold` or another `openForWrite`, `advance` throws `IllegalStateException`.
  */
 abstract class EntryIterator {
 
-  /** Goes to the next entry; false at the end, again and again. */
+  /** Moves to the next entry; false at the end, also when repeated. */
   def advance(): Boolean
 
   /**
-   * Ends the iteration, as its last entry does: until then the batch keeps what this iterator is to give of
-   * the values that it replaces. Does nothing the second time.
+   * Ends the iteration, as its last entry does: until then the batch keeps the replaced values that this iterator still
+   * has to return. Idempotent.
    */
   def close(): Unit
 

@@ -13,13 +13,12 @@ package org.apache.spark.sql.ckpt.backend
 import java.util.Arrays
 
 /**
- * Versions of the entries of a [[WriteBuffer]] for open iterators: an entry that changes while one is open that
- * sees its present value keeps the address of that value for it.
+ * Versions of the entries of a [[WriteBuffer]] for open iterators: an entry that changes keeps the address of its
+ * previous value if an open iterator sees that.
  *
- * Iterators have numbers, 1 and up, in the order in which they are opened. A value is marked with the number
- * of iterators opened before it came, so an iterator sees the newest value whose mark is below its own
- * number. Marks are only set while an iterator is open: for those that are opened later a lower one says the
- * same.
+ * Iterators are numbered from 1 in the order of opening. A value is marked with the number of iterators opened before
+ * it, so an iterator sees the newest value with a mark below its own number. Marks are set only while an iterator is
+ * open: for later iterators a lower mark means the same.
  */
 private[backend] final class EntryVersions {
   import EntryVersions._
@@ -27,11 +26,11 @@ private[backend] final class EntryVersions {
   private var opened = 0
   private var newest: OpenIterator = _
 
-  // By entry: mark of the present value, and where the one before is in `older` (0: there is none).
+  // By entry: mark of the present value, and position of the previous one in `older` (0: none).
   private var marks = new Array[Int](8)
   private var before = new Array[Int](8)
 
-  // Three numbers for each value that was replaced: its address, its mark, and where the one before it is.
+  // Three numbers per replaced value: its address, its mark, and the position of the previous one.
   private var older = new Array[Int](24)
   private var used = 3
 
@@ -47,19 +46,19 @@ private[backend] final class EntryVersions {
     iterator
   }
 
-  /** An iterator that was opened here needs nothing any more; once only. */
+  /** Closes an iterator; once only. */
   def close(iterator: OpenIterator): Unit = {
     if (iterator.older != null) iterator.older.newer = iterator.newer
     if (iterator.newer != null) iterator.newer.older = iterator.older else newest = iterator.older
   }
 
-  /** There is a new entry, which no open iterator knows. */
+  /** Adds a new entry, which no open iterator sees. */
   def added(entry: Int): Unit = if (newest != null) mark(entry)
 
   /** True if an open iterator sees the present value of an entry. */
   def isSeen(entry: Int): Boolean = newest != null && newest.number > markOf(entry)
 
-  /** The present value of an entry that is seen, 0 if it has none, is about to be replaced. */
+  /** The present value of an entry (0 if none), which an open iterator sees, is about to be replaced. */
   def replaced(entry: Int, address: Int): Unit = {
     if (used == older.length) older = Arrays.copyOf(older, used * 2)
     older(used) = address
@@ -71,10 +70,10 @@ private[backend] final class EntryVersions {
   }
 
   /**
-   * Address of the value of an entry that an open iterator sees, 0 if that is none.
+   * Address of the value that an open iterator sees of an entry, 0 if none.
    *
-   * @param entry one that had been added when the iterator was opened
-   * @param present address of the value that the entry has now
+   * @param entry entry that existed when the iterator was opened
+   * @param present address of the entry's present value
    */
   def addressFor(iterator: OpenIterator, entry: Int, present: Int): Int = {
     if (markOf(entry) < iterator.number) {
@@ -100,7 +99,7 @@ private[backend] final class EntryVersions {
 
 private[backend] object EntryVersions {
 
-  /** An iterator between those that were opened before and after it and are open still. */
+  /** Open iterator, in the order of opening. */
   final class OpenIterator(val number: Int, var older: OpenIterator) {
     var newer: OpenIterator = _
   }

@@ -11,16 +11,15 @@
 package org.apache.spark.sql.ckpt.backend
 
 /**
- * Maps 32-bit hashes to 32-bit values other than 0; a hash can have several. Who uses it compares the keys.
+ * Map from 32-bit hashes to 32-bit values other than 0; a hash can have several. Callers compare the keys.
  *
- * Open addressing with linear probing. A slot is a long, the hash above the value, so a lookup touches
- * one cache line of the index and compares a key only if all 32 bits of the hash agree; growing never
- * reads a key.
+ * Open addressing with linear probing. A slot is a long, the hash above the value, so a lookup touches one cache line
+ * of the index and compares a key only if all 32 bits of the hash agree; growing never reads a key.
  *
- * The slots are cut into parts of at most 128 KiB by the upper bits of the hash (extendible hashing): a
- * part that is full splits on its own, so no insert ever waits for the whole index to be copied.
+ * The slots are divided into parts of at most 128 KiB by the upper bits of the hash (extendible hashing): a full part
+ * splits alone, so no insert waits for a copy of the whole index.
  *
- * Probing is left to the caller, to keep the comparison of keys inline:
+ * Callers do the probing, which keeps the comparison of keys inline:
  * {{{
  *   val slots = index.part(hash)
  *   val mask = slots.length - 2
@@ -31,14 +30,13 @@ package org.apache.spark.sql.ckpt.backend
  *   }
  * }}}
  *
- * @param expected number of entries to make room for
+ * @param expected expected number of entries
  */
 private[backend] final class HashIndex(expected: Long) {
   import HashIndex._
 
   private var bits = 0
-  // A part has a power of two of slots and, as its last element, its depth (upper half) and count (lower
-  // half).
+  // A part has a power of two of slots; its last element holds depth (upper half) and count (lower half).
   private var directory: Array[Array[Long]] = _
   private var slotCount = 0L
 
@@ -58,13 +56,13 @@ private[backend] final class HashIndex(expected: Long) {
     }
   }
 
-  /** Bytes that the index takes. */
+  /** Bytes of memory. */
   def bytes: Long = slotCount * 8 + directory.length * 4L
 
-  /** The part that holds the entries of a hash. */
+  /** Part with the entries of a hash. */
   def part(hash: Int): Array[Long] = directory((hash >>> 1) >>> (31 - bits))
 
-  /** Adds an entry; it may have the hash of others. */
+  /** Adds an entry; other entries may have its hash. */
   def insert(hash: Int, value: Int): Unit = {
     var slots = part(hash)
     while (count(slots) + 1 > (slots.length - 1) / 4 * 3) {
@@ -75,18 +73,18 @@ private[backend] final class HashIndex(expected: Long) {
     slots(slots.length - 1) += 1
   }
 
-  /** Gives an entry that is there another value. */
+  /** Replaces the value of an existing entry. */
   def replace(hash: Int, old: Int, value: Int): Unit = {
     val slots = part(hash)
     slots(find(slots, hash, old)) = (hash.toLong << 32) | (value & 0xFFFFFFFFL)
   }
 
-  /** Removes an entry that is there. */
+  /** Removes an existing entry. */
   def delete(hash: Int, value: Int): Unit = {
     val slots = part(hash)
     val mask = slots.length - 2
     var hole = find(slots, hash, value)
-    // Later entries of the run move up, so that no markers of removed entries are needed.
+    // Later entries of the run move up, so removed entries need no markers.
     var i = (hole + 1) & mask
     while (slots(i) != 0L) {
       val home = (slots(i) >>> 32).toInt & mask
@@ -205,6 +203,6 @@ private[backend] object HashIndex {
   final val MinSlots = 8
   final val MaxSlots = 16384
 
-  /** Beyond this many bits parts grow instead of splitting, for keys whose hashes are all alike. */
+  /** Beyond this many bits parts grow instead of splitting, for keys with equal hashes. */
   final val MaxDepth = 14
 }

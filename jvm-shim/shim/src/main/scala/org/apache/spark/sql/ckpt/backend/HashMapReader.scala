@@ -12,16 +12,16 @@ package org.apache.spark.sql.ckpt.backend
 
 import org.apache.spark.unsafe.Platform
 
-/** Reads a table and the write buffer on top of it. */
+/** Reader of a table and the write buffer on top of it. */
 private[backend] abstract class HashMapReader extends TableReader {
 
   /** The folded state. */
   private[backend] def table: StateTable
 
-  /** Changes on top of it, null if there are none. */
+  /** Changes on top of the table, null if there are none. */
   private[backend] def buffer: WriteBuffer
 
-  /** The family, which knows when iterators have become invalid. */
+  /** The family, which tracks the validity of iterators. */
   private[backend] def owner: HashMapTable
 
   private val cursor = new EntryCursor
@@ -59,10 +59,10 @@ private[backend] abstract class HashMapReader extends TableReader {
     }
   }
 
-  /** Sees to it that the value that `get` returns is not overwritten too early. */
+  /** Protects the value of `get` from being overwritten too early. */
   private[backend] def keepFound(b: WriteBuffer, entry: Int): Unit = b.keep(entry)
 
-  /** Throws if the key cannot be one, or this reader is out of date. */
+  /** Throws if the key is invalid, or this reader is out of date. */
   private[backend] def checkRead(keyLength: Int): Unit = HashMapTable.checkKeyLength(keyLength)
 
   private def found(): Boolean = {

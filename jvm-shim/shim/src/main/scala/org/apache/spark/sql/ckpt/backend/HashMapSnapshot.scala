@@ -14,8 +14,8 @@ import java.io.OutputStream
 import java.util.concurrent.atomic.AtomicBoolean
 
 /**
- * A consistent view of all tables at one version. Until it is closed the tables copy each page before they first change
- * it.
+ * A consistent view of all tables at one version. Until it is closed, the tables copy each page before its first
+ * change.
  */
 private[backend] final class HashMapSnapshot(
     override val version: Long,
@@ -44,7 +44,7 @@ private[backend] final class HashMapSnapshot(
     SegmentBytes(info, buffer.toArray)
   }
 
-  /** Ends the sharing of pages; after that it cannot be written. Idempotent, from any thread. */
+  /** Ends the sharing of pages; the snapshot cannot be written afterwards. Idempotent, from any thread. */
   override def close(): Unit = {
     if (closed.compareAndSet(false, true)) families.foreach(_._3.close())
   }

@@ -18,13 +18,13 @@ import scala.util.control.NonFatal
  * A [[KeyedStateBackend]] of hash tables in memory.
  *
  * A commit leaves the tables at the folded version; `fold`, or the opening of the next batch, applies the changes in
- * time proportional to them. So the last commit can be undone for nothing.
+ * time proportional to them. So undoing the last commit costs nothing.
  *
- * Rows that a task has read point into pages, and nothing checks each access to them: a task that
- * has been given up must not look at them once another batch has been folded.
+ * Rows that a task has read point into pages, without a check of each access: an abandoned task must not access them
+ * once another batch is folded.
  *
  * @param maxParallelism number of key groups, 1 to 32768
- * @param logsWrites     true if deltas have every write of a batch, and not only what it makes of a key
+ * @param logsWrites     true if deltas record every write of a batch, not only the outcome per key
  */
 final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Boolean = false)
     extends KeyedStateBackend {
@@ -35,9 +35,9 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
     maxParallelism >= 1 && maxParallelism <= TableRecord.MaxKeyGroups,
     s"The number of key groups is $maxParallelism, possible are 1 to ${TableRecord.MaxKeyGroups}.")
 
-  // Families of the folded version, of the open or committed batch, and those that this batch has
-  // dropped: they hold nothing but removals for the delta. A family of the batch that has a namesake in
-  // the folded version may be another one, where it was dropped and made again.
+  // Families of the folded version, of the open or committed batch, and those that this batch has dropped, which hold
+  // removals for the delta only. A family of the batch may differ from its namesake in the folded version, if it was
+  // dropped and created again.
   private var foldedFamilies = Map.empty[String, HashMapTable]
   private var currentFamilies = Map.empty[String, HashMapTable]
   private var droppedFamilies = Map.empty[String, HashMapTable]
@@ -225,13 +225,13 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
     load(StateVersion(version, stateId), segments, filter)
   }
 
-  /** Forgets everything; version `v` with no rows. Declared families stay declared. */
+  /** Resets to version `v` without rows. Declared families stay declared. */
   def clear(v: Long): Unit = clear(v, 0)
 
   private def clear(v: Long, expectedRows: Long): Unit = {
     setWritable(false)
     droppedFamilies = Map.empty
-    // Families that a restore brought and the operator has not declared go.
+    // Removes families that a restore brought and the operator has not declared.
     currentFamilies = currentFamilies.filter(!_._2.keyGroups.isInstanceOf[UndeclaredKeyGroups])
     foldedFamilies = currentFamilies
     val expected = if (foldedFamilies.size == 1) math.min(expectedRows, 1L << 27) else 0L
@@ -263,20 +263,20 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
     }
   }
 
-  /** Families with changes of the open or committed batch, those that only remove among them. */
+  /** Families with changes of the open or committed batch, including those with removals only. */
   private def changed: Iterator[HashMapTable] =
     currentFamilies.valuesIterator ++ droppedFamilies.valuesIterator
 
   /**
-   * Drops a batch that does not count. Its task may still be running, so it keeps the families that it has: they are
-   * retired, not reset.
+   * Drops a batch that does not count. Its task may still run and use the batch's families, so they are retired, not
+   * reset.
    */
   private def dropChanges(): Unit = {
     (foldedFamilies.valuesIterator ++ changed).foreach(_.retire())
     startOver()
   }
 
-  /** Puts families without changes in the place of those of the batch. */
+  /** Replaces the families of the batch with unchanged ones. */
   private def startOver(): Unit = {
     droppedFamilies = Map.empty
     foldedFamilies = foldedFamilies.map { case (name, family) => name -> family.successor() }
@@ -298,7 +298,7 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
       body
     } catch {
       case e: Throwable =>
-        // Half of the changes may be in. Also for fatal errors: what is left must not be taken for a version.
+        // Half of the changes may be applied. Covers fatal errors too: the rest must not pass for a version.
         current = Loaded(StateVersion.None)
         try clear(-1, 0)
         catch { case NonFatal(other) => e.addSuppressed(other) }
@@ -309,7 +309,7 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
 
 private object HashMapStateBackend {
 
-  /** @param dropped families that the batch has dropped: they hold nothing but removals for the delta */
+  /** @param dropped families that the batch has dropped, which hold removals for the delta only */
   private final class KeptFamilies(
       override val stateId: String,
       val families: Map[String, HashMapTable],

@@ -15,10 +15,10 @@ import java.util.Arrays
 import org.apache.spark.unsafe.Platform
 
 /**
- * The table of a column family, and the write buffer of a batch on top of it. It is retired when its batch ends without
- * a commit: its task may still be running, and another table takes its place.
+ * Table of a column family, and the write buffer of a batch on top of it. It is retired when its batch ends without a
+ * commit: its task may still run, and another table replaces it.
  *
- * @param logsWrites true if the delta is to have every write, not only the outcome for a key
+ * @param logsWrites true if the delta records every write, not only the outcome per key
  */
 final class HashMapTable private[backend] (
     override val name: String,
@@ -35,7 +35,7 @@ final class HashMapTable private[backend] (
   private var currentTable = new StateTable(initialAccess, 0)
   private var currentBuffer = new WriteBuffer(initialAccess)
 
-  /** The writes of the batch, one by one; null if the delta need not tell them. */
+  /** Writes of the batch in order; null if the delta does not record them. */
   private[backend] val log: WriteLog = if (logsWrites) new WriteLog else null
 
   private var list = new Array[Byte](256)
@@ -43,16 +43,13 @@ final class HashMapTable private[backend] (
   private var listRows = 0
   private val entryAt = new EntryCursor
 
-  /** Changes whenever what was read through the buffer becomes invalid. */
+  /** Changes whenever earlier reads through the buffer become invalid. */
   private[backend] var epoch: Int = 0
 
-  /** True if another table has taken the place of this one, whose task may not know that it was given up. */
+  /** True if another table has replaced this one, whose task may not know that it was abandoned. */
   private var retired = false
 
-  /**
-   * True if the batch may write: set by the backend, so that a write out of place is an error and not
-   * lost.
-   */
+  /** True if the batch may write. The backend sets it, so a misplaced write fails instead of getting lost. */
   private[backend] var writable: Boolean = false
 
   /** Key group of a new key. */
@@ -75,7 +72,7 @@ final class HashMapTable private[backend] (
   }
 
   override private[backend] def keepFound(b: WriteBuffer, entry: Int): Unit = {
-    // Lists are read row by row, maybe beyond the next get.
+    // Lists are read row by row, possibly beyond the next get.
     if (lists) b.keep(entry) else b.keepUntilNextGet(entry)
   }
 
@@ -174,7 +171,7 @@ final class HashMapTable private[backend] (
     }
   }
 
-  /** Makes an empty list first: rows are only ever appended to a list that is there, also by who reads the delta. */
+  /** Creates an empty list first: appends require an existing list, for readers of the delta too. */
   private def appendToNothing(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
     put(keyBase, keyOffset, keyLength,
       HashMapTable.EmptyList, Platform.BYTE_ARRAY_OFFSET, HashMapTable.EmptyList.length)
@@ -222,7 +219,7 @@ final class HashMapTable private[backend] (
     HashMapTable.checkKeyLength(keyLength)
   }
 
-  /** Takes another description; rebuilds the table's index if keys are reached in another way now. */
+  /** Takes another description; rebuilds the index if the access to keys changes. */
   private[backend] def declare(keyGroups: KeyGroupFunction, access: KeyAccess, multiValue: Boolean): Unit = {
     if (multiValue != lists && (currentTable.count > 0 || currentBuffer.count > 0)) {
       throw new IllegalArgumentException(
@@ -247,7 +244,7 @@ final class HashMapTable private[backend] (
     lists = multiValue
   }
 
-  /** Another table object with the same records and no changes, in place of this one. */
+  /** Replacement with the same records and no changes. */
   private[backend] def successor(): HashMapTable = {
     val next = new HashMapTable(
       name, keyGroupFunction.another, currentAccess.another, lists, maxParallelism, logsWrites)
@@ -256,7 +253,7 @@ final class HashMapTable private[backend] (
     next
   }
 
-  /** Makes each use of this table an error, and of what was read through its buffer. The buffer stays as it is. */
+  /** Invalidates this table and all reads through its buffer. The buffer stays unchanged. */
   private[backend] def retire(): Unit = {
     retired = true
     writable = false
@@ -302,24 +299,24 @@ final class HashMapTable private[backend] (
     dropChanges()
   }
 
-  /** Bytes of memory that the table, its index and what the batch has written use. */
+  /** Bytes of memory of the table, its index and the batch's writes. */
   private[backend] def memoryBytes: Long =
     currentTable.memoryBytes + currentBuffer.memoryBytes + (if (log == null) 0L else log.memoryBytes)
 
-  /** Forgets the buffer. */
+  /** Clears the buffer. */
   private[backend] def dropChanges(): Unit = {
     currentBuffer.reset()
     if (log != null) log.reset()
     epoch += 1
   }
 
-  /** Forgets everything but the description. */
+  /** Clears everything except the description. */
   private[backend] def clear(expected: Long): Unit = {
     currentTable = new StateTable(currentAccess, expected)
     dropChanges()
   }
 
-  /** Marks all keys of a family that this one takes the place of as removed. */
+  /** Marks all keys of the replaced family as removed. */
   private[backend] def markDropped(other: HashMapTable): Unit = {
     val cursor = new EntryCursor
     val t = other.table
@@ -351,7 +348,7 @@ final class HashMapTable private[backend] (
 private[backend] object HashMapTable {
   final val LargestIdleScratch = 1 << 20
 
-  /** A list of no rows, see [[ListCursor]]. */
+  /** An empty list, see [[ListCursor]]. */
   private val EmptyList = new Array[Byte](4)
 
   def checkKeyLength(keyLength: Int): Unit = {

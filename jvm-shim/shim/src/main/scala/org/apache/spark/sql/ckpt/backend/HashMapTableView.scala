@@ -11,9 +11,9 @@
 package org.apache.spark.sql.ckpt.backend
 
 /**
- * A column family at one version, apart from the table that writes. What it returns stays as it is until the end of
- * the batch. A view of the folded version is good until the table changes, whatever is opened, dropped or
- * reopened on top of it; a view of a committed version until that is folded or dropped. Then it refuses to read.
+ * A column family at one version, apart from the table that writes. Its results stay unchanged until the end of the
+ * batch. A view of the folded version is valid until the table changes, regardless of batches opened, dropped or
+ * reopened on top; a view of a committed version is valid until that is folded or dropped. Then it refuses to read.
  */
 private[backend] final class HashMapTableView(
     override private[backend] val owner: HashMapTable,

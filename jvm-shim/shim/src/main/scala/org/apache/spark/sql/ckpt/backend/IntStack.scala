@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt.backend
 
 import java.util.Arrays
 
-/** A stack of ints without boxes. */
+/** A stack of unboxed ints. */
 private[backend] final class IntStack {
   private var items = new Array[Int](4)
   private var count = 0
@@ -55,7 +55,7 @@ private[backend] final class IntStack {
     max
   }
 
-  /** Removes the addresses whose page is marked. */
+  /** Removes the addresses on marked pages. */
   def removePages(marked: Array[Boolean]): Unit = {
     var kept = 0
     var i = 0

@@ -12,45 +12,42 @@ package org.apache.spark.sql.ckpt.backend
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
-/**
- * Gives the key group of a key. Called only for keys that the store does not hold yet: the key group of an
- * existing key is read from its record.
- */
+/** Key group of a key. Called only for new keys: the record of an existing key has its key group. */
 trait KeyGroupFunction {
 
   /**
-   * @param keyBase array or null (off-heap) that holds the key
-   * @param keyOffset where the key begins, in the terms of `Platform`
+   * @param keyBase array with the key, or null (off-heap)
+   * @param keyOffset start of the key, as in `Platform`
    * @param keyLength bytes, a multiple of 8
    * @return a number from 0 until the number of key groups of the backend
    */
   def keyGroup(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int
 
-  /** An equal function with scratch space of its own, if it has any: the thread that used this one may still run. */
+  /** An equal function with its own scratch space, if it has any: the thread of this one may still run. */
   def another: KeyGroupFunction = this
 }
 
-/** Access to the keys of a column family other than by the whole key. */
+/** Access to the keys of a column family, apart from the whole key. */
 sealed abstract class KeyAccess {
 
   /**
-   * Two accesses of the same kind with the same id are taken to map keys in the same way, so that declaring a
-   * family again keeps its index. For example the key schema and the number of prefix columns as text.
+   * Two accesses of the same kind and id must map keys in the same way, so a repeated declaration of a family keeps its
+   * index. Example: the key schema and the number of prefix columns as text.
    */
   def id: String
 
-  /** An equal access with scratch space of its own, if it has any: the thread that used this one may still run. */
+  /** An equal access with its own scratch space, if it has any: the thread of this one may still run. */
   def another: KeyAccess = this
 }
 
 object KeyAccess {
 
-  /** Only by the whole key, and all of them in no order. */
+  /** By the whole key only; iteration is unordered. */
   case object Point extends KeyAccess {
     override val id: String = "point"
   }
 
-  /** Also all keys that share a prefix (prefix scan), in no order. */
+  /** By prefix, too; iteration is unordered. */
   abstract class Prefix extends KeyAccess {
 
     /**
@@ -59,18 +56,18 @@ object KeyAccess {
     def prefixOf(keyBase: AnyRef, keyOffset: Long, keyLength: Int): UnsafeRow
   }
 
-  /** Also all keys in an order (range scan, prefix scan). */
+  /** By order, too (range scan, prefix scan). */
   abstract class Ordered extends KeyAccess {
 
     /**
-     * A new array with the encoded key. Keys are ordered as their encodings are when compared as unsigned
-     * bytes; different keys have different encodings.
+     * A new array with the encoded key. Encodings compare as unsigned bytes in the order of keys; different keys have
+     * different encodings.
      */
     def encode(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Array[Byte]
   }
 }
 
-/** In place of the key group function of a family that was restored but not declared yet. */
+/** Placeholder for the key group function of a family that was restored but not declared yet. */
 private[backend] final class UndeclaredKeyGroups(family: String) extends KeyGroupFunction {
   override def keyGroup(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int =
     throw new IllegalStateException(s"Column family $family was restored but not declared yet.")

@@ -13,12 +13,12 @@ package org.apache.spark.sql.ckpt.backend
 import java.io.IOException
 
 /**
- * A state stream that cannot be what was written.
+ * A state stream that differs from anything that is written.
  *
  * @param file name of the stream, a path where there is one
- * @param offset position in it where the error was seen, in bytes
- * @param what what is wrong there
- * @param cause of an error underneath, or null
+ * @param offset position of the error in bytes
+ * @param what description of the error
+ * @param cause underlying error, or null
  */
 final class StateStreamCorruptException(
     val file: String,

@@ -15,14 +15,14 @@ import org.apache.spark.unsafe.Platform
 /**
  * A hash table from key bytes to value bytes, for the folded state of one column family.
  *
- * Records lie in pages (see [[TableRecord]], [[RecordPages]]), a [[HashIndex]] finds them. A record's
- * address stays the same until the table is changed. The memory of removed records is used again for
- * records of the same size; what is not is won back by [[RecordSpace.compact]].
+ * Records lie in pages (see [[TableRecord]], [[RecordPages]]), a [[HashIndex]] finds them. A record's address stays the
+ * same until the table is changed. The memory of removed records is used again for records of the same size; what is
+ * not is won back by [[RecordSpace.compact]].
  *
  * Not thread-safe; only [[snapshot]]s may be read by another thread while the table changes.
  *
- * @param access what else than the whole key leads to a record
- * @param expected number of keys to make room for in the index
+ * @param access access to records apart from the whole key
+ * @param expected expected number of keys
  */
 private[backend] final class StateTable(val access: KeyAccess, expected: Long) extends SegmentTarget {
   private val chains = access match {
@@ -34,7 +34,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
     case _ => null
   }
 
-  /** Words of each record that hold its place in a prefix chain. */
+  /** Words of each record for its place in a prefix chain. */
   val linkWords: Int = if (chains == null) 0 else 1
 
   private val index = new HashIndex(expected)
@@ -44,10 +44,10 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
   private var keys = 0L
   private var rawSize = 0L
 
-  /** Changes whenever the table is about to change: views and iterators made before are invalid then. */
+  /** Changes before each change of the table: invalidates earlier views and iterators. */
   private[backend] var generation: Int = 0
 
-  // The functions of the access may be replaced by equal ones of a later batch.
+  // Equal functions of a later batch may replace these.
   private var encoder: KeyAccess.Ordered = access match {
     case ordered: KeyAccess.Ordered => ordered
     case _ => null
@@ -67,7 +67,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
 
   private[backend] def orderedIndex: OrderedIndex = order
 
-  /** Takes the functions of an access that maps keys in the same way. */
+  /** Takes equal functions of another access. */
   def adopt(other: KeyAccess): Unit = other match {
     case prefix: KeyAccess.Prefix => chains.adopt(prefix)
     case ordered: KeyAccess.Ordered => encoder = ordered
@@ -106,7 +106,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
   def point(address: Int, cursor: EntryCursor): Unit =
     TableRecord.point(pages.page(address), RecordPages.offset(address), linkWords, cursor)
 
-  /** Adds a key that is not in the table. */
+  /** Adds a new key. */
   def insert(
       hash: Int,
       keyGroup: Int,
@@ -127,7 +127,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
     }
   }
 
-  /** Gives a key that is in the table another value: in place if it takes the same number of words. */
+  /** Replaces the value of an existing key, in place if it takes the same number of words. */
   def update(hash: Int, address: Int, valueBase: AnyRef, valueOffset: Long, valueLength: Int): Unit = {
     val header = Platform.getLong(pages.page(address), RecordPages.offset(address))
     val oldLength = TableRecord.valueLength(header)
@@ -156,7 +156,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
     }
   }
 
-  /** Removes a key that is in the table. */
+  /** Removes an existing key. */
   def delete(hash: Int, address: Int): Unit = {
     point(address, cursor)
     index.delete(hash, address)
@@ -170,7 +170,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
     space.kill(address)
   }
 
-  /** Puts a value whether or not the key is in the table. */
+  /** Puts the value of a new or existing key. */
   override def put(
       keyGroup: Int,
       keyBase: AnyRef,
@@ -188,7 +188,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
     }
   }
 
-  /** Appends rows to the list of a key; false if the key is not in the table. */
+  /** Appends rows to the list of a key; false for a new key. */
   override def append(
       keyBase: AnyRef,
       keyOffset: Long,
@@ -206,8 +206,8 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
   }
 
   /**
-   * Appends rows to the list of a key that is in the table. A list that has a page of its own gets room for more,
-   * so that it is copied once for an eighth of its length, and not each time.
+   * Appends rows to the list of an existing key. A list with a page of its own gets spare room, so it is copied once
+   * per eighth of growth, not each time.
    */
   def append(hash: Int, address: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit = {
     point(address, cursor)
@@ -223,7 +223,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
       extendList(pages.writable(address), fromOffset, valueAt, had, rows, rowsBase, rowsOffset, rowsLength)
     } else {
       val moved = if (words > RecordPages.OwnPageWords) space.allocateWithRoom(words) else space.allocate(words)
-      // A reused place may lie in a page that a snapshot shares.
+      // A reused place may be on a page that a snapshot shares.
       val to = pages.writable(moved)
       val toOffset = RecordPages.offset(moved)
       Platform.copyMemory(from, fromOffset, to, toOffset, valueAt + had)
@@ -233,7 +233,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
     }
   }
 
-  /** Appends rows to the list of a record that has room for them. */
+  /** Appends rows to the list of a record with spare room. */
   private def extendList(
       page: Array[Byte],
       offset: Long,
@@ -249,14 +249,14 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
     Platform.putInt(page, offset + TableRecord.ValueLengthByte, had + rowsLength)
   }
 
-  /** Removes a key if it is in the table. */
+  /** Removes a key, if present. */
   override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)
     val address = find(hash, keyBase, keyOffset, keyLength)
     if (address != 0) delete(hash, address)
   }
 
-  /** Wins back memory where many records are dead; a bounded amount of work unless `all`. */
+  /** Reclaims memory where many records are dead; a bounded amount of work unless `all`. */
   def compact(all: Boolean): Unit = space.compact(all)
 
   /** A consistent view of all records. */
@@ -318,7 +318,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
     val header = TableRecord.header(valueLength, keyWords, keyGroup)
     val head = TableRecord.headWords(header) + linkWords
     val address = space.allocate(head + keyWords + Bytes.words(valueLength))
-    // A reused place may lie in a page that a snapshot shares.
+    // A reused place may be on a page that a snapshot shares.
     val page = pages.writable(address)
     val offset = RecordPages.offset(address)
     Platform.putLong(page, offset, header)

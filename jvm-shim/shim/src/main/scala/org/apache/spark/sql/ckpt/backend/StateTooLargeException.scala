@@ -10,5 +10,5 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
-/** More state than the formats or arrays can address. The message names the way out. */
+/** State that exceeds the formats or arrays. The message names the remedy. */
 final class StateTooLargeException(message: String) extends RuntimeException(message)

@@ -11,9 +11,9 @@
 package org.apache.spark.sql.ckpt.backend
 
 /**
- * A version of the state, and the id under which the coordinator knows it.
+ * A version of the state, and its id for the coordinator.
  *
- * @param version number of batches that have led to it; -1 if there is no state
+ * @param version number of batches that led to it; -1 without state
  * @param stateId empty at version 0
  */
 final case class StateVersion(version: Long, stateId: String)
@@ -36,26 +36,26 @@ object StateVersion {
  *                                              +-> Reopened ---- commit ----> Committed (and kept)
  * }}}
  *
- * `undoCommit` of a batch that has replaced an earlier one gives that one back.
+ * `undoCommit` of a batch that replaced an earlier one restores that one.
  */
 sealed abstract class StoreState {
 
   /** The version in the tables. */
   def base: StateVersion
 
-  /** True if nothing lies on top of the tables. */
+  /** True if there is nothing on top of the tables. */
   def isLoaded: Boolean = false
 
   /** True if a batch is open. */
   def isOpen: Boolean = false
 
-  /** True if a batch has ended and is not folded yet. */
+  /** True if a committed batch is not folded yet. */
   def isCommitted: Boolean = false
 
-  /** True if the batch on top of the tables is another run of one that has committed before. */
+  /** True if the batch on top of the tables repeats one that was committed before. */
   def isRepeated: Boolean = false
 
-  /** Id of the state after the committed batch, also while its base is open once more. */
+  /** Id of the state after the committed batch, even while its base is open again. */
   def committedId: Option[String] = None
 }
 
@@ -74,8 +74,8 @@ object StoreState {
   /**
    * A batch has ended.
    *
-   * @param stateId  of the version that it leads to
-   * @param replaced what an earlier run of the batch had committed, until this one is known to count
+   * @param stateId  id of the state that it leads to
+   * @param replaced commit of an earlier run of the batch, until this one is known to count
    */
   final case class Committed(base: StateVersion, stateId: String, replaced: Option[CommittedChanges])
       extends StoreState {
@@ -84,7 +84,7 @@ object StoreState {
     override def committedId: Option[String] = Some(stateId)
   }
 
-  /** A batch writes on top of the tables, and what an earlier run of it has committed is kept. */
+  /** A batch writes on top of the tables, and the commit of an earlier run of it is kept. */
   final case class Reopened(base: StateVersion, kept: CommittedChanges) extends StoreState {
     override def isOpen: Boolean = true
     override def isRepeated: Boolean = true
@@ -92,10 +92,7 @@ object StoreState {
   }
 }
 
-/**
- * Committed changes that are kept while their base version is written to once more. What they are only the backend
- * knows.
- */
+/** Committed changes, kept while their base version is open again. Their content is the backend's. */
 abstract class CommittedChanges {
 
   /** Id of the state that they lead to. */

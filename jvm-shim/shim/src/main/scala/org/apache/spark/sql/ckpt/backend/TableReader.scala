@@ -11,12 +11,11 @@
 package org.apache.spark.sql.ckpt.backend
 
 /**
- * Reads one column family at one version.
+ * Reader of one column family at one version.
  *
- * Not thread-safe. What `get` points at stays valid until the next `get` of the same reader: puts and
- * removes do not disturb it. After the batch ended (`discard`, `fold`, `openForWrite`) a reader must not
- * be used. Keys and values are places in memory in the terms of `Platform`; where a backend keeps its records is
- * its own affair.
+ * Not thread-safe. The result of `get` stays valid until the next `get` of the same reader, regardless of puts and
+ * removes. After the end of the batch (`discard`, `fold`, `openForWrite`) a reader must not be used. Keys and values
+ * are places in memory, as in `Platform`; the backend decides where it keeps records.
  */
 trait TableReader {
 
@@ -33,10 +32,10 @@ trait TableReader {
   /** Length of the value in bytes. The value of a multi-value family is read with [[ListCursor]]. */
   def valueLength: Int
 
-  /** Looks a key up. If it is there, the `value` fields point at its value. */
+  /** Looks a key up. If found, the `value` fields point at its value. */
   def get(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean
 
-  /** True if a key is there. Leaves the `value` fields alone. */
+  /** True if a key exists. Leaves the `value` fields unchanged. */
   def contains(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean
 
   /** All entries, of a `KeyAccess.Ordered` family in order. */

@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
-/** A column family was used by the task of a batch that has ended without a commit. */
+/** Use of a column family by the task of a batch that ended without a commit. */
 final class TableRetiredException(name: String)
   extends IllegalStateException(
       s"The batch that used column family '$name' was given up; this is a leftover of its task.")

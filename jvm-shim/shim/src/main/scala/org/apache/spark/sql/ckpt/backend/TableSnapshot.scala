@@ -11,8 +11,8 @@
 package org.apache.spark.sql.ckpt.backend
 
 /**
- * The records of a table at one moment. Holds on to the pages of that moment; the table copies a page
- * before it changes a record in it. Read by one thread, closed from any.
+ * Records of a table at one moment. It holds the pages of that moment; the table copies a page before it changes a
+ * record there. Read by one thread, closed from any.
  */
 private[backend] final class TableSnapshot(
     shared: SharedPages,

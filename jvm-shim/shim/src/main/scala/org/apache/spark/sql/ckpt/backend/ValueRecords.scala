@@ -13,8 +13,8 @@ package org.apache.spark.sql.ckpt.backend
 import org.apache.spark.unsafe.Platform
 
 /**
- * The values of a [[WriteBuffer]], as records in its pages: a header with the capacity in words (upper half) and the
- * length in bytes, then the value.
+ * Values of a [[WriteBuffer]], as records in its pages: a header with the capacity in words (upper half) and the length
+ * in bytes, then the value.
  */
 private[backend] final class ValueRecords(pages: RecordPages) {
   import ValueRecords._
@@ -29,7 +29,7 @@ private[backend] final class ValueRecords(pages: RecordPages) {
     address
   }
 
-  /** Writes another value of as many words, even if a reader sees the record. */
+  /** Overwrites a value with one of as many words, even if a reader sees the record. */
   def overwrite(address: Int, base: AnyRef, valueOffset: Long, length: Int): Unit = {
     val page = pages.page(address)
     val offset = RecordPages.offset(address)
@@ -37,13 +37,13 @@ private[backend] final class ValueRecords(pages: RecordPages) {
     Bytes.copy(base, valueOffset, page, offset + 8, length)
   }
 
-  /** True if a record has this capacity and need not stay as it is. */
+  /** True if a record has this capacity and may be overwritten. */
   def canOverwrite(address: Int, words: Int): Boolean = {
     val header = Platform.getLong(pages.page(address), RecordPages.offset(address))
     (header & Kept) == 0 && (header >>> 32).toInt == words
   }
 
-  /** The record must stay as it is until the end of the batch. */
+  /** Protects the record until the end of the batch. */
   def keep(address: Int): Unit = {
     val page = pages.page(address)
     val at = RecordPages.offset(address)
@@ -62,7 +62,7 @@ private[backend] final class ValueRecords(pages: RecordPages) {
     cursor.valueLength = Platform.getInt(page, offset + LengthByte)
   }
 
-  /** Address of a new record: the list that a cursor points at, with rows appended and room for more. */
+  /** Address of a new record: the list under a cursor, with rows appended and spare room. */
   def writeAppended(list: EntryCursor, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Int = {
     val had = list.valueLength
     RecordPages.checkRecordBytes(had.toLong + rowsLength)
@@ -75,8 +75,8 @@ private[backend] final class ValueRecords(pages: RecordPages) {
   }
 
   /**
-   * Appends rows to the list of a record if it has room; false if not. Also if someone looks at the list: only
-   * the count and what lies behind its end change, and [[ListCursor]] goes by the length.
+   * Appends rows to the list of a record; false without room. Open readers of the list do not matter: only the count
+   * and the bytes behind its end change, and [[ListCursor]] goes by the length.
    */
   def append(address: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Boolean = {
     val page = pages.page(address)

@@ -17,18 +17,17 @@ import org.apache.spark.unsafe.Platform
 /**
  * Changes of one batch to one column family.
  *
- * Each changed key has one entry, numbered from 0 in the order of its first change, until the end of the
- * batch: iterators and the fold go by these numbers. An entry knows the address of the table's record for
- * its key (so that the fold need not look for it), the key's record and the current value's record in the
- * buffer's own pages.
+ * Each changed key has one entry. Entries are numbered from 0 in the order of their first change, until the end of the
+ * batch: iterators and the fold go by these numbers. An entry has the address of the table's record for its key (so
+ * that the fold need not look it up), and of the records of the key and the current value in the buffer's own pages.
  *
- * A value is overwritten in place only if no reader can see it: not if the last `get` returned it,
- * and never once an iterator has. Otherwise the entry gets a second place, and after that alternates
- * between the two as far as they are free, so a key that is read and put a million times in a batch takes
- * two places and not a million. What an open iterator is yet to show keeps its place: see [[EntryVersions]].
+ * A value is overwritten in place only if no reader can see it: not if the last `get` returned it, and never once an
+ * iterator has. Otherwise the entry gets a second place, and then alternates between the two while they are free. So a
+ * key that is read and put a million times in a batch takes two places. Values that an open iterator still has to
+ * return keep their places: see [[EntryVersions]].
  *
- * Of a list that the table has and the batch appends to, only the appended rows are here, as a list of their own: its
- * ''tail''. The two are joined in the buffer when the list is read, else by the fold.
+ * If a batch appends to a list of the table, the buffer has only the appended rows, as a list of their own: the
+ * ''tail''. A read joins the two in the buffer; otherwise the fold does.
  *
  * @param access the access of the family: new keys are kept in its prefix chains or order
  */
@@ -84,22 +83,22 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     case KeyAccess.Point =>
   }
 
-  /** Number of entries: changed keys, and keys that came and went in the batch. */
+  /** Number of entries: changed keys, including keys both added and removed in the batch. */
   def count: Int = entries
 
-  /** Keys that the table has not and that have a value. */
+  /** New keys with a value. */
   def inserted: Long = newKeys
 
-  /** Keys of the table that have a new value. */
+  /** Keys of the table with a new value. */
   def updated: Long = updatedKeys
 
-  /** Keys of the table that are removed, and those of a dropped family that nothing replaces. */
+  /** Removed keys of the table, including those of a dropped family that nothing replaces. */
   def removed: Long = removedKeys + droppedKeys
 
-  /** By how much the number of keys changes. */
+  /** Change of the number of keys. */
   def growth: Long = newKeys - removedKeys
 
-  /** Bytes of memory; an estimate where another thread writes. */
+  /** Bytes of memory, estimated while another thread writes. */
   def memoryBytes: Long = {
     val open = versions
     val perEntry = 16L + (if (spares == null) 0 else 4) + (if (listStarts == null) 0 else 4)
@@ -115,7 +114,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** True if the entry has a value. */
   def isLive(entry: Int): Boolean = valueAddresses(entry) != 0
 
-  /** True if the entry belongs in the delta: not if the key came and went in the batch. */
+  /** True if the entry belongs in the delta: not if its key was both added and removed in the batch. */
   def isChange(entry: Int): Boolean = valueAddresses(entry) != 0 || tableAddresses(entry) != 0
 
   /** True if there are entries whose value is the table's list with rows appended. */
@@ -171,7 +170,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
       Bytes.equalWords(page, offset + 8, keyBase, keyOffset, keyLength)
   }
 
-  /** Adds an entry for a key that has none; it stands for a removed key until it gets a value. */
+  /** Adds an entry for a new key; it stands for a removed key until it gets a value. */
   def add(
       hash: Int,
       tableAddress: Int,
@@ -181,8 +180,8 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
       keyLength: Int): Int = {
     RecordPages.checkRecordBytes(keyLength)
     if (entries == 0 && hint > 8) {
-      // The last batch tells how large this one is likely to be. Not before its first change: most stores
-      // are idle.
+      // The size of the last batch predicts the size of this one. Memory is allocated at the first change, because most
+      // stores are idle.
       makeArrays(hint)
       index = new HashIndex(hint)
       hint = 0
@@ -250,7 +249,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   }
 
   /**
-   * Gives a new entry the table's list with the rows of another list appended.
+   * Gives a new entry the table's list with rows of another list appended.
    *
    * @param table  which does not change before this buffer is folded into it
    * @param length bytes of the list in the table
@@ -269,19 +268,19 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     listStarts(entry) = -length
   }
 
-  /** Appends rows to the list of an entry that has one. */
+  /** Appends rows to the list of an entry with one. */
   def append(entry: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit = {
     if (isTail(entry)) {
       RecordPages.checkRecordBytes(rowsLength.toLong + values.length(valueAddresses(entry)) - listStarts(entry))
     }
-    // In place the list would be longer for an iterator too.
+    // In place, the list would grow for an open iterator, too.
     if (saveSeen(entry) || !values.append(valueAddresses(entry), rows, rowsBase, rowsOffset, rowsLength)) {
       values.point(valueAddresses(entry), cursor)
       setLive(entry, values.writeAppended(cursor, rows, rowsBase, rowsOffset, rowsLength))
     }
   }
 
-  /** Makes one value of the table's list and the tail of an entry, if it has only this. */
+  /** Joins the table's list and the tail of an entry into one value, if it has only the tail. */
   private def join(entry: Int): Unit = if (isTail(entry)) {
     lists.point(tableAddresses(entry), listAt)
     pointTail(entry, cursor)
@@ -310,7 +309,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     if (address == 0) cursor.valueLength = -1 else values.point(address, cursor)
   }
 
-  /** Points a cursor at what the delta says of an entry: its value, or the rows that were appended. */
+  /** Points a cursor at an entry's part in the delta: its value, or the appended rows. */
   def pointChange(entry: Int, cursor: EntryCursor): Unit = {
     pointKey(entry, cursor)
     if (isTail(entry)) pointTail(entry, cursor) else pointValue(entry, cursor)
@@ -322,13 +321,13 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     }
   }
 
-  /** The value of an entry must stay as it is until the next call of this. */
+  /** Protects the value of an entry until the next call. */
   def keepUntilNextGet(entry: Int): Unit = lastGet = valueAddresses(entry)
 
-  /** The present value of an entry must stay as it is until the end of the batch. */
+  /** Protects the present value of an entry until the end of the batch. */
   def keep(entry: Int): Unit = values.keep(valueAddresses(entry))
 
-  /** The versions for an iterator that is about to be opened. */
+  /** Versions for an iterator that is about to be opened. */
   def openVersions(): EntryVersions = {
     if (versions == null) versions = new EntryVersions
     versions
@@ -350,7 +349,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     }
   }
 
-  /** Saves the value of an entry that is about to change if an open iterator sees it; whether one does. */
+  /** Saves the value of an entry that is about to change if an open iterator sees it; true if one does. */
   private def saveSeen(entry: Int): Boolean = versions != null && versions.isSeen(entry) && {
     join(entry)
     val address = valueAddresses(entry)
@@ -359,7 +358,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     true
   }
 
-  /** Forgets everything. */
+  /** Clears the buffer. */
   def reset(): Unit = {
     if (entries > 0) {
       pages = new RecordPages
@@ -383,7 +382,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   private def setLive(entry: Int, address: Int): Unit = {
     if (valueAddresses(entry) == 0) {
       if (tableAddresses(entry) == Dropped) {
-        // Only now: the keys of the dropped family may have had another schema.
+        // Not earlier: the keys of the dropped family may have had another schema.
         val page = pages.page(keyAddresses(entry))
         val offset = RecordPages.offset(keyAddresses(entry))
         link(entry, page, offset + 8, Platform.getLong(page, offset).toInt)
@@ -394,7 +393,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     valueAddresses(entry) = address
   }
 
-  /** An entry has got a value (1) or lost it (-1). */
+  /** Counts an entry that gained (1) or lost (-1) a value. */
   private def countLive(entry: Int, by: Int): Unit = {
     val table = tableAddresses(entry)
     if (isExisting(table)) {
@@ -436,10 +435,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
 
 private[backend] object WriteBuffer {
 
-  /**
-   * Stands in place of a table address: the key was in a family that this batch dropped. Never a real
-   * address.
-   */
+  /** Placeholder for a table address: the key was in a family that this batch dropped. Never a real address. */
   final val Dropped = -1
 
   /** [[Dropped]], after the batch has put the key again. */

@@ -13,11 +13,11 @@ package org.apache.spark.sql.ckpt.backend
 import java.util.Arrays
 
 /**
- * All writes of one batch to one column family, in their order, for a delta that is to tell each of them.
+ * All writes of one batch to one column family, in order, for a delta that records each of them.
  *
- * A section of a segment has either puts and removals or appended rows. So the writes of a key go by rounds: what is
- * written in the same way one after the other is in one round, and the next round has the next section. Even rounds are
- * puts and removals, odd ones appends.
+ * A section of a segment has either puts and removals or appended rows. So the writes of a key are divided into rounds:
+ * consecutive writes of one kind share a round, and each round has its own section. Even rounds are puts and removals,
+ * odd ones appends.
  */
 private[backend] final class WriteLog {
   private var values: ValueRecords = _
@@ -26,7 +26,7 @@ private[backend] final class WriteLog {
   private var addresses: Array[Int] = _
   private var roundOf: Array[Int] = _
 
-  // By entry of the write buffer: the round of its last write, and 1.
+  // By entry of the write buffer: the round of its last write, plus 1.
   private var lastRounds: Array[Int] = _
   private var roundCount = 0
 
@@ -35,10 +35,10 @@ private[backend] final class WriteLog {
   /** Number of writes, numbered from 0. */
   def count: Int = writes
 
-  /** Number of rounds; some may have no writes. */
+  /** Number of rounds, some of them possibly empty. */
   def rounds: Int = roundCount
 
-  /** The entry of the write buffer that a write is of. */
+  /** The entry of the write buffer that belongs to a write. */
   def entry(write: Int): Int = entries(write)
 
   /** The round of a write. */
@@ -47,22 +47,22 @@ private[backend] final class WriteLog {
   /** Bytes of memory. */
   def memoryBytes: Long = values.memoryBytes + entries.length * 12L + lastRounds.length * 4L
 
-  /** An entry has got a value. */
+  /** Records a put. */
   def put(entry: Int, base: AnyRef, offset: Long, length: Int): Unit =
     add(entry, values.write(Bytes.words(length), base, offset, length), appends = false)
 
-  /** The list of an entry has got more rows. */
+  /** Records an append. */
   def append(entry: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit =
     add(entry, values.write(Bytes.words(rowsLength), rowsBase, rowsOffset, rowsLength), appends = true)
 
-  /** An entry has lost its value. */
+  /** Records a removal. */
   def remove(entry: Int): Unit = add(entry, 0, appends = false)
 
-  /** Points a cursor at what a write has written; length -1 if it removed the key. */
+  /** Points a cursor at the bytes of a write; length -1 for a removal. */
   def pointValue(write: Int, cursor: EntryCursor): Unit =
     if (addresses(write) == 0) cursor.valueLength = -1 else values.point(addresses(write), cursor)
 
-  /** Forgets everything. */
+  /** Clears the log. */
   def reset(): Unit = {
     values = new ValueRecords(new RecordPages)
     writes = 0
