@@ -18,9 +18,9 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.NextIterator
 
 /**
- * The changes of some batches to a column family, for the `statestore` data source: type, key, value and batch of each.
- * A delta has what a batch has made of a key or, with the setting `changeFeed=writes`, each write. A list that is put
- * is given as an update with its first row and an append for each further one; a removal has no value.
+ * Changes of batches to one column family, for the `statestore` data source: type, key, value and batch of each. A
+ * delta has the outcome of a batch per key or, with the setting `changeFeed=writes`, each write. A replaced list is an
+ * update with its first row and an append for each further one; a removal has no value.
  */
 private[ckpt] final class ChangeFeed(
     family: ColumnFamily,

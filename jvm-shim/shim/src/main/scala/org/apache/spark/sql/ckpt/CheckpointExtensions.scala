@@ -19,9 +19,10 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWri
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec
 
 /**
- * Class to name in `spark.sql.extensions` for queries with `transformWithState`: Spark runs that operator with its
- * RocksDB provider only, by class name (`TransformWithStateExecBase.validateStateStoreProvider`), and this puts
- * operators in its place that take ours too. It also warns if a query continues with another provider than it asks for.
+ * Extension for queries with `transformWithState`, to be named in `spark.sql.extensions`. Spark runs that operator with
+ * its RocksDB provider only, by class name (`TransformWithStateExecBase.validateStateStoreProvider`). The extension
+ * replaces the operator by one that accepts ours. It also warns if a query continues with another provider than the
+ * session sets.
  */
 class CheckpointExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
@@ -33,7 +34,7 @@ class CheckpointExtensions extends (SparkSessionExtensions => Unit) {
 private[ckpt] object CheckpointExtensions {
   val Setting = "spark.sql.extensions"
 
-  /** A columnar rule, since no other rule of an extension sees the plan of a micro-batch with its state. */
+  /** A columnar rule: no other rule of an extension sees the plan of a micro-batch with its state. */
   object Operators extends ColumnarRule {
     override val preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
       override def apply(plan: SparkPlan): SparkPlan = {

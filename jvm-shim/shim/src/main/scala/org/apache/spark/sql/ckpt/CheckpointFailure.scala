@@ -13,27 +13,27 @@ package org.apache.spark.sql.ckpt
 import com.fasterxml.jackson.databind.JsonNode
 
 /**
- * Base of what goes wrong in a checkpoint. The message names the thing that is wrong and the way out.
+ * Base of all checkpoint errors. The message names the cause and the remedy.
  *
- * @param error  name of the error's class; for errors of the side process the Python class
- * @param text   for a person, without the name
+ * @param error  name of the error class; for errors of the side process, the Python class
+ * @param text   message for people, without the name
  */
 class CheckpointFailure(val error: String, text: String, cause: Throwable = null)
     extends RuntimeException(s"[$error] ${Redaction.redacted(text)}", cause) {
 
-  /** The text for a person, without credentials. */
+  /** The message for people, without credentials. */
   val reason: String = Redaction.redacted(text)
 }
 
 /** The Python side process cannot be started or does not stay alive. */
 class BridgeFailure(reason: String, cause: Throwable = null) extends CheckpointFailure("BridgeError", reason, cause)
 
-/** A state store was used in a way or at a time that it cannot serve. */
+/** Misuse of a state store: a call that it does not support, or not now. */
 class StoreUsageFailure(reason: String) extends CheckpointFailure("StateStoreUsageError", reason)
 
 private[ckpt] object CheckpointFailure {
 
-  /** The run that a task says it belongs to is none that this driver has active. */
+  /** The task's run is not active in this driver. */
   val NoSuchQuery = "QueryNotActiveError"
 
   def of(header: JsonNode): CheckpointFailure =

@@ -23,11 +23,11 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Spark's own logs (`offsets`, `commits`, `sources`) with one conditional put for each entry where a file appears when
- * it is closed. Spark's way, a temporary file and a rename, takes some twenty requests on an object store, and the
- * rename is a look and a copy: of two drivers both may write. Elsewhere Spark's way stays.
+ * Writer of Spark's own logs (`offsets`, `commits`, `sources`): one conditional put per entry, on storages where a file
+ * appears when it is closed. Spark's default, a temporary file and a rename, takes about twenty requests on an object
+ * store. Its rename is a lookup and a copy, so two drivers can both write. On other storages Spark's default stays.
  *
- * Set with `spark.sql.streaming.checkpointFileManagerClass`, for which Spark wants this constructor.
+ * Set with `spark.sql.streaming.checkpointFileManagerClass`, which requires this constructor.
  */
 class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends CheckpointFileManager {
   import CheckpointLogFileManager._
@@ -59,10 +59,10 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   override def isLocal: Boolean = sparks.isLocal
 
   /**
-   * The first thing that Spark does to the location of a query that starts, and nothing else does it: readers of a
-   * location do not. All that a start writes comes later, so a savepoint is refused here.
+   * The first call of Spark for the location of a starting query; readers of a location do not make it. All writes of a
+   * start come later, so this is the place to refuse a savepoint.
    *
-   * @throws CheckpointFailure if there is a savepoint
+   * @throws CheckpointFailure if the location is a savepoint
    */
   override def createCheckpointDirectory(): Path = {
     if (sparks.exists(new Path(path, SavepointRecord))) throw onSavepoint(path)
@@ -74,7 +74,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
 
 private object CheckpointLogFileManager {
 
-  /** File that tells a savepoint from a checkpoint location (docs/protocol.md, section 5). */
+  /** File that distinguishes a savepoint from a checkpoint location (docs/protocol.md, section 5). */
   private val SavepointRecord = "savepoint.json"
 
   private def onSavepoint(location: Path): CheckpointFailure = new CheckpointFailure("SavepointLocationError",
@@ -82,7 +82,7 @@ private object CheckpointLogFileManager {
       "checkpoint location of it. Start the query with that one. The savepoint was not changed")
 }
 
-/** A small file that is put whole when it is closed, if there is none. */
+/** A small file, put as a whole on close unless one exists. */
 private[ckpt] final class ExclusiveOutputStream(fs: FileSystem, path: Path)
     extends CancellableFSDataOutputStream(new ByteArrayOutputStream) {
 
@@ -101,7 +101,7 @@ private[ckpt] final class ExclusiveOutputStream(fs: FileSystem, path: Path)
       case e: IOException =>
         read() match {
           case Some(there) if java.util.Arrays.equals(there, content) =>
-          // The put was repeated because its answer was lost, and has found itself.
+          // The put was retried after a lost answer and found its own file.
           case Some(_) =>
             val taken = new FileAlreadyExistsException(path.toString)
             taken.initCause(e)

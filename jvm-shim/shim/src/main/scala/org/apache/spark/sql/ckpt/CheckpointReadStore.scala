@@ -18,9 +18,9 @@ import org.apache.spark.sql.ckpt.executor.{ColumnFamily, KeyScans, ValueEncoding
 import org.apache.spark.sql.execution.streaming.state._
 
 /**
- * Base of reading and writing stores: turns the backend's cursors into Spark's rows.
+ * Base of read and write stores: turns the backend's cursors into Spark's rows.
  *
- * @tparam F how a column family is used
+ * @tparam F state of an opened column family
  */
 private[ckpt] abstract class StoreReads[F <: TableReader](provider: CheckpointStateStoreProvider, val version: Long)
     extends ReadStateStore {
@@ -28,10 +28,10 @@ private[ckpt] abstract class StoreReads[F <: TableReader](provider: CheckpointSt
 
   private val families = mutable.HashMap.empty[String, OpenTable[F]]
 
-  /** A column family of the state, or an error that says why there is none (any more). */
+  /** A column family of the state, or an error that says why there is none. */
   protected def open(family: ColumnFamily): F
 
-  /** Before each use: forgets what was opened, or fails, if another attempt has come in between. */
+  /** Check before each use: forgets what was opened, or fails, if another attempt intervened. */
   protected def checkCurrent(): Unit
 
   protected def family(operation: String, columnFamily: String): OpenTable[F] = {
@@ -42,7 +42,7 @@ private[ckpt] abstract class StoreReads[F <: TableReader](provider: CheckpointSt
     })
   }
 
-  /** All families are opened anew when they are used next. */
+  /** Forgets the opened families; the next use opens them again. */
   protected def forgetFamilies(): Unit = families.clear()
 
   protected def listFamily(operation: String, columnFamily: String): OpenTable[F] = {
@@ -117,7 +117,7 @@ private[ckpt] abstract class StoreReads[F <: TableReader](provider: CheckpointSt
 
   override def allColumnFamilyNames: Set[String] = provider.familyNames
 
-  /** Once per store and family: all its rows were written by the same operator. */
+  /** Once per store and family: one operator wrote all its rows. */
   private def checkFormat(table: OpenTable[F], key: UnsafeRow, value: UnsafeRow): Unit = {
     provider.checkFormat(table.family, key, value)
     table.isUnchecked = false
@@ -154,7 +154,7 @@ private[ckpt] object StoreReads {
   /**
    * A column family that a store has opened.
    *
-   * @param isUnchecked true if the first row that is read is to be compared with the schema
+   * @param isUnchecked true if the first row is still to be compared with the schema
    */
   final class OpenTable[F <: TableReader](
       val family: ColumnFamily,
@@ -163,12 +163,12 @@ private[ckpt] object StoreReads {
       var isUnchecked: Boolean) {
     lazy val scans: KeyScans = family.newScans()
 
-    /** The row at this place: of a list the first one, as Spark's `MultiValuedStateEncoder` has it. */
+    /** The row here: of a list the first one, as in Spark's `MultiValuedStateEncoder`. */
     def value(base: AnyRef, offset: Long, length: Int): UnsafeRow =
       if (family.multiValue) values(base, offset, length).nextOption().orNull
       else encoding.decode(base, offset, length)
 
-    /** The rows of the list at this place. */
+    /** The rows of the list here. */
     def values(base: AnyRef, offset: Long, length: Int): Iterator[UnsafeRow] = {
       val cursor = new ListCursor().reset(base, offset, length)
       new Advancing[UnsafeRow](() => cursor.advance()) {
@@ -178,7 +178,7 @@ private[ckpt] object StoreReads {
     }
   }
 
-  /** An iterator over a cursor that is moved when the caller asks whether there is more. */
+  /** An iterator over a cursor; `hasNext` moves the cursor. */
   private abstract class Advancing[A](advance: () => Boolean) extends Iterator[A] {
     private var asked = false
     private var more = false
@@ -201,13 +201,13 @@ private[ckpt] object StoreReads {
   }
 }
 
-/** The state of one version, for reading. */
+/** A version of the state, for reading. */
 private[ckpt] final class CheckpointReadStore(provider: CheckpointStateStoreProvider, version: Long)
     extends StoreReads[TableReader](provider, version) {
 
   private var epoch = -1L
 
-  /** A store that was opened for writing at this same version made a new epoch, but the table is still at it. */
+  /** A write store at this version started a new epoch, but the table is still at the version. */
   override protected def checkCurrent(): Unit =
     if (epoch != provider.epoch) {
       forgetFamilies()

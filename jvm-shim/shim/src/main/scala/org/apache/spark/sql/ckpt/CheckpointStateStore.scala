@@ -19,11 +19,11 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
 /**
- * One batch's changes to a version of the state. Writes go to the backend's write buffer; `commit` acknowledges them to
- * the checkpoint coordinator.
+ * Changes of one batch to a version of the state. Writes go to the backend's write buffer; `commit` acknowledges them
+ * to the checkpoint coordinator.
  *
- * @param epoch of the provider when this store was opened: when it moves on, this store is a leftover of an attempt
- *              that was given up, and every use of it fails
+ * @param epoch epoch of the provider when it opened this store. In a later epoch the store belongs to an abandoned
+ *              attempt, and every use of it fails
  */
 private[ckpt] final class CheckpointStateStore(
     provider: CheckpointStateStoreProvider,
@@ -38,7 +38,7 @@ private[ckpt] final class CheckpointStateStore(
     val Updating, Committed, Aborted = Value
   }
 
-  // A worker in Python may still ask, on another thread, when the task has ended.
+  // A Python worker may still call from another thread after its task has ended.
   @volatile private var phase = Phase.Updating
   private var committed: CommittedBatch = _
 

@@ -29,21 +29,21 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.NextIterator
 
 /**
- * Spark's entry to spark-ckpt: the class to name in `spark.sql.streaming.stateStore.providerClass`.
+ * Spark's entry point to spark-ckpt, to be named in `spark.sql.streaming.stateStore.providerClass`.
  *
- * It brings the state of one store of one subtask to the version that Spark asks for, and sends what a batch changed to
- * the checkpoint coordinator on the driver. It decides nothing about checkpoints.
+ * It loads the state of one store of one subtask at the version that Spark requests, and sends the changes of each
+ * batch to the checkpoint coordinator on the driver. It decides nothing about checkpoints.
  *
  * Threads: Spark opens and commits stores from task threads. Several jobs may run on one batch at a time, and an
- * attempt that was given up may still be running. What changes the state has its turn ([[StoreTurn]]), also while it
- * loads and waits for the coordinator; reads and writes of rows hold no lock, and are fenced by `epoch`. Metrics,
- * notifications and closing wait for nothing.
+ * abandoned attempt may still be running. Changes of the state take turns ([[StoreTurn]]), including loads and waits
+ * for the coordinator. Reads and writes of rows hold no lock; `epoch` fences them. Metrics, notifications and closing
+ * never wait.
  */
 class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineGrainedReplay with NotifiedStore
     with MemoryUser {
 
-  // On another minor version nothing may be linked here: `supportedCustomMetrics`, which Spark asks for next, refuses
-  // it, and not through reflection, which would hide the text.
+  // On another minor version of Spark, link nothing here: `supportedCustomMetrics`, Spark's next call, refuses that
+  // version. This constructor runs through reflection, which would hide the message.
   if (SparkVersion.fits) CheckpointDriver.onProviderConstructed()
 
   private var storeId: StateStoreId = _
@@ -63,7 +63,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   private var timeout: FiniteDuration = _
   @volatile private var closed = false
 
-  /** Cost of the loads since the last batch that counts. */
+  /** Cost of the loads since the last batch that counted. */
   private var restored = RestoreCost.Nothing
   private val newestBase = new NewestBase
 
@@ -114,7 +114,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       case _: ReaderJob =>
     }
     StateMemory.add(this)
-    // The `statestore` data source finds the partitions of a query by the folders that its stores have.
+    // The `statestore` data source finds a query's partitions by the directories of its stores.
     files.makeDirectory(stateStoreId.storeCheckpointLocation())
   }
 
@@ -130,13 +130,13 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     turn.awaitOthers(state.epoch)
     bringTo(version, stateStoreCkptId)
     val store = openForWrite(version, forceSnapshotOnCommit)
-    // The delta then names each key that goes, so the version before has to be there.
+    // The delta names each removed key, so the previous version must be loaded.
     if (loadEmpty) state.backend.familyNames.foreach(state.backend.dropFamily)
     store
   }
 
   override def getReadStore(version: Long, uniqueId: Option[String]): ReadStateStore = turn {
-    // Beside a task that writes the same version others can read.
+    // Readers of a version may run beside the task that writes it.
     if (!state.isAt(version)) turn.awaitOthers(state.epoch)
     bringTo(version, uniqueId)
     new CheckpointReadStore(this, version)
@@ -148,7 +148,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       uniqueId: Option[String],
       forceSnapshotOnCommit: Boolean): StateStore = turn {
     turn.awaitOthers(state.epoch)
-    // Same task, same version: what the read store was told is still true unless another attempt came in between.
+    // Same task and version: the read store's location still holds unless another attempt intervened.
     if (readStore.version != version || !state.isAt(version)) bringTo(version, uniqueId)
     openForWrite(version, forceSnapshotOnCommit)
   }
@@ -181,7 +181,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     new CheckpointReadStore(this, endVersion)
   }
 
-  /** Makes the backend hold a version by what an earlier checkpoint has and the deltas since. */
+  /** Loads a version from an earlier checkpoint and the deltas since. */
   private def replay(from: Long, until: Long, fromId: Option[String], untilId: Option[String]): Unit = {
     if (from < 1) throw QueryExecutionErrors.unexpectedStateStoreVersion(from)
     if (until < from) throw QueryExecutionErrors.unexpectedStateStoreVersion(until)
@@ -202,13 +202,13 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     new ChangeFeed(family, families.newValueEncoding(family), deltas, chain)
   }
 
-  /** Location of the state of a version, also if it is in memory. */
+  /** Location of the state of a version, even if it is in memory. */
   private def locate(version: Long, stateId: Option[String]): StateLocation =
     locator.locate(version, stateId, held = None).get
 
   // ---- loading ----
 
-  /** Makes a version the folded one in memory, with the state that the coordinator says it has. */
+  /** Makes a version the folded one in memory, with the state that the coordinator names. */
   private def bringTo(version: Long, stateId: Option[String]): Unit = {
     if (version < 0) throw QueryExecutionErrors.unexpectedStateStoreVersion(version)
     val found = locator.locate(version, stateId, state.idOf(version))
@@ -217,7 +217,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     found.foreach(location => obey(location.base))
   }
 
-  /** Obeys the coordinator's demand for a base of the folded version. A store that is unloaded sends no further ack. */
+  /** Follows the coordinator's demand for a base of the folded version. An unloaded store sends no further ack. */
   private def obey(demand: BaseDemand): Unit =
     if (!closed) bases.obey(demand, state.backend.snapshotBase(), state.baseId)
 
@@ -231,7 +231,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
 
   // ---- what stores ask of their provider ----
 
-  /** Whether a store checks the first row that it reads, as Spark's providers do without column families. */
+  /** True if a store checks the first row that it reads, as Spark's providers do without column families. */
   private[ckpt] def checksFormat: Boolean = storeConf.formatValidationEnabled && !families.useColumnFamilies
 
   private[ckpt] def checkFormat(family: ColumnFamily, key: UnsafeRow, value: UnsafeRow): Unit =
@@ -253,25 +253,25 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   private[ckpt] def dropFamily(store: CheckpointStateStore, name: String): Boolean =
     inBatchOf(store)(state.dropFamily(name))
 
-  /** Does not wait for another thread whose turn it is: that one discards the store when it is done. */
+  /** Discards the batch without waiting: if another thread has its turn, that one does it at the end. */
   private[ckpt] def discard(store: CheckpointStateStore): Unit = turn.orLater {
     if (store.epoch == state.epoch) state.discard()
     turn.closed(store.epoch)
   }
 
-  /** In a turn, because a batch that another attempt opens in between must not be changed. */
+  /** A change in a turn: another attempt may have opened a batch in between. */
   private def inBatchOf[A](store: CheckpointStateStore)(body: => A): A = turn {
     checkCurrent(store)
     body
   }
 
-  /** @throws StoreUsageFailure if a store is a leftover of an attempt that was given up */
+  /** @throws StoreUsageFailure if the store belongs to an abandoned attempt */
   private[ckpt] def checkCurrent(store: CheckpointStateStore): Unit =
     if (store.epoch != state.epoch) throw state.superseded(store.version)
 
   // ---- committing ----
 
-  /** Sends the changes of the open batch to the coordinator and keeps them if they count. */
+  /** Sends the changes of the open batch to the coordinator, and keeps them if the ack counts. */
   private[ckpt] def commit(store: CheckpointStateStore, forceSnapshot: Boolean): CommittedBatch = inBatchOf(store) {
     val version = store.version + 1
     val stateId = UUID.randomUUID().toString.replace("-", "")
@@ -298,13 +298,13 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       turn.closed(store.epoch)
     }
     restored = RestoreCost.Nothing
-    // A chain at its bound is not as quick to restore as a snapshot.
+    // A chain at its bound takes longer to restore than a snapshot.
     if (!bases.isRequired) snapshotReports.foreach(_.committed(version))
     if (storeConf.commitValidationEnabled) StateStore.reportCommitToCoordinator(version, storeId, hadoopConf)
     batch
   }
 
-  /** Takes the changes of the open batch; declines if it cannot. */
+  /** Takes the changes of the open batch; on failure, declines. */
   private def prepare(version: Long, stateId: String, forceSnapshot: Boolean): Shipment =
     try {
       val start = System.nanoTime()
@@ -315,7 +315,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
       val delta = inline.getOrElse(
         GroupCommit.here.write(files, TaskContext.get(), backend.deltaSize, locator.sharedFile)(backend.writeDelta))
       if (forceSnapshot) bases.writeNow(backend.snapshotBase(), state.baseId)
-      // The ack of a version that has committed before is likely not to count, and what comes with it is dropped.
+      // The ack of a version that was committed before probably does not count; a base in it would be dropped.
       val base = if (state.isRepeated) None else bases.forAck(backend.snapshotBase(), state.baseId)
       Shipment(delta, base, bases.lastFailure, taken - start, System.nanoTime() - taken)
     } catch {
@@ -327,10 +327,10 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   /** True if a base waits for the next ack. */
   private[ckpt] def waitingBase: Boolean = bases.isReady
 
-  /** Why the last base failed, if the coordinator does not know yet. */
+  /** The failure of the last base, until the coordinator knows of it. */
   private[ckpt] def baseFailure: Option[Throwable] = bases.lastFailure
 
-  /** Keeps or forgets the version in memory, by the outcome of its ack (docs/protocol.md, section 1.3). */
+  /** Keeps or forgets the version in memory, depending on the outcome of its ack (docs/protocol.md, section 1.3). */
   private def settle(outcome: String, version: Long, stateId: String, counted: String, reason: => String): Unit =
     outcome match {
       case AckReply.Success => state.keepCommit()
@@ -342,13 +342,13 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   // ---- freeing ----
 
   /**
-   * Frees what nothing needs any more (docs/protocol.md, section 1.4). No task of the run that may still count reads
-   * what is freed here; a store that is asked for it all the same loads it again.
+   * Frees state that is no longer needed (docs/protocol.md, section 1.4). No task that may still count reads it; a
+   * store that is asked for it loads it again.
    */
   override def notified(notification: Notification): Unit = turn.orLater {
     val version = notification.version
     if (!state.isEmpty) notification.event match {
-      // Another executor has gone on with this partition.
+      // Another executor continues with this partition.
       case Notification.Complete if state.backend.version < version - 1 => release()
       case Notification.Complete if state.backend.version == version - 1 && state.hasCommitted => state.fold()
       case Notification.Aborted if state.isAt(version - 1) => state.forgetAborted()
@@ -363,8 +363,8 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   }
 
   /**
-   * Spark unloads a store also while a task works with it, when a copy of the task has begun on another executor. The
-   * task may be the one that counts; the state goes with the last reference to it.
+   * Spark unloads a store even while a task uses it, when a copy of the task starts on another executor. The task may
+   * still be the one that counts, so the state goes with its last reference.
    */
   override def close(): Unit = {
     closed = true

@@ -16,8 +16,8 @@ import java.util.regex.Pattern
 import scala.util.matching.Regex
 
 /**
- * Texts for people without the credentials that URLs in them may carry: the rules of `spark_ckpt/redaction.py`. A table
- * of tests, `tests/redaction.json`, is for both.
+ * Removal of credentials in URLs from texts for people, by the rules of `spark_ckpt/redaction.py`. Both sides test
+ * `tests/redaction.json`.
  */
 private[ckpt] object Redaction {
   private val Hidden = "***"
@@ -33,7 +33,7 @@ private[ckpt] object Redaction {
   private val InUrl = Pattern.compile(
     s"([?&](?:[a-z0-9_.-]*(?:$Words)[a-z0-9_.-]*|auth|key)$Value", Pattern.CASE_INSENSITIVE)
 
-  /** A text in which the user and password of each URL, and the secret parameters of a query, are `***`. */
+  /** The text with `***` for the user and password of each URL, and for the secret parameters of a query. */
   def redacted(text: String): String =
     if (text == null) null
     else {
@@ -51,8 +51,10 @@ private[ckpt] object Redaction {
       s"${url.group(1)}://$Hidden${url.group(2).substring(end)}"
     }
 
-  /** End of user and password, counted from `://`. An "@" behind the first slash belongs to the path, unless what comes
-   * before the slash has a colon and is no host with its port: a secret key may have a slash. */
+  /**
+   * End of user and password, counted from `://`. An "@" behind the first slash belongs to the path, unless the text
+   * before the slash has a colon and is no host with its port: a secret key may contain a slash.
+   */
   private def endOfUser(scheme: String, rest: String): Option[Int] = {
     val body = rest.takeWhile(c => c != '?' && c != '#')
     val authority = body.takeWhile(_ != '/')

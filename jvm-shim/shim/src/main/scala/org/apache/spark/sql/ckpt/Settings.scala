@@ -13,8 +13,8 @@ package org.apache.spark.sql.ckpt
 import scala.concurrent.duration._
 
 /**
- * The settings that the JVM itself reads. Their meaning and defaults are documented in `spark_ckpt.config`, and the
- * coordinator checks all settings of a query before its first batch.
+ * Settings that the JVM itself reads. `spark_ckpt.config` defines their meaning and defaults, and the coordinator
+ * checks all settings of a query before its first batch.
  */
 private[ckpt] object Settings {
   /** Only settings below this prefix reach executors (`StateStoreConf.sqlConfs`). */
@@ -29,18 +29,18 @@ private[ckpt] object Settings {
   private val DefaultBridgeTimeout: FiniteDuration = 300.seconds
   private val LongestTimeout: FiniteDuration = 365.days
 
-  /** True if deltas have every write of a batch: a value of `changeFeed`. Another one is refused on the driver. */
+  /** True if deltas record every write of a batch (`changeFeed=writes`). The driver refuses unknown values. */
   def tellsWrites(settings: Map[String, String]): Boolean =
     settings.get(ChangeFeed).exists(_.trim.equalsIgnoreCase("writes"))
 
-  /** Bytes of state up to which a segment travels with the acknowledgement. */
+  /** Bytes up to which a segment travels with the acknowledgement. */
   def ackThreshold(settings: Map[String, String]): Long =
     settings.get(AckThreshold).fold(DefaultAckThreshold) { text =>
       Units.bytes(text).filter(_.isValidLong)
         .fold(throw refused(AckThreshold, "a number of bytes such as 64k or 1MiB", text))(_.toLong)
     }
 
-  /** Time that a task waits for an answer. */
+  /** Time that a task waits for a reply. */
   def bridgeTimeout(settings: Map[String, String]): FiniteDuration =
     settings.get(BridgeTimeout).fold(DefaultBridgeTimeout) { text =>
       Units.milliseconds(text).filter(value => value > 0 && value <= LongestTimeout.toMillis)

@@ -13,8 +13,8 @@ package org.apache.spark.sql.ckpt
 import java.util.Properties
 
 /**
- * Minor version of Spark that this jar is made for. What Spark calls on another one fails where it happens to differ,
- * with a linkage error without a text, so it must be asked before anything else of ours is loaded.
+ * Minor version of Spark that this jar is made for. On another one, calls fail at the first difference with a linkage
+ * error without a message, so the check precedes all other classes of ours.
  */
 private[ckpt] object SparkVersion {
   private val Resource = "/org/apache/spark/sql/ckpt/jar.properties"
@@ -29,18 +29,18 @@ private[ckpt] object SparkVersion {
     } finally in.close()
   }
 
-  /** True if the Spark that runs is of the minor version that the jar is made for. */
+  /** True if the running Spark has the jar's minor version. */
   lazy val fits: Boolean = mismatch(madeFor, org.apache.spark.SPARK_VERSION_SHORT).isEmpty
 
-  /** @throws CheckpointFailure if it is not */
+  /** @throws CheckpointFailure if it has not */
   def check(): Unit =
     if (!fits) mismatch(madeFor, org.apache.spark.SPARK_VERSION_SHORT).foreach(text =>
       throw new CheckpointFailure("UnsupportedSparkError", text))
 
-  /** Message about a jar on a version of Spark; None if they fit. */
+  /** Error message for a jar and a running Spark; None if they fit. */
   private[ckpt] def mismatch(minor: String, running: String): Option[String] =
     Option.when(running.split('.').take(2).mkString(".") != minor)(
-      s"this spark-ckpt jar is made for Spark $minor, and Spark $running runs: take the jar that " +
+      s"this spark-ckpt jar is made for Spark $minor, but Spark $running is running: use the jar that " +
         "spark_ckpt.jar_path() names in this Spark's Python, or start the session with spark_ckpt.configure(), which " +
         "finds it or says that this release has none")
 }

@@ -17,10 +17,10 @@ import org.apache.spark.sql.execution.streaming.state._
 /**
  * A batch that counts.
  *
- * @param stateId     the id of the state it led to; that of another attempt, if another one counts
- * @param baseStateId the id of the state it started from, empty at version 0
- * @param rows        of the operator's state
- * @param indexRows   of its internal column families
+ * @param stateId     id of the state that it led to; of another attempt's state if that one counts
+ * @param baseStateId id of the state that it started from, empty at version 0
+ * @param rows        rows of the operator's state
+ * @param indexRows   rows of its internal column families
  */
 private[ckpt] final case class CommittedBatch(
     version: Long,
@@ -34,10 +34,11 @@ private[ckpt] final case class CommittedBatch(
 /**
  * Cost of a commit.
  *
- * @param snapshotNanos    to take the changes of the batch; with `ackThreshold` or less of them, as bytes to be sent
- * @param writeNanos       to write what is a file of its own
- * @param acknowledgeNanos from sending the ack until it was answered
- * @param baseFailures     bases that failed since the last batch that counts
+ * @param snapshotNanos    time to take the changes of the batch; up to `ackThreshold` bytes, including their
+ *                         serialisation
+ * @param writeNanos       time to write files
+ * @param acknowledgeNanos time from sending the ack until its reply
+ * @param baseFailures     bases that failed since the last batch that counted
  */
 private[ckpt] final case class CommitCost(
     snapshotNanos: Long,
@@ -50,8 +51,8 @@ private[ckpt] final case class CommitCost(
 /**
  * Cost of a load.
  *
- * @param bytes    that were read, of files or of what came with the answer
- * @param segments bases and deltas
+ * @param bytes    bytes read, from files or from the reply
+ * @param segments bases and deltas read
  */
 private[ckpt] final case class RestoreCost(nanos: Long, bytes: Long, segments: Long)
 
@@ -59,7 +60,7 @@ private[ckpt] object RestoreCost {
   val Nothing: RestoreCost = RestoreCost(0, 0, 0)
 }
 
-/** The custom metrics of a store, which a query's progress has per operator (docs/metrics.md). */
+/** Custom metrics of a store, which a query's progress has per operator (docs/metrics.md). */
 private[ckpt] object StoreMetrics {
   private val snapshotTime = time("ckptSnapshotTimeMs", "time to take the changes of the batch")
   private val writeTime = time("ckptWriteTimeMs", "time to write files in the task")
@@ -77,17 +78,17 @@ private[ckpt] object StoreMetrics {
   private val indexRows: StateStoreCustomMetric =
     StateStoreCustomSumMetric("ckptIndexRows", "checkpoint: rows of internal column families")
 
-  // Spark's own name for it.
+  // Spark's own name.
   private val forcedSnapshots: StateStoreCustomMetric =
     StateStoreCustomSumMetric("forceSnapshotCount", "number of stores that had forced snapshot")
 
-  /** Spark's own, one for each store: the version of its newest snapshot; for us see [[executor.NewestBase]]. */
+  /** Spark's own instance metric: the version of a store's newest snapshot; for us see [[executor.NewestBase]]. */
   val lastUploaded: StateStoreInstanceMetric = StateStoreSnapshotLastUploadInstanceMetric()
 
   val all: Seq[StateStoreCustomMetric] = Seq(snapshotTime, writeTime, acknowledgeTime, deltaBytes, baseBytes,
     baseFailures, restoreTime, restoredBytes, restoredSegments, indexRows, forcedSnapshots)
 
-  /** All of them, 0 as long as no batch counts. */
+  /** All of them, 0 until a batch counts. */
   def of(batch: Option[CommittedBatch], forced: Boolean): Map[StateStoreCustomMetric, Long] = {
     def commit(figure: CommitCost => Long): Long = batch.fold(0L)(b => figure(b.commit))
     def restore(figure: RestoreCost => Long): Long = batch.fold(0L)(b => figure(b.restore))

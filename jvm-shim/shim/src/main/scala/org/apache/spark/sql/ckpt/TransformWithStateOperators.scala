@@ -16,8 +16,8 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.transformwith
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Common part of both operators. They are equal to their own kind only: Spark's rules drop a new operator that is equal
- * to the one in whose place it is put.
+ * Common part of both operators. They equal their own kind only: Spark's rules drop a new operator that equals the
+ * replaced one.
  */
 private[ckpt] trait TakesOurProvider extends TransformWithStateExecBase {
   override protected def validateStateStoreProvider(isStreaming: Boolean): Unit =
@@ -26,7 +26,7 @@ private[ckpt] trait TakesOurProvider extends TransformWithStateExecBase {
     }
 }
 
-/** Spark's operator of `transformWithState`, which takes our provider. */
+/** Spark's operator of `transformWithState`, made to accept our provider. */
 private[ckpt] final class CheckpointedTransformWithState(@transient original: TransformWithStateExec)
     extends TransformWithStateExec(
       original.keyDeserializer,
@@ -65,7 +65,7 @@ private[ckpt] final class CheckpointedTransformWithState(@transient original: Tr
   override def hashCode(): Int = super.hashCode()
 }
 
-/** Spark's operator of `transformWithState` in Python, with rows or pandas, which takes our provider. */
+/** Spark's operator of `transformWithState` in Python, with rows or pandas, made to accept our provider. */
 private[ckpt] final class CheckpointedTransformWithStateInPySpark(@transient original: TransformWithStateInPySparkExec)
     extends TransformWithStateInPySparkExec(
       original.functionExpr,

@@ -22,7 +22,7 @@ private[ckpt] object Units {
     Map("ms" -> 1L, "s" -> 1000L, "m" -> 60000L, "min" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
   private val Shifts = Map('b' -> 0, 'k' -> 10, 'm' -> 20, 'g' -> 30)
 
-  /** A duration in whole milliseconds, or None if the text is none. Without a unit it is in seconds. */
+  /** A duration in milliseconds, or None if the text is not one. Without a unit it is in seconds. */
   def milliseconds(text: String): Option[BigInt] = text.strip() match {
     case DurationText(number, unit) =>
       val factor = Milliseconds(Option(unit).fold("s")(_.toLowerCase(Locale.ROOT)))
@@ -30,7 +30,7 @@ private[ckpt] object Units {
     case _ => None
   }
 
-  /** A number of bytes, or None if the text is none. */
+  /** A number of bytes, or None if the text is not one. */
   def bytes(text: String): Option[BigInt] = text.strip() match {
     case SizeText(number, unit) => Some(BigInt(number) << Shifts(Option(unit).fold('b')(_.charAt(0).toLower)))
     case _ => None
