@@ -168,7 +168,9 @@ class StoreTurnSuite extends AnyFunSuite {
     }
   }
 
-  /** Gives the store of a harness the turn of one with a setting of its own: it bounds requests too, which take longer. */
+  /**
+   * Gives the store of a harness the turn of one with a setting of its own: it bounds requests too, which take longer.
+   */
   private def bound(h: StoreHarness, timeout: String): Unit = {
     val other = h.newProvider(conf = h.storeConf(Settings.BridgeTimeout -> timeout))
     val turn = classOf[CheckpointStateStoreProvider].getDeclaredField("turn")

@@ -42,7 +42,7 @@ trait KeyedStateBackend {
   /** The version in the tables, and what lies on top of it. */
   def state: StoreState
 
-  /** Version that the tables hold; -1 if there is none, after a failed restore or fold. New backends hold 0. */
+  /** Version of the tables; -1 without one, after a failed restore or fold. New backends have 0. */
   def foldedVersion: Long = state.base.version
 
   /** The newest version that can be opened: the committed one if it is not folded yet, else the folded one. */
@@ -55,58 +55,57 @@ trait KeyedStateBackend {
   def canServe(v: Long): Boolean
 
   /**
-   * Opens a batch on version `v`. An open batch is discarded first. Folds if `v` is committed but not
-   * folded; drops the committed changes if `v` is the version before them.
+   * Opens a batch on version `v`. Discards an open batch first. Folds if `v` is committed but not folded; drops the
+   * committed changes if `v` is the version before them.
    *
    * @throws IllegalStateException if this backend does not have version `v`, see [[canServe]]
    */
   def openForWrite(v: Long): Unit
 
   /**
-   * Opens another batch on the folded version and keeps the committed changes that lie on top of it: `discard`, or
-   * `undoCommit` of the new batch, makes them the committed ones again. An open batch is discarded first. Without
-   * committed changes this is `openForWrite` of the folded version.
+   * Opens another batch on the folded version and keeps the committed changes on top of it: `discard`, or `undoCommit`
+   * of the new batch, makes them the committed ones again. Discards an open batch first. Without committed changes this
+   * is `openForWrite` of the folded version.
    *
    * @throws IllegalStateException if there is no state
    */
   def reopen(): Unit
 
   /**
-   * Ends the open batch as the next version and returns that. Its changes can still be read and written
-   * as delta.
+   * Ends the open batch as the next version, which it returns. The changes stay readable, also as a delta.
    *
    * @param stateId id of the state that the changes lead to
    * @throws IllegalStateException if no batch is open
    */
   def commit(stateId: String = ""): Long
 
-  /** Forgets the changes that the committed ones have replaced, or those that the open batch may replace. */
+  /** Drops the changes that the committed ones have replaced, or that the open batch may replace. */
   def dropKept(): Unit
 
-  /** Ends the open batch without a trace; does nothing if none is open. */
+  /** Ends the open batch without a trace, if there is one. */
   def discard(): Unit
 
   /**
-   * Forgets the committed version that is not folded yet; false if there is none. Changes that it has replaced are the
+   * Drops the committed version that is not folded yet; false if there is none. Changes that it replaced become the
    * committed ones again.
    */
   def undoCommit(): Boolean
 
   /**
-   * Applies the committed changes to the tables, O(changes). Does nothing if there are none. If it fails
-   * (out of memory) the backend is empty at version -1.
+   * Applies the committed changes to the tables, if any, O(changes). After a failure (out of memory) the backend is
+   * empty at version -1.
    */
   def fold(): Unit
 
   /**
-   * The table of a column family, made if absent, in the open batch or between batches. A family that a
-   * restore brought becomes usable by this: the index for its [[KeyAccess]] is built then. Declaring
-   * again with the same kind of access takes the new functions and costs nothing.
+   * The table of a column family, created if absent, in the open batch or between batches. A restored family becomes
+   * usable here: this builds the index for its [[KeyAccess]]. A repeated declaration with the same kind of access takes
+   * the new functions at no cost.
    *
    * @param keyGroups key group of a new key
-   * @param access how keys are reached
+   * @param access access to keys
    * @param multiValue true if a value is a list of rows
-   * @throws IllegalArgumentException if the rows that are there have the other setting of `multiValue`
+   * @throws IllegalArgumentException if existing rows have the other setting of `multiValue`
    * @throws IllegalStateException if the access changes after the open batch has written to the family
    */
   def declareFamily(
@@ -116,8 +115,8 @@ trait KeyedStateBackend {
       multiValue: Boolean = false): KeyedTable
 
   /**
-   * Drops a family in the open batch; undone if the batch is. False if there is none of this name.
-   * O(rows): the delta names each removed key.
+   * Drops a family in the open batch; an undone batch restores it. False if there is none of this name. O(rows): the
+   * delta names each removed key.
    *
    * @throws IllegalStateException if no batch is open
    */
@@ -130,8 +129,7 @@ trait KeyedStateBackend {
   def familyNames: Set[String]
 
   /**
-   * A reader of a family at the folded or the last committed version, null if that version has no such
-   * family.
+   * A reader of a family at the folded or the last committed version, null if the version has no such family.
    *
    * @throws IllegalStateException if this backend does not have version `v`
    */
@@ -140,22 +138,22 @@ trait KeyedStateBackend {
   /** A reader of a family that no version has. */
   def emptyReader(name: String, keyGroups: KeyGroupFunction, access: KeyAccess, multiValue: Boolean): TableReader
 
-  /** Rows in all families, with the changes of the open or committed batch. */
+  /** Rows in all families, including the changes of the open or committed batch. */
   def rowCount: Long = rowCount(_ => true)
 
   /** Rows in the families of these names. */
   def rowCount(of: String => Boolean): Long
 
-  /** Keys of the open or committed batch that are new or have a new value. */
+  /** New keys of the open or committed batch, and keys with a new value. */
   def rowsUpdated: Long
 
-  /** Keys of the folded version that the open or committed batch removed. */
+  /** Keys of the folded version that the open or committed batch has removed. */
   def rowsRemoved: Long
 
   /** Bytes of memory that tables, indexes and buffers use. From any thread: an estimate while a batch is written. */
   def memoryBytes: Long
 
-  /** About how many bytes [[writeDelta]] will write, not less. O(changes). */
+  /** Approximate bytes of [[writeDelta]], not less than the actual number. O(changes). */
   def deltaSize: Long
 
   /**
@@ -167,7 +165,7 @@ trait KeyedStateBackend {
   /**
    * The changes of the open or last committed batch in memory.
    *
-   * @throws StateTooLargeException if they are more than 1 GiB: use [[writeDelta]]
+   * @throws StateTooLargeException above 1 GiB: use [[writeDelta]]
    */
   def deltaBytes(): SegmentBytes = {
     val buffer = new SegmentBuffer(deltaSize)
@@ -176,18 +174,17 @@ trait KeyedStateBackend {
   }
 
   /**
-   * A consistent view of the state at [[foldedVersion]], to be written by another
-   * thread while batches go on. It must be closed.
+   * A consistent view of the state at [[foldedVersion]], for another thread to write while batches continue. It must be
+   * closed.
    */
   def snapshotBase(): BaseSnapshot
 
   /**
-   * Replaces everything by what the segments hold: bases first, then deltas, oldest first. Declared
-   * families stay declared. If it fails the backend is empty at version -1.
+   * Replaces everything with the segments' contents: bases first, then deltas, oldest first. Declared families stay
+   * declared. After a failure the backend is empty at version -1.
    *
-   * @param version the version that this state is
-   * @param expectedRows about how many rows there will be, 0 if not known; sizes the index of a store with
-   *                     one family
+   * @param version version of this state
+   * @param expectedRows approximate number of rows, 0 if unknown; sizes the index of a store with one family
    * @param stateId id of this state
    * @throws StateStreamCorruptException if a block is not what was written
    */
@@ -198,9 +195,6 @@ trait KeyedStateBackend {
       filter: RestoreFilter,
       stateId: String = ""): Unit
 
-  /**
-   * Brings the folded version (committed changes are dropped) to `version` by deltas. Fails as
-   * [[restore]] does.
-   */
+  /** Advances the folded version to `version` by deltas; drops committed changes. Fails as [[restore]] does. */
   def applyDeltas(version: Long, segments: Seq[StateSegment], filter: RestoreFilter, stateId: String = ""): Unit
 }

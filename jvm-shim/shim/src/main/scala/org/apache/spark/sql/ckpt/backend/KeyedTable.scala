@@ -11,14 +11,13 @@
 package org.apache.spark.sql.ckpt.backend
 
 /**
- * A column family in the open batch: reads what the batch has done so far, and writes to it.
+ * A column family in the open batch: reads the batch's changes so far, and writes to it.
  *
- * Not thread-safe: used by the task that has the batch open. Keys and values are copied; they may point
- * anywhere, also at what this table returned. Key lengths are multiples of 8, as those of `UnsafeRow`s
- * are.
+ * Not thread-safe: the task with the open batch uses it. Keys and values are copied; they may point anywhere, even at
+ * results of this table. Key lengths are multiples of 8, as in `UnsafeRow`.
  *
- * Every method that writes throws `IllegalStateException` if no batch is open, and [[TableRetiredException]] if another
- * batch has taken the place of the table's.
+ * Every writing method throws `IllegalStateException` without an open batch, and [[TableRetiredException]] if another
+ * batch has replaced the table.
  */
 trait KeyedTable extends TableReader {
 
@@ -31,10 +30,10 @@ trait KeyedTable extends TableReader {
       valueOffset: Long,
       valueLength: Int): Unit
 
-  /** Removes a key; true if it was there. */
+  /** Removes a key; true if it existed. */
   def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean
 
-  /** Appends one row to the list of a key in a multi-value family; makes the list if the key is new. */
+  /** Appends one row to the list of a key in a multi-value family; creates the list for a new key. */
   def append(
       keyBase: AnyRef,
       keyOffset: Long,
@@ -50,15 +49,15 @@ trait KeyedTable extends TableReader {
    */
   def startList(): Unit
 
-  /** Adds a row to the list that was begun. */
+  /** Adds a row to the begun list. */
   def addToList(rowBase: AnyRef, rowOffset: Long, rowLength: Int): Unit
 
-  /** Puts the list that was begun as the value of a key. */
+  /** Puts the begun list as the value of a key. */
   def putList(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit
 
-  /** Appends the list that was begun to that of a key. */
+  /** Appends the begun list to that of a key. */
   def appendList(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit
 
-  /** Removes the entries of a range scan; returns how many there were. */
+  /** Removes the entries of a range scan; returns their number. */
   def removeRange(start: Array[Byte], end: Array[Byte]): Long
 }

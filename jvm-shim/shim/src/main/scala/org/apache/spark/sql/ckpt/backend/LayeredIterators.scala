@@ -27,7 +27,7 @@ private[backend] abstract class LayeredIterator(reader: HashMapReader) extends E
   /** Entries from here on are newer than this iterator. */
   protected val entryLimit: Int = if (buffer == null) 0 else buffer.count
 
-  // Null where there is nothing to be seen of the buffer.
+  // Null if the buffer has nothing visible.
   private val versions = if (entryLimit == 0) null else buffer.openVersions()
   private val opened = if (entryLimit == 0) null else versions.open()
 
@@ -52,7 +52,7 @@ private[backend] abstract class LayeredIterator(reader: HashMapReader) extends E
     more
   }
 
-  /** Goes to the next entry that this iterator sees; false at the end. */
+  /** Moves to the next visible entry; false at the end. */
   protected def move(): Boolean
 
   /** Points at a record of the table as the batch had left it; false if the batch had removed it. */
@@ -65,7 +65,7 @@ private[backend] abstract class LayeredIterator(reader: HashMapReader) extends E
     }
   }
 
-  /** Points at a new key of the buffer; false if it had gone again, or came after this iterator. */
+  /** Points at a new key of the buffer; false if it was removed again, or is newer than this iterator. */
   protected def takeEntry(entry: Int): Boolean = {
     entry < entryLimit && !WriteBuffer.isExisting(buffer.tableAddress(entry)) && {
       buffer.pointKey(entry, cursor)
@@ -102,7 +102,7 @@ private[backend] final class PrefixIterator(
     prefixLength: Int)
   extends LayeredIterator(reader) {
 
-  // Copied, because the prefix may be the reused row that the family's own function returned.
+  // Copied, because the prefix may be a reused row of the family's own function.
   private val prefix = new Array[Byte](prefixLength)
   private val prefixAt = Platform.BYTE_ARRAY_OFFSET
   Bytes.copy(prefixBase, prefixOffset, prefix, prefixAt, prefixLength)
@@ -158,7 +158,7 @@ private[backend] final class OrderedIterator(reader: HashMapReader, start: Array
 
 private[backend] object OrderedIterator {
 
-  /** The first key above all that begin with a prefix, null if there is none. */
+  /** The first key above all with a prefix, null if there is none. */
   def afterPrefix(prefix: Array[Byte]): Array[Byte] = {
     var last = prefix.length - 1
     while (last >= 0 && prefix(last) == -1) last -= 1

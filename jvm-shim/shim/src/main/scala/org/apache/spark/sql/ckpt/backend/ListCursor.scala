@@ -15,11 +15,10 @@ import java.nio.ByteOrder
 import org.apache.spark.unsafe.Platform
 
 /**
- * Walks the rows of the value of a multi-value family, which is `i32 m`, then m times (`i32` length, row
- * bytes), big-endian. Points into the value and copies nothing. Rows are not aligned to 8 bytes.
+ * Cursor over the rows of a multi-value family's value, which is `i32 m`, then m times (`i32` length, row bytes),
+ * big-endian. It points into the value and copies nothing. Rows are not aligned to 8 bytes.
  *
- * It is bounded by the length that the value had when the cursor was made, so a row appended to the same list
- * later is not seen and disturbs nothing.
+ * The length of the value at the cursor's creation bounds it, so rows appended later are not visible.
  */
 final class ListCursor {
   private var listBase: AnyRef = _
@@ -41,10 +40,10 @@ final class ListCursor {
     this
   }
 
-  /** True if [[advance]] will give a row. */
+  /** True if [[advance]] will find a row. */
   def hasNext: Boolean = position < end
 
-  /** Goes to the next row; false at the end. */
+  /** Moves to the next row; false at the end. */
   def advance(): Boolean = {
     if (position >= end) {
       false

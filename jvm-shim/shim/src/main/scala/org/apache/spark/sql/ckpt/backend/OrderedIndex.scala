@@ -15,34 +15,34 @@ import java.util.Arrays
 import org.apache.spark.unsafe.Platform
 
 /**
- * A sorted map from encoded keys, compared as unsigned bytes, to ints other than 0: sorted leaves of up
- * to 128 keys in a sorted array of leaves. One array per key and no nodes, so it is half the size of a
- * `TreeMap` and scans run through memory. Keys are not copied.
+ * A sorted map from encoded keys, compared as unsigned bytes, to ints other than 0: sorted leaves of up to 128 keys in
+ * a sorted array of leaves. One array per key and no nodes, so it is half the size of a `TreeMap` and scans run through
+ * memory. Keys are not copied.
  *
- * Two neighbouring leaves always have more than 64 keys together: where a removal leaves fewer, they become
- * one. So leaves are a quarter full on average at least, whatever is removed.
+ * Two neighbouring leaves always have more than 64 keys together: a removal merges smaller ones. So leaves are at least
+ * a quarter full on average.
  */
 private[backend] final class OrderedIndex {
   import OrderedIndex._
 
   private var leaves = new Array[Leaf](4)
 
-  // The head of each leaf's first key, so that the search for a leaf runs through one array.
+  // The head of each leaf's first key, so the search for a leaf scans one array.
   private var firsts = new Array[Long](4)
   private var leafCount = 0
   private var changes = 0
   private var keyBytes = 0L
   private var keyCount = 0
 
-  /** Bytes that keys and leaves take, about. */
+  /** Approximate bytes of keys and leaves. */
   def bytes: Long = keyBytes + keyCount * 16L + leafCount * (LeafSize * 16L + 80) + leaves.length * 12L
 
   def size: Int = keyCount
 
-  /** Changes whenever keys come or go. */
+  /** Changes with each added or removed key. */
   private[backend] def modifications: Int = changes
 
-  /** Value of a key, 0 if it is not there. */
+  /** Value of a key, 0 if absent. */
   def get(key: Array[Byte]): Int = {
     val l = leafOf(key)
     if (l < 0) {
@@ -53,7 +53,7 @@ private[backend] final class OrderedIndex {
     }
   }
 
-  /** Adds a key or gives it another value. */
+  /** Adds a key, or replaces its value. */
   def insert(key: Array[Byte], value: Int): Unit = {
     var l = math.max(leafOf(key), 0)
     if (leafCount == 0) insertLeaf(0, new Leaf)
@@ -67,7 +67,7 @@ private[backend] final class OrderedIndex {
       keyBytes += key.length
       var position = -at - 1
       if (leaves(l).count == LeafSize) {
-        // Keys that come in ascending order fill their leaves: only what is above the new key moves.
+        // Keys added in ascending order fill their leaves: only keys above the new one move.
         val from = if (l == leafCount - 1 && position == LeafSize) LeafSize else LeafSize / 2
         insertLeaf(l + 1, leaves(l).cut(from))
         if (position > from || from == LeafSize) {
@@ -80,13 +80,13 @@ private[backend] final class OrderedIndex {
     }
   }
 
-  /** Gives a key that is there another value. */
+  /** Replaces the value of an existing key. */
   def replace(key: Array[Byte], value: Int): Unit = {
     val leaf = leaves(leafOf(key))
     leaf.values(leaf.find(key, head(key))) = value
   }
 
-  /** Removes a key if it is there. */
+  /** Removes a key, if present. */
   def delete(key: Array[Byte]): Unit = {
     val l = leafOf(key)
     val at = if (l < 0) -1 else leaves(l).find(key, head(key))
@@ -151,7 +151,7 @@ private[backend] final class OrderedIndex {
   /** A cursor before the first key that is not below `start` (null: before all). */
   def cursor(start: Array[Byte]): Cursor = new Cursor(start)
 
-  /** Walks the keys in order. Keys may come and go meanwhile: it resumes after the last key that it returned. */
+  /** Cursor over the keys in order. It resumes after the last returned key, whatever was added or removed meanwhile. */
   final class Cursor(start: Array[Byte]) {
     private var leaf = 0
     private var position = 0
@@ -159,16 +159,16 @@ private[backend] final class OrderedIndex {
     private var last: Array[Byte] = start
     private var lastIsTaken = false
 
-    /** The next key, without taking it; null at the end. */
+    /** The next key, without consuming it; null at the end. */
     def peek: Array[Byte] = {
       if (seen != changes) seek()
       if (leaf < leafCount) leaves(leaf).keys(position) else null
     }
 
-    /** Value of the key that [[peek]] has just given. */
+    /** Value of the key of the last [[peek]]. */
     def value: Int = leaves(leaf).values(position)
 
-    /** Takes the key that [[peek]] has just given. */
+    /** Consumes the key of the last [[peek]]. */
     def take(): Unit = {
       last = leaves(leaf).keys(position)
       lastIsTaken = true
@@ -257,7 +257,7 @@ private[backend] object OrderedIndex {
       keys(count) = null
     }
 
-    /** Takes the entries of the leaf behind this one. */
+    /** Absorbs the entries of the next leaf. */
     def take(next: Leaf): Unit = {
       System.arraycopy(next.keys, 0, keys, count, next.count)
       System.arraycopy(next.heads, 0, heads, count, next.count)
@@ -265,7 +265,7 @@ private[backend] object OrderedIndex {
       count += next.count
     }
 
-    /** A leaf with the entries from a position on, which leave this one. */
+    /** Splits off a leaf with the entries from a position on. */
     def cut(from: Int): Leaf = {
       val upper = new Leaf
       upper.count = count - from

@@ -13,11 +13,11 @@ package org.apache.spark.sql.ckpt.backend
 import org.apache.spark.unsafe.Platform
 
 /**
- * The records of a table that share a prefix, as doubly linked chains through the records: a word per
- * record and no objects; linking, unlinking and finding a chain take constant time.
+ * Records of a table with a common prefix, as doubly linked chains through the records: one word per record and no
+ * objects; linking, unlinking and finding a chain take constant time.
  *
- * An index maps the hash of the prefix to the first record of its chain. A new record comes second, which
- * leaves the index alone.
+ * An index maps the hash of the prefix to the first record of its chain. A new record becomes the second one, so the
+ * index stays unchanged.
  */
 private[backend] final class PrefixChains(table: StateTable, initial: KeyAccess.Prefix) {
   private val heads = new HashIndex(0)
@@ -54,7 +54,7 @@ private[backend] final class PrefixChains(table: StateTable, initial: KeyAccess.
   /** Adds a record to the chain of its prefix. */
   def link(address: Int): Unit = {
     table.point(address, cursor)
-    // The prefix may be a reused row: copied, because finding the chain asks for other prefixes.
+    // The prefix may be a reused row: copied, because finding the chain computes other prefixes.
     val prefix = access.prefixOf(cursor.keyBase, cursor.keyOffset, cursor.keyLength)
     val size = prefix.getSizeInBytes
     if (size > scratch.length) scratch = new Array[Byte](size * 2)
@@ -72,7 +72,7 @@ private[backend] final class PrefixChains(table: StateTable, initial: KeyAccess.
     }
   }
 
-  /** Takes a record out of its chain. */
+  /** Removes a record from its chain. */
   def unlink(address: Int): Unit = {
     val previous = (links(address) >>> 32).toInt
     val following = next(address)
@@ -85,7 +85,7 @@ private[backend] final class PrefixChains(table: StateTable, initial: KeyAccess.
     if (following != 0) setPrevious(following, previous)
   }
 
-  /** A record of a chain has another address now; it lies, with its old links or none, at both. */
+  /** A record of a chain moved; it is at both addresses, with its old links or none. */
   def moved(from: Int, to: Int): Unit = {
     val old = links(from)
     val previous = (old >>> 32).toInt

@@ -15,21 +15,18 @@ import java.util.Arrays
 import org.apache.spark.unsafe.Platform
 
 /**
- * Memory for records, in pages. A record is addressed by an unsigned 32-bit number of 8-byte words: page
- * number times 2^13 plus the word in the page, so that 32 GiB can be addressed. Address 0 is never given
- * out and stands for "none".
+ * Memory for records, in pages. A record is addressed by an unsigned 32-bit number of 8-byte words: page number times
+ * 2^13 plus the word in the page, so that 32 GiB can be addressed. Address 0 is never given out and stands for "none".
  *
- * Pages grow from 1 KiB to 64 KiB: thousands of tiny stores cost little, a page that a snapshot shares is
- * copied quickly, and no page is a humongous object for G1 (half a region or more), which would waste up
- * to a region each.
+ * Pages grow from 1 KiB to 64 KiB: thousands of tiny stores cost little, a page that a snapshot shares is copied
+ * quickly, and no page is a humongous object for G1 (half a region or more), which would waste up to a region each.
  *
- * A record above 8 KiB has a page of its own, of any size. Such pages are addressed by the last 16 words of
- * all page numbers, which no shared page reaches: 8 million of them can be told apart, and they take no
- * numbers from the others.
+ * A record above 8 KiB has a page of its own, of any size. Such pages are addressed by the last 16 words of all page
+ * numbers, which no shared page reaches: 8 million of them can be told apart, and they take no numbers from the others.
  *
- * Pages can be shared with snapshots: see [[share]] and [[writable]].
+ * Snapshots can share pages: see [[share]] and [[writable]].
  *
- * @param maxPages page numbers, fewer where a test is to meet the limit
+ * @param maxPages limit of page numbers, lower in tests of the limit
  */
 private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
   import RecordPages._
@@ -48,24 +45,24 @@ private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
   private val freeOwn = new IntStack
   private var capacity = 0L
 
-  // A page must be copied before it changes if a live snapshot is younger than the page.
+  // A page must be copied before a change if a live snapshot is younger than the page.
   private var snapshotsTaken = 0
   private val liveSnapshots = new IntStack
   @volatile private var newestLive = 0
 
-  /** Bytes that the pages take. */
+  /** Bytes of all pages. */
   def bytes: Long = capacity
 
-  /** Numbers of pages of several records are below this. */
+  /** Upper bound of the numbers of pages of several records. */
   def numbers: Int = pageCount
 
   /** The page of this number, null if it was freed. */
   def pageAt(number: Int): Array[Byte] = pages(number)
 
-  /** Words handed out in the page of this number. */
+  /** Allocated words of the page of this number. */
   def usedAt(number: Int): Int = usedWords(number)
 
-  /** The page that records are appended to. */
+  /** The page for new records. */
   def openNumber: Int = openPage
 
   /** The page of an address, for reading. */
@@ -87,7 +84,7 @@ private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
     copy
   }
 
-  /** Memory for a new record, not in any snapshot: it can be written through [[page]]. */
+  /** Memory for a new record, which no snapshot has: it can be written through [[page]]. */
   def allocate(words: Int): Int = {
     if (words > OwnPageWords) {
       allocateOwn(words)
@@ -113,7 +110,7 @@ private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
     ownAddress(number)
   }
 
-  /** Gives the page of a record back that has one of its own. Nothing may refer to it any more. */
+  /** Frees the page of a record with its own page. Nothing may refer to it any more. */
   def freeOwn(address: Int): Unit = {
     val number = ownNumber(address)
     capacity -= ownPages(number).length
@@ -121,7 +118,7 @@ private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
     freeOwn.push(number)
   }
 
-  /** Gives a page of several records back. Nothing may refer to it any more. */
+  /** Frees a page of several records. Nothing may refer to it any more. */
   def free(number: Int): Unit = {
     capacity -= pages(number).length
     pages(number) = null
@@ -130,10 +127,7 @@ private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
     freeNumbers.push(number)
   }
 
-  /**
-   * A view of all records as they are now. From here on [[writable]] copies a page before it first
-   * changes, until the view is closed.
-   */
+  /** A view of all present records. Until it is closed, [[writable]] copies each page before its first change. */
   def share(): SharedPages = liveSnapshots.synchronized {
     snapshotsTaken += 1
     liveSnapshots.push(snapshotsTaken)
@@ -148,7 +142,7 @@ private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
     newestLive = liveSnapshots.maximum
   }
 
-  /** Walks the records that are there now. */
+  /** Walk over the present records. */
   def walk(linkWords: Int): RecordWalk = new RecordWalk(pages, usedWords, pageCount, ownPages, ownCount, linkWords)
 
   private def nextPageWords: Int =
@@ -199,11 +193,11 @@ private[backend] object RecordPages {
   final val PageShift = 13
   final val WordMask = (1 << PageShift) - 1
 
-  /** Words at the end of each page number that stand for pages of single records. */
+  /** Words at the end of each page number that address pages of single records. */
   final val OwnShift = 4
   final val FirstOwnWord = (1 << PageShift) - (1 << OwnShift)
 
-  /** Just below 64 KiB with the array's header, so that 16 pages fill a G1 region of 1 MiB. */
+  /** Just below 64 KiB with the array's header, so 16 pages fill a G1 region of 1 MiB. */
   final val LargestPageWords = FirstOwnWord
   final val FirstPageWords = 128
 
@@ -213,7 +207,7 @@ private[backend] object RecordPages {
   private val NoPages = new Array[Array[Byte]](0)
   private val NoBirths = new Array[Int](0)
 
-  /** The last page number is kept free: addresses -1 and -2 mean something else in write buffers. */
+  /** The last page number stays free: addresses -1 and -2 have other meanings in write buffers. */
   final val MaxPages = (1 << (32 - PageShift)) - 1
 
   /** Longest record in bytes. */
@@ -230,7 +224,7 @@ private[backend] object RecordPages {
   def ownAddress(number: Int): Int =
     ((number >>> OwnShift) << PageShift) | FirstOwnWord | (number & ((1 << OwnShift) - 1))
 
-  /** Offset in its page at which the record of an address begins, in the terms of `Platform`. */
+  /** Offset of the record of an address in its page, as in `Platform`. */
   def offset(address: Int): Long = {
     val word = address & WordMask
     if (word < FirstOwnWord) Platform.BYTE_ARRAY_OFFSET + (word.toLong << 3) else Platform.BYTE_ARRAY_OFFSET

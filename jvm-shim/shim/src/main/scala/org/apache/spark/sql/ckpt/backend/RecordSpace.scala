@@ -15,11 +15,10 @@ import java.util.Arrays
 import org.apache.spark.unsafe.Platform
 
 /**
- * Gives out and takes back the memory of a table's records.
+ * Allocation of memory for a table's records.
  *
- * The place of a dead record is given to the next record of the same size. Where sizes differ or the
- * table shrinks, dead places add up; [[compact]] then moves the live records out of the pages with many
- * dead ones.
+ * The place of a dead record is reused for the next record of the same size. With varying sizes or a shrinking table,
+ * dead places add up; [[compact]] then moves live records out of the pages with many dead ones.
  */
 private[backend] final class RecordSpace(table: StateTable) {
   import RecordSpace._
@@ -60,7 +59,7 @@ private[backend] final class RecordSpace(table: StateTable) {
   def allocateWithRoom(words: Int): Int =
     pages.allocateOwn(math.max(words, math.min(words.toLong + (words >>> 3), RecordPages.MaxRecordBytes >>> 3).toInt))
 
-  /** Takes a record back that nothing refers to any more. */
+  /** Frees a record. Nothing may refer to it any more. */
   def kill(address: Int): Unit = {
     if (RecordPages.isOwn(address)) {
       pages.freeOwn(address)
@@ -82,9 +81,8 @@ private[backend] final class RecordSpace(table: StateTable) {
   }
 
   /**
-   * Frees pages of which at least a fifth is dead, if a fifth of everything is. Moves at most a few words
-   * for each one that has died since, so that a batch never pays for more than it and its predecessors
-   * have removed.
+   * Frees pages that are at least a fifth dead, if a fifth of everything is. Moves at most a few words per word that
+   * died since, so a batch pays no more than it and its predecessors have removed.
    */
   def compact(all: Boolean): Unit = {
     if (totalDead > SmallestDead && totalDead * 5 > (pages.bytes >>> 3)) {
@@ -142,10 +140,10 @@ private[backend] final class RecordSpace(table: StateTable) {
 
 private[backend] object RecordSpace {
 
-  /** Words of the largest records whose places are used again. */
+  /** Words of the largest records with reusable places. */
   final val LargestReuse = 256
 
-  /** Below this many dead words (16 KiB) compaction is not worth while. */
+  /** Below this many dead words (16 KiB), compaction does not pay. */
   final val SmallestDead = 2048L
   final val MinBudget = 8192L
 }

@@ -13,12 +13,12 @@ package org.apache.spark.sql.ckpt.backend
 import org.apache.spark.unsafe.Platform
 
 /**
- * Walks the live records of a table in the order of memory: of the table itself, which must not change
- * meanwhile, or of a snapshot. Those that have a page of their own come last.
+ * Walk over a table's live records in the order of memory: of the table itself, which must not change meanwhile, or of
+ * a snapshot. Records with a page of their own come last.
  *
- * @param pages by number, null where there is none
- * @param usedWords how far each page is used
- * @param ownPages pages of single records by number, null where there is none
+ * @param pages pages by number, null if freed
+ * @param usedWords used words of each page
+ * @param ownPages pages of single records by number, null if freed
  * @param linkWords words of links in each record
  */
 private[backend] final class RecordWalk(
@@ -64,7 +64,7 @@ private[backend] final class RecordWalk(
     }
   }
 
-  /** Key group of the record that [[next]] gave. */
+  /** Key group of the record of the last [[next]]. */
   def keyGroup: Int = TableRecord.keyGroup(header)
 
   private def nextPage(): Boolean = {

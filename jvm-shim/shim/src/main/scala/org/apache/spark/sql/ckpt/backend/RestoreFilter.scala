@@ -10,10 +10,10 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
-/** Blocks that a restore takes. */
+/** Blocks to restore. */
 trait RestoreFilter {
 
-  /** True if a block of this key group is expected here. If not, the stream is corrupt. */
+  /** True if a block of this key group may be here. If not, the stream is corrupt. */
   def acceptsKeyGroup(keyGroup: Int): Boolean
 }
 
@@ -23,7 +23,7 @@ object RestoreFilter {
   def range(first: Int, last: Int): RestoreFilter = (keyGroup: Int) => keyGroup >= first && keyGroup <= last
 }
 
-/** Rows of a segment that a restore takes: subtasks that share key groups have their rows in the same blocks. */
+/** Rows of a segment to restore: subtasks that share key groups have rows in the same blocks. */
 trait RowFilter {
 
   /** True if a key belongs to this subtask. */
@@ -32,6 +32,6 @@ trait RowFilter {
 
 object RowFilter {
 
-  /** Takes every row, and is not asked. */
+  /** All rows; never evaluated. */
   val All: RowFilter = (_: String, _: AnyRef, _: Long, _: Int) => true
 }

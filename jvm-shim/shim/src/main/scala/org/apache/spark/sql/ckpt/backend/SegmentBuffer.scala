@@ -13,10 +13,7 @@ package org.apache.spark.sql.ckpt.backend
 import java.io.OutputStream
 import java.util.Arrays
 
-/**
- * Collects a segment in memory; unlike `ByteArrayOutputStream` without locks, and without a copy if it
- * fits.
- */
+/** Buffer for a segment in memory: a `ByteArrayOutputStream` without locks, and without a copy if the segment fits. */
 private[backend] final class SegmentBuffer(expected: Long) extends OutputStream {
   private var bytes = new Array[Byte](math.max(64L, math.min(expected, SegmentFormat.MaxInMemoryBytes)).toInt)
   private var count = 0

@@ -35,10 +35,10 @@ private[backend] object SegmentFormat {
   final val Appends = 8
   final val AllFlags = 15
 
-  /** Largest block: what one array can hold with some room. */
+  /** Largest block, with some room below the limit of arrays. */
   final val MaxBlockBytes = 1 << 30
 
-  /** Largest segment that is given as one array. */
+  /** Largest segment in one array. */
   final val MaxInMemoryBytes = 1 << 30
 
   /** Name of Spark's default column family; it is the empty string in segments. */

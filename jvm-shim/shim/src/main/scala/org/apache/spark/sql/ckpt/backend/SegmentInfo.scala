@@ -11,10 +11,10 @@
 package org.apache.spark.sql.ckpt.backend
 
 /**
- * A segment that was written.
+ * Description of a written segment.
  *
- * @param keyGroups key groups that have a block, ascending
- * @param offsets where each block begins, in bytes from the start of the segment
+ * @param keyGroups key groups with a block, ascending
+ * @param offsets start of each block, in bytes from the start of the segment
  * @param entries number of entries, removed keys included
  * @param bytes length of the segment
  */
@@ -27,7 +27,7 @@ final case class SegmentBytes(info: SegmentInfo, bytes: Array[Byte])
  * A segment to restore from.
  *
  * @param isBase base or delta
- * @param source where its bytes are
+ * @param source source of its bytes
  * @param offsets start of each block to load, ascending, as positions in the source
  */
 final case class StateSegment(

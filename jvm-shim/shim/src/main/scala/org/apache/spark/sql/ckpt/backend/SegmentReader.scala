@@ -16,19 +16,17 @@ import java.util.zip.CRC32C
 
 import org.apache.spark.unsafe.Platform
 
-/** Takes what a [[SegmentReader]] reads. */
+/** Receiver of the contents that a [[SegmentReader]] reads. */
 private[backend] trait SegmentSink {
 
-  /**
-   * Target of the entries of a family; null if its rows are single values where lists come, or the reverse.
-   */
+  /** Target of a family's entries; null if it has single values and lists come, or the reverse. */
   def target(family: String, multiValue: Boolean): SegmentTarget
 }
 
-/** Takes the entries of one family. The bytes are only good during the call. */
+/** Receiver of one family's entries. The bytes are valid only during the call. */
 private[backend] trait SegmentTarget {
 
-  /** The value of a key, whether there is one already or not. */
+  /** Value of a new or existing key. */
   def put(
       keyGroup: Int,
       keyBase: AnyRef,
@@ -38,7 +36,7 @@ private[backend] trait SegmentTarget {
       valueOffset: Long,
       valueLength: Int): Unit
 
-  /** Rows to append to the list of a key; false if there is no such key. */
+  /** Rows to append to the list of a key; false for a new key. */
   def append(
       keyBase: AnyRef,
       keyOffset: Long,
@@ -48,19 +46,19 @@ private[backend] trait SegmentTarget {
       rowsOffset: Long,
       rowsLength: Int): Boolean
 
-  /** A key to remove if it is there. */
+  /** Key to remove, if present. */
   def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit
 }
 
 /**
- * Loads blocks of segments into tables. Every byte is checked before it is used: by the block's CRC32C,
- * and where a length could lead astray by its bounds.
+ * Loader of segments' blocks into tables. Every byte is checked before use: by the block's CRC32C and, for lengths that
+ * could mislead, by bounds.
  *
- * Reads ahead in windows, because a request may take tens of milliseconds and blocks of one subtask lie
- * one after another and are small. Not thread-safe.
+ * It reads ahead in windows, because a request may take tens of milliseconds, and the blocks of a subtask are small and
+ * adjacent. Not thread-safe.
  *
- * @param filter which key groups are expected
- * @param window bytes to read at once
+ * @param filter expected key groups
+ * @param window bytes per read
  */
 private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFilter, window: Int = 1 << 24) {
   import SegmentFormat._
@@ -70,7 +68,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
   private var bufferStart = 0L
   private var bufferCount = 0
 
-  // The segment and the block that are being read.
+  // The current segment and block.
   private var rowFilter: RowFilter = _
   private var source: ByteSource = _
   private var blockOffset = 0L
@@ -84,7 +82,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
    * Loads the blocks of a segment.
    *
    * @param newest highest version that a block may have
-   * @throws StateStreamCorruptException if something is not what was written
+   * @throws StateStreamCorruptException if the contents are not what was written
    */
   def load(segment: StateSegment, newest: Long): Unit = {
     source = segment.source
@@ -93,7 +91,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     bufferCount = 0
     val n = segment.offsets.length
     val last = if (n == 0) 0L else segment.offsets(n - 1)
-    // The length of the last block is not known: it is taken to be like that of the others.
+    // The length of the last block is unknown: assumed to be like the others'.
     tail = SegmentReader.TailBytes + (if (n < 2) 0 else 2 * (last - segment.offsets(0)) / (n - 1))
     var i = 0
     while (i < n) {
@@ -219,7 +217,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     }
   }
 
-  /** The rows that the bytes from the position on are, each behind its length. */
+  /** The rows in the bytes from the position on, each behind its length. */
   private def countRows(length: Int): Int = {
     val until = position + length
     var at = position
@@ -253,7 +251,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
         }
       }
     position += 2 + length
-    // One instance per name, so that the sink's look-up is short.
+    // One instance per name, for a short look-up in the sink.
     if (name != lastName) lastName = name
     lastName
   }
@@ -262,14 +260,14 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     if (bytes > end - position) fail("a section is longer than its block")
   }
 
-  /** Sees to it that the buffer holds this many bytes from the start of the block; gives where they begin. */
+  /** Fills the buffer with this many bytes from the start of the block; returns their start. */
   private def fetch(count: Int, lastOffset: Long): Int = {
     val at = blockOffset - bufferStart
     if (at < 0 || at + count > bufferCount) {
       if (blockOffset + count > source.length) {
         fail(0, s"the block needs $count bytes, the stream has ${source.length} in all")
       }
-      // Read no further ahead than a little beyond the start of the last block.
+      // Reads ahead only a little beyond the start of the last block.
       val ahead = math.min(window.toLong, lastOffset - blockOffset + tail)
       val n = math.min(math.max(count.toLong, ahead), source.length - blockOffset).toInt
       if (n > buffer.length) buffer = new Array[Byte](n)
@@ -297,10 +295,10 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
 
 private[backend] object SegmentReader {
 
-  /** Bytes to read beyond the start of the last block, at least. */
+  /** Least bytes to read beyond the start of the last block. */
   final val TailBytes = 1L << 16
 
-  /** Version of a segment that has blocks, as its first one says: it is not checked before that is loaded. */
+  /** Version of a segment with blocks, from the first one, whose check follows at loading. */
   def versionOf(segment: StateSegment): Long = {
     val header = new Array[Byte](SegmentFormat.HeaderBytes)
     segment.source.readFully(segment.offsets(0), header, 0, header.length)

@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
-/** The entries of one column family for a [[SegmentWriter]], known by int ids. */
+/** Entries of one column family for a [[SegmentWriter]], identified by ints. */
 private[backend] abstract class SegmentSource {
 
   /** Name of the column family. */
@@ -22,13 +22,13 @@ private[backend] abstract class SegmentSource {
   /** True if values are rows to append to existing lists. */
   def appends: Boolean
 
-  /** Adds to each key group's number how many entries it has. */
+  /** Adds the number of entries to each key group's count. */
   def countGroups(counts: Array[Int]): Unit
 
   /**
    * Stores the ids of the entries with key groups from `first` until `until`.
    *
-   * @param next where in `ids` the next id of a key group goes, by key group; moved on
+   * @param next position in `ids` of the next id, by key group; advanced
    */
   def fill(first: Int, until: Int, next: Array[Int], ids: Array[Int]): Unit
 
@@ -36,7 +36,7 @@ private[backend] abstract class SegmentSource {
   def point(id: Int, cursor: EntryCursor): Unit
 }
 
-/** Some of what a batch did to a family: by entries of the write buffer, or by writes. */
+/** Part of a batch's changes to a family: by entries of the write buffer, or by writes. */
 private[backend] abstract class ChangeSource(of: HashMapTable) extends SegmentSource {
   protected val buffer: WriteBuffer = of.buffer
 
@@ -44,7 +44,7 @@ private[backend] abstract class ChangeSource(of: HashMapTable) extends SegmentSo
 
   override def multiValue: Boolean = of.multiValue
 
-  /** Ids are below this. */
+  /** Upper bound of ids. */
   def count: Int
 
   /** True if an id is one of this source. */
@@ -86,7 +86,7 @@ private[backend] final class OutcomeSource(of: HashMapTable, override val append
   override def point(id: Int, cursor: EntryCursor): Unit = buffer.pointChange(id, cursor)
 }
 
-/** The writes of a batch to a family that are of one round, see [[WriteLog]]. */
+/** A batch's writes to a family in one round, see [[WriteLog]]. */
 private[backend] final class WritesSource(of: HashMapTable, round: Int) extends ChangeSource(of) {
   private val log = of.log
 
@@ -106,7 +106,7 @@ private[backend] final class WritesSource(of: HashMapTable, round: Int) extends 
 
 private[backend] object ChangeSource {
 
-  /** The sources of what a batch changed in a family, in the order in which they apply. */
+  /** Sources of a batch's changes to a family, in the order of application. */
   def of(family: HashMapTable): Seq[ChangeSource] =
     if (family.buffer.count == 0) Nil
     else if (family.log != null) (0 until family.log.rounds).map(new WritesSource(family, _))
@@ -114,7 +114,7 @@ private[backend] object ChangeSource {
     else Seq(new OutcomeSource(family, appends = false))
 }
 
-/** All records of a table as of a snapshot. Ids are addresses. */
+/** All records of a table in a snapshot. Ids are addresses. */
 private[backend] final class SnapshotSource(
     override val family: String,
     override val multiValue: Boolean,
