@@ -199,4 +199,4 @@ def test_a_query_that_begins_meanwhile_has_not_lost_its_log(
     shutil.rmtree(tmp_path / "ckpt" / "completed")
     with pytest.raises(LogMissingError, match="were deleted"):
         list_completed(storage)
-    assert "the log of completed checkpoints is gone" in str(verify(storage).damages)
+    assert "the log of completed checkpoints is missing" in str(verify(storage).damages)
