@@ -404,7 +404,7 @@ def test_credentials_in_reasons_of_executors_are_in_no_file(
     process.ask("task_failed", {"job": driver.run_id, **task, "reason": reason})
     run_batch(process, driver, 2)
     assert_redacted(process, driver, [])
-    assert any("declines" in line for line in process.complete_log())
+    assert any("declined the checkpoint" in line for line in process.complete_log())
     files = [path for path in location.rglob("*") if path.is_file()]
     assert files
     for path in files:
