@@ -350,7 +350,7 @@ def test_what_is_refused(spark: SparkSession, runner: QueryRunner, rng: random.R
     assert sorted(str(file) for file in runner.location.rglob("*")) == files
     for log in ("commits/1", "commits/.1.crc"):
         (runner.location / log).unlink()
-    with pytest.raises(RescaleRefusedError, match="batch 1 has begun and is not committed"):
+    with pytest.raises(RescaleRefusedError, match="batch 1 has begun but is not committed"):
         rescale(storage, 6, force=True)
     drain(runner, lambda: by_key(feed.stream(spark)), sink)
     rescale(storage, 6, force=True)
