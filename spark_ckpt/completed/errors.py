@@ -13,7 +13,7 @@ RESTORE_RECORD = (
 """What to do about a damaged record of a checkpoint location."""
 
 
-class CorruptRecordError(SparkCkptError, ValueError):
+class DamagedRecordError(SparkCkptError, ValueError):
     """A record of a completed checkpoint that cannot be what was written.
 
     Attributes:

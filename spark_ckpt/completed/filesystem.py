@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed.base import CLAIMS_KEPT, RecordStore
-from spark_ckpt.completed.errors import ClaimDeletedError, CorruptRecordError, FencedError, UnknownOutcomeError
+from spark_ckpt.completed.errors import ClaimDeletedError, DamagedRecordError, FencedError, UnknownOutcomeError
 from spark_ckpt.completed.record_files import LOG, RecordFiles
 from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record, encode_record
 from spark_ckpt.errors import SparkCkptError, StorageError
@@ -58,7 +58,7 @@ class FilesystemCompletedCheckpointStore(RecordStore):
 
     def leave_out_damaged(self) -> list[str]:
         """Finds the damaged records, and reads past them from now on."""
-        damaged = [i for i, found in self._files.read_each().items() if isinstance(found, CorruptRecordError)]
+        damaged = [i for i, found in self._files.read_each().items() if isinstance(found, DamagedRecordError)]
         self._files.leave_out(damaged)
         self._counter.set_count(max([self._counter.get(), *(i + 1 for i in damaged)]))
         return [self._files.name(i) for i in damaged]
@@ -159,7 +159,7 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         """
         try:
             return self._has_claim()
-        except (StorageError, CorruptRecordError) as e:
+        except (StorageError, DamagedRecordError) as e:
             raise UnknownOutcomeError(self._files.path(record.id), e) from e
 
     def _has_claim(self) -> bool:

@@ -31,7 +31,7 @@ class Mirror:
         """The records in the files.
 
         Raises:
-            CorruptRecordError, StorageError: they cannot be read.
+            DamagedRecordError, StorageError: they cannot be read.
         """
         return self._files.read_all()
 

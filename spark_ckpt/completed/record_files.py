@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
-from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.completed.records import Record, decode_record
 from spark_ckpt.completed.void import check_generations, without_void_records
 from spark_ckpt.errors import StateFileNotFoundError, StorageError
@@ -54,7 +54,7 @@ class RecordFiles:
         """A record, or None if there is none of this id.
 
         Raises:
-            CorruptRecordError: it is damaged.
+            DamagedRecordError: it is damaged.
             StorageError: it cannot be read.
         """
         return self.decode(record_id, self._storage.read_many([self.name(record_id)])[self.name(record_id)])
@@ -63,7 +63,7 @@ class RecordFiles:
         """The record in what was read of its file; None if there is none.
 
         Raises:
-            CorruptRecordError: it is damaged.
+            DamagedRecordError: it is damaged.
             StorageError: it could not be read.
         """
         if isinstance(found, StateFileNotFoundError):
@@ -83,7 +83,7 @@ class RecordFiles:
             known: records that were read before. Records never change, so these are not read again.
 
         Raises:
-            CorruptRecordError: one is damaged, or the generations do not ascend.
+            DamagedRecordError: one is damaged, or the generations do not ascend.
             StorageError: the log cannot be read, or does not stand still.
         """
         seen = dict(known or {})
@@ -99,20 +99,20 @@ class RecordFiles:
         check_generations(records, self.path)
         return records
 
-    def read_each(self) -> dict[int, Record | CorruptRecordError]:
+    def read_each(self) -> dict[int, Record | DamagedRecordError]:
         """All records by id, ascending, and in the place of a damaged one what is wrong with it.
 
         Raises:
             StorageError: the log cannot be read, or does not stand still.
         """
 
-        def decode(record_id: int, found: bytes | StorageError) -> Record | CorruptRecordError | None:
+        def decode(record_id: int, found: bytes | StorageError) -> Record | DamagedRecordError | None:
             try:
                 return self.decode(record_id, found)
-            except CorruptRecordError as e:
+            except DamagedRecordError as e:
                 return e
 
-        def read(ids: Collection[int]) -> dict[int, Record | CorruptRecordError | None]:
+        def read(ids: Collection[int]) -> dict[int, Record | DamagedRecordError | None]:
             return {i: decode(i, found) for i, found in self._read_many(ids).items()}
 
         return read_settled(self.ids, read, self._storage.describe(self.directory))

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from spark_ckpt.completed.errors import RESTORE_RECORD, CorruptRecordError
+from spark_ckpt.completed.errors import RESTORE_RECORD, DamagedRecordError
 from spark_ckpt.completed.processes import ProcessIdentity
 from spark_ckpt.errors import UnsupportedFormatError
 from spark_ckpt.features import Feature, check_features
@@ -179,31 +179,31 @@ def decode_record(data: bytes, path: str, record_id: int | None = None, *, way_o
         way_out: what to do if it is damaged, for the error.
 
     Raises:
-        CorruptRecordError: the bytes are not what was written.
+        DamagedRecordError: the bytes are not what was written.
         UnsupportedFormatError: a later release wrote it, in a way that this release would misread.
     """
-    corrupt = partial(CorruptRecordError, path, way_out=way_out)
+    damaged = partial(DamagedRecordError, path, way_out=way_out)
     try:
         content = json.loads(data.decode())
     except ValueError as e:
-        raise corrupt(f"no JSON ({e})") from None
+        raise damaged(f"no JSON ({e})") from None
     if not isinstance(content, dict):
-        raise corrupt("no JSON object")
+        raise damaged("no JSON object")
     # Before the format: a damaged record must not pass for one of a later release.
     digest = content.pop("digest", None)
     if digest != _digest(content):
-        raise corrupt("its digest does not fit its contents")
+        raise damaged("its digest does not fit its contents")
     if content.get("format") != FORMAT:
         raise UnsupportedFormatError(path, f"format {content.get('format')!r} of records")
     if record_id is not None and content.get("id") != record_id:
-        raise corrupt(f"it is the record of id {content.get('id')!r}")
+        raise damaged(f"it is the record of id {content.get('id')!r}")
     try:
         check_features(path, content.get("features"))
         record = _record(content)
     except (KeyError, TypeError, ValueError) as e:
-        raise corrupt(f"a field is missing or of the wrong kind ({e})") from None
+        raise damaged(f"a field is missing or of the wrong kind ({e})") from None
     if isinstance(record, CheckpointRecord) and not is_metadata_path(record.metadata.path):
-        raise corrupt(f"it names {record.metadata.path!r}, which is no _metadata of a checkpoint")
+        raise damaged(f"it names {record.metadata.path!r}, which is no _metadata of a checkpoint")
     return record
 
 

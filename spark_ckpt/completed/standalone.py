@@ -27,13 +27,13 @@ class Scan:
 
     Args:
         records: of the checkpoints that are whole, made from their `_metadata`, ascending by id.
-        corrupt: the damage of the others.
+        damaged: the damage of the others.
         next_id: above the number of every directory.
         log: the store whose log had the newest of them, if they say so. Where a scan is all there is, that log is gone.
     """
 
     records: tuple[CheckpointRecord, ...] = ()
-    corrupt: tuple[DamagedCheckpointError, ...] = ()
+    damaged: tuple[DamagedCheckpointError, ...] = ()
     next_id: int = 1
     log: str | None = None
 
@@ -82,7 +82,7 @@ class StandaloneCompletedCheckpointStore(RecordStore):
         self._read_at = 0
         self._ids = _IDCounter(partial(self._process_claims.tried, storage.location))
         self._counter = self._ids
-        self.corrupt: tuple[DamagedCheckpointError, ...] = ()
+        self.damaged: tuple[DamagedCheckpointError, ...] = ()
         """Checkpoints that the last `recover` found damaged and left out."""
 
     def recover(self) -> None:
@@ -97,9 +97,9 @@ class StandaloneCompletedCheckpointStore(RecordStore):
         if ids := log.ids():
             raise StoreMismatchError(self._storage.describe(log.directory), len(ids))
         found = self._scan()
-        for damaged in found.corrupt:
+        for damaged in found.damaged:
             _log.warning("left aside: %s", damaged)
-        self.corrupt = found.corrupt
+        self.damaged = found.damaged
         self._records = {record.id: record for record in found.records}
         self._ids.advance_to(max(found.next_id, self._process_claims.free_id(self._storage.location)))
 

@@ -67,7 +67,7 @@ class CompletedCheckpointStore(ABC):
         """Reads what there is. Must come first; may be repeated to read anew.
 
         Raises:
-            CorruptRecordError: a record is damaged.
+            DamagedRecordError: a record is damaged.
             StorageError: the log cannot be read.
         """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.completed.records import ClaimRecord, Record
 
 
@@ -44,10 +44,10 @@ def check_generations(records: Mapping[int, Record], path_of: Callable[[int], st
     """Makes sure that generations ascend with ids.
 
     Raises:
-        CorruptRecordError: they do not.
+        DamagedRecordError: they do not.
     """
     last = 0
     for record_id, record in sorted(records.items()):
         if record.generation < last:
-            raise CorruptRecordError(path_of(record_id), f"generation {record.generation} after generation {last}")
+            raise DamagedRecordError(path_of(record_id), f"generation {record.generation} after generation {last}")
         last = record.generation

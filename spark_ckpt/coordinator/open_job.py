@@ -129,7 +129,7 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
         ParallelismChangedError: partitions or key groups differ from the checkpoint's.
         FencedError: another run has claimed the location since.
         BatchCommittedError: an earlier run, fenced now, has committed the batch meanwhile.
-        StorageError, CorruptRecordError: see these classes.
+        StorageError, DamagedRecordError: see these classes.
     """
     config = CheckpointConfig.parse(trigger.settings)
     storage = environment.open_storage(trigger)
@@ -148,7 +148,7 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
 def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> OpenJob:
     storage, store, config = way.storage, way.store, way.config
     owner = environment.owner(trigger.query_id, trigger.job)
-    way, corrupt = recover(way)
+    way, damaged_record = recover(way)
     claims = store.claims()
     check_not_followed(trigger, storage, store)
     if committed := committed_by_another(trigger, storage, store):
@@ -158,7 +158,7 @@ def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> Open
         parent = starting_point(trigger, storage, store)
     except (DamagedCheckpointError, VersionNotFoundError) as damaged:
         if way.is_taken:
-            way.go(corrupt or damaged)
+            way.go(damaged_record or damaged)
         raise
     check_parallelism(trigger, parent, config)
     max_parallelism, chain = _key_groups(trigger, parent, config)

@@ -78,7 +78,7 @@ class CheckpointLocation:
             CheckpointsMissingError: no checkpoint exists, but Spark's logs show earlier ones.
             LocationNotFoundError: the location does not exist.
             ForeignLocationError: not the checkpoint location of a query with our state store.
-            CorruptRecordError: a record is damaged.
+            DamagedRecordError: a record is damaged.
             StorageError: the storage does not answer.
         """
         if self.is_savepoint:
@@ -141,7 +141,7 @@ class CheckpointLocation:
             CheckpointNotFoundError: no checkpoint has this id.
             MetadataFormatError: its metadata is damaged, or of an unsupported version.
             DamagedCheckpointError: the metadata does not match the record.
-            CorruptRecordError: a record is damaged.
+            DamagedRecordError: a record is damaged.
             StorageError: the storage does not answer.
         """
         if self._has_checkpoints:
@@ -175,7 +175,7 @@ class CheckpointLocation:
 
     def _completed(self, storage: Storage) -> list[CheckpointRecord]:
         found = list_completed(storage)
-        for damaged in found.corrupt:
+        for damaged in found.damaged:
             _log.warning("%s", damaged)
         return list(found.records)
 

@@ -131,11 +131,11 @@ def list_completed(storage: Storage) -> Scan:
     Raises:
         CheckpointsMissingError: no checkpoint exists, but Spark's logs show earlier ones.
         LogMissingError: the checkpoints of a scan were in a log, which is gone.
-        CorruptRecordError: a record is damaged.
+        DamagedRecordError: a record is damaged.
         StorageError: the storage does not answer.
     """
     found = _read_log(storage)
-    if found.records or found.corrupt or (batch_id := batch_without_checkpoint(storage)) is None:
+    if found.records or found.damaged or (batch_id := batch_without_checkpoint(storage)) is None:
         return found
     # A running query completes the checkpoint of a batch before it writes the entries that Spark's logs have now.
     found = _read_log(storage)

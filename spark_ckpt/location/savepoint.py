@@ -18,7 +18,7 @@ from typing import Any
 
 from spark_ckpt.checkpoint.layout import CKPT
 from spark_ckpt.completed import CheckpointRecord, decode_record
-from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.metadata import CheckpointMetadata, RelativeFileStateHandle
 from spark_ckpt.metadata.traversal import with_parts
 from spark_ckpt.storage import Storage
@@ -46,13 +46,13 @@ def read_savepoint_record(storage: Storage) -> CheckpointRecord:
     """The record of a savepoint.
 
     Raises:
-        CorruptRecordError: it is damaged.
+        DamagedRecordError: it is damaged.
         StorageError: it cannot be read.
     """
     path = storage.describe(SAVEPOINT_RECORD)
     record = decode_record(storage.read(SAVEPOINT_RECORD), path, way_out=_BRING_BACK)
     if not isinstance(record, CheckpointRecord):
-        raise CorruptRecordError(path, "it is a claim, not a checkpoint", _BRING_BACK)
+        raise DamagedRecordError(path, "it is a claim, not a checkpoint", _BRING_BACK)
     return record
 
 

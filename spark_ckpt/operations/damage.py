@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError, StorageError
 from spark_ckpt.format.errors import SegmentError
 from spark_ckpt.format.keys import SubtaskKey
@@ -33,7 +33,7 @@ class Damage:
         """The damage behind an error from reading `path`."""
         if isinstance(error, SegmentError):
             return cls(error.path, error.reason, error.offset)
-        if isinstance(error, (DamagedCheckpointError, CorruptRecordError)):
+        if isinstance(error, (DamagedCheckpointError, DamagedRecordError)):
             return cls(error.path, error.reason)
         return cls(error.path if isinstance(error, StorageError) else path, str(error))
 

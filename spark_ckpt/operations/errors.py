@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from spark_ckpt.checkpoint.errors import VersionNotFoundError
-from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import CheckpointError, DamagedCheckpointError, SparkCkptError
 
 
@@ -149,7 +149,7 @@ class RolledBackError(CheckpointError):
 
     def __init__(
         self,
-        damaged: DamagedCheckpointError | CorruptRecordError | VersionNotFoundError,
+        damaged: DamagedCheckpointError | DamagedRecordError | VersionNotFoundError,
         checkpoint_id: int,
         batch_id: int,
         rollback_dir: str,

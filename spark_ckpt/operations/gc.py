@@ -77,7 +77,7 @@ def collect_garbage(
         CollectionRefusedError: a checkpoint cannot be read, so its files would count as orphans.
         LinkedStateError: a symbolic link below `ckpt`.
         ModificationTimeUnknownError: the storage reports no modification time of an orphan.
-        CorruptRecordError, StorageError: the log cannot be read. Nothing was deleted in any of these cases.
+        DamagedRecordError, StorageError: the log cannot be read. Nothing was deleted in any of these cases.
     """
     now_ms = (clock or SystemClock()).now_ms()
     # Listed before the log is read: the record of a checkpoint that completes meanwhile must not make its files old.
@@ -126,7 +126,7 @@ def references(storage: Storage, there: Sequence[Leftover], found: Scan) -> set[
         found: the log, read before the listing.
 
     Raises:
-        CollectionRefusedError, CorruptRecordError, StorageError: as in `collect_garbage`.
+        CollectionRefusedError, DamagedRecordError, StorageError: as in `collect_garbage`.
     """
 
     def read_once() -> set[str] | None:
@@ -148,7 +148,7 @@ def references(storage: Storage, there: Sequence[Leftover], found: Scan) -> set[
 
 def _references(storage: Storage, found: Scan, there: Sequence[Leftover]) -> set[str]:
     metadata = {leftover.path for leftover in there if leftover.path.endswith(f"/{METADATA_FILE_NAME}")}
-    for damaged in found.corrupt:
+    for damaged in found.damaged:
         # Without a `_metadata` the record refers to nothing.
         if any(_checkpoint_of(path) == damaged.checkpoint_id for path in metadata):
             raise CollectionRefusedError(storage.location, damaged.checkpoint_id, damaged)

@@ -110,7 +110,7 @@ def rescale(
         StateIdMismatchError: Spark's commit log and that checkpoint belong to different runs.
         SparkLogFormatError, StateSchemaError: one of Spark's files is damaged.
         SparkLogEntryExistsError, FencedError: another driver or command is writing here.
-        SettingError, CorruptRecordError, StorageError, UnknownOutcomeError: see those classes.
+        SettingError, DamagedRecordError, StorageError, UnknownOutcomeError: see those classes.
     """
     clock = clock or SystemClock()
     started_ms = clock.now_ms()

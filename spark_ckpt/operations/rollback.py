@@ -17,7 +17,7 @@ from spark_ckpt.completed import (
     RecordFiles,
     encode_record,
 )
-from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import DamagedCheckpointError, StateFileNotFoundError
 from spark_ckpt.location.errors import CheckpointNotFoundError
 from spark_ckpt.location.orphans import list_state, select_orphans
@@ -88,7 +88,7 @@ def roll_back(
         DamagedCheckpointError: the checkpoint is damaged.
         RollbackRefusedError: Spark's logs lack entries that a start after its batch needs.
         SettingError: a setting is invalid.
-        CorruptRecordError: records contradict each other. Damaged ones are moved with the later files.
+        DamagedRecordError: records contradict each other. Damaged ones are moved with the later files.
         StorageError: the location cannot be read or changed.
     """
     clock = clock or SystemClock()
@@ -234,7 +234,7 @@ def _recover(store: CompletedCheckpointStore) -> list[str]:
     """Reads the log without damaged records, and returns the files of those."""
     try:
         store.recover()
-    except CorruptRecordError:
+    except DamagedRecordError:
         if not (damaged := store.leave_out_damaged()):
             raise
         store.recover()

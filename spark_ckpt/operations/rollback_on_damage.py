@@ -11,7 +11,7 @@ from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint, way_out
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
-from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.config import ROLL_BACK, CheckpointConfig
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
@@ -23,7 +23,7 @@ from spark_ckpt.operations.verify_state import check_subtask
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.storage import Storage
 
-Cause: TypeAlias = DamagedCheckpointError | CorruptRecordError | VersionNotFoundError
+Cause: TypeAlias = DamagedCheckpointError | DamagedRecordError | VersionNotFoundError
 """Reason why a query cannot start from the version that Spark's logs name."""
 
 
@@ -61,7 +61,7 @@ class WayBack:
 
         Raises:
             RolledBackError: the rollback is done.
-            DamagedCheckpointError, CorruptRecordError: no retained checkpoint is intact.
+            DamagedCheckpointError, DamagedRecordError: no retained checkpoint is intact.
             FencedError: another driver has claimed since.
             StorageError: a file cannot be read or moved.
         """
@@ -77,8 +77,8 @@ class WayBack:
                 raise RolledBackError(cause, record.id, record.batch_id, rollback_dir) from cause
         if isinstance(cause, DamagedCheckpointError):
             raise DamagedCheckpointError(cause.path, cause.checkpoint_id, cause.reason, None, NO_OTHER_IS_WHOLE)
-        if isinstance(cause, CorruptRecordError):
-            raise CorruptRecordError(cause.path, cause.reason, NO_OTHER_IS_WHOLE)
+        if isinstance(cause, DamagedRecordError):
+            raise DamagedRecordError(cause.path, cause.reason, NO_OTHER_IS_WHOLE)
 
     def _own(self, is_owner: bool) -> None:
         if is_owner:
@@ -91,26 +91,26 @@ class WayBack:
         self.store.claim()
 
 
-def recover(way: WayBack) -> tuple[WayBack, CorruptRecordError | None]:
+def recover(way: WayBack) -> tuple[WayBack, DamagedRecordError | None]:
     """Read the log of completed checkpoints; with automatic rollback, skip damaged records.
 
     Returns:
         Way back, and the error of the first skipped record.
 
     Raises:
-        CorruptRecordError: a record is damaged and was not skipped.
+        DamagedRecordError: a record is damaged and was not skipped.
         StorageError: the log cannot be read.
     """
     try:
         way.store.recover()
-    except CorruptRecordError as corrupt:
+    except DamagedRecordError as record:
         if not (damaged := way.store.leave_out_damaged()):
             raise
         way.store.recover()
         if not way.is_taken:
             good = _newest_good(way.storage, way.store.all())
-            raise CorruptRecordError(corrupt.path, corrupt.reason, way_out(way.storage, good)) from None
-        return replace(way, damaged=damaged), corrupt
+            raise DamagedRecordError(record.path, record.reason, way_out(way.storage, good)) from None
+        return replace(way, damaged=damaged), record
     return way, None
 
 

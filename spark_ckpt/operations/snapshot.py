@@ -55,7 +55,7 @@ def find_record(source: Storage, checkpoint_id: int | None) -> CheckpointRecord:
         NoCheckpointError: no batch has completed yet.
         CheckpointNotFoundError: no such checkpoint.
         NotCommittedError: Spark's logs lack entries that a start after its batch needs.
-        CorruptRecordError: a record is damaged.
+        DamagedRecordError: a record is damaged.
         StorageError: the source cannot be read.
     """
     if not is_savepoint(source):

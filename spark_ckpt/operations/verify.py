@@ -11,7 +11,7 @@ from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX
 from spark_ckpt.checkpoint.chains import all_entries
 from spark_ckpt.checkpoint.layout import CKPT
 from spark_ckpt.completed import CheckpointRecord, ClaimRecord, Record, RecordFiles, without_void_records
-from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import DamagedCheckpointError, LogMissingError, StateFileNotFoundError
 from spark_ckpt.location.errors import CheckpointNotFoundError, CheckpointsMissingError, NoCheckpointError
 from spark_ckpt.location.listing import is_retained, scan
@@ -189,7 +189,7 @@ def verify_checkpoint(
 def _verify_savepoint(storage: Storage, checkpoint_id: int | None, progress: Progress) -> Verification:
     try:
         record = find_record(storage, checkpoint_id)
-    except CorruptRecordError as e:
+    except DamagedRecordError as e:
         return Verification(storage.location, (), (Damage.of(e.path, e),))
     return Verification(storage.location, (verify_checkpoint(storage, record, progress=progress),))
 
@@ -202,13 +202,13 @@ def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage]]:
     if found is not None and found.log is not None:
         each = files.read_each()  # a query that has just begun claims before it writes its first `_metadata`
     if found is not None and not each:
-        damages = [Damage.of(damaged.path, damaged) for damaged in found.corrupt]
+        damages = [Damage.of(damaged.path, damaged) for damaged in found.damaged]
         if found.log is not None:
             missing = LogMissingError(storage.describe(files.directory), found.log)
             damages.insert(0, Damage(missing.path, "the log of completed checkpoints is missing: it has no record"))
         return list(found.records), damages
-    damages = [Damage.of(e.path, e) for e in each.values() if isinstance(e, CorruptRecordError)]
-    records: dict[int, Record] = {i: r for i, r in each.items() if not isinstance(r, CorruptRecordError)}
+    damages = [Damage.of(e.path, e) for e in each.values() if isinstance(e, DamagedRecordError)]
+    records: dict[int, Record] = {i: r for i, r in each.items() if not isinstance(r, DamagedRecordError)}
     records = without_void_records(records)
     damages += check_log(records, files.path)
     return [record for record in records.values() if isinstance(record, CheckpointRecord)], damages

@@ -8,6 +8,7 @@ import json
 import threading
 import tracemalloc
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -94,14 +95,14 @@ def test_a_run_that_has_ended_leaves_nothing_behind(runs: Runs) -> None:
 
     tracemalloc.start(10)
     try:
-        before = run(200)  # caches are full by then
-        after = run(200)
+        sizes = [run(200) for _ in range(5)]
     finally:
         tracemalloc.stop()
     assert not runs.server._workers
     assert len(runs.server._ending) <= 1
-    assert before > 0
-    assert (after - before) / 200 < MOST_BYTES_PER_RUN
+    assert sizes[0] > 0
+    # What a run leaves behind is there after each round. A cache that fills, or a table that grows once, is not.
+    assert min(after - before for before, after in pairwise(sizes)) / 200 < MOST_BYTES_PER_RUN
 
 
 def test_a_run_with_checkpoints_leaves_no_thread_and_no_job(runs: Runs, tmp_path: Path) -> None:

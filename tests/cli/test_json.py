@@ -44,7 +44,7 @@ from spark_ckpt.cli.output import FORMAT, JsonOutput, Result
 from spark_ckpt.cli.results.inspection import Inspection
 from spark_ckpt.cli.results.streams import UnreadStreamsError
 from spark_ckpt.completed import CheckpointRecord, MetadataReference
-from spark_ckpt.completed.errors import CorruptRecordError, FencedError, UnknownOutcomeError
+from spark_ckpt.completed.errors import DamagedRecordError, FencedError, UnknownOutcomeError
 from spark_ckpt.format.errors import SegmentError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location import errors as location_errors
@@ -172,7 +172,7 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     S3fsNotFoundError("s3://b"),
     location_errors.HadoopNotFoundError("hdfs://b", "reason"),
     location_errors.FileSystemPackageError("abfss://b", "abfss", "adlfs"),
-    CorruptRecordError("/x", "reason"),
+    DamagedRecordError("/x", "reason"),
     errors.DamagedCheckpointError("/x", 1, "reason", None, "way out"),
     errors.DamagedCheckpointError("/x", 2, "reason", 1, "way out"),
     PathEscapeError("/x", "/y"),

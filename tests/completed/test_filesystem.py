@@ -16,7 +16,7 @@ from spark_ckpt.completed import (
     encode_record,
 )
 from spark_ckpt.completed.base import CLAIMS_KEPT
-from spark_ckpt.completed.errors import ClaimDeletedError, CorruptRecordError, FencedError, UnknownOutcomeError
+from spark_ckpt.completed.errors import ClaimDeletedError, DamagedRecordError, FencedError, UnknownOutcomeError
 from spark_ckpt.completed.filesystem import LATE_REQUEST_SECONDS
 from spark_ckpt.errors import StorageError
 from spark_ckpt.storage import LocalStorage, Storage
@@ -325,7 +325,7 @@ def test_a_damaged_record_is_named_with_what_to_do(storage: FaultyStorage, tmp_p
     add(claimed(storage), 1)
     file = tmp_path / "ckpt" / "completed" / f"{2:020d}.json"
     file.write_bytes(DAMAGES[damage](file.read_bytes()))
-    with pytest.raises(CorruptRecordError, match=r"was damaged after it was written\. Restore") as caught:
+    with pytest.raises(DamagedRecordError, match=r"was damaged after it was written\. Restore") as caught:
         stored(storage)
     assert caught.value.path == str(file)
 
@@ -337,7 +337,7 @@ def test_a_store_goes_on_past_a_damaged_record(storage: FaultyStorage, tmp_path:
     add(before, 2)
     (tmp_path / "ckpt" / "completed" / f"{3:020d}.json").write_bytes(b"")
     store = FilesystemCompletedCheckpointStore(storage, owner())
-    with pytest.raises(CorruptRecordError):
+    with pytest.raises(DamagedRecordError):
         store.recover()
     assert store.leave_out_damaged() == [f"ckpt/completed/{3:020d}.json"]
     store.recover()
@@ -351,7 +351,7 @@ def test_a_record_under_another_number_is_refused(storage: FaultyStorage, tmp_pa
     add(claimed(storage), 1)
     directory = tmp_path / "ckpt" / "completed"
     (directory / f"{2:020d}.json").rename(directory / f"{5:020d}.json")
-    with pytest.raises(CorruptRecordError, match="the record of id 2"):
+    with pytest.raises(DamagedRecordError, match="the record of id 2"):
         stored(storage)
 
 
@@ -359,7 +359,7 @@ def test_generations_that_go_back_are_refused(storage: FaultyStorage) -> None:
     claimed(storage, "a")
     add(claimed(storage, "b"), 1)
     storage.write_atomic(f"ckpt/completed/{4:020d}.json", encode_record(record(4, 1, generation=1)))
-    with pytest.raises(CorruptRecordError, match="generation 1 after generation 2"):
+    with pytest.raises(DamagedRecordError, match="generation 1 after generation 2"):
         stored(storage)
 
 

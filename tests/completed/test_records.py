@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_ckpt.completed import ClaimRecord, MetadataReference, OperatorSummary, Record, decode_record, encode_record
-from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.completed.processes import ProcessIdentity
 from spark_ckpt.errors import UnsupportedFormatError
 from tests.completed.records import changed, owner, record
@@ -57,7 +57,7 @@ def test_a_checkpoint_record_has_the_documented_fields() -> None:
 def test_a_record_that_names_another_file_is_refused(path: str) -> None:
     """Its digest holds: someone has written it on purpose."""
     forged = replace(record(7, 3), metadata=replace(record(7, 3).metadata, path=path))
-    with pytest.raises(CorruptRecordError, match="no _metadata of a checkpoint"):
+    with pytest.raises(DamagedRecordError, match="no _metadata of a checkpoint"):
         decode_record(encode_record(forged), "file", 7)
 
 
@@ -67,7 +67,7 @@ def test_no_change_of_a_byte_goes_unnoticed(data: st.DataObject) -> None:
     encoded = bytearray(encode_record(original))
     position = data.draw(st.integers(0, len(encoded) - 2))  # the last byte is a newline
     encoded[position] ^= data.draw(st.integers(1, 255))
-    with suppress(CorruptRecordError):
+    with suppress(DamagedRecordError):
         assert decode_record(bytes(encoded), "file", original.id) == original  # white space became other white space
 
 
@@ -92,11 +92,11 @@ def test_what_a_later_release_would_have_to_read_is_refused(
 
 def test_a_damaged_record_does_not_pass_for_one_of_a_later_release() -> None:
     for damaged in (b'"format": 7', b'"features": ["x"],\n "format": 1'):
-        with pytest.raises(CorruptRecordError, match="digest"):
+        with pytest.raises(DamagedRecordError, match="digest"):
             decode_record(encode_record(RECORDS[0]).replace(b'"format": 1', damaged), "file")
 
 
 @pytest.mark.parametrize("features", ["filters", [1], {}])
 def test_features_that_are_no_names_are_damage(features: object) -> None:
-    with pytest.raises(CorruptRecordError, match="wrong kind"):
+    with pytest.raises(DamagedRecordError, match="wrong kind"):
         decode_record(changed(RECORDS[0], features=features), "file")

@@ -79,7 +79,7 @@ def test_what_is_damaged_is_left_aside_and_reported(storage: LocalStorage, caplo
     with caplog.at_level(logging.WARNING):
         store.recover()
     assert store.all() == [whole]
-    assert store.corrupt == (damaged,)
+    assert store.damaged == (damaged,)
     assert "chk-7/_metadata: cut off" in caplog.text
     store.claim()
     assert add(store, 4).id == 9  # the numbers of damaged ones are not used again

@@ -16,7 +16,7 @@ from spark_ckpt.completed import (
 )
 from spark_ckpt.completed.base import CLAIMS_KEPT
 from spark_ckpt.completed.errors import (
-    CorruptRecordError,
+    DamagedRecordError,
     FencedError,
     LocationMovedError,
     OwnershipLostError,
@@ -344,7 +344,7 @@ def test_a_damaged_node_is_named(place: Place) -> None:
     added = add(place.claimed(), 1)
     with place.server.client() as client:
         client.set(f"{place.node}/records/{added.id:020d}", b"{}")
-    with pytest.raises(CorruptRecordError, match=rf"zookeeper://{place.server.quorum}{place.node}/records/0{{19}}2"):
+    with pytest.raises(DamagedRecordError, match=rf"zookeeper://{place.server.quorum}{place.node}/records/0{{19}}2"):
         place.stored()
 
 

@@ -365,7 +365,7 @@ class TestTheEndOfAQuery:
         driver.job.close(JobStatus.FINISHED)
         restarted.batch(2)
         found = scan(storage)
-        assert ([record.version for record in found.records], found.corrupt) == ([1, 2], ())
+        assert ([record.version for record in found.records], found.damaged) == ([1, 2], ())
 
     @pytest.mark.parametrize(("status", "stay"), [("failed", False), ("suspended", True)])
     def test_files_of_acks_stay_for_a_driver_that_comes_back_only(

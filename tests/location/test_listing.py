@@ -109,7 +109,7 @@ def test_what_is_not_whole_is_left_aside(storage: FaultyStorage, tmp_path: Path,
     do(LocalStorage(tmp_path), name)
     result = scan(storage)
     assert {record.id: record.version for record in result.records} == {3: 2}
-    (damaged,) = result.corrupt
+    (damaged,) = result.damaged
     assert damaged.path == storage.describe(name)
     assert reason in str(damaged)
     assert result.next_id == 5
@@ -129,7 +129,7 @@ def test_a_state_file_that_is_missing_makes_a_checkpoint_damaged(storage: Faulty
     storage.delete(f"ckpt/{path}")
     result = scan(storage)
     assert [record.id for record in result.records] == [3]
-    assert path is not None and path in result.corrupt[0].path
+    assert path is not None and path in result.damaged[0].path
 
 
 def test_the_scan_is_repeated_until_two_listings_agree(storage: FaultyStorage, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_the_scan_is_repeated_until_two_listings_agree(storage: FaultyStorage, t
 
     storage.before = before
     assert [record.version for record in scan(storage).records] == [4, 5]
-    assert scan(storage).corrupt == ()
+    assert scan(storage).damaged == ()
 
 
 def test_a_driver_that_may_not_be_the_only_one_deletes_no_orphans(storage: FaultyStorage) -> None:

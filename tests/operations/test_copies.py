@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.checkpoint.compose import decompose, operator_id_of
-from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.errors import DamagedCheckpointError, StorageError
 from spark_ckpt.location.errors import CheckpointNotFoundError, NoCheckpointError
@@ -124,7 +124,7 @@ class TestSavepoint:
         take_savepoint(query.storage, target)
         record = target.read(SAVEPOINT_RECORD)
         target.write_atomic(SAVEPOINT_RECORD, record[:-40])
-        with pytest.raises(CorruptRecordError, match="copy of the savepoint"):
+        with pytest.raises(DamagedRecordError, match="copy of the savepoint"):
             restore(target, LocalStorage(f"{target.location}-1"))
         target.write_atomic(SAVEPOINT_RECORD, record)
         target.write_atomic(METADATA_FILE_NAME, target.read(METADATA_FILE_NAME)[:-1])

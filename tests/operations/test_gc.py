@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from spark_ckpt.clock import SystemClock
-from spark_ckpt.completed.errors import CorruptRecordError
+from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import StorageError
 from spark_ckpt.operations import gc
 from spark_ckpt.operations.errors import CollectionRefusedError
@@ -184,7 +184,7 @@ def test_refuses_while_a_checkpoint_cannot_be_read(storage: FaultyStorage, store
 def test_refuses_a_damaged_record(storage: FaultyStorage) -> None:
     run(storage, 3)
     storage.write_atomic(f"ckpt/completed/{4:020d}.json", b"{}")
-    with pytest.raises(CorruptRecordError):
+    with pytest.raises(DamagedRecordError):
         collect_garbage(storage, grace_seconds=0)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint, read_metadata, state_of
 from spark_ckpt.clock import SystemClock
-from spark_ckpt.completed.errors import CorruptRecordError, FencedError
+from spark_ckpt.completed.errors import DamagedRecordError, FencedError
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import NO_VERSION, Event, Notification, Unreadable
 from spark_ckpt.errors import DamagedCheckpointError
@@ -178,7 +178,7 @@ def test_a_damaged_record_that_nothing_needs_is_moved_aside(query: Query) -> Non
 def test_a_damaged_record_without_the_setting(query: Query) -> None:
     query.settings = SETTINGS
     query.storage.write_atomic(newest_record(query), b"")
-    with pytest.raises(CorruptRecordError) as caught:
+    with pytest.raises(DamagedRecordError) as caught:
         query.restart()
     assert str(caught.value).endswith(f"spark-ckpt rollback {query.storage.location} --id 6")
     assert query.storage.exists(newest_record(query))
@@ -189,7 +189,7 @@ def test_a_damaged_record_without_the_setting(query: Query) -> None:
 def test_a_record_is_damaged_and_no_checkpoint_is_whole(query: Query) -> None:
     damage(query, 4, 5, 6)
     query.storage.write_atomic(newest_record(query), b"")
-    with pytest.raises(CorruptRecordError, match="No other retained checkpoint is whole"):
+    with pytest.raises(DamagedRecordError, match="No other retained checkpoint is whole"):
         query.restart()
     assert query.storage.exists("commits/5")
 

@@ -146,7 +146,7 @@ def test_damaged_record(count: RunningCount) -> None:
     newest.write_bytes(whole[:-20])
     count.drop(1)
     committed = committed_batches(count.location)
-    with pytest.raises(Exception, match="CorruptRecordError") as raised:
+    with pytest.raises(Exception, match="DamagedRecordError") as raised:
         count.drain()
     assert newest.name in str(raised.value)
     assert committed_batches(count.location) == committed

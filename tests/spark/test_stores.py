@@ -49,7 +49,7 @@ def test_standalone_restarts_after_a_kill(jobs: Jobs, rng: random.Random, spark:
     assert again.wait() == 0, again.output()[-6000:]
     assert_same_rows(BatchLog(jobs.folder / "out", "update").rows(), jobs.answer())
     found = scan(LocalStorage(jobs.location))
-    assert found.corrupt == ()
+    assert found.damaged == ()
     assert {record.batch_id for record in found.records} == set(committed_batches(jobs.location))
     assert log_records(jobs.location) == []
     state = spark.read.format("statestore").option("operatorId", 0).load(str(jobs.location))

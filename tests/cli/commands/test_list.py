@@ -129,7 +129,7 @@ def test_damaged_record(tmp_path: Path) -> None:
     record.write_bytes(record.read_bytes().replace(b'"rows": 12', b'"rows": 13'))
     listed = run("list", tmp_path, "--json")
     assert listed.status == 1
-    assert listed.error["error"] == "CorruptRecordError"
+    assert listed.error["error"] == "DamagedRecordError"
     assert listed.error["path"] == str(record)
 
 

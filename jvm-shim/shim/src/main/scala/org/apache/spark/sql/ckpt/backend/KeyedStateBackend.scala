@@ -186,7 +186,7 @@ trait KeyedStateBackend {
    * @param version version of this state
    * @param expectedRows approximate number of rows, 0 if unknown; sizes the index of a store with one family
    * @param stateId id of this state
-   * @throws StateStreamCorruptException if a block is not what was written
+   * @throws StateStreamDamagedException if a block is not what was written
    */
   def restore(
       version: Long,

@@ -13,7 +13,7 @@ package org.apache.spark.sql.ckpt.backend
 /** Blocks to restore. */
 trait RestoreFilter {
 
-  /** True if a block of this key group may be here. If not, the stream is corrupt. */
+  /** True if a block of this key group may be here. If not, the stream is damaged. */
   def acceptsKeyGroup(keyGroup: Int): Boolean
 }
 

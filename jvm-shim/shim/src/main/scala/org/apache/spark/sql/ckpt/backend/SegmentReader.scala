@@ -82,7 +82,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
    * Loads the blocks of a segment.
    *
    * @param newest highest version that a block may have
-   * @throws StateStreamCorruptException if the contents are not what was written
+   * @throws StateStreamDamagedException if the contents are not what was written
    */
   def load(segment: StateSegment, newest: Long): Unit = {
     source = segment.source
@@ -247,7 +247,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
         try {
           new DataInputStream(new ByteArrayInputStream(buffer, position, 2 + length)).readUTF()
         } catch {
-          case e: IOException => throw corrupt(0, "the name of a column family is no text", e)
+          case e: IOException => throw damaged(0, "the name of a column family is no text", e)
         }
       }
     position += 2 + length
@@ -275,7 +275,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
       try {
         source.readFully(blockOffset, buffer, 0, n)
       } catch {
-        case e: java.io.EOFException => throw corrupt(0, "the stream ends early", e)
+        case e: java.io.EOFException => throw damaged(0, "the stream ends early", e)
       }
       bufferStart = blockOffset
       bufferCount = n
@@ -287,10 +287,10 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
 
   private def fail(what: String): Nothing = fail((position + bufferStart - blockOffset).toInt, what)
 
-  private def fail(inBlock: Int, what: String): Nothing = throw corrupt(inBlock, what, null)
+  private def fail(inBlock: Int, what: String): Nothing = throw damaged(inBlock, what, null)
 
-  private def corrupt(inBlock: Int, what: String, cause: Throwable): StateStreamCorruptException =
-    new StateStreamCorruptException(source.name, blockOffset + inBlock, what, cause)
+  private def damaged(inBlock: Int, what: String, cause: Throwable): StateStreamDamagedException =
+    new StateStreamDamagedException(source.name, blockOffset + inBlock, what, cause)
 }
 
 private[backend] object SegmentReader {

@@ -16,14 +16,14 @@ import java.nio.channels.ClosedByInterruptException
 import java.nio.file.NoSuchFileException
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend.StateStreamCorruptException
+import org.apache.spark.sql.ckpt.backend.StateStreamDamagedException
 
 /** Translation of load errors: only a damaged or missing file must be restored. */
 private[executor] object LoadFailures {
 
   /** True if [[of]] can translate the error. */
   def isKnown(cause: Throwable): Boolean = cause match {
-    case _: IOException | _: StateStreamCorruptException | _: InterruptedException => true
+    case _: IOException | _: StateStreamDamagedException | _: InterruptedException => true
     case _ => false
   }
 
@@ -38,7 +38,7 @@ private[executor] object LoadFailures {
       Thread.currentThread().interrupt()
       new CheckpointFailure("StateReadInterruptedError", s"loading $what was interrupted: its task was killed", cause)
     } else cause match {
-      case _: StateStreamCorruptException | _: EOFException => damaged(s"$what is damaged in $where", cause)
+      case _: StateStreamDamagedException | _: EOFException => damaged(s"$what is damaged in $where", cause)
       case _: FileNotFoundException | _: NoSuchFileException => damaged(s"$what lacks a file in $where", cause)
       case _ =>
         new CheckpointFailure("StateReadError",

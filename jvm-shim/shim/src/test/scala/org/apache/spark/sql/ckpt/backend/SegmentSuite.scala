@@ -117,7 +117,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     b.commit()
     val second = b.deltaBytes()
 
-    def failure(version: Long, segments: SegmentBytes*): String = intercept[StateStreamCorruptException] {
+    def failure(version: Long, segments: SegmentBytes*): String = intercept[StateStreamDamagedException] {
       new HashMapStateBackend(K).restore(version, 0, segments.map(segment(isBase = false, _)), groups(b))
     }.what
     assert(failure(2, second).contains("not there"))
@@ -170,7 +170,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
       val damaged = s.bytes.clone()
       damaged(i) = (damaged(i) ^ mask).toByte
       val other = new HashMapStateBackend(K)
-      val e = intercept[StateStreamCorruptException] {
+      val e = intercept[StateStreamDamagedException] {
         other.restore(1, 5, Seq(StateSegment(isBase, source(damaged), s.info.offsets)), groups(b))
       }
       assert(e.file == "test" && e.getMessage.contains("test"))
@@ -189,7 +189,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
         version: Long = 1): String = {
       val other = new HashMapStateBackend(K)
       val filter = RestoreFilter.range(0, 5)
-      intercept[StateStreamCorruptException] {
+      intercept[StateStreamDamagedException] {
         other.restore(version, 0, Seq(StateSegment(isBase, source(bytes), offsets)), filter)
       }.what
     }
@@ -199,7 +199,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     assert(fails(s.bytes, s.info.offsets, isBase = true).contains("kind"))
     assert(fails(s.bytes, s.info.offsets, version = 0).contains("version 1"))
     val other = new HashMapStateBackend(K)
-    val e = intercept[StateStreamCorruptException] {
+    val e = intercept[StateStreamDamagedException] {
       other.restore(1, 0, Seq(segment(isBase = false, s)), RestoreFilter.range(3, 5))
     }
     assert(e.what.contains("key group 2"))
@@ -266,7 +266,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     other.applyDeltas(2, Seq(segment(isBase = false, second)), groups(b))
     assertSame(contents(other.reader("default", 2)), contents(b.reader("default", 2)))
     second.bytes(40) = (second.bytes(40) ^ 1).toByte
-    intercept[StateStreamCorruptException] {
+    intercept[StateStreamDamagedException] {
       other.applyDeltas(3, Seq(segment(isBase = false, second)), groups(b))
     }
     assert(other.foldedVersion == -1)
@@ -317,9 +317,9 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
       Array[Byte](0, 2, -1, -1, 0),
       Array[Byte](0, 9, 65),
       Array[Byte](0))
-    bad.foreach(s => intercept[StateStreamCorruptException](load(block(s))))
-    intercept[StateStreamCorruptException](load(block(section(6, 1, 0, 0), sections = 2)))
-    intercept[StateStreamCorruptException](load(block(Array(), sections = -1)))
+    bad.foreach(s => intercept[StateStreamDamagedException](load(block(s))))
+    intercept[StateStreamDamagedException](load(block(section(6, 1, 0, 0), sections = 2)))
+    intercept[StateStreamDamagedException](load(block(Array(), sections = -1)))
   }
 
   test("lists where single values are declared are an error") {

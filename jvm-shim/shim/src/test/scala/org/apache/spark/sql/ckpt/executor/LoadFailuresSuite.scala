@@ -16,14 +16,14 @@ import java.nio.channels.ClosedByInterruptException
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.backend.StateStreamCorruptException
+import org.apache.spark.sql.ckpt.backend.StateStreamDamagedException
 
 class LoadFailuresSuite extends AnyFunSuite {
   private def of(cause: Throwable) = LoadFailures.of("version 3 of a store", "s3a://bucket/ckpt", cause)
 
   test("a damaged or missing file is to be restored") {
     val causes = Seq(
-      new StateStreamCorruptException("f", 3, "a bad block"),
+      new StateStreamDamagedException("f", 3, "a bad block"),
       new EOFException("too short"),
       new FileNotFoundException("f"))
     causes.foreach { cause =>

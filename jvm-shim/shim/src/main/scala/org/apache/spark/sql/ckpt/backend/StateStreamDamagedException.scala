@@ -20,12 +20,12 @@ import java.io.IOException
  * @param what description of the error
  * @param cause underlying error, or null
  */
-final class StateStreamCorruptException(
+final class StateStreamDamagedException(
     val file: String,
     val offset: Long,
     val what: String,
     cause: Throwable)
-  extends IOException(s"The state stream in $file is corrupt at byte $offset: $what", cause) {
+  extends IOException(s"The state stream in $file is damaged at byte $offset: $what", cause) {
 
   def this(file: String, offset: Long, what: String) = this(file, offset, what, null)
 }
