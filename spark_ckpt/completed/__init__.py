@@ -1,4 +1,4 @@
-"""The log of completed checkpoints: which there are, who owns them, and the fence between drivers."""
+"""Log of completed checkpoints: its records, their owner, and the fence between drivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The common base of all stores: records in memory, the counter, and being open, fenced or shut down."""
+"""Common base of all stores: records in memory, the id counter, and the open, fenced or shut-down state."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, R
 from spark_ckpt.completed.store import CheckpointIDCounter, CompletedCheckpointStore, JobStatus
 
 CLAIMS_KEPT = 16
-"""Number of claims kept, the newest. They show a person the users of a location; no fence depends on the number."""
+"""Number of newest claims retained. They show people who used a location; no fence depends on the number."""
 
 
 class LogIDCounter(CheckpointIDCounter):
-    """The id after the last one in the log. Taking an id reserves nothing: completing a checkpoint does."""
+    """Counter whose next id follows the last one in the log. `get` reserves nothing; completing a checkpoint does."""
 
     def __init__(self) -> None:
         self._next = 1
 
     def get(self) -> int:
-        """The id that the next claim or checkpoint will have."""
+        """Id of the next claim or checkpoint."""
         return self._next
 
     def set_count(self, next_id: int) -> None:
-        """Continues from `next_id`."""
+        """Sets the next id."""
         if next_id < self._next:
             raise ValueError(f"id {next_id} lies before {self._next}, the next free one")
         self._next = next_id
 
     def advance_to(self, next_id: int) -> None:
-        """Continues from `next_id` unless it lies before the next free id."""
+        """Raises the next id to `next_id`; a lower `next_id` changes nothing."""
         self._next = max(self._next, next_id)
 
     def shutdown(self, status: JobStatus) -> None:
-        """Nothing to do: the log is the counter."""
+        """Does nothing: the log is the counter."""
 
 
 class RecordStore(CompletedCheckpointStore):
-    """A store that keeps in memory what it has read and written.
+    """Store that keeps its records in memory, as last read or written.
 
     Args:
         owner: this driver.
-        clock: for timestamps and pauses.
+        clock: clock for timestamps and pauses.
     """
 
     def __init__(self, owner: Owner, clock: Clock | None = None) -> None:
@@ -58,21 +58,21 @@ class RecordStore(CompletedCheckpointStore):
         self._fence: FencedError | None = None
 
     def all(self) -> list[CheckpointRecord]:
-        """The checkpoints, ascending by id."""
+        """All checkpoints, ascending by id."""
         return [record for _, record in sorted(self._records.items()) if isinstance(record, CheckpointRecord)]
 
     def claims(self) -> list[ClaimRecord]:
-        """The claims that are kept, ascending by id."""
+        """Retained claims, ascending by id."""
         return [record for _, record in sorted(self._records.items()) if isinstance(record, ClaimRecord)]
 
     @property
     def counter(self) -> CheckpointIDCounter:
-        """The counter of ids."""
+        """Counter of ids."""
         return self._counter
 
     @property
     def generation(self) -> int:
-        """The generation of this driver's claim; 0 before it has claimed."""
+        """Generation of this driver's claim; 0 before the claim."""
         return self._generation
 
     def subsume(self, checkpoint: CheckpointRecord) -> None:
@@ -81,24 +81,24 @@ class RecordStore(CompletedCheckpointStore):
         self._records.pop(checkpoint.id, None)
 
     def leave_out_damaged(self) -> list[str]:
-        """Nothing, where a record is not a file of the location."""
+        """Leaves nothing out, since records are not files of the location by default."""
         return []
 
     def shutdown(self, status: JobStatus) -> None:
-        """Is closed."""
+        """Closes the store."""
         self._counter.shutdown(status)
         self._generation = 0
 
     @abstractmethod
     def _drop(self, record: Record) -> None:
-        """Deletes a record from where the truth is; one that is not there is no error."""
+        """Deletes a record from the authoritative store; an absent record is no error."""
 
     def _next_claim(self, attempt: str, surplus: Collection[ClaimRecord] = ()) -> ClaimRecord:
-        """A claim with the next id and a higher generation than any.
+        """Claim with the next id and a generation above all known ones.
 
         Args:
-            attempt: UUID of the try to write it.
-            surplus: the claims that are dropped after it. It must not have seen them: their ids are free again then.
+            attempt: UUID of the attempt to write it.
+            surplus: claims to drop afterwards. `seen` must omit them, because their ids become free again.
         """
         generation = 1 + max((record.generation for record in self._records.values()), default=0)
         seen = tuple(sorted(self._records.keys() - {claim.id for claim in surplus}))
@@ -106,14 +106,14 @@ class RecordStore(CompletedCheckpointStore):
         return ClaimRecord(self._counter.get(), generation, self._owner, attempt, self._clock.now_ms(), seen, process)
 
     def _claimed(self, claim: ClaimRecord) -> None:
-        """The claim is there."""
+        """Makes a written claim this driver's own."""
         self._took(claim)
         self._claim_id = claim.id
         self._generation = claim.generation
         self._fence = None
 
     def _surplus_claims(self, kept: int = CLAIMS_KEPT) -> list[ClaimRecord]:
-        """All claims but the newest, ascending by id. Their age is not looked at: clocks may be wrong."""
+        """All claims except the newest `kept`, ascending by id. Their age does not matter: clocks may be wrong."""
         claims = self.claims()
         return claims[: max(0, len(claims) - kept)]
 
@@ -122,7 +122,7 @@ class RecordStore(CompletedCheckpointStore):
         self._counter.set_count(record.id + 1)
 
     def _count_from_records(self) -> None:
-        """The next id is after the last record there is."""
+        """Moves the next id past the last record."""
         self._counter.set_count(max([self._counter.get(), *(i + 1 for i in self._records)]))
 
     def _check_open(self) -> None:

@@ -1,4 +1,4 @@
-"""The records of a store elsewhere, repeated as the files of a log: for readers that have only the file system."""
+"""File mirror of a store whose records live elsewhere, for readers that have only the file system."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ _log = logging.getLogger(__name__)
 
 
 class Mirror:
-    """Follows the truth as well as it can. What it has is always complete up to some id, and never from the future.
+    """Best-effort copy of the authoritative records, as files of a log.
+
+    The copy may lag, but is always complete up to some id, and never ahead of the store.
 
     Args:
-        storage: of the checkpoint location.
+        storage: storage of the checkpoint location.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -25,10 +27,10 @@ class Mirror:
         """Name of the checkpoint location."""
         self._storage = storage
         self._files = RecordFiles(storage)
-        self._there: set[int] | None = None  # None while it is not known
+        self._there: set[int] | None = None  # None while unknown
 
     def read(self) -> dict[int, Record]:
-        """The records in the files.
+        """Records in the files.
 
         Raises:
             DamagedRecordError, StorageError: they cannot be read.
@@ -36,12 +38,13 @@ class Mirror:
         return self._files.read_all()
 
     def follow(self, truth: Mapping[int, Record], dropped: int | None = None) -> None:
-        """Creates the files that are missing, in the order of ids, and deletes those of dropped records. Never fails:
-        the next call makes up for what this one could not do.
+        """Creates missing files, in the order of ids, and deletes the files of dropped records.
+
+        Never raises: the next call catches up on whatever this one could not do.
 
         Args:
-            truth: the records that the owner knows.
-            dropped: id of the record that the owner has just dropped, which may be the newest.
+            truth: records known to the owner.
+            dropped: id of the record just dropped by the owner, possibly the newest.
         """
         there, self._there = self._there, None
         try:
@@ -51,7 +54,7 @@ class Mirror:
                 create_or_find(self._storage, self._files.name(record_id), encode_record(truth[record_id]))
             newest = max(truth, default=0)
             for record_id in sorted(there - truth.keys()):
-                # What lies above is of a driver that has taken over.
+                # Records above belong to a driver that has taken over.
                 if record_id < newest or record_id == dropped:
                     self._storage.delete(self._files.name(record_id))
         except SparkCkptError as e:

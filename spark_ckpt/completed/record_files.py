@@ -1,4 +1,4 @@
-"""The files of the completed-checkpoint log, and how a log is read that changes meanwhile."""
+"""Files of the completed-checkpoint log, and consistent reads of a log under concurrent changes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from spark_ckpt.errors import StateFileNotFoundError, StorageError
 from spark_ckpt.storage import Storage, until_stable
 
 LOG = "ckpt/completed"
-"""Directory of the log in a checkpoint location."""
+"""Directory of the log, relative to the checkpoint location."""
 
 RECORD_NAME = re.compile(r"([0-9]{20})\.json")
-"""Name of the file of a record: its id."""
+"""Name of a record's file: the record's id."""
 
 _T = TypeVar("_T")
 
 
 class RecordFiles:
-    """A directory of records, `<id, 20 digits>.json`. Other files in it are left alone.
+    """Directory of records, `<id, 20 digits>.json`. Ignores other files in it.
 
     Args:
-        storage: of the checkpoint location.
+        storage: storage of the checkpoint location.
         directory: name of the directory.
     """
 
@@ -34,14 +34,14 @@ class RecordFiles:
         self._left_out: frozenset[int] = frozenset()
         self.directory = directory
         self.listed: list[int] = []
-        """The ids that the last listing has found, ascending."""
+        """Ids found by the last listing, ascending."""
 
     def leave_out(self, ids: Iterable[int]) -> None:
-        """Takes records for ones that are not there, until the end of this object."""
+        """Treats records as absent for the lifetime of this object."""
         self._left_out |= frozenset(ids)
 
     def ids(self) -> list[int]:
-        """The ids of the records, ascending, without those that are left out.
+        """Ids of the records, ascending, without those left out.
 
         Raises:
             StorageError: the directory cannot be listed.
@@ -51,20 +51,20 @@ class RecordFiles:
         return self.listed
 
     def read(self, record_id: int) -> Record | None:
-        """A record, or None if there is none of this id.
+        """Reads a record; None if none has this id.
 
         Raises:
-            DamagedRecordError: it is damaged.
-            StorageError: it cannot be read.
+            DamagedRecordError: the record is damaged.
+            StorageError: the record cannot be read.
         """
         return self.decode(record_id, self._storage.read_many([self.name(record_id)])[self.name(record_id)])
 
     def decode(self, record_id: int, found: bytes | StorageError) -> Record | None:
-        """The record in what was read of its file; None if there is none.
+        """Decodes the result of reading a record's file; None if the file does not exist.
 
         Raises:
-            DamagedRecordError: it is damaged.
-            StorageError: it could not be read.
+            DamagedRecordError: the record is damaged.
+            StorageError: the file could not be read.
         """
         if isinstance(found, StateFileNotFoundError):
             return None
@@ -77,14 +77,14 @@ class RecordFiles:
         return {names[name]: found for name, found in self._storage.read_many(list(names)).items()}
 
     def read_all(self, known: Mapping[int, Record] | None = None) -> dict[int, Record]:
-        """The records that count, by id, ascending (see `without_void_records`).
+        """Reads the records that count, by ascending id (see `without_void_records`).
 
         Args:
-            known: records that were read before. Records never change, so these are not read again.
+            known: records read before. Records never change, so these are not read again.
 
         Raises:
-            DamagedRecordError: one is damaged, or the generations do not ascend.
-            StorageError: the log cannot be read, or does not stand still.
+            DamagedRecordError: a record is damaged, or the generations do not ascend.
+            StorageError: the log cannot be read, or keeps changing.
         """
         seen = dict(known or {})
 
@@ -100,10 +100,10 @@ class RecordFiles:
         return records
 
     def read_each(self) -> dict[int, Record | DamagedRecordError]:
-        """All records by id, ascending, and in the place of a damaged one what is wrong with it.
+        """Reads all records by ascending id, with the error in place of each damaged one.
 
         Raises:
-            StorageError: the log cannot be read, or does not stand still.
+            StorageError: the log cannot be read, or keeps changing.
         """
 
         def decode(record_id: int, found: bytes | StorageError) -> Record | DamagedRecordError | None:
@@ -118,23 +118,23 @@ class RecordFiles:
         return read_settled(self.ids, read, self._storage.describe(self.directory))
 
     def name(self, record_id: int) -> str:
-        """Name of the file of a record."""
+        """Name of a record's file."""
         return f"{self.directory}/{record_id:020d}.json"
 
     def path(self, record_id: int) -> str:
-        """Path or URL of the file of a record, for messages."""
+        """Path or URL of a record's file, for messages."""
         return self._storage.describe(self.name(record_id))
 
 
 def read_settled(
     list_ids: Callable[[], list[int]], read: Callable[[Collection[int]], Mapping[int, _T | None]], place: str
 ) -> dict[int, _T]:
-    """Reads a log until two listings agree, since records come and go while it is read.
+    """Reads a log until two listings agree, since records appear and disappear during the read.
 
     Args:
-        list_ids: the ids there are, ascending.
-        read: what has each of these ids, None for one that is gone.
-        place: what is read, for the error.
+        list_ids: lists the existing ids, ascending.
+        read: reads the records with these ids; None for a deleted one.
+        place: name of the log, for the error message.
 
     Raises:
         StorageError: no two listings agreed.

@@ -1,4 +1,4 @@
-"""The records of the completed-checkpoint log, and their text."""
+"""Records of the completed-checkpoint log, and their JSON encoding."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from spark_ckpt.features import Feature, check_features
 from spark_ckpt.storage.paths import is_metadata_path
 
 FORMAT = 1
-"""Format of the records that this release writes, and the only one it reads."""
+"""Record format that this release writes, and the only one it reads."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The writer of a record.
+    """Writer of a record.
 
     Args:
         host: name of the machine.
-        pid: process id of the driver's JVM; of the process itself where there is none.
-        process_token: unique for each life of the process that writes.
-        query_id: Spark's id of the query, the same over its restarts.
+        pid: process id of the driver's JVM, or of the writing process if there is no JVM.
+        process_token: token unique to each start of the writing process.
+        query_id: Spark's id of the query, stable across restarts.
         run_id: Spark's id of this run of the query.
     """
 
@@ -49,10 +49,10 @@ class OperatorSummary:
 
     Args:
         operator_id: Spark's number of the operator in the query.
-        name: Spark's short name of it.
+        name: Spark's short name of the operator.
         store: name of the store.
         parallelism: number of subtasks.
-        rows: rows of all subtasks together.
+        rows: number of rows across all subtasks.
         state_bytes: bytes of the segments that a restore reads.
     """
 
@@ -66,12 +66,12 @@ class OperatorSummary:
 
 @dataclass(frozen=True, slots=True)
 class MetadataReference:
-    """The `_metadata` file of a checkpoint.
+    """Reference to the `_metadata` file of a checkpoint.
 
     Args:
-        path: relative to the `ckpt` directory.
-        size: bytes.
-        sha256: digest of the bytes, hexadecimal.
+        path: path relative to the `ckpt` directory.
+        size: size in bytes.
+        sha256: hexadecimal SHA-256 digest of the bytes.
     """
 
     path: str
@@ -80,11 +80,11 @@ class MetadataReference:
 
     @classmethod
     def of(cls, path: str, data: bytes) -> MetadataReference:
-        """The reference to a file of these bytes."""
+        """Reference to a file with these bytes."""
         return cls(path, len(data), hashlib.sha256(data).hexdigest())
 
     def mismatch(self, data: bytes) -> str | None:
-        """The reason why bytes are not those of the file; None if they are."""
+        """Reason why `data` is not the content of the file; None if it is."""
         if len(data) != self.size:
             return f"{len(data)} bytes instead of {self.size}"
         if hashlib.sha256(data).hexdigest() != self.sha256:
@@ -94,17 +94,17 @@ class MetadataReference:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRecord:
-    """A driver that takes over. All later records are of its generation, until the next claim.
+    """Takeover of a location by a driver. Its generation applies to all later records until the next claim.
 
     Args:
         id: position in the log.
-        generation: higher than that of every earlier record.
+        generation: generation, higher than in every earlier record.
         owner: the driver.
-        attempt: UUID of the try to write this record.
-        timestamp_ms: when, in milliseconds since 1970 UTC; for people only.
-        seen: ids of the records that counted when it was made and that it keeps, ascending. A record below the claim
-            that is not among them does not count. None in claims of releases that did not note it.
-        process: which of all processes that have had its number the owner's is; None where it is not known.
+        attempt: UUID of the attempt to write this record.
+        timestamp_ms: time of the claim in milliseconds since 1970 UTC; informative only.
+        seen: ids of the records that counted at the time of the claim and that it keeps, ascending. Other records below
+            the claim do not count. None in claims of releases without this field.
+        process: identity of the owner's process among all that have had its pid; None if unknown.
     """
 
     id: int
@@ -120,22 +120,22 @@ class ClaimRecord:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRecord:
-    """A completed checkpoint.
+    """Completed checkpoint.
 
     Args:
         id: number of the checkpoint and position in the log.
-        generation: of the driver that completed it.
+        generation: generation of the driver that completed the checkpoint.
         owner: that driver.
-        attempt: UUID of the try to write this record.
-        batch_id: Spark's micro-batch.
-        version: version of the state that the batch leaves.
-        timestamp_ms: when it was complete, in milliseconds since 1970 UTC.
-        duration_ms: from the trigger to then.
+        attempt: UUID of the attempt to write this record.
+        batch_id: id of Spark's micro-batch.
+        version: state version after the batch.
+        timestamp_ms: completion time in milliseconds since 1970 UTC.
+        duration_ms: milliseconds from trigger to completion.
         state_bytes: bytes of state that the checkpoint refers to.
-        new_bytes: bytes that were written for it, `_metadata` included.
-        rows: rows of all stores together.
-        operators: one summary for each store of each operator.
-        metadata: its `_metadata`.
+        new_bytes: bytes written for the checkpoint, including `_metadata`.
+        rows: number of rows across all stores.
+        operators: one summary per store of each operator.
+        metadata: reference to its `_metadata`.
     """
 
     id: int
@@ -156,11 +156,11 @@ class CheckpointRecord:
 
 
 Record: TypeAlias = ClaimRecord | CheckpointRecord
-"""A record of the log."""
+"""Record of the log."""
 
 
 def encode_record(record: Record) -> bytes:
-    """The file of a record: JSON for people, with a digest of itself at the end."""
+    """Encodes a record as human-readable JSON with a trailing digest of its own content."""
     known = {name: value for name, value in asdict(record).items() if value is not None}
     content = {"format": FORMAT, "kind": record.kind, **known}
     if features := _features(record):
@@ -170,17 +170,17 @@ def encode_record(record: Record) -> bytes:
 
 
 def decode_record(data: bytes, path: str, record_id: int | None = None, *, way_out: str = RESTORE_RECORD) -> Record:
-    """The record in the bytes of a file.
+    """Decodes the content of a record's file.
 
     Args:
-        data: the bytes.
-        path: name of the file, for the error.
-        record_id: the id that its name says, if it says one.
-        way_out: what to do if it is damaged, for the error.
+        data: content of the file.
+        path: name of the file, for the error message.
+        record_id: id in the file's name, if there is one.
+        way_out: advice on a damaged record, for the error message.
 
     Raises:
-        DamagedRecordError: the bytes are not what was written.
-        UnsupportedFormatError: a later release wrote it, in a way that this release would misread.
+        DamagedRecordError: the bytes are not the ones that were written.
+        UnsupportedFormatError: a later release wrote the record in a format that this release would misread.
     """
     damaged = partial(DamagedRecordError, path, way_out=way_out)
     try:
@@ -189,7 +189,7 @@ def decode_record(data: bytes, path: str, record_id: int | None = None, *, way_o
         raise damaged(f"no JSON ({e})") from None
     if not isinstance(content, dict):
         raise damaged("no JSON object")
-    # Before the format: a damaged record must not pass for one of a later release.
+    # Check the digest before the format: a damaged record must not pass for one of a later release.
     digest = content.pop("digest", None)
     if digest != _digest(content):
         raise damaged("its digest does not fit its contents")
@@ -243,6 +243,6 @@ def _record(content: Mapping[str, Any]) -> Record:
 
 
 def _make(make: type[_T], content: Mapping[str, Any]) -> _T:
-    """An object of its fields. A later release may have added some that a reader may ignore."""
+    """Builds an object from its known fields; readers may ignore fields that a later release has added."""
     names = {field.name for field in fields(make)}  # type: ignore[arg-type]  # a bound of TypeVar has no public name
     return make(**{name: value for name, value in content.items() if name in names})

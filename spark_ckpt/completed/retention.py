@@ -8,18 +8,18 @@ from spark_ckpt.completed.records import CheckpointRecord
 
 
 def select_subsumed(checkpoints: Sequence[CheckpointRecord], retained: int) -> list[CheckpointRecord]:
-    """The checkpoints to drop so that `retained` are left.
+    """Selects the checkpoints to drop so that `retained` remain (Flink: `CheckpointSubsumeHelper.subsume`).
 
-    The newest is kept, and of the version before it the newest as well: Spark writes `commits/N` after checkpoint N + 1
-    is complete, so a restart may ask for that one. Checkpoints of a version that a later run repeated go first, since
-    nothing asks for them any more; then the oldest.
+    Keeps the newest checkpoint, and the newest one of the previous version: Spark writes `commits/N` after checkpoint
+    N + 1 is complete, so a restart may ask for that version. Drops first the checkpoints of a version that a later run
+    repeated, since nothing asks for them any more, then the oldest.
 
     Args:
-        checkpoints: ascending by id.
-        retained: how many to keep, at least 1.
+        checkpoints: all checkpoints, ascending by id.
+        retained: number of checkpoints to keep, at least 1.
 
     Returns:
-        Those to drop, in the order in which to drop them. Flink: `CheckpointSubsumeHelper.subsume`.
+        The checkpoints to drop, in the order in which to drop them.
     """
     surplus = len(checkpoints) - retained
     if surplus <= 0:

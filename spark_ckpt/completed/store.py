@@ -1,4 +1,4 @@
-"""The contract of completed-checkpoint stores, and of the counters of their ids."""
+"""Contract of completed-checkpoint stores and of their id counters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord
 
 
 class JobStatus(Enum):
-    """The end of a run of a query. Spark restarts queries of each kind, so none of them discards state by itself."""
+    """Outcome of a query run. Spark may restart the query after any of them, so none discards state by itself."""
 
     FINISHED = "finished"
     FAILED = "failed"
@@ -25,38 +25,38 @@ class JobStatus(Enum):
 
 
 class CheckpointIDCounter(ABC):
-    """The next free id of a store (Flink: `CheckpointIDCounter`)."""
+    """Counter that holds the next free id of a store (Flink: `CheckpointIDCounter`)."""
 
     @abstractmethod
     def get(self) -> int:
-        """The id that the next claim or checkpoint will have."""
+        """Id of the next claim or checkpoint."""
 
     @abstractmethod
     def set_count(self, next_id: int) -> None:
-        """Goes on from `next_id`.
+        """Sets the next id.
 
         Raises:
-            ValueError: it lies before an id that was taken already.
+            ValueError: `next_id` lies before an id that is already taken.
         """
 
     @abstractmethod
     def shutdown(self, status: JobStatus) -> None:
-        """Ends the use of the counter."""
+        """Closes the counter."""
 
 
 class CompletedCheckpointStore(ABC):
-    """The completed checkpoints of one location, and the right to add to them (Flink: `CompletedCheckpointStore`).
+    """Completed checkpoints of one location, and the right to add to them (Flink: `CompletedCheckpointStore`).
 
-    A store is used by one thread. Its life: `recover`, which changes nothing; `claim`, which makes this driver the
-    owner; `add` for each checkpoint; `shutdown`. Rules that every store keeps:
+    Not thread-safe. Lifecycle: `recover`, which changes nothing; `claim`, which makes this driver the owner; `add` for
+    each checkpoint; `shutdown`. Every store guarantees:
 
-    - ids of claims and checkpoints are one ascending sequence, and one owner at most gets an id;
-    - once another driver has claimed, `add` of this one fails, for good, with `FencedError`;
-    - a checkpoint that `add` has returned for is found by every later `recover`;
-    - what `add` failed with `UnknownOutcomeError` for is settled, one way or the other, before anything else is added;
-    - the newest checkpoint is that with the highest number, not the last by name or time.
+    - claims and checkpoints share one ascending sequence of ids, and each id goes to at most one owner;
+    - once another driver has claimed, `add` fails permanently with `FencedError`;
+    - every `recover` after a successful `add` finds that checkpoint;
+    - a record whose `add` raised `UnknownOutcomeError` is settled, as present or absent, before the next one is added;
+    - the newest checkpoint is the one with the highest id, not the last by name or time.
 
-    The second rule holds only where `fences` says so.
+    The second guarantee requires `fences`.
     """
 
     fences: ClassVar[bool] = True
@@ -64,7 +64,7 @@ class CompletedCheckpointStore(ABC):
 
     @abstractmethod
     def recover(self) -> None:
-        """Reads what there is. Must come first; may be repeated to read anew.
+        """Reads the existing records. Must be the first call; repeat it to refresh.
 
         Raises:
             DamagedRecordError: a record is damaged.
@@ -73,12 +73,12 @@ class CompletedCheckpointStore(ABC):
 
     @abstractmethod
     def leave_out_damaged(self) -> list[str]:
-        """Takes damaged records for ones that are not there, once `recover` has failed because of them.
+        """Treats damaged records as absent, after `recover` has failed because of them.
 
-        Their ids stay taken: a driver that has written one of them finds the next claim where it writes next.
+        Their ids stay taken, so the driver that wrote one of them still finds the next claim at its own next id.
 
         Returns:
-            The files of these records, relative to the location; none if the store cannot do without them.
+            Files of these records, relative to the location; empty if the store cannot do without them.
 
         Raises:
             StorageError: the log cannot be read.
@@ -86,39 +86,39 @@ class CompletedCheckpointStore(ABC):
 
     @abstractmethod
     def claim(self) -> ClaimRecord:
-        """Becomes the owner: from now on no earlier owner can complete a checkpoint.
+        """Makes this driver the owner: no earlier owner can complete a checkpoint from now on.
 
         Returns:
-            The claim, with the generation that this driver has now.
+            The claim, with this driver's new generation.
 
         Raises:
-            UnknownOutcomeError: the storage does not say whether the claim is there; claim again.
+            UnknownOutcomeError: the storage does not say whether the claim was written; claim again.
             StorageError: the claim cannot be written.
         """
 
     @abstractmethod
     def add(self, make_record: Callable[[int, str], CheckpointRecord]) -> CheckpointRecord:
-        """Completes a checkpoint. It does not exist before, and lasts from the moment this returns.
+        """Completes a checkpoint. It does not exist before this call, and is durable when the call returns.
 
         Args:
-            make_record: makes the record for an id (that of `counter`) and the UUID of the attempt.
+            make_record: builds the record from its id (the one of `counter`) and the UUID of the attempt.
 
         Returns:
             The record.
 
         Raises:
-            FencedError: another driver has claimed. Every later call fails with it as well.
-            UnknownOutcomeError: the record may be there or come to be. What it refers to must not be deleted. The next
-                `settle` finds out.
-            StorageError: the record is certainly not there.
+            FencedError: another driver has claimed. Every later call raises it as well.
+            UnknownOutcomeError: the record may exist, or may still appear. The files it refers to must not be deleted.
+                The next `settle` finds out.
+            StorageError: the record certainly does not exist.
         """
 
     @abstractmethod
     def settle(self) -> CheckpointRecord | None:
-        """Finds out about a record whose `add` had an unknown outcome.
+        """Settles a record whose `add` had an unknown outcome.
 
         Returns:
-            The record: it is complete now. None if there was nothing to settle.
+            The record, now complete; None if there was nothing to settle.
 
         Raises:
             FencedError, UnknownOutcomeError, StorageError: as in `add`.
@@ -126,64 +126,64 @@ class CompletedCheckpointStore(ABC):
 
     @abstractmethod
     def subsume(self, checkpoint: CheckpointRecord) -> None:
-        """Drops a checkpoint: its record first, so that none is ever found whose files are gone.
+        """Drops a checkpoint, its record first: a record never outlives its files.
 
         Raises:
-            StorageError: it may still be there.
+            StorageError: the record may still exist.
         """
 
     def may_subsume(self, checkpoint: CheckpointRecord) -> bool:
-        """True if the store itself permits a checkpoint to be dropped already."""
+        """True if the store permits dropping a checkpoint now."""
         return True
 
-    def keep_counting(self) -> None:  # noqa: B027  (a store whose counter is a thing of its own has nothing to do)
-        """Makes sure that no id is taken twice although all checkpoints are about to be dropped: to be asked before.
+    def keep_counting(self) -> None:  # noqa: B027  (a store with a separate counter has nothing to do)
+        """Ensures that no id is taken twice after all checkpoints are dropped. Call it before dropping them.
 
         Raises:
             FencedError: another driver has claimed.
-            UnknownOutcomeError, StorageError: it is not certain; the checkpoints must stay.
+            UnknownOutcomeError, StorageError: no such guarantee; the checkpoints must stay.
         """
 
     @abstractmethod
     def all(self) -> list[CheckpointRecord]:
-        """The checkpoints, ascending by id."""
+        """All checkpoints, ascending by id."""
 
     @abstractmethod
     def claims(self) -> list[ClaimRecord]:
-        """The claims that are kept, ascending by id: the newest at least, where claims outlast their driver."""
+        """Retained claims, ascending by id; at least the newest one where claims outlast their driver."""
 
     @abstractmethod
     def check_owner(self) -> None:
-        """Makes sure that no other driver had claimed a moment ago: to be asked before deleting files.
+        """Checks that no other driver has claimed so far. Call it before deleting files.
 
         Raises:
-            FencedError: one had. Every later `add` fails with it as well.
+            FencedError: another driver has. Every later `add` raises it as well.
             StorageError: the log cannot be read.
         """
 
     @property
     @abstractmethod
     def counter(self) -> CheckpointIDCounter:
-        """The counter of ids."""
+        """Counter of ids."""
 
     @property
     @abstractmethod
     def generation(self) -> int:
-        """The generation of this driver's claim; 0 before it has claimed."""
+        """Generation of this driver's claim; 0 before the claim."""
 
     @abstractmethod
     def shutdown(self, status: JobStatus) -> None:
-        """Ends the use of the store. The checkpoints stay: Spark restarts finished queries as well.
+        """Closes the store. The checkpoints stay: Spark restarts finished queries as well.
 
         Args:
-            status: how the query ended.
+            status: outcome of the query run.
         """
 
     def latest(self) -> CheckpointRecord | None:
-        """The newest checkpoint, or None."""
+        """Newest checkpoint, or None."""
         checkpoints = self.all()
         return checkpoints[-1] if checkpoints else None
 
     def latest_of_version(self, version: int) -> CheckpointRecord | None:
-        """The newest checkpoint of a version of the state, or None."""
+        """Newest checkpoint of a state version, or None."""
         return next((c for c in reversed(self.all()) if c.version == version), None)

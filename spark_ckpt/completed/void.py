@@ -1,4 +1,4 @@
-"""Void records of a log: an earlier driver can create a record at an id that is free again."""
+"""Void records of a log, created by an earlier driver at an id that had become free again."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from spark_ckpt.completed.records import ClaimRecord, Record
 
 
 def without_void_records(records: Mapping[int, Record]) -> dict[int, Record]:
-    """Leaves out the records of drivers that did not own the log when they created them.
+    """Leaves out records whose drivers did not own the log when they created them.
 
-    Such a driver finds that out before it relies on its record, and deletes it, unless it dies before. Two signs tell
-    without it, whatever the clocks say:
+    Such a driver notices before it relies on its record, and the next claim deletes the record. Until then two signs
+    identify it, independent of clocks:
 
-    - An earlier generation follows a claim. The owner would have found its id taken, so the claim came when that id
-      was free again.
+    - A record of an earlier generation follows a claim. The owner would have found its id taken, so the claim was
+      created when that id was free again.
     - The record lies below the newest claim, and that claim did not see it.
 
     Args:
-        records: by id; some may be missing.
+        records: records by id; some may be missing.
 
     Returns:
-        Those that count, ascending by id.
+        The records that count, ascending by id.
     """
     kept: dict[int, Record] = {}
     newest: ClaimRecord | None = None
@@ -33,7 +33,7 @@ def without_void_records(records: Mapping[int, Record]) -> dict[int, Record]:
         is_claim = isinstance(record, ClaimRecord)
         if not is_claim or record.generation < below:
             kept[record_id] = record
-            # What comes before a claim is of an earlier generation, what comes before a checkpoint may be its claim.
+            # A record before a claim has an earlier generation; a record before a checkpoint may be its own claim.
             below = min(below, record.generation if is_claim else record.generation + 1)
             if newest is None and isinstance(record, ClaimRecord):
                 newest = record
@@ -41,7 +41,7 @@ def without_void_records(records: Mapping[int, Record]) -> dict[int, Record]:
 
 
 def check_generations(records: Mapping[int, Record], path_of: Callable[[int], str]) -> None:
-    """Makes sure that generations ascend with ids.
+    """Checks that generations ascend with ids.
 
     Raises:
         DamagedRecordError: they do not.
