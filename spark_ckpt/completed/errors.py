@@ -1,4 +1,4 @@
-"""Errors of the log of completed checkpoints."""
+"""Errors of the completed-checkpoint log."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ RESTORE_RECORD = (
     "Restore the file from a backup, or go back to a checkpoint that is whole: 'spark-ckpt verify' names it, and "
     "'spark-ckpt rollback' moves the record aside"
 )
-"""What to do about a damaged record of a checkpoint location."""
+"""Advice on a damaged record of a checkpoint location."""
 
 
 class DamagedRecordError(SparkCkptError, ValueError):
-    """A record of a completed checkpoint that cannot be what was written.
+    """A record of the log is damaged: its content cannot be the one that was written.
 
     Attributes:
         path: the record's file.
-        reason: what is wrong with it.
+        reason: problem with the content.
     """
 
     fatal = True
@@ -30,7 +30,7 @@ class DamagedRecordError(SparkCkptError, ValueError):
 
     @property
     def what(self) -> str:
-        """Problem, without the way out."""
+        """Problem, without the advice."""
         return f"{self.path}: {self.reason}"
 
 
@@ -52,7 +52,7 @@ class ZooKeeperUnavailableError(StorageError):
 
 
 class ZooKeeperAccessError(StorageError):
-    """ZooKeeper does not let this driver in, or not at its nodes.
+    """ZooKeeper refuses this driver the connection, or access to its nodes.
 
     Attributes:
         address: the servers, without credentials.
@@ -84,7 +84,7 @@ class ZooKeeperClientFileError(SparkCkptError, ValueError):
 
 
 class KazooNotFoundError(SparkCkptError, ImportError):
-    """The store is `zookeeper`, and there is no kazoo in this Python environment."""
+    """The store is `zookeeper`, but this Python environment has no kazoo."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -94,10 +94,10 @@ class KazooNotFoundError(SparkCkptError, ImportError):
 
 
 class StoreMismatchError(SparkCkptError):
-    """A location whose completed checkpoints are in a log, and a store that would not keep it.
+    """The location has a log of completed checkpoints that the configured store would not maintain.
 
     Attributes:
-        path: the directory of the log.
+        path: directory of the log.
     """
 
     fatal = True
@@ -112,13 +112,13 @@ class StoreMismatchError(SparkCkptError):
 
 
 class FencedError(SparkCkptError):
-    """Another driver owns the checkpoint location now; this one can complete nothing more.
+    """Another driver has taken over the checkpoint location; this one can no longer complete checkpoints.
 
     Attributes:
-        path: the record that this driver wanted to write.
+        path: record that this driver tried to write.
         generation: generation of this driver.
-        owner_generation: generation of the one that has taken over.
-        owner: who that is, for a person.
+        owner_generation: generation of the new owner.
+        owner: human-readable name of the new owner.
     """
 
     fatal = True
@@ -136,10 +136,10 @@ class FencedError(SparkCkptError):
 
 
 class SupersededRunError(FencedError):
-    """A newer run of the same driver uses the location, which has a store without a fence.
+    """A newer run of the same driver has claimed the location, whose store has no fence.
 
     Attributes:
-        run_id: of the newer run.
+        run_id: id of the newer run.
     """
 
     def __init__(self, location: str, generation: int, owner_generation: int, run_id: str) -> None:
@@ -156,7 +156,7 @@ class SupersededRunError(FencedError):
 
 
 class ClaimDeletedError(FencedError):
-    """The file of this driver's claim is gone, and no other driver has claimed: somebody has deleted it."""
+    """The file of this driver's claim is gone, and no other driver has claimed: it was deleted from outside."""
 
     def __init__(self, path: str, generation: int) -> None:
         SparkCkptError.__init__(
@@ -172,9 +172,9 @@ class ClaimDeletedError(FencedError):
 
 
 class OwnershipLostError(FencedError):
-    """This driver's node in ZooKeeper is gone, and nobody has taken over: its session has expired, most likely.
+    """This driver's owner node in ZooKeeper is gone without a new owner, most likely because its session expired.
 
-    It completes nothing more, since another driver may take over at any moment.
+    The driver completes no more checkpoints, since another one may take over at any moment.
     """
 
     def __init__(self, path: str, generation: int) -> None:
@@ -192,12 +192,12 @@ class OwnershipLostError(FencedError):
 
 
 class LocationMovedError(SparkCkptError):
-    """A node in ZooKeeper that belongs to another checkpoint location of the same query.
+    """The ZooKeeper node belongs to another checkpoint location of the same query.
 
     Attributes:
         node: the node.
-        recorded: the location that it belongs to.
-        location: the one at hand.
+        recorded: location that the node names.
+        location: location of this query.
     """
 
     fatal = True
@@ -214,9 +214,9 @@ class LocationMovedError(SparkCkptError):
 
 
 class UnknownOutcomeError(SparkCkptError):
-    """A record may or may not have been written, and the storage does not say.
+    """A record may or may not have been written, and the storage cannot tell.
 
-    Flink's `PossibleInconsistentStateException`: what the record refers to must be kept until the outcome is known.
+    Flink: `PossibleInconsistentStateException`. The files that the record refers to stay until the outcome is known.
 
     Attributes:
         path: the record's file.

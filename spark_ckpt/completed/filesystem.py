@@ -1,4 +1,4 @@
-"""A completed-checkpoint store in a directory: an append-only log of small records, each created exclusively."""
+"""Completed-checkpoint store in a directory: an append-only log of small records, each created exclusively."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spark_ckpt.storage import Storage, Whose, create_and_find
 _log = logging.getLogger(__name__)
 
 LATE_REQUEST_SECONDS = 3600.0
-"""Time that a request with an unknown outcome may still be on its way, by the monotonic clock."""
+"""Seconds for which a request with an unknown outcome may still arrive, by the monotonic clock."""
 
 _MOST_CLAIMS = 50
 _SETTLE_TRIES = 4
@@ -28,19 +28,19 @@ _FIRST_PAUSE_SECONDS = 0.1
 
 
 class FilesystemCompletedCheckpointStore(RecordStore):
-    """The log of docs/protocol.md, section 3.
+    """Store with the log of docs/protocol.md, section 3.
 
-    The fence: an owner's next id is the one after the last it knows. A new driver takes that very id for its claim,
-    so the earlier owner, whenever it comes back, loses the exclusive create of its next record, reads the claim, and
-    is shut out. Should that claim have been dropped meanwhile, then the create succeeds, but claims are dropped in the
-    order of ids: the earlier owner's own claim is gone as well, which it looks for before it relies on its record.
-    Nothing depends on clocks, leases or on the earlier driver being dead.
+    The fence: the next id of an owner follows the last one it knows. A new driver takes that same id for its claim, so
+    an earlier owner that comes back loses the exclusive create of its next record, reads the claim, and is fenced. If
+    that claim has been dropped meanwhile, the create succeeds; but claims are dropped in the order of ids, so the
+    earlier owner's own claim is gone as well, and the owner checks for it before it relies on its record. The fence
+    depends on no clock, no lease, and not on the death of the earlier driver.
 
     Args:
-        storage: where the log is.
+        storage: storage of the log.
         owner: this driver.
         directory: name of the log's directory.
-        clock: for timestamps and pauses.
+        clock: clock for timestamps and pauses.
     """
 
     def __init__(self, storage: Storage, owner: Owner, directory: str = LOG, clock: Clock | None = None) -> None:
@@ -52,29 +52,29 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         self._late_until: dict[int, float] = {}
 
     def recover(self) -> None:
-        """Reads the log until two readings agree, since records come and go while it is read."""
+        """Reads the log until two listings agree, since records appear and disappear during the read."""
         self._records = self._files.read_all(self._records)
         self._count_from_records()
 
     def leave_out_damaged(self) -> list[str]:
-        """Finds the damaged records, and reads past them from now on."""
+        """Finds the damaged records and skips them in later reads."""
         damaged = [i for i, found in self._files.read_each().items() if isinstance(found, DamagedRecordError)]
         self._files.leave_out(damaged)
         self._counter.set_count(max([self._counter.get(), *(i + 1 for i in damaged)]))
         return [self._files.name(i) for i in damaged]
 
     def claim(self) -> ClaimRecord:
-        """Takes the next id with a higher generation than any; again with the one after if another was faster."""
+        """Claims the next id with a generation above all known ones; retries if another driver was faster."""
         self._storage.probe(self._files.directory)
         for _ in range(_MOST_CLAIMS):
             surplus = self._surplus_claims(CLAIMS_KEPT - 1)
             claim = self._next_claim(str(uuid.uuid4()), surplus)
             if self._create(claim) is None:
-                # What the owner before dropped since our reading is gone; its later tries see our claim.
+                # Records that the previous owner dropped since our read are gone; its later attempts see our claim.
                 there = self._files.read_all({**self._records, claim.id: claim})
                 if claim.id in there:
                     break
-                # The owner had taken and dropped this id since our reading: our claim is void.
+                # The owner took and dropped this id since our read: our claim is void.
             self.recover()
         else:
             raise StorageError(
@@ -84,7 +84,7 @@ class FilesystemCompletedCheckpointStore(RecordStore):
             )
         self._claimed(claim)
         self._claim, self._in_doubt = claim, None
-        # A driver that has claimed since is not counted in: our next id is the one that it took.
+        # Exclude the records of a driver that has claimed since: our next id is the one it took.
         self._records = {i: record for i, record in there.items() if i <= claim.id}
         if (newest := max(there)) > claim.id:
             with contextlib.suppress(FencedError):
@@ -101,19 +101,21 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         return self._complete(make_record(self._counter.get(), str(uuid.uuid4())))
 
     def settle(self) -> CheckpointRecord | None:
-        """Creates the record in doubt once more: then it is there, by this try or the earlier one, or it has lost."""
+        """Creates the record in doubt again: it then exists, by this attempt or the earlier one, or has lost."""
         self._check_open()
         if self._in_doubt is None:
             return None
         return self._complete(self._in_doubt, again=True)
 
     def may_subsume(self, checkpoint: CheckpointRecord) -> bool:
-        """Not while an earlier request to create its record may still arrive: it would bring a dropped record back."""
+        """False while a request to create its record may still arrive: that would bring the dropped record back."""
         return self._late_until.get(checkpoint.id, 0) <= self._clock.monotonic()
 
     def check_owner(self) -> None:
-        """Looks at the next id, which a driver that takes over takes, and then for the claim of this driver: as long as
-        that is there, so is the one that follows it."""
+        """Checks that the next id is free, and then that this driver's claim exists.
+
+        A driver that takes over claims the next id. As long as this driver's claim exists, so does the claim after it.
+        """
         self._check_open()
         if self._in_doubt is None and (other := self._files.read(self._counter.get())) is not None:
             self._fence_off(other)
@@ -121,10 +123,10 @@ class FilesystemCompletedCheckpointStore(RecordStore):
             self._fence_off(None)
 
     def keep_counting(self) -> None:
-        """Claims the next id: the last record in the log is the counter, and a claim stays.
+        """Claims the next id: the last record of the log is the counter, and a claim stays.
 
-        Without it the next driver would use the ids of the dropped checkpoints, and the names of their files, while
-        requests to delete these may still be on their way.
+        Otherwise the next driver would reuse the ids of the dropped checkpoints, and the names of their files, while
+        requests to delete those files may still arrive.
         """
         self._check_open()
         claim = self._next_claim(str(uuid.uuid4()))
@@ -150,9 +152,9 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         return record
 
     def _confirm(self, record: CheckpointRecord) -> bool:
-        """True if this driver owned the log when it created its record. One whose next id is free again did not.
+        """True if this driver owned the log when it created its record, and did not just find its id free again.
 
-        If it was not, its record does not count, and the next claim deletes it. This driver deletes nothing any more.
+        If it did not, its record does not count, and the next claim deletes it; this driver deletes nothing any more.
 
         Raises:
             UnknownOutcomeError: the storage does not say.
@@ -163,11 +165,15 @@ class FilesystemCompletedCheckpointStore(RecordStore):
             raise UnknownOutcomeError(self._files.path(record.id), e) from e
 
     def _has_claim(self) -> bool:
-        """True if this driver's claim is there. Its id may hold a record of a driver that was paused even longer."""
+        """True if this driver's claim exists. Its id may hold a record of a driver that was paused even longer."""
         return self._files.read(self._claim_id) == self._claim
 
     def _fence_off(self, other: Record | None) -> NoReturn:
-        """Gives up for good; `other` is a record of the driver that has taken over, if it is known."""
+        """Fences this driver permanently.
+
+        Args:
+            other: a record of the driver that has taken over, if known.
+        """
         if other is None:
             with contextlib.suppress(SparkCkptError):
                 later = (r for r in self._files.read_all().values() if r.generation > self._generation)
@@ -179,13 +185,17 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         raise self._fence
 
     def _create(self, record: Record, again: bool = False) -> Record | None:
-        """Creates a record, `again` if an earlier request may have done so.
+        """Creates a record exclusively.
+
+        Args:
+            record: the record.
+            again: True if an earlier request may have created it.
 
         Returns:
-            None if it is there now, else the record of another driver at its id or after it.
+            None if the record exists now, otherwise the record of another driver at its id or after it.
 
         Raises:
-            UnknownOutcomeError: neither could be found out.
+            UnknownOutcomeError: the storage shows neither.
         """
         successor: Record | None = None
         pause_seconds = _FIRST_PAUSE_SECONDS
@@ -212,10 +222,10 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         return other
 
     def _successor(self, record: Record) -> Record | None:
-        """The record after a given one, asked for if the answer to its request got lost.
+        """Record at the id after a given one, read when the answer to the create request got lost.
 
-        An earlier request may have created the record, the next owner dropped it, and a later request brought it back.
-        It stays all the same, for that owner may as well have counted it; the next claim drops it.
+        An earlier request may have created the given record, the next owner dropped it, and a later request brought it
+        back. The record stays even so, because that owner may equally have counted it; the next claim drops it.
         """
         return self._files.read(record.id + 1)
 
@@ -224,15 +234,15 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         self._late_until.pop(record.id, None)
 
     def _delete_void_records(self, before: int, at_once: Set[int]) -> None:
-        """Deletes the records below our claim that it has not seen: surplus claims, and records of drivers that did not
-        own the log. What cannot be deleted now is left to the next claim.
+        """Deletes the records below our claim that it has not seen.
 
-        They go in the order of ids, each after the one before is gone: as long as an owner finds its own claim, the one
-        that shuts it out is there too.
+        These are surplus claims, and records of drivers that did not own the log. The next claim retries failed
+        deletions. Deletes in the order of ids, each record after the previous one is gone: as long as an owner finds
+        its own claim, the claim that fences it exists too.
 
         Args:
             before: id of our claim.
-            at_once: ids of claims whose owners, of an earlier release, do not look for them.
+            at_once: ids of claims of an earlier release, whose owners do not check for their own claim.
         """
         void = [i for i in self._files.listed if i < before and i not in self._records]
         try:

@@ -1,4 +1,4 @@
-"""The newest claim of each location among the runs of one process, for stores without a fence in the storage."""
+"""Newest claim of each location among the runs of one process, for stores without a fence in the storage."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LOCATIONS_KEPT = 1000
 
 @dataclass(frozen=True, slots=True)
 class ProcessClaim:
-    """A run's claim of a location.
+    """Claim of a location by a run.
 
     Args:
-        run_id: of the run.
-        generation: of the claim.
+        run_id: id of the run.
+        generation: generation of the claim.
     """
 
     run_id: str
@@ -28,8 +28,8 @@ class ProcessClaim:
 class ProcessClaims:
     """Claims of the runs of one process, by location. Thread-safe.
 
-    A query that restarts in the same driver opens its location before Spark's listener bus reports the end of the run
-    before. That run must then delete nothing.
+    A query that restarts in the same driver opens its location before Spark's listener bus reports the end of the
+    previous run. From then on that run must delete nothing.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class ProcessClaims:
 
     @property
     def deletions(self) -> int:
-        """Number of deletions so far, in all locations: what was read at the same number is still there."""
+        """Number of deletions so far, in all locations. While it is unchanged, records read before still exist."""
         with self._lock:
             return self._deletions
 
@@ -49,9 +49,9 @@ class ProcessClaims:
         """Registers a claim, as soon as no other run is deleting a record of the location.
 
         Args:
-            location: that is claimed.
-            claim: of the run.
-            clock: for pauses.
+            location: the claimed location.
+            claim: claim of the run.
+            clock: clock for pauses.
         """
         while True:
             with self._lock:
@@ -61,16 +61,16 @@ class ProcessClaims:
             clock.sleep(_PAUSE)
 
     def newer_than(self, location: str, run_id: str) -> ProcessClaim | None:
-        """The claim that supersedes a run's; None if its own is the newest."""
+        """Claim that supersedes the one of a run; None if there is none."""
         with self._lock:
             newest = self._newest.get(location)
             return newest if newest is not None and newest.run_id != run_id else None
 
     def begin_deleting(self, location: str, run_id: str) -> ProcessClaim | None:
-        """Keeps other runs from claiming until `end_deleting`.
+        """Blocks claims of other runs until `end_deleting`.
 
         Returns:
-            None; the claim that supersedes the run's if there is one, which permits no deletion.
+            None on success; the superseding claim if there is one, which forbids the deletion.
         """
         with self._lock:
             newest = self._newest.get(location)
@@ -80,26 +80,26 @@ class ProcessClaims:
             return None
 
     def end_deleting(self, location: str) -> None:
-        """Permits other runs to claim."""
+        """Lets other runs claim again."""
         with self._lock:
             self._deleting.pop(location, None)
             self._deletions += 1
 
     def release(self, location: str, run_id: str) -> None:
-        """Forgets the claim of a run that has ended, unless another run has superseded it."""
+        """Removes the claim of an ended run, unless another run has superseded it."""
         with self._lock:
             newest = self._newest.get(location)
             if newest is not None and newest.run_id == run_id:
                 del self._newest[location]
 
     def tried(self, location: str, checkpoint_id: int) -> None:
-        """Notes an id that names files: requests to delete these may still arrive when the next run has claimed."""
+        """Notes an id that names files: requests to delete them may still arrive after the next run has claimed."""
         with self._lock:
             self._tried_ids[location] = max(checkpoint_id, self._tried_ids.pop(location, 0))
             while len(self._tried_ids) > _LOCATIONS_KEPT:
                 self._tried_ids.popitem(last=False)
 
     def free_id(self, location: str) -> int:
-        """The lowest id that no run of this process has tried, as far as the process remembers."""
+        """Id above all ids that runs of this process have tried, as far as the process remembers."""
         with self._lock:
             return 1 + self._tried_ids.get(location, 0)

@@ -1,4 +1,4 @@
-"""The identity of a process: containers share host names, and process numbers are used again."""
+"""Identity of a process: containers share host names, and pids are reused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
-# Of /proc/<pid>/stat, behind the name of the program: the state, and the start time.
+# Fields of /proc/<pid>/stat after the program name: state and start time.
 _STATE, _START_TICKS = 0, 19
 _ENDED = ("Z", "X")
 _NOT_RUNNING = -1
@@ -16,12 +16,12 @@ _NOT_RUNNING = -1
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """The identity of a process among all that ever have its number, without a clock that can be set.
+    """Identity of a process among all that ever have its pid, independent of any adjustable clock.
 
     Args:
-        boot_id: unique for each boot of a machine; shared by the containers on it.
-        pid_namespace: within which the number counts.
-        start_ticks: when the process started, in ticks since the boot; -1 if it had ended by then.
+        boot_id: id unique to each boot of a machine, shared by its containers.
+        pid_namespace: namespace of the pid.
+        start_ticks: start time of the process in ticks since boot; -1 if it had already ended.
     """
 
     boot_id: str
@@ -30,8 +30,7 @@ class ProcessIdentity:
 
 
 def identity_of(pid: int) -> ProcessIdentity | None:
-    """The identity of a process; that of one that has ended if there is none of that number. None where the system does
-    not tell."""
+    """Identity of a process, or of an ended one if no process has this pid; None if the system does not provide it."""
     try:
         boot_id = Path(_BOOT_ID).read_text(encoding="ascii").strip()
         namespace = os.readlink("/proc/self/ns/pid")
@@ -41,11 +40,10 @@ def identity_of(pid: int) -> ProcessIdentity | None:
 
 
 def is_running(pid: int, identity: ProcessIdentity | None) -> bool | None:
-    """True if a process runs whose number and identity were noted.
+    """True if the process with this pid and identity still runs.
 
     Returns:
-        None if that cannot be told from here: it was on another machine, in another container, before another boot, or
-        its identity is not known.
+        None if this process cannot tell: the identity is unknown, or of another machine, container or boot.
     """
     now = identity_of(pid)
     if identity is None or now is None:
@@ -57,7 +55,7 @@ def is_running(pid: int, identity: ProcessIdentity | None) -> bool | None:
 
 def _start_ticks(pid: int) -> int:
     try:
-        # The name of the program, in brackets, can hold anything.
+        # The program name, in parentheses, may contain any character.
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         return _NOT_RUNNING if fields[_STATE] in _ENDED else int(fields[_START_TICKS])
     except (OSError, ValueError, IndexError):

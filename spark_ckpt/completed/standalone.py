@@ -1,4 +1,4 @@
-"""A completed-checkpoint store in memory, for a location that one driver at a time uses."""
+"""In-memory completed-checkpoint store, for a location used by one driver at a time."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ class Scan:
     """Content of the directories `chk-<id>` of a location.
 
     Args:
-        records: of the checkpoints that are whole, made from their `_metadata`, ascending by id.
-        damaged: the damage of the others.
-        next_id: above the number of every directory.
-        log: the store whose log had the newest of them, if they say so. Where a scan is all there is, that log is gone.
+        records: records of the intact checkpoints, built from their `_metadata`, ascending by id.
+        damaged: errors of the damaged checkpoints.
+        next_id: id above the number of every directory.
+        log: store whose log recorded the newest checkpoint, if the checkpoint names one. When only a scan is left, that
+            log is gone.
     """
 
     records: tuple[CheckpointRecord, ...] = ()
@@ -39,7 +40,7 @@ class Scan:
 
 
 class _IDCounter(LogIDCounter):
-    """Without a log, the id of a try that failed is free again: tells which ids were tried."""
+    """Counter that reports each id it hands out: without a log, the id of a failed attempt is free again."""
 
     def __init__(self, tried: Callable[[int], None]) -> None:
         super().__init__()
@@ -51,18 +52,18 @@ class _IDCounter(LogIDCounter):
 
 
 class StandaloneCompletedCheckpointStore(RecordStore):
-    """Truth is in memory, and found again by reading every `_metadata` (Flink:
-    `StandaloneCompletedCheckpointStore`, which forgets).
+    """Store that keeps its records in memory and recovers them by reading every `_metadata`.
 
-    There is no fence: two drivers on one location overwrite each other's checkpoints, and neither is told. A claim
-    lasts as long as its driver. Among the runs of one driver the newest claim counts.
+    Flink's `StandaloneCompletedCheckpointStore` does not recover. There is no fence: two drivers on one location
+    silently overwrite each other's checkpoints. A claim lasts as long as its driver. Among the runs of one driver the
+    newest claim counts.
 
     Args:
-        storage: of the checkpoint location.
-        scan: reads the checkpoints that are there.
+        storage: storage of the checkpoint location.
+        scan: reads the existing checkpoints.
         owner: this driver.
-        clock: for timestamps and pauses.
-        claims: of the runs of this driver; by default this one is alone.
+        clock: clock for timestamps and pauses.
+        claims: claims of all runs of this driver; by default this run is the only one.
     """
 
     fences = False
@@ -83,13 +84,13 @@ class StandaloneCompletedCheckpointStore(RecordStore):
         self._ids = _IDCounter(partial(self._process_claims.tried, storage.location))
         self._counter = self._ids
         self.damaged: tuple[DamagedCheckpointError, ...] = ()
-        """Checkpoints that the last `recover` found damaged and left out."""
+        """Damaged checkpoints that the last `recover` left out."""
 
     def recover(self) -> None:
-        """Reads each checkpoint in full. One that is not whole is left out, with a warning.
+        """Reads each checkpoint in full. Leaves out damaged ones, with a warning.
 
         Raises:
-            StoreMismatchError: another store has a log here.
+            StoreMismatchError: the location has the log of another store.
             StorageError: the storage does not answer.
         """
         self._read_at = self._process_claims.deletions
@@ -104,7 +105,7 @@ class StandaloneCompletedCheckpointStore(RecordStore):
         self._ids.advance_to(max(found.next_id, self._process_claims.free_id(self._storage.location)))
 
     def claim(self) -> ClaimRecord:
-        """Claims nothing that another driver would see."""
+        """Claims the location within this driver only; other drivers do not see the claim."""
         _log.warning(
             "%s: the store 'standalone' has no fence: nothing keeps a second driver from this location",
             self._storage.location,
@@ -113,7 +114,7 @@ class StandaloneCompletedCheckpointStore(RecordStore):
         run = ProcessClaim(self._owner.run_id, 1 + max((r.generation for r in self._records.values()), default=0))
         self._process_claims.claim(location, run, self._clock)
         if self._process_claims.deletions != self._read_at:
-            # The run before may have deleted checkpoints since `recover`; from here on it deletes none.
+            # The previous run may have deleted checkpoints since `recover`; from here on it deletes none.
             self.recover()
         self._ids.advance_to(self._process_claims.free_id(location))
         claim = self._next_claim(str(uuid.uuid4()))
@@ -121,24 +122,24 @@ class StandaloneCompletedCheckpointStore(RecordStore):
         return claim
 
     def add(self, make_record: Callable[[int, str], CheckpointRecord]) -> CheckpointRecord:
-        """Takes the record. The checkpoint has been there since its `_metadata` was written."""
+        """Keeps the record in memory. The checkpoint exists since its `_metadata` was written."""
         self.check_owner()
         record = make_record(self._counter.get(), str(uuid.uuid4()))
         self._took(record)
         return record
 
     def settle(self) -> None:
-        """There is nothing to settle."""
+        """Only checks that the store is open: there is nothing to settle."""
         self._check_open()
 
     def check_owner(self) -> None:
-        """Looks for a newer claim in this driver; this store has no fence against others."""
+        """Checks for a newer claim within this driver; there is no fence against other drivers."""
         self._check_open()
         if newer := self._process_claims.newer_than(self._storage.location, self._owner.run_id):
             raise self._superseded(newer)
 
     def shutdown(self, status: JobStatus) -> None:
-        """Is closed; its claim no longer counts."""
+        """Closes the store and releases its claim."""
         self._process_claims.release(self._storage.location, self._owner.run_id)
         super().shutdown(status)
 
