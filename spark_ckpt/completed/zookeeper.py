@@ -1,4 +1,4 @@
-"""A completed-checkpoint store in ZooKeeper: records in nodes, and state in the file system."""
+"""Completed-checkpoint store in ZooKeeper: records in nodes, and state in the file system."""
 
 from __future__ import annotations
 
@@ -30,34 +30,33 @@ _log = logging.getLogger(__name__)
 _TRIES = 3
 _MOST_CLAIMS = 50
 _MOST_DROPPED = 1000
-"""Claims that go with one transaction, whose size ZooKeeper limits."""
+"""Maximum number of claims deleted in one transaction, whose size ZooKeeper limits."""
 
 
 class ZooKeeperCompletedCheckpointStore(RecordStore):
-    """Truth is below one node (Flink: `ZooKeeperStateHandleStore`); `_metadata` and state are files.
+    """Store with its records below one node (Flink: `ZooKeeperStateHandleStore`); `_metadata` and state are files.
 
     | node | data |
     |---|---|
-    | `<path>` | the checkpoint location, so that two of them cannot share a node |
+    | `<path>` | the checkpoint location, so that two locations cannot share a node |
     | `<path>/counter` | the next id |
     | `<path>/records/<id, 20 digits>` | a record, as in docs/protocol.md, section 3 |
-    | `<path>/owner-<generation>` | ephemeral: the owner and its session live; the claim again |
+    | `<path>/owner-<generation>` | ephemeral, exists while the owner and its session live; a copy of the claim |
 
-    The fence: a claim takes an id, makes an owner's node of a higher generation and deletes that of the owner before,
-    in one transaction. It waits for no session to expire. Completing a checkpoint is one transaction as well, and is
-    refused unless the owner's own node is there and no other driver has taken an id. Names of owners' nodes are never
-    used again, so an owner whose node is gone is shut out for good, whether or not another one has taken over.
+    The fence: one transaction takes an id for the claim, creates an owner node of a higher generation and deletes the
+    previous owner's node. It waits for no session to expire. Completing a checkpoint is one transaction as well, which
+    fails unless the owner's own node exists and no other driver has taken an id. Names of owner nodes are never
+    reused, so an owner whose node is gone is fenced permanently, whether or not another driver has taken over.
 
-    Records are repeated as files in `ckpt/completed`, for readers without ZooKeeper. These follow the truth as well as
-    they can, in the order of ids; what fails is made up for with the next record. A node that is not there yet takes
-    over the records of such files.
+    Records are mirrored as files in `ckpt/completed`, for readers without ZooKeeper. The mirror is best effort, in the
+    order of ids; the next record retries failed writes. A new node takes over the records of existing files.
 
     Args:
-        session: with the servers.
-        path: the location's node.
-        mirror: the files, and the location's name.
+        session: session with the servers.
+        path: node of the location.
+        mirror: mirror of the records as files; names the location.
         owner: this driver.
-        clock: for timestamps.
+        clock: clock for timestamps.
     """
 
     def __init__(
@@ -66,20 +65,20 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         super().__init__(owner, clock)
         self._session = session
         self.path = path
-        """The location's node."""
+        """Node of the location."""
         self._mirror = mirror
         self._ids = ZooKeeperCheckpointIDCounter(session, f"{path}/counter")
         self._counter = self._ids
         self._in_doubt: CheckpointRecord | None = None
 
     def recover(self) -> None:
-        """Reads the nodes until two readings agree.
+        """Reads the nodes until two listings agree.
 
         Raises:
-            LocationMovedError: the node is another location's.
+            LocationMovedError: the node belongs to another location.
             ZooKeeperUnavailableError: no server answers.
         """
-        # The counter first: should a record come while they are read, then a claim that counts on this fails.
+        # The counter first: if a record appears during the read, a claim based on this read fails.
         if not self._ids.read():
             self._records = self._mirror.read()
             self._ids.start_from(1 + max(self._records, default=0))
@@ -88,7 +87,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         self._records = self._read_records()
 
     def claim(self) -> ClaimRecord:
-        """Takes the next id with a higher generation than any, and puts its own node in place of the owner's."""
+        """Claims the next id with a generation above all known ones, and replaces the owner node with its own."""
         self._set_up()
         for _ in range(_MOST_CLAIMS):
             self.recover()
@@ -101,8 +100,8 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         self._generation = claim.generation
         self._fence = None
         self._in_doubt = None
-        # What the owner before dropped between our reading and our claim is gone. From now on it can drop nothing. What
-        # a driver has added that claimed after us is not ours.
+        # Records that the previous owner dropped between our read and our claim are gone; from now on it can drop
+        # nothing. Records of a driver that claimed after us are not ours.
         self._records = {i: record for i, record in self._read_records().items() if i <= claim.id}
         self._mirror.follow(self._records)
         return claim
@@ -115,20 +114,20 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         return self._complete(make_record(self._counter.get(), str(uuid.uuid4())), again=False)
 
     def settle(self) -> CheckpointRecord | None:
-        """Looks for the record in doubt, and creates it if it is not there."""
+        """Reads the record in doubt, and creates it if it does not exist."""
         self._check_open()
         if self._in_doubt is None:
             return None
         return self._complete(self._in_doubt, again=True)
 
     def check_owner(self) -> None:
-        """Looks at the owner's node."""
+        """Checks that this driver's owner node exists."""
         self._check_open()
         if not self._session.exists(self._owner_node(self._generation)):
             self._fence_off()
 
     def shutdown(self, status: JobStatus) -> None:
-        """Ends the session."""
+        """Closes the store and its session."""
         try:
             super().shutdown(status)
         finally:
@@ -137,7 +136,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
     # ---- writing -----------------------------------------------------------------------------------------------------
 
     def _complete(self, record: CheckpointRecord, again: bool) -> CheckpointRecord:
-        """Creates a record, `again` if an earlier try may have done so."""
+        """Creates a record; with `again`, an earlier attempt may have created it already."""
 
         def build(transaction: Any) -> None:  # noqa: ANN401
             transaction.check(self._owner_node(self._generation), 0)
@@ -188,7 +187,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         self._mirror.follow({i: kept for i, kept in self._records.items() if i != record.id}, record.id)
 
     def _set_up(self) -> None:
-        """Makes the location's node, with the records of the files that are there already."""
+        """Creates the location's node, with the records of existing files."""
 
         def build(transaction: Any) -> None:  # noqa: ANN401
             transaction.create(self.path, self._mirror.location.encode())
@@ -200,22 +199,22 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         if self._session.exists(self.path):
             return
         self._session.ensure(self.path.rpartition("/")[0])
-        # If it is refused, then another driver has just made it.
+        # A rejected transaction means that another driver has just created the node.
         self._settled(build, lambda: self._session.exists(self.path), again=False)
 
     def _settled(self, build: Callable[[Any], None], is_done: Callable[[], bool], again: bool) -> bool:
-        """Carries out a transaction, and finds out whether it was if no answer comes.
+        """Commits a transaction, and determines its outcome if no answer arrives.
 
         Args:
-            build: its operations.
-            is_done: looks for its effect.
-            again: True if an earlier try may have done it.
+            build: adds the operations to the transaction.
+            is_done: checks for the effect of the transaction.
+            again: True if an earlier attempt may have committed it.
 
         Returns:
-            True if it is carried out; otherwise it is refused, and certainly was not.
+            True if the transaction is committed; False if it was rejected and certainly had no effect.
 
         Raises:
-            StorageError: that cannot be found out.
+            StorageError: the outcome remains unknown.
         """
         cause: Exception | None = None
         for attempt in range(_TRIES):
@@ -226,12 +225,12 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
             except NoAnswerError as e:
                 cause = e
                 continue
-            # An earlier try may have arrived just before this one, which is refused for that.
+            # This attempt may be rejected because an earlier one arrived just before it.
             return done or ((again or attempt > 0) and is_done())
         raise StorageError(self._where(""), "write", cause)
 
     def _fence_off(self) -> NoReturn:
-        """Gives up for good, and names the new owner if known: this driver's node is gone, or its id is taken."""
+        """Fences this driver permanently, since its node is gone or its id is taken; names the new owner if known."""
         try:
             newest = max(self._read_claims(), key=lambda claim: claim.generation, default=None)
         except ZooKeeperUnavailableError:
@@ -252,7 +251,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
             raise LocationMovedError(self._where(""), location, self._mirror.location)
 
     def _read_records(self) -> dict[int, Record]:
-        """All records, read until two listings agree; known ones are not read again."""
+        """Reads all records until two listings agree. Does not read known records again."""
         known = self._records
 
         def read(ids: Collection[int]) -> dict[int, Record | None]:

@@ -1,4 +1,4 @@
-"""The file that says how a driver proves to ZooKeeper who it is, and how the connection is encrypted."""
+"""ZooKeeper client file: the driver's credentials, and the encryption of its connection."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SASL_MECHANISMS = ("DIGEST-MD5", "GSSAPI", "PLAIN")
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The connection is encrypted. Paths are of PEM files on the driver.
+    """TLS encryption of the connection. Paths name PEM files on the driver.
 
     Args:
-        ca: certificates of the authorities that sign those of the servers; the system's unless given.
-        certificate: the driver's own certificate, where servers ask for one.
-        key: its private key.
-        key_password: password of the key's file.
-        check_hostname: True if the certificate of a server has to name its host.
+        ca: certificates of the authorities that sign the servers' certificates; by default the system's.
+        certificate: certificate of the driver, for servers that request one.
+        key: private key of the driver's certificate.
+        key_password: password of the key file.
+        check_hostname: True if a server's certificate must match its host name.
     """
 
     ca: str | None = None
@@ -34,13 +34,13 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Sasl:
-    """The driver logs in.
+    """SASL login of the driver.
 
     Args:
-        username: its name; with GSSAPI the ticket's, and only for the ACL.
-        password: its password; none with GSSAPI.
+        username: user name; with GSSAPI the name of the ticket, used only in the ACL.
+        password: password; None with GSSAPI.
         mechanism: `DIGEST-MD5`, `GSSAPI` or `PLAIN`.
-        service: name of the servers' service, with GSSAPI.
+        service: service name of the servers, with GSSAPI.
     """
 
     username: str
@@ -51,11 +51,11 @@ class Sasl:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A name and a password that every request carries (ZooKeeper's scheme `digest`).
+    """User name and password of ZooKeeper's scheme `digest`, sent with every request.
 
     Args:
-        username: the name, without a colon.
-        password: the password.
+        username: user name, without a colon.
+        password: password.
     """
 
     username: str
@@ -64,12 +64,13 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperClient:
-    """Identity and encryption of a driver's connection. What it then writes is open to that identity alone (its
-    ACL), or to all clients of the ensemble if it has none.
+    """Identity and encryption of a driver's connection.
+
+    The ACL opens the driver's nodes to its identity only, or to all clients of the ensemble if it has none.
 
     Args:
-        digest: an identity by name and password.
-        sasl: an identity by login; one of the two at most.
+        digest: identity by user name and password.
+        sasl: identity by SASL login; exclusive with `digest`.
         tls: encryption.
     """
 
@@ -78,7 +79,7 @@ class ZooKeeperClient:
     tls: Tls | None = None
 
     def options(self) -> dict[str, Any]:
-        """The arguments of kazoo's `KazooClient` for it."""
+        """Keyword arguments for kazoo's `KazooClient`."""
         from kazoo.security import make_acl, make_digest_acl
 
         options: dict[str, Any] = {}
@@ -109,11 +110,11 @@ class ZooKeeperClient:
 
 
 def read_client_file(path: str) -> ZooKeeperClient:
-    """The content of a client file: a JSON object with any of `digest` or `sasl`, and `tls`.
+    """Reads a client file: a JSON object with at most one of `digest` and `sasl`, and optionally `tls`.
 
     Raises:
-        ZooKeeperClientFileError: it cannot be read, or does not say how to connect. The message has nothing of its
-            content but the names of fields.
+        ZooKeeperClientFileError: the file cannot be read or is invalid. The message reveals none of its content except
+            field names.
     """
     try:
         with open(path, "rb") as file:

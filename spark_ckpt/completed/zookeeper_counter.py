@@ -1,4 +1,4 @@
-"""A counter of ids in a node of ZooKeeper."""
+"""Id counter in a ZooKeeper node."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from spark_ckpt.errors import StorageError
 
 
 class ZooKeeperCheckpointIDCounter(CheckpointIDCounter):
-    """The next id as text, in a node whose version shows that another driver has taken one (Flink:
-    `ZooKeeperCheckpointIDCounter`).
+    """Next id as text in a ZooKeeper node (Flink: `ZooKeeperCheckpointIDCounter`).
+
+    The version of the node reveals that another driver has taken an id.
 
     Args:
-        session: with the servers.
-        path: of the node.
+        session: session with the servers.
+        path: path of the node.
     """
 
     def __init__(self, session: ZooKeeperSession, path: str) -> None:
@@ -25,15 +26,15 @@ class ZooKeeperCheckpointIDCounter(CheckpointIDCounter):
         self._version = -1
 
     def get(self) -> int:
-        """The id that the next claim or checkpoint will have, as last read."""
+        """Id of the next claim or checkpoint, as last read."""
         return self._next
 
     def set_count(self, next_id: int) -> None:
-        """Goes on from `next_id`.
+        """Sets the next id.
 
         Raises:
-            ValueError: it lies before an id that was taken already.
-            StorageError: it cannot be written, or another driver has just taken an id.
+            ValueError: `next_id` lies before an id that is already taken.
+            StorageError: the node cannot be written, or another driver has just taken an id.
         """
         self.read()
         if next_id < self._next:
@@ -42,16 +43,16 @@ class ZooKeeperCheckpointIDCounter(CheckpointIDCounter):
             raise StorageError(f"{self._session.address}{self.path}", "write", "somebody else has just changed it")
 
     def shutdown(self, status: JobStatus) -> None:
-        """Nothing to do: the node stays, so that no id is used again."""
+        """Does nothing: the node stays, so that no id is reused."""
 
     def read(self) -> bool:
         """Reads the node.
 
         Returns:
-            True if there is one.
+            True if the node exists.
 
         Raises:
-            StorageError: it holds no number, or no answer came.
+            StorageError: the node holds no number, or no answer came.
         """
         found = self._session.get(self.path)
         if found is None:
@@ -63,20 +64,20 @@ class ZooKeeperCheckpointIDCounter(CheckpointIDCounter):
         return True
 
     def took(self, taken: int) -> None:
-        """A transaction of ours has taken this id."""
+        """Moves past an id that a transaction of this driver has taken."""
         self._next = taken + 1
         self._version += 1
 
     def start_from(self, next_id: int) -> None:
-        """The id that the node will begin with; it is not there yet."""
+        """Sets the initial id of a node that does not exist yet."""
         self._next = next_id
 
     def create(self, transaction: Any) -> None:  # noqa: ANN401  (kazoo has no types)
-        """Adds to a transaction that the node is made."""
+        """Adds the creation of the node to a transaction."""
         transaction.create(self.path, b"%d" % self._next)
 
     def take(self, transaction: Any) -> None:  # noqa: ANN401
-        """Adds to a transaction that the next id is taken, which fails if another driver has taken one meanwhile."""
+        """Adds the taking of the next id to a transaction, which then fails if another driver took one meanwhile."""
         transaction.set_data(self.path, b"%d" % (self._next + 1), self._version)
 
     def _write(self, next_id: int) -> bool:

@@ -1,4 +1,4 @@
-"""A session with ZooKeeper: requests that end within a bounded time, with an answer or a typed error."""
+"""ZooKeeper session: each request ends within a bounded time, with an answer or a typed error."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ _T = TypeVar("_T")
 
 
 class NoAnswerError(Exception):
-    """A transaction was sent, or is about to be, and nothing is known of it."""
+    """The outcome of a transaction is unknown: it was sent, or may still be sent, and no answer came."""
 
 
 class ZooKeeperSession:
-    """Connects with the first request. kazoo reconnects in the background, and opens a new session if the servers have
-    let this one expire: its ephemeral nodes are gone then, which is for the user of this class to notice.
+    """ZooKeeper session that connects on the first request.
 
-    Requests of one session are carried out in their order, also those that waited for a connection. An answer to a
-    read is therefore the whole truth about the transactions sent before it.
+    kazoo reconnects in the background, and opens a new session if the servers expire this one. The ephemeral nodes are
+    gone then, and the caller must detect that.
+
+    The servers execute the requests of one session in order, including those that waited for a connection. So the
+    answer to a read reflects every transaction sent before it.
 
     Args:
         quorum: servers as `host:port`, separated by commas.
-        timeout: of the session, in seconds; also how long a request may take.
-        clock: for pauses.
-        security: identity and encryption; without it the nodes that this session makes are open to all clients.
+        timeout: session timeout in seconds, and the time limit of each request.
+        clock: clock for pauses.
+        security: identity and encryption; without it all clients can access the nodes that this session creates.
     """
 
     def __init__(
@@ -46,10 +48,10 @@ class ZooKeeperSession:
         self._clock = clock or SystemClock()
         self._client: KazooClient | None = None
         self.address = "zookeeper://" + re.sub(r"[^,/]*@", "", quorum)
-        """The servers for a person, without credentials."""
+        """Servers for display, without credentials."""
 
     def get(self, path: str) -> tuple[bytes, int] | None:
-        """Data and version of a node, or None if there is none.
+        """Data and version of a node; None if it does not exist.
 
         Raises:
             ZooKeeperUnavailableError: no answer came.
@@ -58,7 +60,7 @@ class ZooKeeperSession:
         return (found[0], found[1].version) if found is not None else None
 
     def children(self, path: str) -> list[str]:
-        """Names of the nodes below a node, in no order; none if there is no such node.
+        """Names of the children of a node, unordered; empty if the node does not exist.
 
         Raises:
             ZooKeeperUnavailableError: no answer came.
@@ -66,7 +68,7 @@ class ZooKeeperSession:
         return list(self._read(lambda client: client.get_children_async(path), path) or ())
 
     def exists(self, path: str) -> bool:
-        """True if there is a node.
+        """True if the node exists.
 
         Raises:
             ZooKeeperUnavailableError: no answer came.
@@ -74,7 +76,7 @@ class ZooKeeperSession:
         return self._read(lambda client: client.exists_async(path), path) is not None
 
     def ensure(self, path: str) -> None:
-        """Makes a node, and those above it, unless they are there.
+        """Creates a node and its parents where they do not exist.
 
         Raises:
             ZooKeeperUnavailableError: no answer came.
@@ -82,18 +84,18 @@ class ZooKeeperSession:
         self._read(lambda client: client.ensure_path_async(path), path)
 
     def commit(self, build: Callable[[Any], None]) -> Sequence[Any] | None:
-        """Carries out a transaction: all of it or nothing.
+        """Commits a transaction atomically.
 
         Args:
             build: adds the operations to kazoo's transaction.
 
         Returns:
-            The result of each operation, or None if one was refused.
+            Result of each operation; None if an operation was rejected.
 
         Raises:
-            NoAnswerError: it is unknown whether it was carried out.
+            NoAnswerError: the outcome is unknown.
             ZooKeeperUnavailableError: there was no connection at all.
-            ZooKeeperAccessError: this driver may not change a node of it.
+            ZooKeeperAccessError: this driver has no permission to change one of the nodes.
         """
         from kazoo.exceptions import KazooException, NoAuthError
 
@@ -109,14 +111,14 @@ class ZooKeeperSession:
         return None if any(isinstance(result, Exception) for result in results) else results
 
     def close(self) -> None:
-        """Ends the session; its ephemeral nodes go at once if a server hears of it."""
+        """Closes the session. Its ephemeral nodes disappear at once if a server receives the request."""
         client, self._client = self._client, None
         if client is not None:
             client.stop()
             client.close()
 
-    def _read(self, request: Callable[[KazooClient], Any], path: str) -> Any:  # noqa: ANN401  (what kazoo returns)
-        """Asks until an answer comes, for as long as the timeout says; None if there is no such node."""
+    def _read(self, request: Callable[[KazooClient], Any], path: str) -> Any:  # noqa: ANN401  (kazoo has no types)
+        """Repeats a request until an answer comes or the timeout ends; None if the node does not exist."""
         from kazoo.exceptions import (
             AuthFailedError,
             ConnectionLoss,
@@ -131,7 +133,7 @@ class ZooKeeperSession:
         while True:
             patience = max(_PAUSE_SECONDS, deadline - self._clock.monotonic())
             try:
-                # A server that lags behind the others answers from the past unless it is told to catch up.
+                # A server that lags behind the others returns stale data unless a sync makes it catch up.
                 client.sync_async(path)
                 return request(client).get(timeout=patience)
             except NoNodeError:
