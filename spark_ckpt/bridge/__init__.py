@@ -1,1 +1,1 @@
-"""The side process that the driver JVM starts: messages in on standard input, replies out on standard output."""
+"""Side process of the driver JVM: reads messages from standard input, writes replies to standard output."""

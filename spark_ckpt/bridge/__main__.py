@@ -1,4 +1,4 @@
-"""`python -m spark_ckpt.bridge`: started by the jar on the driver, not by people."""
+"""Entry point `python -m spark_ckpt.bridge`, started by the jar on the driver, not by people."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from spark_ckpt.redaction import redacted
 
 
 class LineFormatter(logging.Formatter):
-    """`LEVEL logger message`, on every line of a message: the jar logs line by line."""
+    """Formatter that starts each line of a message with `LEVEL logger`, because the jar logs line by line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The lines of a record."""
+        """Formatted lines of a record."""
         start = f"{record.levelname} {record.name} "
         return "\n".join(start + line for line in redacted(super().format(record)).splitlines() or [""])
 
 
 def collect_seldom() -> None:
-    """Lets the cyclic garbage collector run after 20,000 new containers instead of 700.
+    """Makes the cyclic garbage collector run after 20,000 new containers instead of 700.
 
-    The coordinator holds some for every subtask, has few cycles, and would look at all of them several times a batch.
+    The coordinator holds containers for every subtask but few cycles, and the default would scan all of them several
+    times per batch.
     """
     gc.set_threshold(20_000)
 
 
 def log_uncaught(kind: type[BaseException], error: BaseException | None, traceback: types.TracebackType | None) -> None:
-    """Writes an exception to the log, as all else that the process says."""
+    """Writes an uncaught exception to the log, like all other output of the process."""
     exc_info = None if error is None else (kind, error, traceback)
     logging.getLogger("spark_ckpt.bridge").critical("uncaught %s", kind.__name__, exc_info=exc_info)
 
@@ -40,24 +41,24 @@ def main() -> int:
     """Serves the driver until standard input ends.
 
     Returns:
-        The exit code: 0, or 2 if standard input is no stream of messages.
+        Exit code: 0, or 2 if standard input is not a stream of messages.
     """
-    # Whatever prints or reads in this process must not touch the two streams.
+    # Other code in this process that prints or reads must not touch the two streams.
     source = os.fdopen(os.dup(0), "rb")
     sink = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    # Ctrl+C in a shell goes to the whole process group; the driver decides what it means.
+    # Ctrl+C in a shell reaches the whole process group; the driver decides how to react.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # An exception that nothing catches is printed otherwise, as it is.
+    # By default, an uncaught exception is printed without redaction.
     sys.excepthook = log_uncaught
     threading.excepthook = lambda uncaught: log_uncaught(uncaught.exc_type, uncaught.exc_value, uncaught.exc_traceback)
-    # Only now: importing a library may print as well.
+    # Import only now: an imported library may print as well.
     from spark_ckpt.bridge.server import Server
     from spark_ckpt.errors import ProtocolError
 

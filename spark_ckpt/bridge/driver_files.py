@@ -1,4 +1,4 @@
-"""The files that the side process reads and writes through the driver: requests that go the other way."""
+"""Files that the side process reads and writes through the driver, by requests in the opposite direction."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ KINDS: Mapping[str, type[OSError]] = {
     "exists": FileExistsError,
     "denied": PermissionError,
 }
-"""Kinds of errors that Python has a class for; the others are `other`."""
+"""Python's exception class for each kind of error; kind `other` has none."""
 
 
 class DriverFiles:
-    """Asks the driver JVM for operations on Hadoop's file systems (docs/protocol.md, section 1.6). Thread-safe.
+    """Client for operations on Hadoop's file systems in the driver JVM (docs/protocol.md, section 1.6). Thread-safe.
 
-    Whoever asks waits, while the thread that reads messages hands in the answers: that thread must not ask.
+    A request blocks its thread until the reader thread delivers the answer, so the reader thread must send none.
 
     Args:
-        send: takes a message to the driver; does not wait.
+        send: sends a message to the driver without blocking.
     """
 
     def __init__(self, send: Callable[[Message], None]) -> None:
@@ -41,11 +41,14 @@ class DriverFiles:
     def ask(
         self, operation: str, path: str, payload: bytes | memoryview = b"", **fields: object
     ) -> tuple[Mapping[str, Any], bytes | memoryview]:
-        """One operation on one path; returns header and payload of the answer.
+        """Executes one operation on one path.
+
+        Returns:
+            Header and payload of the answer.
 
         Raises:
-            FileNotFoundError, FileExistsError, PermissionError: what Java's exceptions of that meaning say.
-            HadoopError: any other exception of the file system.
+            FileNotFoundError, FileExistsError, PermissionError: Java raised the corresponding exception.
+            HadoopError: the file system raised any other exception.
             DriverGoneError: the driver has ended, and no answer will come.
         """
         answer: Future[Message] = Future()
@@ -68,7 +71,7 @@ class DriverFiles:
         return header, reply.payload
 
     def answered(self, reply: Message) -> None:
-        """Hands in an answer."""
+        """Delivers an answer to the waiting thread."""
         with self._lock:
             answer = self._waiting.pop(reply.id, None)
         if answer is None:
@@ -77,7 +80,7 @@ class DriverFiles:
             answer.set_result(reply)
 
     def close(self) -> None:
-        """Fail pending and later requests: no more answers will come."""
+        """Fails pending and later requests, since no more answers will come."""
         with self._lock:
             self._gone = True
             waiting, self._waiting = self._waiting, {}

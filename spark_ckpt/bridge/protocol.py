@@ -1,4 +1,4 @@
-"""The messages on the wire (docs/protocol.md, section 1): Arrow columns, JSON headers, and indexes of fixed width."""
+"""Messages on the wire (docs/protocol.md, section 1): Arrow columns, JSON headers and fixed-width indexes."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.redaction import redacted
 
 PROTOCOL_VERSION = 3
-"""Version of the messages."""
+"""Version of the protocol."""
 
 UNASKED = -1
-"""The `id` of what no request has asked for."""
+"""`id` of messages that answer no request."""
 
 FILE = "file"
-"""The `kind` of what the side process asks the driver."""
+"""`kind` of requests from the side process to the driver."""
 
 SCHEMA = pa.schema(
     [
@@ -54,7 +54,7 @@ SCHEMA = pa.schema(
         pa.field("payload", pa.binary(), nullable=False),
     ]
 )
-"""Columns of both directions."""
+"""Columns of the streams in both directions."""
 
 _CKPT_ID = re.compile("[0-9a-f]{32}").fullmatch
 _TRUTH = {False: "false", True: "true"}
@@ -64,11 +64,11 @@ _OFFSET_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A request, a reply or a notification.
+    """Request, reply or notification.
 
     Args:
-        id: number of the request, counted by who asks; `UNASKED` of notifications.
-        kind: what is asked; of replies `ok` or `error`; of notifications `notify`.
+        id: number of the request, assigned by the requesting side; `UNASKED` for notifications.
+        kind: type of the request; `ok` or `error` for replies, `notify` for notifications.
         header: JSON object.
         index: key groups and offsets.
         payload: state.
@@ -82,13 +82,13 @@ class Message:
 
     @property
     def size(self) -> int:
-        """Bytes of its variable parts."""
+        """Bytes of the header, the index and the payload."""
         return len(self.header) + len(self.index) + len(self.payload)
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The JVM greets a new side process."""
+    """First message of the JVM to a new side process."""
 
     protocol: int
     spark_version: str
@@ -99,20 +99,20 @@ class Start:
 
 
 def check_schema(schema: pa.Schema) -> None:
-    """Check that a stream has our columns.
+    """Checks that a stream has the columns of `SCHEMA`.
 
     Raises:
-        ProtocolError: it has others.
+        ProtocolError: its columns differ.
     """
     if [(field.name, field.type) for field in schema] != [(field.name, field.type) for field in SCHEMA]:
         raise ProtocolError(f"a stream with the columns {schema.names}, not those of docs/protocol.md")
 
 
 def to_batch(messages: Sequence[Message]) -> pa.RecordBatch:
-    """A record batch of messages, one a row.
+    """Encodes messages as a record batch, one per row.
 
     Raises:
-        ProtocolError: a column has more than 2 GiB.
+        ProtocolError: a column exceeds 2 GiB.
     """
     ids = np.array([message.id for message in messages], np.int64)
     columns = [
@@ -126,7 +126,7 @@ def to_batch(messages: Sequence[Message]) -> pa.RecordBatch:
 
 
 def _column(kind: pa.DataType, values: Sequence[bytes | memoryview]) -> pa.Array:
-    # `pa.array` imports pandas, to see whether that is what it was given: half a second of each query's start.
+    # `pa.array` imports pandas to check its input for pandas objects, which adds half a second to each query's start.
     ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
     if ends[-1] > np.iinfo(np.int32).max:
         raise ProtocolError(f"a column of {ends[-1]} bytes does not fit into one record batch")
@@ -135,7 +135,7 @@ def _column(kind: pa.DataType, values: Sequence[bytes | memoryview]) -> pa.Array
 
 
 def from_batch(batch: pa.RecordBatch) -> Iterator[Message]:
-    """The messages of a record batch. Payloads are views of its memory, so that nothing large is copied."""
+    """Decodes the messages of a record batch. Payloads are views of its memory, which avoids large copies."""
     ids, kinds, headers = (batch.column(i).to_pylist() for i in range(3))
     indexes = _views(batch.column(3))
     payloads = _views(batch.column(4))
@@ -154,10 +154,10 @@ def _views(column: pa.Array) -> list[memoryview]:
 
 
 def parse_header(message: Message) -> dict[str, Any]:
-    """The header of a message.
+    """Decodes the header of a message.
 
     Raises:
-        ProtocolError: it is no JSON object.
+        ProtocolError: the header is not a JSON object.
     """
     try:
         header = orjson.loads(message.header)
@@ -169,12 +169,12 @@ def parse_header(message: Message) -> dict[str, Any]:
 
 
 def parse_start(header: Mapping[str, Any]) -> Start:
-    """A `start` message."""
+    """Decodes a `start` message."""
     return Start(int(header["protocol"]), str(header["spark_version"]), int(header["pid"]))
 
 
 def parse_trigger(header: Mapping[str, Any]) -> Trigger:
-    """A `trigger` message."""
+    """Decodes a `trigger` message."""
     operators = tuple(
         Operator(
             int(o["operator_id"]),
@@ -203,15 +203,15 @@ def parse_trigger(header: Mapping[str, Any]) -> Trigger:
 
 
 def parse_locate(header: Mapping[str, Any]) -> Locate:
-    """A `locate` message."""
+    """Decodes a `locate` message."""
     return Locate(header["job"], _subtask(header), int(header["version"]), header.get("ckpt_id"))
 
 
 def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryview) -> Ack:
-    """An `ack` message.
+    """Decodes an `ack` message.
 
     Raises:
-        ProtocolError: index and payload are not as long as the header says.
+        ProtocolError: index and payload do not have the lengths given in the header, or the state id is malformed.
     """
     cursor = _Cursor(index, memoryview(payload))
     delta = cursor.segment(header["delta"])
@@ -238,7 +238,7 @@ def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryvi
 
 
 def parse_decline(header: Mapping[str, Any]) -> Decline:
-    """A `decline` message."""
+    """Decodes a `decline` message."""
     return Decline(
         header["job"],
         _subtask(header),
@@ -250,12 +250,12 @@ def parse_decline(header: Mapping[str, Any]) -> Decline:
 
 
 def parse_unreadable(header: Mapping[str, Any]) -> Unreadable:
-    """An `unreadable` message."""
+    """Decodes an `unreadable` message."""
     return Unreadable(header["job"], _subtask(header), int(header["version"]), _reason(header["reason"]))
 
 
 def parse_task_failed(header: Mapping[str, Any]) -> TaskFailed:
-    """A `task_failed` message."""
+    """Decodes a `task_failed` message."""
     return TaskFailed(
         header["job"],
         int(header["stage_id"]),
@@ -267,7 +267,7 @@ def parse_task_failed(header: Mapping[str, Any]) -> TaskFailed:
 
 
 def parse_close(header: Mapping[str, Any]) -> Close:
-    """A `close` message."""
+    """Decodes a `close` message."""
     return Close(header["job"], str(header.get("status", "finished")))
 
 
@@ -293,7 +293,7 @@ def _state_id(text: Any) -> str:  # noqa: ANN401
 
 
 class _Cursor:
-    """Cuts index and payload into the parts of the segments that the header names."""
+    """Cursor that splits index and payload into the segments named in the header."""
 
     def __init__(self, index: bytes, payload: memoryview) -> None:
         self._index, self._payload = index, payload
@@ -330,22 +330,22 @@ class _Cursor:
 
 
 def ok(request_id: int, header: Mapping[str, Any], index: bytes = b"", payload: bytes = b"") -> Message:
-    """A reply that is no error."""
+    """Encodes a successful reply."""
     return Message(request_id, "ok", json.dumps(header), index, payload)
 
 
 def error(request_id: int, name: str, message: str, fatal: bool) -> Message:
-    """An `error` reply."""
+    """Encodes an `error` reply."""
     return Message(request_id, "error", json.dumps({"error": name, "message": redacted(message), "fatal": fatal}))
 
 
 def start_reply(request_id: int, version: str) -> Message:
-    """The reply to `start`."""
+    """Encodes the reply to `start`."""
     return ok(request_id, {"protocol": PROTOCOL_VERSION, "version": version})
 
 
 def trigger_reply(request_id: int, reply: TriggerReply) -> Message:
-    """The reply to `trigger`."""
+    """Encodes the reply to `trigger`."""
     header = {
         "generation": reply.generation,
         "max_parallelism": reply.max_parallelism,
@@ -356,7 +356,7 @@ def trigger_reply(request_id: int, reply: TriggerReply) -> Message:
 
 
 def locate_reply(request_id: int, reply: LocateReply) -> Message:
-    """The reply to `locate`."""
+    """Encodes the reply to `locate`."""
     segments = [
         {
             "kind": "base" if segment.is_base else "delta",
@@ -387,8 +387,8 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
 
 
 def ack_reply(request_id: int, reply: AckReply) -> Message:
-    """The reply to `ack`."""
-    # By hand: there is one of these for every store of every task, and only the reason may need escaping.
+    """Encodes the reply to `ack`."""
+    # Formatted by hand for speed: each store of each task gets one, and only the reason may need escaping.
     reason = "null" if reply.reason is None else json.dumps(reply.reason)
     header = (
         f'{{"outcome": "{reply.outcome.value}", "ckpt_id": {_text_or_null(reply.state_id)}, '
@@ -400,7 +400,7 @@ def ack_reply(request_id: int, reply: AckReply) -> Message:
 
 
 def notification(notified: Notification) -> Message:
-    """A `notify` message."""
+    """Encodes a `notify` message."""
     header = {
         "job": notified.job,
         "event": notified.event.value,

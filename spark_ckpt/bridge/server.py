@@ -1,4 +1,4 @@
-"""The loop of the side process: reads messages, hands each to its job's thread, and writes the replies."""
+"""Main loop of the side process: reads messages, passes each to its job's thread, and writes the replies."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ _NOT_STARTED = (
 
 
 class Server:
-    """Serves one driver JVM until its input ends.
+    """Server of one driver JVM, until its input ends.
 
-    Each job has a thread, so that a query whose storage is slow does not hold up another; messages of one job are
-    handled in their order. Another thread writes whatever replies and notifications are waiting as one record batch.
-    Until a `start` message is accepted, every other request is refused, and nothing is touched. A job that is still
-    open when the input ends is suspended. What a job reads and writes through the driver is
-    answered among the messages, so the thread that reads them never waits for a job.
+    Each job has its own thread, so a query with slow storage does not delay another; messages of one job are handled in
+    order. A writer thread sends all waiting replies and notifications as one record batch. Until a `start` message is
+    accepted, the server rejects every other request and touches nothing. A job still open at the end of the input is
+    suspended. The driver's answers to the file requests of a job arrive among the messages, so the reader thread never
+    waits for a job.
 
     Args:
-        source: where messages come from, one Arrow IPC stream.
-        sink: where replies go.
-        environment: what jobs share; unless given, locations may be on all file systems that the driver reaches.
+        source: input with the messages, one Arrow IPC stream.
+        sink: output for the replies.
+        environment: environment shared by the jobs; by default locations may be on any file system of the driver.
     """
 
     def __init__(self, source: BufferedReader, sink: BinaryIO, environment: Environment | None = None) -> None:
@@ -62,13 +62,13 @@ class Server:
         self._refusal: str | None = _NOT_STARTED
 
     def run(self) -> None:
-        """Serves until the input ends, then lets the jobs finish what they were told.
+        """Serves until the input ends, then lets the jobs finish their queued messages.
 
         Raises:
-            ProtocolError: the input is no stream of messages.
+            ProtocolError: the input is not a stream of messages.
         """
         if not self._source.peek(1):
-            return  # it ended before it began
+            return  # the input ended before the first message
         try:
             reader = pa.ipc.open_stream(self._source)
         except pa.ArrowInvalid as e:
@@ -92,7 +92,7 @@ class Server:
             self._writer.put(reply)
 
     def _route(self, message: Message) -> Message | None:
-        """Hands a message on, or answers it at once."""
+        """Passes a message to its job's thread, or answers it at once."""
         if message.kind in ("ok", "error"):
             self._files.answered(message)
             return None
@@ -140,7 +140,7 @@ class Server:
 
 
 class _JobWorker:
-    """The thread of one job."""
+    """Thread of one job."""
 
     def __init__(self, name: str, environment: Environment, writer: _Writer) -> None:
         self._environment = environment
@@ -178,7 +178,7 @@ class _JobWorker:
         self._run_unsolicited(lambda job: job.close(JobStatus.SUSPENDED))
 
     def _next(self) -> tuple[Message, Mapping[str, Any]] | None:
-        """The next message, or None at the end. While none comes, the pending checkpoint may expire."""
+        """Next message, or None at the end. While it waits, the pending checkpoint may expire."""
         while True:
             seconds = self._job.seconds_to_expiry if self._job is not None else None
             try:
@@ -187,7 +187,7 @@ class _JobWorker:
                 self._run_unsolicited(Job.expire)
 
     def _run_unsolicited(self, do: Callable[[Job], None]) -> None:
-        """Run an action that no message waits for. Errors are logged."""
+        """Runs an action without a requesting message. Logs its errors."""
         if self._job is not None:
             try:
                 do(self._job)
@@ -199,7 +199,7 @@ class _JobWorker:
         if handler is None:
             raise ProtocolError(f"there is no message '{message.kind}' in version {protocol.PROTOCOL_VERSION}")
         if self._rolled_back is not None and message.kind in _OF_A_BATCH:
-            raise self._rolled_back  # other tasks of the batch ask as well, which is not there any more
+            raise self._rolled_back  # other tasks may still send requests for the rolled-back batch
         try:
             return handler(self, message, header)
         except RolledBackError as e:
@@ -249,7 +249,7 @@ class _JobWorker:
 
 
 _OF_A_BATCH = ("trigger", "locate", "ack", "unreadable")
-"""What the tasks of a batch ask for."""
+"""Kinds of messages that belong to a batch."""
 
 _HANDLERS: dict[str, Callable[[_JobWorker, Message, Mapping[str, Any]], Message]] = {
     "trigger": _JobWorker._trigger,
@@ -263,7 +263,7 @@ _HANDLERS: dict[str, Callable[[_JobWorker, Message, Mapping[str, Any]], Message]
 
 
 class _Writer:
-    """The thread that writes replies, notifications and requests to the driver."""
+    """Thread that writes replies, notifications and requests to the driver."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
@@ -289,7 +289,7 @@ class _Writer:
             _log.warning("the driver does not take replies any more: %s", e)
 
     def _waiting(self) -> list[Message]:
-        """The next reply and those that wait behind it; none at the end."""
+        """Next message and those queued behind it, up to a size limit; empty at the end."""
         replies: list[Message] = []
         size = 0
         reply = self._queue.get()
@@ -304,7 +304,7 @@ class _Writer:
                 break
         else:
             if replies:
-                self._queue.put(None)  # the end comes again after what was waiting
+                self._queue.put(None)  # send the queued messages first, then see the end again
         return replies
 
 

@@ -1,4 +1,4 @@
-"""The `check` message: the settings of a query, before its first batch."""
+"""Handler of the `check` message, which carries the settings of a query before its first batch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from spark_ckpt.config import CheckpointConfig
 
 
 def check_settings(header: Mapping[str, Any]) -> None:
-    """Check that a query can run with its settings.
+    """Checks that a query can run with its settings.
 
     Raises:
-        SettingError: one is misspelt, has a value that it cannot have, or contradicts another one.
+        SettingError: a setting is misspelt, has an invalid value, or contradicts another one.
     """
     CheckpointConfig.parse({str(key): str(text) for key, text in header["settings"].items()})
