@@ -1,4 +1,4 @@
-"""Time, as the coordinator sees it; a simulation puts its own in place."""
+"""Clock of the coordinator; simulations substitute their own."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """Source of time."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970-01-01 00:00 UTC."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never goes back."""
+        """Seconds since an arbitrary point; never goes backwards."""
 
     def sleep(self, seconds: float) -> None:
-        """Lets time pass."""
+        """Waits for the given time."""
 
 
 class SystemClock:
-    """The machine's clock."""
+    """System clock."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970-01-01 00:00 UTC."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never goes back."""
+        """Seconds since an arbitrary point; never goes backwards."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Sleeps."""
+        """Blocks the calling thread for the given time."""
         time.sleep(seconds)

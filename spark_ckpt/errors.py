@@ -1,7 +1,7 @@
-"""The errors of spark-ckpt: one base class, and a specific class for each thing that can be wrong.
+"""Errors of spark-ckpt: one base class, and one class per kind of failure.
 
-Every error names the thing that is wrong (a file, an offset, a setting) and says what to do about it. What a caller
-needs in order to act stands in attributes, not only in the text.
+Every message names the offending object (a file, an offset, a setting) and says how to fix the problem. Everything a
+caller needs to handle an error is available as attributes, not only in the text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from spark_ckpt.redaction import redacted
 
 
 class SparkCkptError(Exception):
-    """Base class of every error that spark-ckpt raises on purpose. Its text has no credentials of a URL."""
+    """Base class of all errors that spark-ckpt raises on purpose. Credentials in URLs are redacted from its text."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(redacted(arg) if isinstance(arg, str) else arg for arg in args))
@@ -20,13 +20,13 @@ class SparkCkptError(Exception):
 
 
 class FormatError(SparkCkptError, ValueError):
-    """Bytes that are not what Flink writes.
+    """Bytes that do not follow Flink's format.
 
     Attributes:
-        path: name of the file, or of what stands for one.
-        offset: byte position of the offending value, counted from the start.
+        path: name of the file, or a label for bytes that are not in a file.
+        offset: byte offset of the offending value from the start.
         field: dotted path of the offending value.
-        reason: what is wrong at that place.
+        reason: description of the problem.
     """
 
     def __init__(self, path: str, offset: int, field: str, reason: str) -> None:
@@ -38,7 +38,7 @@ class FormatError(SparkCkptError, ValueError):
 
 
 class PySparkNotFoundError(SparkCkptError, ImportError):
-    """PySpark is not installed in this Python environment, and something was asked that needs it."""
+    """An operation needs PySpark, which is not installed in this Python environment."""
 
     def __init__(self) -> None:
         super().__init__("PySpark is not installed in this Python environment: pip install 'spark-ckpt[spark]'")
@@ -58,7 +58,7 @@ class UnsupportedSparkError(SparkCkptError):
 
 
 class JarNotFoundError(SparkCkptError, FileNotFoundError):
-    """The package is installed without the shim's jar."""
+    """The installed package lacks the shim's jar."""
 
     def __init__(self, path: object) -> None:
         self.path = str(path)
@@ -69,14 +69,14 @@ class JarNotFoundError(SparkCkptError, FileNotFoundError):
 
 
 class SessionConfigError(SparkCkptError, ValueError):
-    """`configure` cannot set up this Spark session. The message says which setting is in the way."""
+    """`configure` cannot set up this Spark session. The message names the conflicting setting."""
 
 
 class SettingError(SparkCkptError, ValueError):
-    """A setting has a value it cannot have, or there is no such setting.
+    """A setting is unknown or has an invalid value.
 
     Attributes:
-        key: the whole key of the setting.
+        key: full key of the setting.
     """
 
     def __init__(self, key: str, reason: str) -> None:
@@ -85,15 +85,15 @@ class SettingError(SparkCkptError, ValueError):
 
 
 class ProtocolError(SparkCkptError, ValueError):
-    """A message that docs/protocol.md does not allow: the jar and the Python package are of different releases."""
+    """A message violates docs/protocol.md: the jar and the Python package are from different releases."""
 
 
 class StorageError(SparkCkptError, OSError):
-    """A storage did not do what it was asked.
+    """A storage operation failed.
 
     Attributes:
-        path: the file or directory, as a whole URL or path.
-        operation: what was asked: read, write, create, list, delete.
+        path: full URL or path of the file or directory.
+        operation: the failed operation: read, write, create, list, delete.
     """
 
     def __init__(self, path: str, operation: str, reason: object) -> None:
@@ -106,18 +106,18 @@ class StorageError(SparkCkptError, OSError):
 
 
 class StateFileNotFoundError(StorageError, FileNotFoundError):
-    """A file that should be there is not."""
+    """An expected file does not exist."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "read", "there is no such file")
 
 
 class UnsupportedFormatError(SparkCkptError):
-    """A later release wrote this, in a way that this release would misread.
+    """A file from a later release, which this release would misread.
 
     Attributes:
         path: the file.
-        features: names of the features that this release does not know; empty if the format itself is newer.
+        features: names of the features unknown to this release; empty if the format itself is newer.
     """
 
     def __init__(self, path: str, needs: str, features: tuple[str, ...] = ()) -> None:
@@ -131,11 +131,11 @@ class UnsupportedFormatError(SparkCkptError):
 
 
 class LogMissingError(SparkCkptError):
-    """A location whose checkpoints were in a log of completed checkpoints, which is not there any more.
+    """The log of completed checkpoints of a location is gone.
 
     Attributes:
-        path: the directory of the log.
-        store: the store that kept it.
+        path: directory of the log.
+        store: the store that kept the log.
     """
 
     fatal = True
@@ -158,11 +158,11 @@ class LogMissingError(SparkCkptError):
 
 
 class CheckpointError(SparkCkptError):
-    """Something about a checkpoint that keeps it from being taken or restored."""
+    """A checkpoint cannot be taken or restored."""
 
 
 class SavepointLocationError(CheckpointError):
-    """A savepoint where a checkpoint location was to be.
+    """A savepoint is used as a checkpoint location.
 
     Attributes:
         location: the savepoint.
@@ -179,12 +179,12 @@ class SavepointLocationError(CheckpointError):
 
 
 class DamagedCheckpointError(CheckpointError):
-    """A completed checkpoint lacks a file, or has one that is not what was written.
+    """A file of a completed checkpoint is missing or differs from what was written.
 
     Attributes:
         path: the file.
-        checkpoint_id: the checkpoint.
-        newest_good: id of the newest retained checkpoint that is whole, or None.
+        checkpoint_id: id of the damaged checkpoint.
+        newest_good: id of the newest retained checkpoint that is intact, or None.
     """
 
     fatal = True
@@ -198,5 +198,5 @@ class DamagedCheckpointError(CheckpointError):
 
     @property
     def what(self) -> str:
-        """Problem, without the way out."""
+        """Description of the damage, without the remedy."""
         return f"checkpoint {self.checkpoint_id} is damaged: {self.path}: {self.reason}"

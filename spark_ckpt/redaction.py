@@ -1,9 +1,9 @@
-"""Texts for people without the credentials that they may carry.
+"""Redaction of credentials in text for humans.
 
-What leaves a process goes through `redacted`: messages and attributes of errors, lines of the log, what the command
-line prints, reasons that get into files. It knows credentials by their place in a URL. It also knows those that the
-process was given: another library may quote one without its URL. The jar has the same rules for URLs
-(`Redaction.scala`), and one table of tests is for both.
+All text that leaves the process passes through `redacted`: messages and attributes of errors, log lines, output of the
+command line, reasons recorded in files. It recognizes credentials by their place in a URL. It also recognizes those
+the process was given, because another library may quote one without its URL. The jar applies the same rules to URLs
+(`Redaction.scala`), and both are tested against one table.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 HIDDEN = "***"
-"""What stands in place of a credential."""
+"""Replacement of a credential."""
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^\s'\"<>]*)")
 _PORT = re.compile(r".*:[0-9]{0,5}", re.DOTALL)
-# Before their "@" stands the name of a container.
+# In these schemes, the part before "@" is the name of a container.
 _CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 
 _VALUE = r"=)[^\s&#'\"<>]+"
@@ -36,8 +36,8 @@ _known: OrderedDict[str, None] = OrderedDict()
 
 
 def redacted(text: str) -> str:
-    """A text in which the user and password of each URL, the secret parameters of a query, and the secrets that this
-    process knows are `***`."""
+    """Text with `***` in place of the user and password of each URL, of secret query parameters, and of the secrets
+    known to this process."""
     for secret in tuple(_known):
         text = text.replace(secret, HIDDEN)
     if "://" in text:
@@ -46,7 +46,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_values(value: Any) -> Any:  # noqa: ANN401
-    """A value of JSON with all its texts redacted."""
+    """JSON value with all strings in it redacted."""
     if isinstance(value, str):
         return redacted(value)
     if isinstance(value, Mapping):
@@ -57,10 +57,10 @@ def redacted_values(value: Any) -> Any:  # noqa: ANN401
 
 
 def remember_url(url: str) -> None:
-    """Notes the password in a URL, so that it is in no text from now on, in whatever context.
+    """Registers the password of a URL, so that it is redacted from now on in any context.
 
     Args:
-        url: any text; one without a password is not looked at any further.
+        url: any text; ignored if it has no password.
     """
     match = _URL.search(url)
     if match is None or (end := _end_of_user(match[1], match[2])) is None:
@@ -68,17 +68,17 @@ def remember_url(url: str) -> None:
     user, colon, password = match[2][:end].partition(":")
     if colon:
         remember_secret(password)
-        # A library may take what comes before the first slash for a bucket, and the rest for a path.
+        # A library may parse the part before the first slash as a bucket, and the rest as a path.
         first, *others = password.split("/")
         for part in (f"{user}:{first}", *others) if others else ():
             remember_secret(part)
 
 
 def remember_settings(settings: Mapping[str, str]) -> None:
-    """Notes the values of the settings that are secret by their names.
+    """Registers the values of all settings whose names mark them as secret.
 
     Args:
-        settings: of a file system, by their Hadoop names.
+        settings: settings of a file system by their Hadoop names.
     """
     for key, value in settings.items():
         if _SECRET_SETTING.search(key):
@@ -86,9 +86,9 @@ def remember_settings(settings: Mapping[str, str]) -> None:
 
 
 def remember_secret(secret: str) -> None:
-    """Notes a secret itself, so that it is in no text from now on, as it stands or percent-encoded."""
+    """Registers a secret, so that it is redacted from now on, both verbatim and percent-encoded."""
     for form in (secret, unquote(secret), quote(secret, safe="")):
-        if len(form) >= _SHORTEST:  # a shorter one would be found in words that say something else
+        if len(form) >= _SHORTEST:  # a shorter one would match parts of unrelated words
             _known[form] = None
             _known.move_to_end(form)
     while len(_known) > _MOST:
@@ -101,10 +101,10 @@ def _without_user(url: re.Match[str]) -> str:
 
 
 def _end_of_user(scheme: str, rest: str) -> int | None:
-    """End of the user and password of a URL, counted from `://`; None if it has none.
+    """End of the user and password of a URL, counted from after `://`; None if it has neither.
 
-    A secret key may have a slash, though it should be written as `%2F`. An "@" behind the first slash belongs to the
-    path, unless what comes before the slash has a colon and is no host with its port.
+    A secret key may contain a slash, although it should be encoded as `%2F`. An "@" after the first slash belongs to
+    the path, unless the part before the slash has a colon and is not a host with a port.
     """
     body = re.split(r"[?#]", rest, maxsplit=1)[0]
     authority = body.partition("/")[0]

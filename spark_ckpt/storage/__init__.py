@@ -1,4 +1,4 @@
-"""Storage of the coordinator's files: a small contract over the file systems that fsspec or the driver reaches."""
+"""Storage of the coordinator's files: a small contract over file systems reached through fsspec or the driver."""
 
 from __future__ import annotations
 

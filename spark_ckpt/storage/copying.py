@@ -1,4 +1,4 @@
-"""Copying a file from one storage to another, of any size, without holding more than a part of it."""
+"""Copies of files of any size between storages, with bounded memory."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from spark_ckpt.errors import StorageError
 from spark_ckpt.storage.base import Storage
 
 CHUNK_BYTES = 16 << 20
-"""Bytes of a file held at a time."""
+"""Bytes of a file held in memory at a time."""
 
 
 def copy_file(source: Storage, name: str, target: Storage, target_name: str) -> int:
-    """Copies a file, in place of one that may be there.
+    """Copies a file and replaces any existing one.
 
     Args:
-        source: where it is.
-        name: its name there.
-        target: where the copy is to be, which may be the same storage.
-        target_name: the name of the copy.
+        source: storage of the file.
+        name: name of the file in `source`.
+        target: storage of the copy; may be the same storage.
+        target_name: name of the copy in `target`.
 
     Returns:
-        Its bytes.
+        Size of the file in bytes.
 
     Raises:
-        StateFileNotFoundError: there is no such file.
-        StorageError: it cannot be read or written, or became shorter meanwhile.
+        StateFileNotFoundError: the file does not exist.
+        StorageError: the file cannot be read or written, or was truncated during the copy.
     """
     size = source.size(name)
     if size <= CHUNK_BYTES:

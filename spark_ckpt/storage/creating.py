@@ -1,4 +1,4 @@
-"""Exclusive creation of a file whose answer may get lost."""
+"""Exclusive creation of a file when responses may be lost."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Whose(Enum):
     """The creator of a file."""
 
     MINE = "mine"
-    """It is there with exactly the given bytes."""
+    """The file exists with exactly the given bytes."""
     OTHER = "other"
-    """It is there with other bytes, or was there and is gone, or `overtaken` said so."""
+    """The file exists with other bytes, or existed and is gone, or `overtaken` returned True."""
     UNKNOWN = "unknown"
-    """The storage does not say. It may be there with the given bytes, now or later: nothing that it needs may go."""
+    """The storage does not say. The file may exist with the given bytes, now or later: keep everything it refers to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Found:
 
     Args:
         whose: the creator.
-        cause: the error that leaves it unknown, if the storage gave one.
-        there: the other bytes of OTHER, if they are there.
-        may_arrive: True if a request to create the file had an unknown outcome.
+        cause: the error behind an unknown creator, if the storage raised one.
+        there: content of the other creator's file (OTHER), if it exists.
+        may_arrive: True if a create request had an unknown outcome.
     """
 
     whose: Whose
@@ -48,24 +48,24 @@ def create_and_find(
     pause: Callable[[], None] | None = None,
     overtaken: Callable[[], bool] | None = None,
 ) -> Found:
-    """Creates a file exclusively. If the answer leaves open who has created it, reads it back.
+    """Creates a file exclusively, and reads it back if the response does not identify its creator.
 
-    The file is created again only while it is known to be absent. The same bytes: should an earlier request still
-    arrive, it finds its own file.
+    The create is retried only while the file is known to be absent, and with the same bytes: an earlier request that
+    arrives late finds its own file.
 
     Args:
-        storage: where.
-        name: of the file.
-        data: its bytes, which no other process writes under this name.
-        tries: how often to create it, as long as it is known to be absent; with `pause`, also how often to read it.
-        again: True if an earlier call may have created it. Then it is read first.
-        pause: called between tries. Without it the first error of the storage ends them.
-        overtaken: asked unless the first request was answered: True if another process relies on this file, or on its
-            absence, so that it is not ours even with our bytes. May raise `StorageError`.
+        storage: storage of the file.
+        name: name of the file.
+        data: content of the file, which no other process writes under this name.
+        tries: maximum number of creates while the file is known to be absent; with `pause`, also of reads.
+        again: True if an earlier call may have created the file. Then it is read first.
+        pause: called between tries. Without it, the first storage error ends the tries.
+        overtaken: called unless the first request was answered; returns True if another process relies on this file,
+            or on its absence, so that the file is not ours even with our bytes. May raise `StorageError`.
 
     Raises:
-        StorageError: it was certainly not created.
-        ExclusiveCreateUnsupportedError: this storage cannot do it.
+        StorageError: the file was certainly not created.
+        ExclusiveCreateUnsupportedError: the storage has no exclusive create.
     """
     cause: BaseException | None = None
     is_absent, may_be_mine, may_arrive, has_failed = not again, again, False, False
@@ -78,7 +78,7 @@ def create_and_find(
             except StorageError as e:
                 if not may_be_mine:
                     raise
-                # This try certainly failed, but an earlier one may yet arrive.
+                # This try certainly failed, but an earlier request may still arrive.
                 cause, has_failed = e, True
                 if pause is None:
                     break
@@ -87,7 +87,7 @@ def create_and_find(
                 return Found(Whose.MINE, may_arrive=may_arrive)
             may_arrive = may_arrive or result.outcome is CreateOutcome.UNKNOWN
             cause, may_be_mine = result.cause or cause, True
-        # "Exists" does not mean another process: a client that repeats a request is told so of its own file.
+        # "Exists" does not imply another process: a client that retries a request gets it for its own file.
         try:
             there = _read(storage, name)
             if there not in (None, data):
@@ -103,26 +103,26 @@ def create_and_find(
             return Found(Whose.MINE, may_arrive=may_arrive)
         is_absent = True
     if is_absent and not (again or may_arrive or has_failed):
-        # Each time it was there and gone at once, or is a link to nothing: ours it is not.
+        # On each try, the file existed and vanished at once, or is a dangling link: it is not ours.
         return Found(Whose.OTHER, cause)
     return Found(Whose.UNKNOWN, cause, may_arrive=may_arrive)
 
 
 def create_or_find(storage: Storage, name: str, data: bytes, tries: int = 1) -> bool:
-    """Creates a file exclusively, and finds out what a lost or unknown outcome means.
+    """Creates a file exclusively, and resolves a lost or unknown outcome.
 
     Args:
-        storage: where.
-        name: of the file.
-        data: its bytes, which no other process writes under this name.
-        tries: how often to create it, as long as it is known to be absent.
+        storage: storage of the file.
+        name: name of the file.
+        data: content of the file, which no other process writes under this name.
+        tries: maximum number of creates while the file is known to be absent.
 
     Returns:
-        True if the file is there with exactly these bytes; False if there is another one in its place.
+        True if the file exists with exactly these bytes; False if another file has its name.
 
     Raises:
-        StorageError: it could not be created, or the storage does not say whether it was.
-        ExclusiveCreateUnsupportedError: this storage cannot do it.
+        StorageError: the file could not be created, or the outcome stays unknown.
+        ExclusiveCreateUnsupportedError: the storage has no exclusive create.
     """
     found = create_and_find(storage, name, data, tries)
     if found.whose is Whose.UNKNOWN:

@@ -6,25 +6,25 @@ from spark_ckpt.errors import SparkCkptError
 
 
 class HadoopError(SparkCkptError, OSError):
-    """What Hadoop's file system in the driver has thrown.
+    """An exception thrown by Hadoop's file system in the driver.
 
     Attributes:
-        path: of the file.
-        java_class: the exception's.
+        path: path of the file.
+        java_class: class name of the exception.
     """
 
     def __init__(self, path: str, java_class: str, message: str) -> None:
-        reason = message.partition("\n\tat ")[0]  # a NameNode sends its stack trace along
+        reason = message.partition("\n\tat ")[0]  # a NameNode appends its stack trace
         super().__init__(f"{java_class}: {reason}")
         self.path = path
         self.java_class = java_class
 
 
 class DriverGoneError(SparkCkptError, OSError):
-    """The driver has ended while a file was asked for that only it can reach: whether that was done is not known.
+    """The driver ended during an operation on a file that only it can reach. The outcome is unknown.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -33,7 +33,7 @@ class DriverGoneError(SparkCkptError, OSError):
 
 
 class UnsupportedSchemeError(SparkCkptError, ValueError):
-    """A location on a file system that the coordinator has no storage for."""
+    """A location on a file system that the coordinator does not support."""
 
     def __init__(self, location: str, scheme: str, supported: tuple[str, ...]) -> None:
         self.location = location
@@ -46,7 +46,7 @@ class UnsupportedSchemeError(SparkCkptError, ValueError):
 
 
 class PathEscapeError(SparkCkptError, ValueError):
-    """A path that leads out of the checkpoint it stands in."""
+    """A path that escapes the checkpoint that contains it."""
 
     def __init__(self, path: str, within: str) -> None:
         self.path = path
@@ -55,7 +55,7 @@ class PathEscapeError(SparkCkptError, ValueError):
 
 
 class ExclusiveCreateUnsupportedError(SparkCkptError):
-    """A storage that cannot create a file exclusively, which is what keeps two drivers apart."""
+    """The storage has no exclusive create, on which the fence between two drivers relies."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = path

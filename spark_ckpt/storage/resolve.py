@@ -1,4 +1,4 @@
-"""From a location as Hadoop writes it to a storage."""
+"""Resolution of Hadoop locations to storages."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from spark_ckpt.storage.s3_storage import S3Storage
 _log = logging.getLogger(__name__)
 
 SUPPORTED_SCHEMES = ("file", "s3a", "s3", "s3n", "memory")
-"""Schemes of a location that have a storage here. No scheme means the default file system of the Hadoop settings."""
+"""Schemes with a storage in this package. Without a scheme, Hadoop's default file system applies."""
 
 _S3_SCHEMES = ("s3a", "s3", "s3n")
 _NAMENODE_SCHEMES = ("hdfs", "viewfs", "webhdfs", "swebhdfs")
 
 
 class S3fsNotFoundError(SparkCkptError, ImportError):
-    """A location on S3, and no s3fs in this Python environment."""
+    """A location on S3 needs s3fs, which is not installed in this Python environment."""
 
     def __init__(self, location: str) -> None:
         super().__init__(
@@ -45,19 +45,19 @@ def resolve(
     hadoop_settings: Mapping[str, str] | None = None,
     hadoop: HadoopCalls | None = None,
 ) -> Storage:
-    """The storage of a location.
+    """Storage of a location.
 
     Args:
-        location: as Hadoop's `Path.toString` gives it: `file:/x`, `file:///x`, `/x`, `s3a://bucket/x`. Nothing in it is
-            percent-encoded. The forms that fsspec takes (`s3://bucket/x`) work as well.
-        hadoop_settings: settings of the file system by their Hadoop names (`fs.s3a.endpoint` ...), with or without
-            `spark.hadoop.` before them.
-        hadoop: Hadoop's file systems in the driver; they serve the schemes that have no storage here.
+        location: the location in the form of Hadoop's `Path.toString`: `file:/x`, `file:///x`, `/x`, `s3a://bucket/x`;
+            never percent-encoded. The forms of fsspec (`s3://bucket/x`) work as well.
+        hadoop_settings: settings of the file system by their Hadoop names (`fs.s3a.endpoint` ...), with or without the
+            prefix `spark.hadoop.`.
+        hadoop: Hadoop's file systems in the driver, for schemes without a storage in this package.
 
     Raises:
-        UnsupportedSchemeError: there is no storage for this scheme.
-        S3fsNotFoundError: the scheme needs s3fs.
-        SettingError: a setting has an impossible value.
+        UnsupportedSchemeError: no storage supports the scheme.
+        S3fsNotFoundError: the scheme needs s3fs, which is not installed.
+        SettingError: a setting has an invalid value.
     """
     location = os.fspath(location)
     remember_url(location)
@@ -90,13 +90,12 @@ def resolve(
 
 
 def storage_on(file_system: Any, path: str, location: str) -> Storage:  # noqa: ANN401  (fsspec has no types)
-    """The storage below a path of an fsspec file system that a user has named. Not for S3, whose client `resolve` sets
-    up.
+    """Storage below a path of a user's fsspec file system. Not for S3, whose client `resolve` sets up.
 
     Args:
-        file_system: the file system.
-        path: on it.
-        location: the path or URL, for messages.
+        file_system: fsspec file system.
+        path: path on the file system.
+        location: path or URL for messages.
     """
     if isinstance(file_system, LocalFileSystem):
         return LocalStorage(path)
@@ -105,7 +104,8 @@ def storage_on(file_system: Any, path: str, location: str) -> Storage:  # noqa: 
 
 
 def _split(location: str) -> tuple[str, str]:
-    """The scheme, or '' if there is none, and what follows its colon. A colon in a file's name is no scheme."""
+    """Scheme of a location, and the part after its colon; ('', location) without one. A colon in a file name does not
+    make a scheme."""
     scheme, colon, rest = location.partition(":")
     if colon and scheme and scheme[0].isalpha() and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum():
         return scheme.lower(), rest

@@ -1,4 +1,4 @@
-"""S3 through s3fs: where a client finds it, and how long it waits."""
+"""Configuration of S3 clients for s3fs: endpoint, credentials and timeouts."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ S3_CLIENT = {
     "retries": {"total_max_attempts": 1, "mode": "standard"},
     "max_pool_connections": READERS,
 }
-"""Waiting times of a client of S3, in seconds. botocore asks once: five times, its default, below the five tries of
-s3fs and those of `FsspecStorage`, would be minutes for an endpoint that is not there, half an hour for one that accepts
-requests and says nothing. It has as many connections as there are readers, made as needed, and not botocore's 10."""
+"""botocore settings of an S3 client; timeouts in seconds. botocore does not retry: its default of five attempts,
+multiplied by the five of s3fs and those of `FsspecStorage`, would take minutes for an endpoint that does not exist, and
+half an hour for one that accepts requests but never responds. The pool has one connection per reader, opened on
+demand, instead of botocore's 10."""
 
 
 def s3_file_system(bucket: str, settings: Mapping[str, str]) -> Any:  # noqa: ANN401
-    """An fsspec file system for `FsspecStorage`, shared by all locations with the same endpoint and credentials.
+    """fsspec file system for `FsspecStorage`, shared by all locations with the same endpoint and credentials.
 
     Args:
-        bucket: the one that it is for.
-        settings: Hadoop's, see `s3_options`.
+        bucket: name of the bucket.
+        settings: Hadoop settings, see `s3_options`.
 
     Raises:
         ImportError: s3fs is not installed.
-        SettingError: a setting has an impossible value.
+        SettingError: a setting has an invalid value.
     """
     from spark_ckpt.storage.s3_client import OneTryS3FileSystem
 
@@ -50,16 +51,16 @@ def s3_file_system(bucket: str, settings: Mapping[str, str]) -> Any:  # noqa: AN
 
 
 def _new_file_system(kind: Any, options: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    # A cached listing would break consistent listing, and fsspec's cache of instances never lets one go. To read a
-    # file in parts at a time s3fs asks for its size first, and for a listing if there is no file: two requests more.
+    # Cached listings would break consistent listing, and fsspec's instance cache never evicts. With concurrent range
+    # reads, s3fs requests the size of a file first, and a listing if there is no file: two extra requests.
     return kind(use_listings_cache=False, skip_instance_cache=True, max_concurrency=1, **options)
 
 
 class SharedClients:
-    """File systems of S3 by what they are made from: a client takes 13 MiB, and a driver may run many queries.
+    """Cache of S3 file systems by their configuration: a client takes 13 MiB, and a driver may run many queries.
 
-    One is kept as long as a storage uses it. The few that were used last are kept longer, so that short runs one after
-    another make one client. Thread-safe.
+    A file system is kept while a storage uses it. The few most recently used ones are kept longer, so that short
+    consecutive runs share one client. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -68,12 +69,13 @@ class SharedClients:
         self._recent: OrderedDict[str, Any] = OrderedDict()
 
     def get(self, kind: Any, options: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        """The file system of a class with these options; made if there is none.
+        """File system of a class with the given options; created if absent.
 
-        A client reads the environment and AWS's files once, so what they say now belongs to what it is made from.
+        A client reads the environment and the AWS configuration files only once, so their current state is part of the
+        cache key.
         """
         made_from = (id(kind), sorted(options.items(), key=lambda item: item[0]), _surroundings())
-        key = hashlib.sha256(repr(made_from).encode()).hexdigest()  # credentials are not kept a second time
+        key = hashlib.sha256(repr(made_from).encode()).hexdigest()  # avoids a second copy of the credentials
         with self._lock:
             if (file_system := self._used.get(key)) is None:
                 file_system = self._used[key] = _new_file_system(kind, options)
@@ -85,7 +87,7 @@ class SharedClients:
 
 
 SHARED_CLIENTS = SharedClients()
-"""The clients of this process."""
+"""S3 clients of this process."""
 
 
 def _surroundings() -> list[object]:
@@ -104,7 +106,8 @@ def _changed(variable: str, default: str) -> int:
 
 
 def client_config() -> dict[str, Any]:
-    """Settings of botocore's client: ours, and fsspec's configuration over them, which any given to s3fs would hide."""
+    """botocore settings of a client: ours, overridden by fsspec's configuration, which `config_kwargs` passed to s3fs
+    would otherwise replace."""
     import fsspec
 
     client: dict[str, Any] = dict(S3_CLIENT)
@@ -114,14 +117,14 @@ def client_config() -> dict[str, Any]:
 
 
 def s3_options(bucket: str, settings: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of `s3fs.S3FileSystem` for Hadoop's S3A settings. What is not set is left to the usual AWS chain.
+    """Arguments of `s3fs.S3FileSystem` for Hadoop's S3A settings. The default AWS chain supplies unset ones.
 
     Args:
-        bucket: settings `fs.s3a.bucket.<bucket>.x` come before `fs.s3a.x`, as in S3A.
-        settings: by their Hadoop names.
+        bucket: name of the bucket; `fs.s3a.bucket.<bucket>.x` overrides `fs.s3a.x`, as in S3A.
+        settings: settings by their Hadoop names.
 
     Raises:
-        SettingError: a setting that is true or false has another value.
+        SettingError: a boolean setting is neither true nor false.
     """
 
     def get(name: str) -> str | None:

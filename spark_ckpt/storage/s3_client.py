@@ -1,4 +1,4 @@
-"""The client of S3 that the coordinator uses. Needs s3fs."""
+"""S3 client of the coordinator. Requires s3fs."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ import s3fs
 from fsspec.asyn import sync
 
 REQUEST_SECONDS = 30.0
-"""An end to every request, with its bytes: 50 MB, more s3fs does not send at once, at 1.7 MB/s. It is needed beside the
-time that the client waits for bytes to come, for aiohttp may not count that while it waits for leave to send a body
-(`Expect: 100-continue`)."""
+"""Timeout of a request in seconds, including the transfer of its body: enough for 50 MB, the most that s3fs sends in
+one request, at 1.7 MB/s. The client's read timeout does not suffice, because aiohttp may not apply it while it waits
+for permission to send a body (`Expect: 100-continue`)."""
 
 _MOST_KEYS_IN_A_REQUEST = 1000
 
 
 class OneTryS3FileSystem(s3fs.S3FileSystem):  # type: ignore[misc]
-    """Asks S3 once, and not for longer than `REQUEST_SECONDS`: `FsspecStorage` alone decides what is asked again.
+    """S3 file system that sends each request once, with a timeout of `REQUEST_SECONDS`: only `FsspecStorage` retries.
 
-    A path is a bucket and a key, literally: no character of a key is a pattern, nor the begin of a version id.
+    A path is a literal bucket and key: no character of a key starts a pattern or a version id.
     """
 
     retries = 1
 
     def split_path(self, path: str) -> tuple[str, str, str | None]:
-        """The bucket and the key of a path. A key may hold `?versionId=`: no version is ever asked for."""
+        """Bucket and key of a path. `?versionId=` is part of the key: versions are never requested."""
         path = path.removeprefix("s3://").removeprefix("s3a://").lstrip("/")
         bucket, key = self._find_bucket_key(path) if "/" in path else (path, "")
         return bucket, key, None
 
     def delete_objects(self, paths: Sequence[str]) -> None:
-        """Deletes objects, a thousand with one request. `rm` would take brackets and stars for patterns.
+        """Deletes objects, a thousand per request. `rm` would treat brackets and asterisks as patterns.
 
         Args:
-            paths: of objects of one bucket; those that are not there are no error.
+            paths: paths of objects in one bucket; missing objects are ignored.
 
         Raises:
-            OSError: one could not be deleted. The others were tried.
+            OSError: an object could not be deleted. All others were attempted.
         """
         sync(self.loop, self._delete_objects, paths)
 
@@ -60,5 +60,5 @@ class OneTryS3FileSystem(s3fs.S3FileSystem):  # type: ignore[misc]
         try:
             return await asyncio.wait_for(super()._call_s3(method, *args, **kwargs), REQUEST_SECONDS)
         except asyncio.TimeoutError as e:
-            # No TimeoutError: fsspec would put one of its own in its place, which says nothing.
+            # Not a TimeoutError: fsspec would replace it with its own, which has no message.
             raise ConnectionError(f"no answer in {REQUEST_SECONDS:g} s") from e

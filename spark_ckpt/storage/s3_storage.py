@@ -10,7 +10,7 @@ from spark_ckpt.storage.remote import FsspecStorage
 
 _CONDITION_FAILED = ("PreconditionFailed", "412")
 _NOT_IMPLEMENTED = ("NotImplemented", "501")
-"""Error codes of S3. Where an answer has no body, the HTTP status stands for it."""
+"""Error codes of S3, or the HTTP status if the response has no body."""
 
 
 class S3Storage(FsspecStorage):
@@ -18,11 +18,11 @@ class S3Storage(FsspecStorage):
 
     @property
     def writes_whole(self) -> bool:
-        """True: an object appears with all of the bytes that its request said it has, or not at all."""
+        """True: an object appears with all bytes announced by its request, or not at all."""
         return True
 
     def delete_all(self, names: Sequence[str]) -> None:
-        """Deletes files, a thousand with one request."""
+        """Deletes files, a thousand per request."""
         if names:
             paths = [self._path(name) for name in names]
             self._retry(names[0], "delete", lambda: self._fs.delete_objects(paths))
@@ -34,7 +34,7 @@ class S3Storage(FsspecStorage):
 
     def _failed_create(self, name: str, error: Exception) -> CreateResult:
         code = _code(error)
-        if code in _CONDITION_FAILED:  # s3fs says that a file exists only if S3 has named the condition
+        if code in _CONDITION_FAILED:  # s3fs raises FileExistsError only if S3 names the condition
             return CreateResult(CreateOutcome.LOST)
         if code in _NOT_IMPLEMENTED:
             raise ExclusiveCreateUnsupportedError(self.describe(name), str(error)) from error
@@ -42,6 +42,6 @@ class S3Storage(FsspecStorage):
 
 
 def _code(error: Exception) -> str | None:
-    """The code of S3's answer that s3fs has made an error of its own from (`botocore.exceptions.ClientError`)."""
+    """Error code of the S3 response that caused an s3fs error (`botocore.exceptions.ClientError`)."""
     response = getattr(error.__cause__, "response", None)
     return str(response["Error"].get("Code")) if response else None

@@ -1,4 +1,4 @@
-"""Reading of files that come and go meanwhile."""
+"""Consistent reads of files that change concurrently."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TypeVar
 from spark_ckpt.errors import StorageError
 
 MOST_READINGS = 20
-"""Readings, each disturbed by a change, after which an operation fails."""
+"""Reads, each invalidated by a concurrent change, after which an operation fails."""
 
 _T = TypeVar("_T")
 
 
 def until_stable(read: Callable[[], _T | None], place: str) -> _T:
-    """Repeats a reading until nothing has changed in the course of it.
+    """Repeats a read until nothing changes while it runs.
 
     Args:
-        read: one reading; returns None if something has changed, for example if two listings differ.
-        place: path or URL, for the error.
+        read: a single read; returns None if it detects a change, for example if two listings differ.
+        place: path or URL for the error.
 
     Raises:
-        StorageError: something changed during each of `MOST_READINGS` readings.
+        StorageError: something changed during each of `MOST_READINGS` reads.
     """
     for _ in range(MOST_READINGS):
         if (found := read()) is not None:
