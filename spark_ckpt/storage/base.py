@@ -1,4 +1,4 @@
-"""The contract of a storage."""
+"""Contract of a storage."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from spark_ckpt.redaction import redacted
 from spark_ckpt.storage.errors import PathEscapeError
 
 DIRECTORY_MARKER = ".directory"
-"""Name of the empty file that `make_directory` writes where there are no directories."""
+"""Name of the empty file that `make_directory` writes on storages without directories."""
 
 
 class CreateOutcome(Enum):
     """Outcome of an exclusive create."""
 
     WON = "won"
-    """The file did not exist and has exactly the given bytes now."""
+    """The file did not exist before and now has exactly the given bytes."""
     LOST = "lost"
-    """The file exists. An earlier try of the same call may have made it, if a layer below repeats requests."""
+    """The file exists. An earlier try of the same call may have created it, if a lower layer retries requests."""
     UNKNOWN = "unknown"
-    """The request may have been carried out, now or later. Read the file, or create it again with the same bytes."""
+    """The request may take effect, now or later. Read the file, or create it again with the same bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class CreateResult:
     """Outcome of an exclusive create.
 
     Args:
-        outcome: how it ended.
-        cause: of an unknown outcome, what went wrong.
+        outcome: the outcome.
+        cause: the error behind an unknown outcome.
     """
 
     outcome: CreateOutcome
@@ -41,13 +41,13 @@ class CreateResult:
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file of a listing.
+    """Entry of a listing.
 
     Args:
-        name: its name, without the directory.
-        size: its bytes; 0 for a directory.
-        is_directory: True if it is one. An object store has a directory where it has names below it.
-        modified_ms: when it was last written, in milliseconds since 1970 UTC; None where the storage does not say.
+        name: name without the directory.
+        size: size in bytes; 0 for a directory.
+        is_directory: True for a directory; on an object store, a prefix of other names.
+        modified_ms: time of the last write in milliseconds since 1970 UTC; None if the storage does not say.
     """
 
     name: str
@@ -57,58 +57,59 @@ class FileInfo:
 
 
 class Storage(ABC):
-    """Files below one location. Names are relative to it, with `/` between their parts. Thread-safe.
+    """Files below one location. Names are relative to it and separated by `/`. Thread-safe.
 
-    The guarantees are those that Delta's `LogStore` asks for, and the coordinator relies on no others:
+    The guarantees are those that Delta requires of a `LogStore`; the coordinator relies on no others:
 
     1. *Atomic visibility.* `write_atomic` and `create_exclusive` show a reader the whole file or none.
-    2. *Mutual exclusion.* Of all `create_exclusive` of one name, in any process on any machine, one at most wins.
+    2. *Mutual exclusion.* Among all `create_exclusive` calls for a name, in any process on any machine, at most one
+       wins.
     3. *Consistent listing.* Once a create or write has returned, every later `list`, `read` and `exists` sees it.
-    4. *Durability.* When `write_atomic`, `write_chunks` or `make_directory` has returned, or `create_exclusive` has
-       won, a power loss takes neither the bytes of the file, nor its name, nor the name of a directory above it. Until
-       then it leaves the file, or nothing, or a temporary file (`.tmp-...`) that is empty, cut short or whole. A file
-       that was to be replaced is the old one or the new one.
-    5. *Deletions are not durable.* A power loss may undo `delete`, `delete_all` and `remove_empty`, each by itself and
-       in any order, unless `sync_deletions` has returned since. What refers to a file is deleted, and that deletion is
-       synced, before the file is. So a file that comes back is an orphan.
+    4. *Durability.* Once `write_atomic`, `write_chunks` or `make_directory` has returned, or `create_exclusive` has
+       won, the content of the file, its name, and the names of all directories above it survive a power loss. Before
+       that, a power loss leaves the file, nothing, or a temporary file (`.tmp-...`) that is empty, truncated or whole.
+       A file being replaced is either the old or the new one.
+    5. *Deletions are not durable.* A power loss may undo `delete`, `delete_all` and `remove_empty`, individually and in
+       any order, unless `sync_deletions` has returned since. References to a file are deleted, and that deletion is
+       synced, before the file itself. A file that reappears is therefore an orphan.
 
-    State files of executors are written past this contract, by Hadoop. On `file:` they are durable, name and bytes,
-    before an acknowledgement names them; on HDFS they are closed (`docs/storage.md`).
+    Executors write state files through Hadoop, outside this contract. On `file:` they are durable, name and content,
+    before an acknowledgement names them; on HDFS they are only closed (`docs/storage.md`).
 
-    A file is never changed after it is there, so nothing here appends, renames or locks. What fails raises
-    `StorageError` with the file in it, after the retries that the implementation finds right.
+    Files are immutable, so there is no append, rename or lock. Failures raise a `StorageError` that names the file,
+    after as many retries as the implementation deems appropriate.
     """
 
     def __init__(self, location: str) -> None:
         self.location = redacted(location)
-        """The location for a person: a path or URL without credentials."""
+        """Location for messages: a path or URL without credentials."""
 
     @property
     def requests_are_slow(self) -> bool:
-        """True if a request takes so long that saving one is worth a delay or a thread. Says nothing of guarantees."""
+        """True if avoiding a request is worth a delay or a thread. A performance hint only, not a guarantee."""
         return False
 
     @property
     def defers_deletions(self) -> bool:
-        """True if what is not needed any more is deleted one checkpoint later: then that checkpoint proves that its
-        driver is still the owner. Where it is deleted at once, the log is asked."""
+        """True if obsolete files are deleted one checkpoint later, because that checkpoint proves that the driver still
+        owns the location. Otherwise they are deleted at once, after a check of the log."""
         return False
 
     @property
     def writes_whole(self) -> bool:
-        """True if a file that was written without an error is certain to be there with all its bytes."""
+        """True if a write that succeeds guarantees that the file exists with all its bytes."""
         return False
 
     def probe(self, directory: str) -> None:  # noqa: B027  (most storages need no proof)
-        """Finds out whether the storage keeps to `create_exclusive`, by creating a file where there is one. Needed
-        once before an exclusive create is relied upon.
+        """Verifies that the storage honors `create_exclusive`, by creating a file that exists. Call it once before
+        relying on exclusive creates.
 
         Args:
-            directory: in which the file is created and deleted.
+            directory: directory in which to create and delete the file.
 
         Raises:
             ExclusiveCreateUnsupportedError: the create did not lose.
-            StorageError: the file cannot be written at all, or the storage does not say how the create ended.
+            StorageError: the file cannot be written, or the outcome of the create is unknown.
         """
 
     @abstractmethod
@@ -116,15 +117,15 @@ class Storage(ABC):
         """All bytes of a file.
 
         Raises:
-            StateFileNotFoundError: there is no such file.
-            StorageError: it cannot be read.
+            StateFileNotFoundError: the file does not exist.
+            StorageError: the file cannot be read.
         """
 
     def read_many(self, names: Sequence[str]) -> dict[str, bytes | StorageError]:
-        """All bytes of several files, read side by side where a request takes long.
+        """All bytes of several files, read concurrently if requests are slow.
 
         Returns:
-            By name the bytes of each file, or why it cannot be read.
+            Content of each file by name, or the error that prevented reading it.
         """
         return {name: self._read_or_error(name) for name in names}
 
@@ -136,39 +137,39 @@ class Storage(ABC):
 
     @abstractmethod
     def write_atomic(self, name: str, data: bytes) -> None:
-        """Writes a file, in place of one that may be there; makes directories as needed. Durable on return.
+        """Writes a file and replaces any existing one; creates directories as needed. Durable on return.
 
         Raises:
-            StorageError: it cannot be written, or it is unknown whether it was.
+            StorageError: the file cannot be written, or the outcome is unknown.
         """
 
     def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
-        """Writes a file as `write_atomic` does, without holding all of it where the storage can.
+        """Writes a file like `write_atomic`, but streams it if the storage can.
 
         Args:
-            name: of the file.
-            chunks: its parts, from the first one on each time it is called. What they raise shows no file.
+            name: name of the file.
+            chunks: returns the chunks of the file, from the first, on every call. If they raise, no file appears.
 
         Raises:
-            StorageError: it cannot be written, or it is unknown whether it was.
+            StorageError: the file cannot be written, or the outcome is unknown.
         """
         self.write_atomic(name, b"".join(chunks()))
 
     @abstractmethod
     def create_exclusive(self, name: str, data: bytes) -> CreateResult:
-        """Creates a file if there is none of that name; makes directories as needed. If won, durable on return.
+        """Creates a file unless one of that name exists; creates directories as needed. If won, durable on return.
 
         Returns:
-            How it ended. `create_and_find` also finds out what a lost or unknown outcome means.
+            Outcome of the create. `create_and_find` also resolves a lost or unknown one.
 
         Raises:
             StorageError: the file was certainly not created: no permission, no space, no connection at all.
-            ExclusiveCreateUnsupportedError: this storage cannot do it.
+            ExclusiveCreateUnsupportedError: the storage has no exclusive create.
         """
 
     @abstractmethod
     def list(self, directory: str) -> Sequence[FileInfo]:
-        """The files and directories directly below a directory, in no particular order; none if there is none.
+        """Files and directories directly below a directory, in no particular order; empty if it does not exist.
 
         Raises:
             StorageError: the directory cannot be listed.
@@ -179,17 +180,17 @@ class Storage(ABC):
         """Deletes a file.
 
         Returns:
-            True if there was one. Deleting what is not there is no error: a deletion may be repeated.
+            True if the file existed. Deleting a missing file is no error: a deletion may be retried.
 
         Raises:
-            StorageError: it cannot be deleted, or it is unknown whether it was.
+            StorageError: the file cannot be deleted, or the outcome is unknown.
         """
 
     def delete_all(self, names: Sequence[str]) -> None:
-        """Deletes files, in as few requests as the storage can; those that are not there are no error.
+        """Deletes files in as few requests as possible; missing files are ignored.
 
         Raises:
-            StorageError: one of them cannot be deleted, or it is unknown whether it was. The others were tried.
+            StorageError: a file cannot be deleted, or the outcome is unknown. All others were attempted.
         """
         failure: StorageError | None = None
         for name in names:
@@ -201,10 +202,10 @@ class Storage(ABC):
             raise failure
 
     def sync_deletions(self, directory: str) -> None:  # noqa: B027  (most storages lose none)
-        """Makes the deletions of files directly below a directory durable, where they are not.
+        """Makes deletions of files directly below a directory durable, unless they already are.
 
         Raises:
-            StorageError: they may be undone.
+            StorageError: the deletions may be undone.
         """
 
     @abstractmethod
@@ -212,12 +213,12 @@ class Storage(ABC):
         """Number of bytes of a file.
 
         Raises:
-            StateFileNotFoundError: there is no such file.
+            StateFileNotFoundError: the file does not exist.
             StorageError: the storage does not say.
         """
 
     def exists(self, name: str) -> bool:
-        """True if there is such a file.
+        """True if the file exists.
 
         Raises:
             StorageError: the storage does not say.
@@ -229,15 +230,16 @@ class Storage(ABC):
         return True
 
     def make_directory(self, directory: str) -> None:
-        """Makes a directory that is listed. An object store has those that names lie below: there it gets a file.
+        """Creates a directory that appears in listings. An object store has no empty directories: there, the directory
+        gets an empty file.
 
         Raises:
-            StorageError: it cannot be made.
+            StorageError: the directory cannot be created.
         """
         self.write_atomic(f"{directory}/{DIRECTORY_MARKER}", b"")
 
     def first_link(self, directory: str) -> str | None:
-        """Name of a symbolic link that is the directory, or lies below it; None where there are no links.
+        """Name of a symbolic link: the directory itself or one below it; None if there is none.
 
         Raises:
             StorageError: the directory cannot be listed.
@@ -245,14 +247,14 @@ class Storage(ABC):
         return None
 
     def remove_empty(self, directory: str) -> None:  # noqa: B027  (most storages have no directories)
-        """Removes a directory that has nothing in it, where there are directories. Never fails."""
+        """Removes an empty directory, if the storage has directories. Never fails."""
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:
-        """A part of a file; fewer bytes if it ends before.
+        """Range of a file; fewer bytes if the file ends earlier.
 
         Raises:
-            StateFileNotFoundError: there is no such file.
-            StorageError: it cannot be read.
+            StateFileNotFoundError: the file does not exist.
+            StorageError: the file cannot be read.
         """
         return self.read(name)[offset : offset + length]
 
@@ -265,10 +267,10 @@ class Storage(ABC):
 
 
 def checked_name(name: str, within: str) -> str:
-    """A name as it was given, if it stays below the location.
+    """The given name, if it stays below the location.
 
     Raises:
-        PathEscapeError: it is absolute, has an empty part, `.` or `..`, or a NUL.
+        PathEscapeError: the name is absolute, or contains an empty part, `.`, `..` or a NUL.
     """
     if not name or "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
         raise PathEscapeError(name, within)

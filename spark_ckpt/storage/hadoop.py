@@ -1,4 +1,4 @@
-"""Storage on Hadoop's file systems, as the Spark driver reaches them: HDFS, and schemes that have no other storage."""
+"""Storage on Hadoop file systems, reached through the Spark driver: HDFS, and schemes without their own storage."""
 
 from __future__ import annotations
 
@@ -16,62 +16,62 @@ from spark_ckpt.storage.local import TEMPORARY_PREFIX
 from spark_ckpt.storage.remote import FsspecStorage
 
 FRAME_BYTES = 16 << 20
-"""Bytes of a file that travel in one message."""
+"""Maximum bytes of file content per message."""
 
 
 class HadoopCalls(Protocol):
-    """Calls of Hadoop's `FileContext`, wherever that runs."""
+    """Calls to Hadoop's `FileContext`, local or remote."""
 
     def ask(
         self, operation: str, path: str, payload: bytes | memoryview = b"", **fields: object
     ) -> tuple[Mapping[str, Any], bytes | memoryview]:
-        """One operation on one path; returns the fields and the bytes of the answer.
+        """Executes an operation on a path; returns the fields and the payload of the response.
 
         Raises:
-            FileNotFoundError, FileExistsError, PermissionError: as the names say.
-            OSError: whatever else goes wrong.
+            FileNotFoundError, FileExistsError, PermissionError: as their names say.
+            OSError: any other failure.
         """
         ...
 
 
 class HadoopStorage(FsspecStorage):
-    """Files below a location that Hadoop serves.
+    """Files below a location on a Hadoop file system.
 
-    *Exclusive create.* A file is written under a temporary name and renamed, by `FileContext.rename` without
-    `OVERWRITE`. On HDFS the NameNode does that in one step under its lock, and repeats the first answer to a request
-    that its client repeats (`FSNamesystem.renameTo`, `RetryCache`): of several drivers one wins, and a reader sees the
-    whole file or none. `create` without `OVERWRITE` is exclusive as well, but shows the file while it is empty. On
-    another scheme the guarantee is as good as its rename; an object store that copies and deletes gives none.
+    *Exclusive create.* A file is written under a temporary name and renamed with `FileContext.rename` without
+    `OVERWRITE`. On HDFS, the NameNode renames atomically under its lock, and answers a retried request with the first
+    response (`FSNamesystem.renameTo`, `RetryCache`): only one of several drivers wins, and a reader sees the whole file
+    or none. `create` without `OVERWRITE` is exclusive as well, but exposes the file while it is empty. On other
+    schemes, the guarantee is only as strong as their rename; an object store that copies and deletes gives none.
 
-    *Durable.* A file is synced (`hsync`) before it is closed and renamed: its bytes are then on the disks of all
-    DataNodes that have a replica, and its name is in the NameNode's edit log. A file that is only closed is in the
-    memory of those machines: if the power of all of them fails at once, it is lost. Where streams cannot sync, a file
-    counts as durable when it is closed.
+    *Durability.* A file is synced (`hsync`) before it is closed and renamed: its content is then on the disks of all
+    DataNodes with a replica, and its name is in the NameNode's edit log. A file that is only closed is in the memory of
+    those machines, and is lost if all of them lose power at once. If streams cannot sync, a closed file counts as
+    durable.
 
     Args:
-        calls: who carries out the operations.
-        location: as Hadoop writes it.
+        calls: executor of the operations.
+        location: the location in Hadoop's form.
     """
 
     def __init__(self, calls: HadoopCalls, location: str) -> None:
         super().__init__(HadoopFileSystem(calls), location, location)
 
     def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
-        """Writes a file in parts, in place of one that may be there."""
+        """Writes a file in chunks and replaces any existing one."""
         path = f"{self._root}/{checked_name(name, self.location)}"
         self._retry(name, "write", lambda: self._fs.pipe_chunks(path, chunks()))
 
     def remove_empty(self, directory: str) -> None:
-        """Removes a directory that has nothing in it."""
+        """Removes an empty directory."""
         with contextlib.suppress(OSError):
             self._fs.rmdir(f"{self._root}/{checked_name(directory, self.location)}")
 
 
 class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
-    """The part of fsspec's interface that `FsspecStorage` uses. Paths are Hadoop's, with their scheme. No cache.
+    """Subset of fsspec's interface used by `FsspecStorage`. Takes Hadoop paths with their scheme. Caches nothing.
 
     Args:
-        calls: who carries out the operations.
+        calls: executor of the operations.
     """
 
     protocol = "hadoop"
@@ -82,7 +82,7 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
         self._calls = calls
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:  # noqa: ANN401
-        """The bytes of a file from `start`, 0 unless given, to before `end`, if it does not end before."""
+        """Bytes of a file from `start` (default: 0) to `end` (exclusive) or the end of the file, if that is earlier."""
         parts: list[bytes | memoryview] = []
         at = start or 0
         while end is None or at < end:
@@ -95,21 +95,21 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return b"".join(parts)
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:  # noqa: ANN401
-        """Makes a file of these bytes; in mode `create` only where there is none.
+        """Writes a file; with mode `create`, only if it does not exist.
 
         Raises:
-            FileExistsError: there is one, in mode `create`.
-            OSError: it cannot be written, or it is unknown whether it was.
+            FileExistsError: the file exists, with mode `create`.
+            OSError: the file cannot be written, or the outcome is unknown.
         """
         view = memoryview(value)
         parts = (view[start : start + FRAME_BYTES] for start in range(0, len(view), FRAME_BYTES))
         self._put(path, parts, overwrite=mode != "create")
 
     def pipe_chunks(self, path: str, chunks: Iterable[bytes]) -> None:
-        """Makes a file of these parts, of `FRAME_BYTES` at most, in place of one that may be there.
+        """Writes a file from chunks of at most `FRAME_BYTES` each, and replaces any existing one.
 
         Raises:
-            OSError: it cannot be written, or it is unknown whether it was.
+            OSError: the file cannot be written, or the outcome is unknown.
         """
         self._put(path, chunks, overwrite=True)
 
@@ -119,19 +119,19 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
             self._write(temporary, parts)
             self._rename(temporary, path, overwrite=overwrite)
         except BaseException:
-            # The answer to the rename may be lost, and the request still on its way: then it finds nothing.
+            # The response to the rename may be lost, or its request still in flight: then it finds nothing to rename.
             with contextlib.suppress(OSError):
                 self._calls.ask("delete", temporary)
             raise
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> Sequence[Any]:  # noqa: ANN401
-        """The entries directly below a directory."""
+        """Entries directly below a directory."""
         fields, _payload = self._calls.ask("list", path)
         entries = [_entry(path, status) for status in fields["files"]]
         return entries if detail else [entry["name"] for entry in entries]
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:  # noqa: ANN401
-        """A file or directory."""
+        """Entry of a file or directory."""
         status, _payload = self._calls.ask("status", path)
         return _entry(posixpath.dirname(path), status)
 
@@ -139,18 +139,18 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """Deletes a file.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: the file does not exist.
         """
         fields, _ = self._calls.ask("delete", path)
         if not fields["deleted"]:
             raise FileNotFoundError(path)
 
     def rmdir(self, path: str) -> None:
-        """Deletes a directory that has nothing in it."""
-        self._calls.ask("delete", path)  # which is never recursive
+        """Deletes an empty directory."""
+        self._calls.ask("delete", path)  # never recursive
 
     def _write(self, path: str, parts: Iterable[bytes | memoryview]) -> None:
-        # The last call closes the file, so each part waits until it is known whether another one follows.
+        # The last call closes the file, so each part is held back until the next one, or the end, is known.
         rest = iter(parts)
         part, is_first = next(rest, b""), True
         for following in rest:
@@ -162,7 +162,7 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
         try:
             self._calls.ask("rename", temporary, target=path, overwrite=overwrite)
         except FileNotFoundError as e:
-            # An earlier try of this call may have moved it, where the file system's client repeats requests.
+            # If the file system's client retries requests, an earlier try of this call may have moved the file.
             raise HadoopError(path, type(e).__name__, f"its temporary file has vanished: {e}") from e
 
 

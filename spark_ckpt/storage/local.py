@@ -1,4 +1,4 @@
-"""Storage in a directory of this machine, or of a mount that has hard links."""
+"""Storage in a local directory, or on a mount with hard links."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Stora
 from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 
 TEMPORARY_PREFIX = ".tmp-"
-"""Prefix of the names of files that are being written. `list` leaves them out until they are an hour old: then a crash
-has left them behind."""
+"""Name prefix of files being written. `list` hides them for an hour; older ones were left behind by a crash."""
 
 _LEFT_BEHIND_SECONDS = 3600
 
@@ -25,23 +24,23 @@ _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, er
 
 
 class LocalStorage(Storage):
-    """Files of a directory.
+    """Files in a directory.
 
-    A file is written under a temporary name, made durable, and then shown: by `os.replace`, or by `os.link` where it
-    must not exist. Then its directory is synced, and the names of directories that this storage has not synced before:
-    without its directory a file is lost. Linking is the only exclusive create of a whole file that POSIX has: opening
-    with `O_EXCL` shows a part of it, and asking before writing excludes no other process.
+    A file is written under a temporary name, synced, and then published: with `os.replace`, or with `os.link` if it
+    must not exist yet. Then its directory is synced, and the names of all directories that this storage has not synced
+    before, because a file is lost without its directory. Linking is POSIX's only exclusive create of a whole file:
+    opening with `O_EXCL` exposes a partial file, and checking before writing does not exclude other processes.
 
     Args:
-        root: the directory; made when the first file is written.
-        durable: True if a file must survive a crash of the machine, not only of the process.
+        root: the directory; created with the first file.
+        durable: True if files must survive a crash of the machine, not only of the process.
     """
 
     def __init__(self, root: str | os.PathLike[str], durable: bool = True) -> None:
         self._root = Path(os.path.abspath(root))
         self._durable = durable
-        self._settled: set[Path] = set()  # directories whose own names are synced
-        self._made: set[Path] = set()  # directories made here whose names are not
+        self._settled: set[Path] = set()  # directories whose names are synced in their parents
+        self._made: set[Path] = set()  # directories created here whose names are not yet synced
         super().__init__(str(self._root))
 
     def read(self, name: str) -> bytes:
@@ -53,7 +52,7 @@ class LocalStorage(Storage):
             raise self._error(path, "read", e) from e
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:
-        """A part of a file."""
+        """Range of a file."""
         path = self._path(name)
         try:
             with path.open("rb") as file:
@@ -63,11 +62,11 @@ class LocalStorage(Storage):
             raise self._error(path, "read", e) from e
 
     def write_atomic(self, name: str, data: bytes) -> None:
-        """Writes a file, in place of one that may be there."""
+        """Writes a file and replaces any existing one."""
         self.write_chunks(name, lambda: (data,))
 
     def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
-        """Writes a file in parts, in place of one that may be there."""
+        """Writes a file in chunks and replaces any existing one."""
         path = self._path(name)
         temporary = self._write_temporary(path, chunks())
         try:
@@ -79,7 +78,7 @@ class LocalStorage(Storage):
             _remove_quietly(temporary)
 
     def create_exclusive(self, name: str, data: bytes) -> CreateResult:
-        """Creates a file if there is none of that name."""
+        """Creates a file unless one of that name exists."""
         path = self._path(name)
         temporary = self._write_temporary(path, (data,))
         try:
@@ -88,7 +87,7 @@ class LocalStorage(Storage):
             _remove_quietly(temporary)
 
     def list(self, directory: str) -> Sequence[FileInfo]:
-        """The files and directories directly below a directory."""
+        """Files and directories directly below a directory."""
         path = self._path(directory) if directory else self._root
         found = []
         try:
@@ -97,7 +96,7 @@ class LocalStorage(Storage):
                     try:
                         info = entry.stat()
                     except FileNotFoundError:
-                        continue  # deleted since the directory was read
+                        continue  # deleted after the directory was read
                     if entry.name.startswith(TEMPORARY_PREFIX) and info.st_mtime > time.time() - _LEFT_BEHIND_SECONDS:
                         continue
                     is_directory = entry.is_dir()
@@ -110,7 +109,7 @@ class LocalStorage(Storage):
         return found
 
     def delete(self, name: str) -> bool:
-        """Deletes a file, and the checksum file that Hadoop may have put beside it."""
+        """Deletes a file and its checksum file, if Hadoop wrote one."""
         path = self._path(name)
         try:
             path.unlink()
@@ -123,7 +122,7 @@ class LocalStorage(Storage):
         return found
 
     def sync_deletions(self, directory: str) -> None:
-        """Makes the deletions of files directly below a directory durable."""
+        """Makes deletions of files directly below a directory durable."""
         path = self._path(directory)
         if not self._durable:
             return
@@ -135,7 +134,7 @@ class LocalStorage(Storage):
             raise self._error(path, "sync", e) from e
 
     def first_link(self, directory: str) -> str | None:
-        """Name of a symbolic link that is the directory, or lies below it."""
+        """Name of a symbolic link: the directory itself or one below it."""
         path = self._path(directory)
         try:
             found = path if path.is_symlink() else _first_link_below(path)
@@ -146,7 +145,7 @@ class LocalStorage(Storage):
         return None if found is None else found.relative_to(self._root).as_posix()
 
     def make_directory(self, directory: str) -> None:
-        """Makes a directory."""
+        """Creates a directory."""
         path = self._path(directory)
         try:
             self._make(path)
@@ -155,7 +154,7 @@ class LocalStorage(Storage):
             raise self._error(path, "create", e) from e
 
     def remove_empty(self, directory: str) -> None:
-        """Removes a directory that has nothing in it."""
+        """Removes an empty directory."""
         path = self._path(directory)
         self._settled.discard(path)
         with contextlib.suppress(OSError):
@@ -200,7 +199,7 @@ class LocalStorage(Storage):
         try:
             os.link(temporary, path)
         except FileExistsError:
-            # Over NFS a repeated request is told "exists" of its own link; the number of links tells the truth.
+            # On NFS, a retried request gets "exists" for its own link; the link count tells the difference.
             if os.stat(temporary).st_nlink < 2:
                 return CreateResult(CreateOutcome.LOST)
         except OSError as e:
@@ -216,7 +215,7 @@ class LocalStorage(Storage):
         return CreateResult(CreateOutcome.WON)
 
     def _make(self, directory: Path) -> None:
-        """Makes a directory and those above it. Their names are synced with the next file in it."""
+        """Creates a directory and its parents. Their names are synced with the next file in it."""
         for path in (directory, *directory.parents):
             if path.exists():
                 break
@@ -227,8 +226,8 @@ class LocalStorage(Storage):
     def _settle(self, directory: Path) -> None:
         """Makes the names in a directory durable, and the name of the directory itself.
 
-        A directory's own name is synced once by each storage, whichever process has made it: an executor may have, or a
-        driver that died before it had synced it.
+        Each storage syncs a directory's own name once, even if another process created it: an executor, or a driver
+        that died before it synced the name.
         """
         if not self._durable:
             return
@@ -267,7 +266,7 @@ def _first_link_below(path: Path) -> Path | None:
         if entry.is_symlink():
             return Path(entry.path)
         if entry.is_dir(follow_symlinks=False):
-            with contextlib.suppress(FileNotFoundError):  # removed since it was listed
+            with contextlib.suppress(FileNotFoundError):  # removed after the listing
                 if (found := _first_link_below(Path(entry.path))) is not None:
                     return found
     return None

@@ -1,4 +1,4 @@
-"""Storage on an fsspec file system, and on its memory file system for tests."""
+"""Storage on fsspec file systems, including the memory file system for tests."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _T = TypeVar("_T")
 
 _RETRIES = 5
 _FIRST_PAUSE_SECONDS = 0.2
-"""A request that is refused, as S3 does when there are too many, has 6 s to be heard; one that waits for an answer
-until the client gives up (10 s on S3) takes a minute. The JVM waits longer for the coordinator (`bridge.timeout`)."""
+"""First pause between tries; doubles with each. A rejected request, as when S3 throttles, is retried for 6 s; one that
+runs into the client's read timeout each time (10 s on S3) fails after a minute. The JVM waits longer for the
+coordinator (`bridge.timeout`)."""
 
 READERS = 64
-"""Files that are read side by side: the log of a start with the default settings is one round."""
+"""Maximum number of files read concurrently: with default settings, the log is read at a start in one round."""
 
 _WAY_OUT = (
     "If the storage is slow or refuses so many requests, wait for it, or give it fewer to do; else see that its "
@@ -31,18 +32,18 @@ _WAY_OUT = (
 
 
 class FsspecStorage(Storage):
-    """Files below a path of an fsspec file system on which a file appears whole when it is put.
+    """Files below a path of an fsspec file system that makes a file visible only as a whole.
 
-    Paths are literal. So only such methods of fsspec are called as do not expand patterns: `rm_file` and not `rm`,
-    `cat_file` and not `cat`, `pipe_file` and not `pipe`.
+    Paths are literal, so only fsspec methods that do not expand patterns are called: `rm_file` instead of `rm`,
+    `cat_file` instead of `cat`, `pipe_file` instead of `pipe`.
 
-    The file system's own `mode="create"` creates exclusively; on S3 that is a conditional put.
+    The file system's own `mode="create"` provides the exclusive create; on S3 that is a conditional put.
 
     Args:
-        fs: an fsspec file system.
-        root: path on it.
-        location: the location for messages; without credentials.
-        clock: for the pauses between retries.
+        fs: fsspec file system.
+        root: path on the file system.
+        location: the location for messages, without credentials.
+        clock: clock for the pauses between retries.
     """
 
     def __init__(self, fs: Any, root: str, location: str, clock: Clock | None = None) -> None:  # noqa: ANN401
@@ -53,12 +54,12 @@ class FsspecStorage(Storage):
 
     @property
     def requests_are_slow(self) -> bool:
-        """True: they cross a network."""
+        """True: requests cross a network."""
         return True
 
     @property
     def defers_deletions(self) -> bool:
-        """True: the requests to prove the ownership are saved."""
+        """True: saves the requests that would prove ownership."""
         return True
 
     def read(self, name: str) -> bytes:
@@ -67,7 +68,7 @@ class FsspecStorage(Storage):
         return bytes(self._retry(name, "read", lambda: self._fs.cat_file(path)))
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:
-        """A part of a file."""
+        """Range of a file."""
         path = self._path(name)
         return bytes(self._retry(name, "read", lambda: self._fs.cat_file(path, start=offset, end=offset + length)))
 
@@ -79,16 +80,16 @@ class FsspecStorage(Storage):
             return dict(zip(names, readers.map(self._read_or_error, names), strict=True))
 
     def write_atomic(self, name: str, data: bytes) -> None:
-        """Writes a file, in place of one that may be there."""
+        """Writes a file and replaces any existing one."""
         path = self._path(name)
         self._retry(name, "write", lambda: self._fs.pipe_file(path, data))
 
     def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
-        """Writes a file in parts, in place of one that may be there; on S3 as a multipart upload."""
+        """Writes a file in chunks and replaces any existing one; on S3 as a multipart upload."""
         path = self._path(name)
 
         def write() -> None:
-            # Without this, fsspec would show what there is of it when the file is closed after an error.
+            # With autocommit, fsspec would publish a partial file when it is closed after an error.
             file = self._fs.open(path, "wb", autocommit=False)
             try:
                 with file:
@@ -101,7 +102,7 @@ class FsspecStorage(Storage):
         self._retry(name, "write", write)
 
     def create_exclusive(self, name: str, data: bytes) -> CreateResult:
-        """Creates a file if there is none of that name."""
+        """Creates a file unless one of that name exists."""
         path = self._path(name)
         try:
             self._fs.pipe_file(path, data, mode="create")
@@ -111,12 +112,12 @@ class FsspecStorage(Storage):
             raise StorageError(self.describe(name), "create", e) from e
         except (NotImplementedError, TypeError) as e:
             raise ExclusiveCreateUnsupportedError(self.describe(name), str(e)) from e
-        except Exception as e:  # whatever the client raises, the request may have left
+        except Exception as e:  # for any other error, the request may have been sent
             return self._failed_create(name, e)
         return CreateResult(CreateOutcome.WON)
 
     def list(self, directory: str) -> Sequence[FileInfo]:
-        """The files and directories directly below a directory."""
+        """Files and directories directly below a directory."""
         path = self._path(directory) if directory else self._root
         try:
             entries = self._retry(directory, "list", lambda: self._fresh_listing(path))
@@ -129,7 +130,7 @@ class FsspecStorage(Storage):
         ]
 
     def delete(self, name: str) -> bool:
-        """Deletes a file. An object store does not say whether there was one: then it counts as there."""
+        """Deletes a file. An object store does not report whether it existed: then it counts as deleted."""
         path = self._path(name)
         try:
             self._retry(name, "delete", lambda: self._fs.rm_file(path))
@@ -151,7 +152,7 @@ class FsspecStorage(Storage):
         return self._retry(name, "read", ask)
 
     def probe(self, directory: str) -> None:
-        """Creates a file where there is one. Some servers ignore the condition of a conditional put without a word."""
+        """Creates a file that exists, since some servers silently ignore the condition of a conditional put."""
         name = f"{directory}/probe-{uuid.uuid4().hex}"
 
         def create() -> CreateOutcome:
@@ -195,7 +196,7 @@ class FsspecStorage(Storage):
                 if self._is_final(e):
                     raise StorageError(self.describe(name), operation, e) from e
                 if isinstance(e, SparkCkptError) and not isinstance(e, HadoopError):
-                    raise  # of another storage, from which this one is fed
+                    raise  # from another storage, the source of a copy
                 if attempt == _RETRIES:
                     reason = f"{e} ({attempt + 1} tries). {_WAY_OUT}"
                     raise StorageError(self.describe(name), operation, reason) from e
@@ -205,7 +206,7 @@ class FsspecStorage(Storage):
 
 
 def _modified_ms(entry: Mapping[str, Any]) -> int | None:
-    """When a file was written. fsspec leaves the name of that field to each file system, and its type."""
+    """Time of the last write in milliseconds. fsspec file systems differ in the field's name and type."""
     if (milliseconds := entry.get("modificationTime")) is not None:  # WebHDFS
         return int(milliseconds)
     for field in ("LastModified", "last_modified", "mtime", "modified", "created"):
@@ -218,9 +219,9 @@ def _modified_ms(entry: Mapping[str, Any]) -> int | None:
 
 
 class MemoryStorage(FsspecStorage):
-    """Files in the memory of this process."""
+    """Files in memory of this process."""
 
-    # A memory file system lives in one process, so that an exclusive create has to exclude its threads only.
+    # A memory file system lives in one process, so an exclusive create only has to exclude other threads.
     _lock = threading.Lock()
 
     @property
@@ -238,10 +239,10 @@ class MemoryStorage(FsspecStorage):
         return Storage.read_many(self, names)
 
     def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
-        """Writes a file as `write_atomic` does."""
+        """Writes a file like `write_atomic`."""
         Storage.write_chunks(self, name, chunks)
 
     def create_exclusive(self, name: str, data: bytes) -> CreateResult:
-        """Creates a file if there is none of that name."""
+        """Creates a file unless one of that name exists."""
         with self._lock:
             return super().create_exclusive(name, data)
