@@ -1,1 +1,1 @@
-"""Formats of state files: segments, key groups, keys."""
+"""Format of state files: segments, key groups and keys."""

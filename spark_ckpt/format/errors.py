@@ -6,11 +6,11 @@ from spark_ckpt.errors import SparkCkptError
 
 
 class SegmentError(SparkCkptError, ValueError):
-    """A state file whose bytes are not a sequence of blocks (docs/protocol.md, section 2).
+    """A state file is not a valid sequence of blocks (docs/protocol.md, section 2).
 
     Attributes:
         path: the file.
-        offset: byte position, counted from the start of the file.
+        offset: byte offset of the problem from the start of the file.
     """
 
     def __init__(self, path: str, offset: int, reason: str) -> None:

@@ -1,10 +1,10 @@
-"""Numbering of key groups, as section 2 of docs/protocol.md defines it.
+"""Numbering of key groups (docs/protocol.md, section 2).
 
-A row's partition key has a hash, Spark's own Murmur3 of it. `x = hash mod K` says everything Spark's partitioning asks:
-`x mod P` is the partition for every P that divides K. A subtask's key groups should nevertheless be one range, because
-that is what a state handle holds. So key groups are not numbered by `x` but by the digits of `x` in reverse, in a mixed
-radix: first the digit that decides the partition of the smallest parallelism of the chain, then the one that decides
-the next, and so on. Partitions of every parallelism in the chain then own one range each.
+Spark hashes a row's partition key with Murmur3. `x = hash mod K` determines Spark's partition for every parallelism P
+that divides K: it is `x mod P`. A state handle, however, holds one contiguous range of key groups, so the key groups of
+a subtask must be contiguous. Therefore key groups are not numbered by `x`, but by the reversed digits of `x` in a mixed
+radix: first the digit that determines the partition at the smallest parallelism of the chain, then the digit for the
+next parallelism, up to K. At every parallelism in the chain, each partition then owns one range.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_PARALLELISM_LIMIT = 32768
-"""Most key groups there can be (Flink: `KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM`)."""
+"""Maximum number of key groups (Flink: `KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM`)."""
 
 _FEWEST_BY_DEFAULT = 1024
 
 
 class ParallelismError(SparkCkptError, ValueError):
-    """A parallelism and a number of key groups that do not go together.
+    """A parallelism is invalid, or incompatible with the number of key groups.
 
     Attributes:
         parallelism: number of partitions, P.
-        max_parallelism: number of key groups, K, or None where it was to be chosen.
+        max_parallelism: number of key groups, K; None if not chosen yet.
     """
 
     def __init__(self, parallelism: int, max_parallelism: int | None, reason: str) -> None:
@@ -43,10 +43,10 @@ class ParallelismError(SparkCkptError, ValueError):
 
 
 def default_max_parallelism(parallelism: int) -> int:
-    """Number of key groups K of a query that starts with `parallelism` partitions and sets none.
+    """Default number of key groups K of a query that starts with `parallelism` partitions.
 
     Returns:
-        The smallest `parallelism * 2^j` that is at least 1024.
+        Smallest `parallelism * 2^j` that is at least 1024.
 
     Raises:
         ParallelismError: `parallelism` is not in 1 to 32768.
@@ -59,14 +59,14 @@ def default_max_parallelism(parallelism: int) -> int:
 
 
 def factors(parallelism: int, max_parallelism: int) -> list[int]:
-    """The chain of parallelisms from `parallelism` to `max_parallelism`, as `[P0, f1, f2, ...]`.
+    """Chain of parallelisms from `parallelism` to `max_parallelism`, as `[P0, f1, f2, ...]`.
 
     Returns:
-        `parallelism`, then the prime factors of `max_parallelism / parallelism` in ascending order. The products of its
-        beginnings are the parallelisms whose partitions own one range of key groups each.
+        `parallelism`, followed by the prime factors of `max_parallelism / parallelism` in ascending order. The products
+        of its prefixes are the parallelisms at which each partition owns one range of key groups.
 
     Raises:
-        ParallelismError: one of both is not in 1 to 32768, or `max_parallelism` is no multiple of `parallelism`.
+        ParallelismError: an argument is not in 1 to 32768, or `max_parallelism` is not a multiple of `parallelism`.
     """
     _check_parallelism(parallelism, max_parallelism)
     if not 1 <= max_parallelism <= MAX_PARALLELISM_LIMIT:
@@ -96,11 +96,11 @@ def key_group_of(hash_code: int | NDArray[np.integer], factors: Sequence[int]) -
     """Key group of a partition key.
 
     Args:
-        hash_code: Spark's Murmur3 hash (seed 42) of the partition key, a signed 32-bit integer; or an array of them.
+        hash_code: Spark's Murmur3 hash (seed 42) of the partition key, a signed 32-bit integer, or an array of hashes.
         factors: the chain, as `factors()` returns it.
 
     Returns:
-        The key group in 0 to K - 1; for an array, an int64 array of the same shape.
+        Key group in 0 to K - 1; for an array, an int64 array of the same shape.
     """
     numbering = _numbering(tuple(factors))
     if isinstance(hash_code, np.ndarray):
@@ -109,19 +109,19 @@ def key_group_of(hash_code: int | NDArray[np.integer], factors: Sequence[int]) -
 
 
 def owned_ranges(partition: int, parallelism: int, factors: Sequence[int]) -> list[KeyGroupRange]:
-    """Key groups that one partition owns, all of their rows included.
+    """Key groups owned by a partition, with all their rows.
 
     Args:
-        partition: 0 to `parallelism - 1`.
+        partition: number of the partition, 0 to `parallelism - 1`.
         parallelism: number of partitions, P; any divisor of K.
-        factors: the chain, as `factors()` returns it; K is their product.
+        factors: the chain, as `factors()` returns it; K is its product.
 
     Returns:
-        Disjoint ranges, ascending, none adjacent to another: one if P is in the chain, else as many as it takes.
+        Disjoint, non-adjacent ranges in ascending order: a single range if P is in the chain.
 
     Raises:
-        ParallelismError: P does not divide K, so that partitions share key groups (see `overlapping_ranges`), or there
-            is no such partition.
+        ParallelismError: P does not divide K, so partitions share key groups (see `overlapping_ranges`), or the
+            partition does not exist.
     """
     max_parallelism = prod(factors)
     _check_partition(partition, parallelism, max_parallelism)
@@ -135,14 +135,14 @@ def owned_ranges(partition: int, parallelism: int, factors: Sequence[int]) -> li
 
 
 def overlapping_ranges(partition: int, parallelism: int, factors: Sequence[int]) -> list[KeyGroupRange]:
-    """Key groups that hold at least one possible row of a partition; for any parallelism.
+    """Key groups that may contain rows of a partition, for any parallelism.
 
-    Where `parallelism` divides K these are the owned ranges. Where it does not, a row of theirs is the partition's only
-    if its hash says so. `hash mod K` fixes the hash modulo the greatest common divisor g of both, so they are the key
-    groups that partition `partition mod g` of parallelism g owns.
+    If `parallelism` divides K, these are the owned ranges. Otherwise they also contain rows of other partitions, which
+    only the hash tells apart. `hash mod K` determines the hash modulo g, the greatest common divisor of `parallelism`
+    and K, so these are the key groups owned by partition `partition mod g` at parallelism g.
 
     Raises:
-        ParallelismError: there is no such partition.
+        ParallelismError: the partition does not exist.
     """
     max_parallelism = prod(factors)
     _check_partition(partition, parallelism, max_parallelism)
@@ -151,10 +151,10 @@ def overlapping_ranges(partition: int, parallelism: int, factors: Sequence[int])
 
 
 def hashes_of(key_groups: NDArray[np.integer], factors: Sequence[int]) -> NDArray[np.int64]:
-    """Hashes modulo K of the rows of key groups: the inverse of `key_group_of`.
+    """Hashes modulo K of the rows in each key group: the inverse of `key_group_of`.
 
     Args:
-        key_groups: of 0 to K - 1, in any order.
+        key_groups: key groups in 0 to K - 1, in any order.
         factors: the chain, as `factors()` returns it.
     """
     hashes: NDArray[np.int64] = _hashes(tuple(factors))[key_groups]
@@ -192,7 +192,7 @@ def _prime_factors(number: int) -> list[int]:
 
 @lru_cache(maxsize=64)
 def _numbering(factors: tuple[int, ...]) -> NDArray[np.int64]:
-    """Key group of each x in 0 to K - 1: digit i of x, lowest first, weighs K / (f0 * ... * fi)."""
+    """Key group of each x in 0 to K - 1: digit i of x, lowest first, has weight K / (f0 * ... * fi)."""
     max_parallelism = prod(factors)
     rest = np.arange(max_parallelism, dtype=np.int64)
     key_groups = np.zeros(max_parallelism, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Keys of stores and subtasks, and the filter of a partition's rows."""
+"""Keys of stores and subtasks, and the row filter of a partition."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class StoreKey(NamedTuple):
-    """A store of an operator."""
+    """Key of a store of an operator."""
 
     operator_id: int
     store: str
@@ -16,7 +16,7 @@ class StoreKey(NamedTuple):
 
 
 class SubtaskKey(NamedTuple):
-    """A store of a subtask: what acknowledges."""
+    """Key of a store of a subtask: the unit that acknowledges a checkpoint."""
 
     operator_id: int
     store: str
@@ -24,7 +24,7 @@ class SubtaskKey(NamedTuple):
 
     @property
     def of_operator(self) -> StoreKey:
-        """The store without the subtask."""
+        """Key of the store, without the partition."""
         return StoreKey(self.operator_id, self.store)
 
     def __str__(self) -> str:
@@ -32,14 +32,14 @@ class SubtaskKey(NamedTuple):
 
 
 class PartitionFilter(NamedTuple):
-    """Filter of a segment's rows: those that Spark's hash sends to one of these partitions count.
+    """Filter of a segment's rows: keeps those whose Spark hash maps to one of the partitions.
 
-    A rescale to a parallelism that does not divide the number of key groups makes several subtasks read the same key
-    groups. Each takes its own rows of them.
+    After a rescale to a parallelism that does not divide the number of key groups, several subtasks read the same key
+    groups. Each keeps only its own rows.
 
     Args:
-        parallelism: number of partitions that the hash is taken modulo of.
-        partitions: ascending.
+        parallelism: number of partitions; the modulus of the hash.
+        partitions: partitions to keep, ascending.
     """
 
     parallelism: int

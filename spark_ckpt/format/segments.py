@@ -1,4 +1,4 @@
-"""Segments: the blocks that hold keyed state, one per key group (docs/protocol.md, section 2)."""
+"""Segments: sequences of blocks of keyed state, one per key group (docs/protocol.md, section 2)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from spark_ckpt.format.errors import SegmentError
 from spark_ckpt.metadata.data_input import DataInput
 
 MAGIC = 0x434B4247
-"""First four bytes of a block: "CKBG"."""
+"""Magic number at the start of a block: "CKBG"."""
 
 FORMAT = 1
-"""Version of the block format, the only one there is."""
+"""Version of the block format; the only one so far."""
 
 HEADER_BYTES = 32
-"""Bytes of a block before its body."""
+"""Size of a block's header in bytes."""
 
 KIND_AT = 5
-"""Position of the kind in the header of a block."""
+"""Offset of the kind in a block's header."""
 
 _HEADER = struct.Struct(">iBBBBiqii")
 _CRC = struct.Struct(">I")
@@ -42,13 +42,13 @@ class SegmentKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The entries of one column family in one key group.
+    """Entries of one column family in one key group.
 
     Args:
-        entries: key and value, None for a removed key; with `lists` the value is the tuple of its rows.
-        column_family: its name; "" is the default one.
-        lists: whether values are lists.
-        appends: whether the rows are appended to the lists that are there; in a delta, with `lists`.
+        entries: pairs of key and value, with None for a removed key; with `lists`, a value is the tuple of its rows.
+        column_family: name of the column family; "" for the default one.
+        lists: True if values are lists.
+        appends: True if the rows are appended to existing lists; only in a delta, with `lists`.
     """
 
     entries: tuple[tuple[bytes, bytes | tuple[bytes, ...] | None], ...]
@@ -59,18 +59,18 @@ class Section:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawSection:
-    """A section with its entries as they lie in the block, for reading many at once.
+    """A section with its entries still encoded as in the block, for bulk reads.
 
     Args:
-        column_family: its name; "" is the default one.
-        lists: whether values are lists.
-        appends: whether the rows are appended to the lists that are there.
-        key_lengths: int64, bytes of each key.
-        value_lengths: int64, bytes of each value, -1 for a removed key.
-        keys: the keys, one after the other.
-        values: the values, one after the other.
-        keys_at: where `keys` begins, counted from the start of the block.
-        values_at: where `values` begins, counted from the start of the block.
+        column_family: name of the column family; "" for the default one.
+        lists: True if values are lists.
+        appends: True if the rows are appended to existing lists.
+        key_lengths: length of each key in bytes, int64.
+        value_lengths: length of each value in bytes, int64; -1 for a removed key.
+        keys: concatenated keys.
+        values: concatenated values.
+        keys_at: offset of `keys` from the start of the block.
+        values_at: offset of `values` from the start of the block.
     """
 
     column_family: str
@@ -84,10 +84,10 @@ class RawSection:
     values_at: int
 
     def decode(self) -> Section:
-        """Its entries one by one.
+        """Section with decoded entries.
 
         Raises:
-            ValueError: a value is no list, where values are lists.
+            ValueError: `lists` is set, and a value is not a list.
         """
         keys = _split(self.keys, self.key_lengths)
         present = iter(_split(self.values, self.value_lengths[self.value_lengths >= 0]))
@@ -102,13 +102,13 @@ class RawSection:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The entries of one key group.
+    """Entries of one key group.
 
     Args:
-        kind: of the segment it belongs to.
+        kind: kind of the segment.
         key_group: the key group.
-        version: of the state; of a delta the version it leads to.
-        sections: one per column family that has entries; in a delta a second one for appended rows.
+        version: version of the state; for a delta, the version after it is applied.
+        sections: one section per column family with entries; in a delta, a second one for appended rows.
     """
 
     kind: SegmentKind
@@ -119,7 +119,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BlockHeader:
-    """The fixed part of a block, whose checksum has been verified together with the body."""
+    """Fixed part of a block; its checksum, which also covers the body, has been verified."""
 
     kind: SegmentKind
     key_group: int
@@ -129,21 +129,21 @@ class BlockHeader:
 
     @property
     def length(self) -> int:
-        """Bytes of the whole block."""
+        """Size of the whole block in bytes."""
         return HEADER_BYTES + self.body_length
 
 
 def check_block(data: bytes, position: int, path: str, start: int = 0) -> BlockHeader:
-    """Verifies a block without looking into it.
+    """Verifies a block without decoding its sections.
 
     Args:
-        data: bytes that hold the block.
-        position: where in `data` it begins.
+        data: bytes that contain the block.
+        position: offset of the block in `data`.
         path: name of the file, for errors.
-        start: where `data` begins in that file.
+        start: offset of `data` in the file.
 
     Raises:
-        SegmentError: it is no block, or one that was damaged.
+        SegmentError: the bytes are not a block, or the block is damaged.
     """
     at = start + position
     if len(data) < position + HEADER_BYTES:
@@ -173,10 +173,10 @@ def check_block(data: bytes, position: int, path: str, start: int = 0) -> BlockH
 
 
 def decode_block(data: bytes, position: int, path: str, start: int = 0) -> Block:
-    """Reads a block; arguments as of `check_block`.
+    """Reads and decodes a block; takes the arguments of `check_block`.
 
     Raises:
-        SegmentError: it is no block, one that was damaged, or its sections do not fill its body.
+        SegmentError: the bytes are not a block, the block is damaged, or its sections do not fill its body.
     """
     header, raw = read_block(data, position, path, start)
     try:
@@ -187,10 +187,10 @@ def decode_block(data: bytes, position: int, path: str, start: int = 0) -> Block
 
 
 def read_block(data: bytes, position: int, path: str, start: int = 0) -> tuple[BlockHeader, tuple[RawSection, ...]]:
-    """Reads the sections of a block without taking them apart; arguments as of `check_block`.
+    """Reads the sections of a block without decoding their entries; takes the arguments of `check_block`.
 
     Raises:
-        SegmentError: it is no block, one that was damaged, or its sections do not fill its body.
+        SegmentError: the bytes are not a block, the block is damaged, or its sections do not fill its body.
     """
     header = check_block(data, position, path, start)
     body_start = position + HEADER_BYTES
@@ -211,16 +211,16 @@ def read_block(data: bytes, position: int, path: str, start: int = 0) -> tuple[B
 
 
 def list_rows(data: bytes, start: int, end: int, *, appended: bool) -> list[tuple[int, int]]:
-    """Start and end of each row of a list value.
+    """Start and end offsets of each row of a list value in `data`.
 
     Args:
-        data: bytes that hold the value.
-        start: where it begins.
-        end: where it ends.
-        appended: whether it is rows alone, without their number.
+        data: bytes that contain the value.
+        start: start offset of the value.
+        end: end offset of the value, exclusive.
+        appended: True if the value consists of rows only, without a leading row count.
 
     Raises:
-        ValueError: it is no list.
+        ValueError: the value is not a list.
     """
     rows, position = [], start if appended else start + 4
     while position < end:
