@@ -1,1 +1,1 @@
-"""Spark's own files in a checkpoint location: logs, schemas, operator metadata."""
+"""Spark's own files in a checkpoint location: logs, state schemas and operator metadata."""

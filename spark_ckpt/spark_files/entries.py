@@ -1,6 +1,6 @@
-"""Entries of Spark's offset and commit logs, and the query's id.
+"""Entries of Spark's offset and commit logs, and the query id.
 
-An entry keeps its whole file, so a field that is unknown here survives a change of another field.
+An entry keeps the whole content of its file, so unknown fields survive a change of known ones.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from spark_ckpt.spark_files.errors import SparkLogFormatError
 from spark_ckpt.spark_files.text import checked, decode_text, lines_of, object_of, text_of
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-"""Under this name an entry of the offset log has the number of partitions of the stateful operators (Spark:
+"""Setting in an entry of the offset log with the number of partitions of the stateful operators (Spark:
 `OffsetSeqMetadata.rebindSQLConfsSessionToOffsetLog`)."""
 
 NO_OFFSET = "-"
-"""What stands for the offset of a source that has none (`OffsetSeqLog.SERIALIZED_VOID_OFFSET`)."""
+"""Placeholder for the offset of a source without one (`OffsetSeqLog.SERIALIZED_VOID_OFFSET`)."""
 
 _OFFSET_VERSIONS = (1, 2)
 _COMMIT_VERSIONS = (1, 2, 3)
@@ -25,13 +25,13 @@ _COMMIT_VERSIONS = (1, 2, 3)
 
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
-    """`offsets/<batch>`: what a batch reads up to (Spark: `OffsetSeqLog`).
+    """`offsets/<batch>`: end offsets of a batch (Spark: `OffsetSeqLog`).
 
     Args:
-        version: 1, with the sources in the order of the query (`OffsetSeq`), or 2, with sources by name (`OffsetMap`).
-        metadata: watermark, time and settings of the batch; None in files of old versions of Spark.
-        offsets: JSON text of the offset per source, None for one that has none yet. With version 1 the sources are
-            named by their positions, from "0".
+        version: 1, with sources in query order (`OffsetSeq`), or 2, with sources by name (`OffsetMap`).
+        metadata: watermark, time and settings of the batch; None in files of old Spark versions.
+        offsets: JSON text of each source's offset; None for a source without one. In version 1, sources are named by
+            position, starting at "0".
     """
 
     version: int
@@ -40,10 +40,10 @@ class OffsetEntry:
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> OffsetEntry:
-        """Entry from the content of a file.
+        """Decodes the content of a file.
 
         Raises:
-            SparkLogFormatError: it is no entry of the offset log.
+            SparkLogFormatError: the file is not an entry of the offset log.
         """
         version, lines = lines_of(data, path, _OFFSET_VERSIONS)
         if not lines:
@@ -60,7 +60,7 @@ class OffsetEntry:
         return cls(version, metadata, offsets)
 
     def encode(self) -> bytes:
-        """The file."""
+        """Content of the file."""
         lines = [f"v{self.version}", "" if self.metadata is None else text_of(self.metadata)]
         for source, offset in self.offsets.items():
             text = NO_OFFSET if offset is None else offset
@@ -69,14 +69,14 @@ class OffsetEntry:
 
     @property
     def conf(self) -> Mapping[str, str]:
-        """The settings that Spark keeps for the query."""
+        """Settings that Spark pins for the query."""
         conf = (self.metadata or {}).get("conf")
         return conf if isinstance(conf, dict) else {}
 
     @property
     def shuffle_partitions(self) -> int | None:
-        """Number of partitions of the stateful operators; None if the entry does not say, as those of version 2 of a
-        query that was never restarted."""
+        """Number of partitions of the stateful operators; None if the entry lacks it, as version 2 entries of a query
+        that was never restarted do."""
         number = self.conf.get(SHUFFLE_PARTITIONS, "")
         return int(number) if number.isdecimal() else None
 
@@ -88,11 +88,11 @@ class OffsetEntry:
 
 @dataclass(frozen=True, slots=True)
 class CommitEntry:
-    """`commits/<batch>`: the batch is done (Spark: `CommitLog`).
+    """`commits/<batch>`: commit of a batch (Spark: `CommitLog`).
 
     Args:
-        version: 1, 2 (with ids of the states, `CommitMetadataV2`) or 3 (with the sinks as well).
-        metadata: all that it says.
+        version: 1, 2 (adds state ids, `CommitMetadataV2`) or 3 (adds sinks).
+        metadata: JSON content of the file.
     """
 
     version: int
@@ -100,10 +100,10 @@ class CommitEntry:
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> CommitEntry:
-        """Entry from the content of a file.
+        """Decodes the content of a file.
 
         Raises:
-            SparkLogFormatError: it is no entry of the commit log.
+            SparkLogFormatError: the file is not an entry of the commit log.
         """
         version, lines = lines_of(data, path, _COMMIT_VERSIONS)
         entry = cls(version, object_of(lines[0], path) if lines else {})
@@ -111,13 +111,13 @@ class CommitEntry:
         return entry
 
     def encode(self) -> bytes:
-        """The file."""
+        """Content of the file."""
         return f"v{self.version}\n{text_of(self.metadata)}".encode()
 
     @property
     def state_ids(self) -> Mapping[int, Sequence[Sequence[str]]] | None:
-        """The ids of the states that count: by operator, per partition one for each of its stores, in Spark's order of
-        them. None if Spark keeps none (`stateStore.checkpointFormatVersion` is 1)."""
+        """Committed state ids: by operator, a list per partition with one id per store, in Spark's order of stores.
+        None if Spark records none (`stateStore.checkpointFormatVersion` is 1)."""
         ids = self.metadata.get("stateUniqueIds")
         if ids is None:
             return None
@@ -133,10 +133,10 @@ class CommitEntry:
 
 
 def query_id_of(data: bytes, path: str) -> str:
-    """The query's id, from the file `metadata` (Spark: `StreamMetadata`).
+    """Query id in the file `metadata` (Spark: `StreamMetadata`).
 
     Raises:
-        SparkLogFormatError: the file has none.
+        SparkLogFormatError: the file has no query id.
     """
     query_id = object_of(decode_text(data, path), path).get("id")
     if not isinstance(query_id, str):

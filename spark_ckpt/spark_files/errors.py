@@ -6,11 +6,11 @@ from spark_ckpt.errors import SparkCkptError
 
 
 class SparkLogFormatError(SparkCkptError, ValueError):
-    """A file of Spark's own in a checkpoint location that is not what Spark writes.
+    """One of Spark's own files in a checkpoint location does not follow Spark's format.
 
     Attributes:
         path: the file.
-        reason: what is wrong with it.
+        reason: description of the problem.
     """
 
     def __init__(self, path: str, reason: str) -> None:
@@ -23,7 +23,7 @@ class SparkLogFormatError(SparkCkptError, ValueError):
 
 
 class SparkLogEntryExistsError(SparkCkptError, FileExistsError):
-    """A file of Spark's log is there already, with other content: another process is writing this log.
+    """A file of Spark's log already exists with other content: another process is writing this log.
 
     Attributes:
         path: the file.
@@ -35,11 +35,11 @@ class SparkLogEntryExistsError(SparkCkptError, FileExistsError):
 
 
 class StateSchemaError(SparkCkptError, ValueError):
-    """A file of Spark's that describes state is missing, damaged or of a version that is not known.
+    """A Spark file that describes state is missing, damaged or of an unknown version.
 
     Attributes:
         path: the file or its directory.
-        reason: what is wrong with it.
+        reason: description of the problem.
     """
 
     def __init__(self, path: str, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Spark's own files in a checkpoint location, read and written as Spark does it."""
+"""Spark's own files in a checkpoint location, read and written like Spark does."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from spark_ckpt.spark_files.operator_metadata import OperatorMetadata
 from spark_ckpt.storage import Storage, create_or_find
 
 QUERY = "metadata"
-"""The file with the query's id."""
+"""File with the query id."""
 
 STATE = "state"
-"""The directory with one directory for each stateful operator."""
+"""Directory with one subdirectory per stateful operator."""
 
 
 SOURCES = "sources"
-"""Directory of what the sources of a query keep (Spark: `StreamingCheckpointConstants.DIR_NAME_SOURCES`)."""
+"""Directory with the files of a query's sources (Spark: `StreamingCheckpointConstants.DIR_NAME_SOURCES`)."""
 
 
 class BatchLog(Enum):
-    """A log with one file per batch, named by its number (Spark: `HDFSMetadataLog`)."""
+    """A log with one file per batch, named after the batch id (Spark: `HDFSMetadataLog`)."""
 
     OFFSETS = "offsets"
     COMMITS = "commits"
 
 
 class SparkLog:
-    """Spark's files. Entries are created only where there is none, and never changed.
+    """Spark's files in a checkpoint location. Entries are created exclusively and never changed.
 
     Args:
-        storage: of the checkpoint location.
+        storage: storage of the checkpoint location.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -42,33 +42,33 @@ class SparkLog:
         """Spark's id of the query.
 
         Raises:
-            StateFileNotFoundError, StorageError: it cannot be read.
-            SparkLogFormatError: the file has none.
+            StateFileNotFoundError, StorageError: the file cannot be read.
+            SparkLogFormatError: the file has no query id.
         """
         return query_id_of(self._storage.read(QUERY), self._storage.describe(QUERY))
 
     # ---- batches -----------------------------------------------------------------------------------------------------
 
     def batches(self, log: BatchLog) -> list[int]:
-        """The batches that a log has, ascending.
+        """Batches in a log, ascending.
 
         Raises:
-            StorageError: it cannot be listed.
+            StorageError: the log cannot be listed.
         """
         return _numbers(self._storage, log.value, is_directory=False)
 
     def offsets(self, batch_id: int) -> OffsetEntry:
-        """The entry of the offset log for a batch.
+        """Entry of a batch in the offset log.
 
         Raises:
-            StateFileNotFoundError, StorageError: it cannot be read.
-            SparkLogFormatError: it is not what Spark writes.
+            StateFileNotFoundError, StorageError: the entry cannot be read.
+            SparkLogFormatError: the entry does not follow Spark's format.
         """
         name = entry_name(BatchLog.OFFSETS, batch_id)
         return OffsetEntry.decode(self._storage.read(name), self._storage.describe(name))
 
     def commit(self, batch_id: int) -> CommitEntry:
-        """The entry of the commit log for a batch.
+        """Entry of a batch in the commit log.
 
         Raises:
             StateFileNotFoundError, StorageError, SparkLogFormatError: as in `offsets`.
@@ -77,16 +77,16 @@ class SparkLog:
         return CommitEntry.decode(self._storage.read(name), self._storage.describe(name))
 
     def add_offsets(self, batch_id: int, entry: OffsetEntry) -> None:
-        """Begins a batch. An entry that is there already and says the same counts as added.
+        """Adds the entry of a batch to the offset log, which begins the batch. An existing identical entry is no error.
 
         Raises:
-            SparkLogEntryExistsError: the log has another entry for the batch.
-            StorageError: it could not be written, or the storage does not say whether it was.
+            SparkLogEntryExistsError: the log has a different entry for the batch.
+            StorageError: the entry could not be written, or the outcome is unknown.
         """
         self._add(entry_name(BatchLog.OFFSETS, batch_id), entry.encode())
 
     def add_commit(self, batch_id: int, entry: CommitEntry) -> None:
-        """Ends a batch.
+        """Adds the entry of a batch to the commit log, which ends the batch.
 
         Raises:
             SparkLogEntryExistsError, StorageError: as in `add_offsets`.
@@ -96,26 +96,26 @@ class SparkLog:
     # ---- operators ---------------------------------------------------------------------------------------------------
 
     def operators(self) -> list[int]:
-        """The numbers of the stateful operators, ascending.
+        """Ids of the stateful operators, ascending.
 
         Raises:
-            StorageError: they cannot be listed.
+            StorageError: the operators cannot be listed.
         """
         return _numbers(self._storage, STATE, is_directory=True)
 
     def partitions(self, operator_id: int) -> list[int]:
-        """The partitions of an operator that have a folder, ascending: those that the `statestore` source reads.
+        """Partitions of an operator that have a directory, ascending: those read by the `statestore` source.
 
         Raises:
-            StorageError: they cannot be listed.
+            StorageError: the partitions cannot be listed.
         """
         return _numbers(self._storage, operator_directory(operator_id), is_directory=True)
 
     def operator_metadata(self, operator_id: int, batch_id: int) -> OperatorMetadata | None:
-        """Metadata of an operator at a batch: the newest of version 2 up to it, or the one file of version 1.
+        """Metadata of an operator as of a batch: the newest version 2 file up to the batch, or the version 1 file.
 
         Returns:
-            None if there is neither.
+            The metadata; None if neither file exists.
 
         Raises:
             StateFileNotFoundError, StorageError, SparkLogFormatError: as in `offsets`.
@@ -128,7 +128,7 @@ class SparkLog:
         return OperatorMetadata.decode(self._storage.read(name), self._storage.describe(name))
 
     def add_operator_metadata(self, batch_id: int, metadata: OperatorMetadata) -> None:
-        """Writes what holds of an operator from a batch on. Only version 2 has a file per batch.
+        """Writes the metadata of an operator that applies from a batch on. Only version 2 has a file per batch.
 
         Raises:
             SparkLogEntryExistsError, StorageError: as in `add_offsets`.
@@ -137,7 +137,7 @@ class SparkLog:
         self._add(f"{versioned_metadata_directory(metadata.operator_id)}/{batch_id}", metadata.encode())
 
     def metadata_until(self, operator_id: int, batch_id: int) -> dict[str, OperatorMetadata]:
-        """The files, relative to the location, with what holds of an operator up to a batch; only those of version 2.
+        """Version 2 metadata of an operator up to a batch, by file name relative to the checkpoint location.
 
         Raises:
             StateFileNotFoundError, StorageError, SparkLogFormatError: as in `offsets`.
@@ -147,10 +147,10 @@ class SparkLog:
         return {name: OperatorMetadata.decode(self._storage.read(name), self._storage.describe(name)) for name in names}
 
     def later_metadata(self, operator_id: int, batch_id: int) -> list[str]:
-        """The files, relative to the location, with what holds of an operator only after a batch; ascending.
+        """Version 2 metadata files of an operator after a batch, relative to the checkpoint location; ascending.
 
         Raises:
-            StorageError: they cannot be listed.
+            StorageError: the files cannot be listed.
         """
         directory = versioned_metadata_directory(operator_id)
         return [f"{directory}/{number}" for number in self._versioned(operator_id) if number > batch_id]
@@ -159,19 +159,19 @@ class SparkLog:
         return _numbers(self._storage, versioned_metadata_directory(operator_id), is_directory=False)
 
     def _add(self, name: str, data: bytes) -> None:
-        # An entry that was moved away by hand may have left it, and Hadoop would hold ours against it.
+        # A manually moved entry may have left its checksum file behind; Hadoop would verify our entry against it.
         self._storage.delete(checksum_name(name))
         if not create_or_find(self._storage, name, data):
             raise SparkLogEntryExistsError(self._storage.describe(name))
 
 
 def entry_name(log: BatchLog, batch_id: int) -> str:
-    """Name of the file of a batch in a log, relative to the checkpoint location."""
+    """Name of a batch's file in a log, relative to the checkpoint location."""
     return f"{log.value}/{batch_id}"
 
 
 def checksum_name(name: str) -> str:
-    """Name of the file with the checksums of another one, which Hadoop's local file system puts beside it."""
+    """Name of the checksum file that Hadoop's local file system writes next to a file."""
     directory, slash, file = name.rpartition("/")
     return f"{directory}{slash}.{file}.crc"
 
@@ -182,23 +182,23 @@ def operator_directory(operator_id: int) -> str:
 
 
 def versioned_metadata_directory(operator_id: int) -> str:
-    """Directory with what Spark knew of an operator from certain batches on, a file for each of these."""
+    """Directory of an operator's version 2 metadata: one file per batch that changed it."""
     return f"{operator_directory(operator_id)}/_metadata/v2"
 
 
 def _numbers(storage: Storage, directory: str, *, is_directory: bool) -> list[int]:
-    """Numbers that name an entry of a directory, as Spark lists its logs and the `statestore` source its partitions."""
+    """Numeric names in a directory, ascending, as Spark lists its logs, and the `statestore` source its partitions."""
     entries = storage.list(directory)
     return sorted(int(entry.name) for entry in entries if entry.name.isdecimal() and entry.is_directory == is_directory)
 
 
 @dataclass(frozen=True, slots=True)
 class SparkBatches:
-    """The batches that Spark's logs have, ascending.
+    """Batches in Spark's logs, ascending.
 
     Args:
-        started: those of the offset log.
-        committed: those of the commit log.
+        started: batches in the offset log.
+        committed: batches in the commit log.
     """
 
     started: tuple[int, ...]
@@ -206,7 +206,7 @@ class SparkBatches:
 
     @classmethod
     def of(cls, log: SparkLog) -> SparkBatches:
-        """Batches of Spark's logs. Commits are listed first, since each of them has its offsets.
+        """Lists the batches in Spark's logs. Commits are listed first, because offsets always precede their commit.
 
         Raises:
             StorageError: a log cannot be listed.
@@ -216,21 +216,22 @@ class SparkBatches:
 
     @property
     def last_committed(self) -> int:
-        """The last batch that Spark has committed; -1 if there is none."""
+        """Last batch committed by Spark; -1 if there is none."""
         return self.committed[-1] if self.committed else -1
 
     @property
     def start_needs(self) -> int:
-        """The batch whose checkpoint a start begins from, -1 if it begins with batch 0
-        (`MicroBatchExecution.populateStartOffsets`): the last one begun if that is committed, else the one before."""
+        """Batch whose checkpoint a start restores; -1 if the query starts at batch 0. It is the last started batch if
+        that is committed, otherwise the one before (`MicroBatchExecution.populateStartOffsets`)."""
         if not self.started:
             return -1
         last = self.started[-1]
         return last if self.last_committed == last else last - 1
 
     def can_follow(self, batch_id: int) -> bool:
-        """True if Spark can continue after a batch: it reads its commit, its offsets, and those of the batch before
-        (`MicroBatchExecution.populateStartOffsets`). Entries of old batches are purged (`minBatchesToRetain`).
+        """True if Spark can continue after a batch. It needs the batch's commit and offsets, and the offsets of the
+        batch before (`MicroBatchExecution.populateStartOffsets`); entries of old batches are purged
+        (`minBatchesToRetain`).
         """
         offsets = {batch_id, max(0, batch_id - 1)}
         return batch_id in self.committed and offsets <= set(self.started)

@@ -1,4 +1,4 @@
-"""Spark's operator metadata: the stores of a stateful operator, their schema files, and its state variables.
+"""Spark's operator metadata: stores of a stateful operator, their schema files, and its state variables.
 
 Sources: `OperatorStateMetadataV1`, `OperatorStateMetadataV2`, `TransformWithStateOperatorProperties`.
 """
@@ -29,13 +29,14 @@ class VariableKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OperatorMetadata:
-    """The stores of a stateful operator (Spark: `OperatorStateMetadataV1`, `OperatorStateMetadataV2`).
+    """Metadata of a stateful operator (Spark: `OperatorStateMetadataV1`, `OperatorStateMetadataV2`).
 
-    It is `state/<operator>/_metadata/metadata` with version 1, `state/<operator>/_metadata/v2/<batch>` with version 2.
+    The file is `state/<operator>/_metadata/metadata` in version 1, and `state/<operator>/_metadata/v2/<batch>` in
+    version 2.
 
     Args:
         version: 1 or 2.
-        metadata: all that it says.
+        metadata: JSON content of the file.
     """
 
     version: int
@@ -43,10 +44,10 @@ class OperatorMetadata:
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> OperatorMetadata:
-        """Entry from the content of a file.
+        """Decodes the content of a file.
 
         Raises:
-            SparkLogFormatError: it does not describe an operator.
+            SparkLogFormatError: the file does not describe an operator.
         """
         version, lines = lines_of(data, path, _VERSIONS)
         metadata = cls(version, object_of("\n".join(lines), path))
@@ -54,12 +55,12 @@ class OperatorMetadata:
         return metadata
 
     def encode(self) -> bytes:
-        """The file."""
+        """Content of the file."""
         return f"v{self.version}\n{text_of(self.metadata)}".encode()
 
     @property
     def operator_id(self) -> int:
-        """Spark's number of the operator."""
+        """Spark's operator id."""
         return int(self.metadata["operatorInfo"]["operatorId"])
 
     @property
@@ -69,17 +70,17 @@ class OperatorMetadata:
 
     @property
     def partitions(self) -> Mapping[str, int]:
-        """Number of partitions by the name of the store. For an operator that runs as one task, too, Spark writes the
-        number of shuffle partitions here."""
+        """Number of partitions by store name. Spark records the number of shuffle partitions even for an operator that
+        runs as a single task."""
         return {str(store["storeName"]): int(store["numPartitions"]) for store in self.metadata["stateStoreInfo"]}
 
     @property
     def schema_files(self) -> Mapping[str, str]:
-        """Schema file of each store, relative to the checkpoint location; empty with version 1, where each store has
-        one file for all batches."""
+        """Schema file by store name, relative to the checkpoint location; empty in version 1, where each store has one
+        schema file for all batches."""
         if self.version == 1:
             return {}
-        # The paths are absolute, and the location may have been moved since.
+        # The recorded paths are absolute, but the location may have moved since.
         return {
             store["storeName"]: f"state/{self.operator_id}/_stateSchema/{store['storeName']}/{path.rpartition('/')[2]}"
             for store in self.metadata["stateStoreInfo"]
@@ -88,7 +89,7 @@ class OperatorMetadata:
 
     @property
     def variables(self) -> Mapping[str, VariableKind]:
-        """State variables by name, which is also the name of their column family; empty with version 1."""
+        """State variables by name, which is also the name of their column family; empty in version 1."""
         if self.version == 1:
             return {}
         properties = json.loads(self.metadata["operatorPropertiesJson"])
@@ -98,16 +99,16 @@ class OperatorMetadata:
         }
 
     def with_partitions(self, number: int) -> OperatorMetadata:
-        """Copy with another number of partitions of each store."""
+        """Copy with another number of partitions for all stores."""
         stores = [{**store, "numPartitions": number} for store in self.metadata["stateStoreInfo"]]
         return replace(self, metadata={**self.metadata, "stateStoreInfo": stores})
 
     def moved_to(self, location: str) -> OperatorMetadata:
-        """Copy for another location. Version 2 names schema files by their absolute paths, and where they are not Spark
-        does not see that a schema has changed (`StateSchemaCompatibilityChecker.readSchemaFiles`).
+        """Copy for another location. Version 2 names schema files by absolute path; if they are missing, Spark does not
+        detect a schema change (`StateSchemaCompatibilityChecker.readSchemaFiles`).
 
         Args:
-            location: the checkpoint location, as Hadoop writes it.
+            location: the checkpoint location in Hadoop's form.
         """
         below = f"/state/{self.operator_id}/"
 
@@ -125,25 +126,25 @@ class OperatorMetadata:
 
 
 def read_operator_metadata(storage: Storage, operator_id: int, batch_id: int) -> OperatorMetadata | None:
-    """Metadata of version 2 that held when a batch ran.
+    """Version 2 metadata of an operator in effect at a batch.
 
     Args:
-        storage: of the checkpoint location.
-        operator_id: Spark's number of the operator.
-        batch_id: of the batch.
+        storage: storage of the checkpoint location.
+        operator_id: Spark's operator id.
+        batch_id: id of the batch.
 
     Returns:
-        None if the metadata is of version 1, which repeats what the checkpoint says.
+        The metadata; None for version 1, which only repeats information in the checkpoint.
 
     Raises:
-        StateSchemaError: the file is damaged.
-        StorageError: it cannot be read.
+        StateSchemaError: the file is missing or damaged.
+        StorageError: the file cannot be read.
     """
     directory = f"state/{operator_id}/_metadata/v2"
     batches = [int(file.name) for file in storage.list(directory) if file.name.isdigit()]
     if not batches:
         return None
-    # A batch writes one only if something has changed.
+    # A batch writes a file only if the metadata has changed.
     batch = max((batch for batch in batches if batch <= batch_id), default=None)
     if batch is None:
         raise StateSchemaError(storage.describe(directory), f"there is no operator metadata of batch {batch_id}")
@@ -153,7 +154,7 @@ def read_operator_metadata(storage: Storage, operator_id: int, batch_id: int) ->
         if version != "v2":
             raise ValueError(f"version '{version}' is unknown, v2 is known")
         metadata = OperatorMetadata(2, json.loads(text))
-        _ = metadata.schema_files, metadata.variables  # raise what is wrong with them here
+        _ = metadata.schema_files, metadata.variables  # malformed fields raise here
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise StateSchemaError(storage.describe(name), f"it is no operator metadata: {e!r}") from e
     return metadata

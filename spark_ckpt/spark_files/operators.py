@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 DEFAULT_STORE = "default"
-"""The store of an operator that has one."""
+"""Name of the store of an operator with a single store."""
 
 GLOBAL_LIMIT = "globalLimit"
-"""The limit, which runs as one task."""
+"""Limit, which runs as a single task."""
 
 SESSION_WINDOW = "sessionWindowStateStoreSaveExec"
-"""The aggregate by session windows. The last column of its keys, the start of the session, is not hashed."""
+"""Session window aggregate. The last key column, the session start, is not hashed."""
 
 JOIN = "symmetricHashJoin"
-"""The join of two streams."""
+"""Stream-stream join."""
 
 TRANSFORM_WITH_STATE = ("transformWithStateExec", "transformWithStateInPandasExec", "transformWithStateInPySparkExec")
-"""`transformWithState`."""
+"""`transformWithState` in Scala, in pandas and in PySpark."""
 
 HASHED = (
     "stateStoreSave",
@@ -27,4 +27,4 @@ HASHED = (
     "applyInPandasWithState",
     *TRANSFORM_WITH_STATE,
 )
-"""The operators that Spark has a partition key for (`StatePartitionKeyExtractorFactory`)."""
+"""Operators with a partition key in Spark (`StatePartitionKeyExtractorFactory`)."""

@@ -15,17 +15,17 @@ from spark_ckpt.spark_files.types import Struct, struct_of
 from spark_ckpt.storage import Storage
 
 DEFAULT_FAMILY = "default"
-"""Spark's name of the column family that every store has."""
+"""Spark's name of the default column family, which every store has."""
 
 
 @dataclass(frozen=True, slots=True)
 class FamilySchema:
-    """The rows of one column family.
+    """Schema of one column family.
 
     Args:
-        name: of the family.
-        key: of its keys as they are stored.
-        value: of its values.
+        name: name of the column family.
+        key: type of the keys as stored.
+        value: type of the values.
     """
 
     name: str
@@ -34,19 +34,19 @@ class FamilySchema:
 
 
 def read_schema(storage: Storage, store: StoreKey, name: str | None = None) -> tuple[FamilySchema, ...]:
-    """The column families of a store.
+    """Schemas of the column families of a store.
 
     Args:
-        storage: of the checkpoint location.
+        storage: storage of the checkpoint location.
         store: the store.
-        name: its schema file, relative to the location; by default the one that holds for all batches.
+        name: schema file of the store, relative to the checkpoint location; by default, the one for all batches.
 
     Raises:
         StateSchemaError: the file is missing or damaged.
-        StorageError: it cannot be read.
+        StorageError: the file cannot be read.
     """
     if name is None:
-        # Spark leaves the name of the default store out of paths (`StateStoreId.storeCheckpointLocation`).
+        # Spark omits the name of the default store from paths (`StateStoreId.storeCheckpointLocation`).
         folder = "" if store.store == DEFAULT_STORE else f"{store.store}/"
         name = f"state/{store.operator_id}/0/{folder}_metadata/schema"
     path = storage.describe(name)
@@ -57,14 +57,14 @@ def read_schema(storage: Storage, store: StoreKey, name: str | None = None) -> t
 
 
 def decode_schema(content: bytes, path: str) -> tuple[FamilySchema, ...]:
-    """The column families of a schema file. Versions 1 and 2 have the default one only.
+    """Schemas of the column families in a schema file. Versions 1 and 2 only have the default one.
 
     Args:
-        content: the file.
-        path: its name, for errors.
+        content: content of the file.
+        path: path of the file, for errors.
 
     Raises:
-        StateSchemaError: it is damaged, of another version, or has a type that is not known.
+        StateSchemaError: the file is damaged, has an unknown version, or contains an unknown type.
     """
     source = DataInput(content, path)
     try:
@@ -86,13 +86,13 @@ def _family(source: DataInput) -> FamilySchema:
     key = _struct(_chunks(source))
     source.u16("value schema id")
     value = _struct(_chunks(source))
-    for _ in ("key encoder", "user key"):  # what a scan needs, and a part of the key again
+    for _ in ("key encoder", "user key"):  # the first is for scans, the second repeats a part of the key
         _chunks(source)
     return FamilySchema(name, key, value)
 
 
 def _chunks(source: DataInput) -> str:
-    """A text in parts, each of which `writeUTF` can hold."""
+    """Text split into chunks that fit into `writeUTF`."""
 
     def parts() -> Iterator[str]:
         for _ in source.each("text", 2):

@@ -1,4 +1,4 @@
-"""Text of Spark's own files: a version in the first line, then JSON."""
+"""Text format of Spark's own files: a version line, followed by JSON."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _T = TypeVar("_T")
 
 
 def lines_of(data: bytes, path: str, known: Sequence[int]) -> tuple[int, list[str]]:
-    """Version in the first line (`v1`), and the other lines.
+    """Version in the first line (`v1`), and the remaining lines.
 
     Raises:
-        SparkLogFormatError: there is no version, or not one of `known`.
+        SparkLogFormatError: the version is missing or not one of `known`.
     """
     first, *rest = decode_text(data, path).split("\n")
     if rest and not rest[-1]:
@@ -32,7 +32,7 @@ def decode_text(data: bytes, path: str) -> str:
     """Text of a file.
 
     Raises:
-        SparkLogFormatError: it is not UTF-8.
+        SparkLogFormatError: the file is not UTF-8.
     """
     try:
         return data.decode()
@@ -41,7 +41,7 @@ def decode_text(data: bytes, path: str) -> str:
 
 
 def object_of(text: str, path: str) -> Mapping[str, Any]:
-    """A JSON object from its text.
+    """JSON object parsed from text.
 
     Raises:
         SparkLogFormatError: the text is not a JSON object.
@@ -56,7 +56,7 @@ def object_of(text: str, path: str) -> Mapping[str, Any]:
 
 
 def checked(path: str, what: str, read: Callable[[], _T]) -> _T:
-    """Result of `read`, which takes fields of a JSON object apart.
+    """Result of `read`, a function that extracts fields of a JSON object.
 
     Raises:
         SparkLogFormatError: a field is missing or has another type.

@@ -1,7 +1,7 @@
-"""Spark's SQL types: names in schema files, layout in an UnsafeRow, and type in Arrow.
+"""Spark SQL types: names in schema files, layout in an UnsafeRow, and Arrow types.
 
-Sources: `org.apache.spark.sql.types.DataType` for the JSON, `UnsafeRow`, `UnsafeArrayData` and `UnsafeWriter` for the
-bytes. Arrow types are those of PySpark's `to_arrow_type` where it has one.
+Sources: `org.apache.spark.sql.types.DataType` for the JSON; `UnsafeRow`, `UnsafeArrayData` and `UnsafeWriter` for the
+binary layout. Arrow types follow PySpark's `to_arrow_type` if it defines one.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _TIME = re.compile(r"time\(\d+\)")
 
 @dataclass(frozen=True)
 class Fixed:
-    """A type whose values lie in the slot itself.
+    """A type with values stored in the slot itself.
 
     Args:
-        arrow: its type in Arrow.
-        stored: numpy's name of what lies in the slot.
-        width: bytes of an element in an array.
+        arrow: Arrow type.
+        stored: NumPy dtype of the slot's content.
+        width: size of an array element in bytes.
     """
 
     arrow: pa.DataType
@@ -40,7 +40,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Bytes:
-    """Text or bytes; the slot has offset and size."""
+    """Text or bytes; the slot holds offset and size."""
 
     arrow: pa.DataType
     width: int = 8
@@ -48,28 +48,28 @@ class Bytes:
 
 @dataclass(frozen=True)
 class Decimal:
-    """A decimal: up to 18 digits in the slot, more as a big-endian integer of at most 16 bytes."""
+    """A decimal: stored in the slot up to 18 digits, otherwise as a big-endian integer of at most 16 bytes."""
 
     arrow: pa.DataType
     width: int = 8
 
     @property
     def is_long(self) -> bool:
-        """True if the value lies in the slot (`Decimal.MAX_LONG_DIGITS`)."""
+        """True if the value is stored in the slot (`Decimal.MAX_LONG_DIGITS`)."""
         return bool(self.arrow.precision <= 18)
 
 
 @dataclass(frozen=True)
 class Null:
-    """The type of nothing but nulls."""
+    """The null type."""
 
-    arrow: pa.DataType = pa.null()  # noqa: RUF009  (types of Arrow do not change)
+    arrow: pa.DataType = pa.null()  # noqa: RUF009  (Arrow types are immutable)
     width: int = 8
 
 
 @dataclass(frozen=True)
 class CalendarInterval:
-    """Months, days and microseconds. Arrow's own type has nanoseconds, which not every interval has room for."""
+    """Months, days and microseconds. Arrow's own type counts nanoseconds, which overflow for long intervals."""
 
     arrow: pa.DataType = pa.struct(  # noqa: RUF009
         [("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())]
@@ -79,7 +79,7 @@ class CalendarInterval:
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant: its value and the metadata that go with it, as in Parquet's encoding."""
+    """A variant: value and metadata, as in Parquet's encoding."""
 
     arrow: pa.DataType = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])  # noqa: RUF009
     width: int = 8
@@ -94,13 +94,13 @@ class Array:
 
     @cached_property
     def arrow(self) -> pa.DataType:
-        """Its type in Arrow."""
+        """Arrow type."""
         return pa.list_(self.element.arrow)
 
 
 @dataclass(frozen=True)
 class Map:
-    """A map: an array of keys and one of values."""
+    """A map: an array of keys and an array of values."""
 
     key: SparkType
     value: SparkType
@@ -108,13 +108,13 @@ class Map:
 
     @cached_property
     def arrow(self) -> pa.DataType:
-        """Its type in Arrow."""
+        """Arrow type."""
         return pa.map_(self.key.arrow, self.value.arrow)
 
 
 @dataclass(frozen=True)
 class Struct:
-    """Named fields, each of which can be null, whatever the schema says: Spark does not check it."""
+    """Named fields. All are nullable regardless of the schema, because Spark does not enforce nullability."""
 
     names: tuple[str, ...]
     types: tuple[SparkType, ...]
@@ -122,17 +122,17 @@ class Struct:
 
     @cached_property
     def arrow(self) -> pa.DataType:
-        """Its type in Arrow."""
+        """Arrow type."""
         return pa.struct([pa.field(name, kind.arrow) for name, kind in zip(self.names, self.types, strict=True)])
 
     @property
     def null_bytes(self) -> int:
-        """Bytes of the bits that say which fields are null (`UnsafeRow.calculateBitSetWidthInBytes`)."""
+        """Size of the null bitmap in bytes (`UnsafeRow.calculateBitSetWidthInBytes`)."""
         return (len(self.types) + 63) // 64 * 8
 
     @property
     def fixed_bytes(self) -> int:
-        """Bytes of a row before what has no fixed length."""
+        """Size of the null bitmap and the slots in bytes; the variable-length part of a row follows."""
         return self.null_bytes + 8 * len(self.types)
 
 
@@ -166,13 +166,13 @@ _PATTERNS: tuple[tuple[re.Pattern[str], SparkType], ...] = (
 
 
 def struct_of(json: object) -> Struct:
-    """The struct of a schema as Spark writes it.
+    """Struct type of a Spark schema.
 
     Args:
-        json: the value that the JSON text stands for.
+        json: parsed JSON of the schema.
 
     Raises:
-        ValueError: it is no struct, or has a type that is not known.
+        ValueError: the schema is not a struct, or contains an unknown type.
     """
     kind = type_of(json)
     if not isinstance(kind, Struct):
@@ -181,10 +181,10 @@ def struct_of(json: object) -> Struct:
 
 
 def type_of(json: object) -> SparkType:
-    """The type of a JSON value (`DataType.parseDataType`).
+    """Type described by a JSON value (`DataType.parseDataType`).
 
     Raises:
-        ValueError: the type is not known.
+        ValueError: the type is unknown.
     """
     if isinstance(json, str):
         return _named(json)
@@ -208,7 +208,7 @@ def type_of(json: object) -> SparkType:
 
 
 def _unique(names: list[str]) -> tuple[str, ...]:
-    """Names that differ: the state of `sum(a), sum(b)` has two fields `sum`, the second of which becomes `sum_2`."""
+    """Unique names: the state of `sum(a), sum(b)` has two fields `sum`; the second becomes `sum_2`."""
     unique: list[str] = []
     for name in names:
         numbered = (f"{name}_{number}" for number in count(2))
@@ -228,11 +228,11 @@ def _named(name: str) -> SparkType:
 
 
 def map_leaf_types(kind: pa.DataType, of: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """An Arrow type with each leaf type replaced. Leaves are all types but structs, lists and maps.
+    """Arrow type with all leaf types replaced. Leaves are all types except structs, lists and maps.
 
     Args:
-        kind: the type.
-        of: replacement of a leaf type, or of a struct without fields.
+        kind: the Arrow type.
+        of: function that replaces a leaf type, or a struct without fields.
     """
     if pa.types.is_struct(kind) and kind.num_fields:
         return pa.struct([pa.field(field.name, map_leaf_types(field.type, of)) for field in kind])
