@@ -101,8 +101,8 @@ class Storage(ABC):
         return False
 
     def probe(self, directory: str) -> None:  # noqa: B027  (most storages need no proof)
-        """Verifies that the storage honors `create_exclusive`, by creating a file that exists. Call it once before
-        relying on exclusive creates.
+        """Verifies that the storage honors `create_exclusive`, by an attempt to create an existing file. Required once
+        before relying on exclusive creates.
 
         Args:
             directory: directory in which to create and delete the file.

@@ -152,7 +152,7 @@ class FsspecStorage(Storage):
         return self._retry(name, "read", ask)
 
     def probe(self, directory: str) -> None:
-        """Creates a file that exists, since some servers silently ignore the condition of a conditional put."""
+        """Attempts to create an existing file: some servers silently ignore the condition of a conditional put."""
         name = f"{directory}/probe-{uuid.uuid4().hex}"
 
         def create() -> CreateOutcome:
