@@ -1,1 +1,1 @@
-"""What tests share: the provider under test, sessions, feeds, runners, processes and judges."""
+"""Shared test code: the provider under test, sessions, feeds, runners, processes and judges."""

@@ -1,4 +1,4 @@
-"""What a checkpoint location holds, read without Spark and without the code under test where that is possible."""
+"""Contents of a checkpoint location, read without Spark and, where possible, without the code under test."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tests.support.waiting import eventually
 
 
 def numbers(folder: Path) -> list[int]:
-    """The numbers that name files in one of Spark's logs, ascending."""
+    """Numeric file names in one of Spark's logs, ascending."""
     if not folder.is_dir():
         return []
     return sorted(int(file.name) for file in folder.iterdir() if file.name.isdigit())
 
 
 def committed_batches(location: Path) -> list[int]:
-    """The batches that Spark has committed."""
+    """Ids of the batches committed by Spark."""
     return numbers(location / "commits")
 
 
 def log_records(location: Path) -> list[dict[str, Any]]:
-    """The records of the completed-checkpoint log, by id. A coordinator that runs may drop some meanwhile."""
+    """Records of the completed-checkpoint log, by id. A running coordinator may delete some during the read."""
     records = []
     for file in sorted((location / "ckpt" / "completed").glob("*.json"), key=lambda file: int(file.stem)):
         with suppress(FileNotFoundError):
@@ -43,26 +43,26 @@ def completed_checkpoints(location: Path) -> list[int]:
 
 
 def metadata_files(location: Path) -> list[Path]:
-    """`_metadata` of every retained checkpoint, by id."""
+    """Path of each retained checkpoint's `_metadata`, by id."""
     records = [record for record in log_records(location) if record["kind"] == "checkpoint"]
     return [location / "ckpt" / record["metadata"]["path"] for record in records]
 
 
 class CheckpointJudge:
-    """Judges checkpoint locations, and keeps a copy of every `_metadata` for the one run of real Flink at the end."""
+    """Judges checkpoint locations, and keeps a copy of every `_metadata` for a single run of real Flink at the end."""
 
     def __init__(self, provider: ProviderUnderTest, keep: Path) -> None:
         self.provider = provider
         self.seen: dict[Path, Path] = {}
-        """Where each `_metadata` was found, by the copy that is kept."""
+        """Original path of each `_metadata`, by the path of its copy."""
         self._keep = keep
 
     def check(self, location: Path, *, all_retained: bool = True, orphans: bool = False) -> None:
-        """The invariants hold, and every committed batch has its completed checkpoint.
+        """Asserts that the invariants hold and that every committed batch has its completed checkpoint.
 
-        With `all_retained` false only the last committed batch must have one. With `orphans` true, files that nothing
-        refers to are all right. A batch that was stopped between its checkpoint and Spark's commit is there once more,
-        from the start that ran it again; or not committed, if it is the last.
+        With `all_retained` false, only the last committed batch needs one. With `orphans` true, unreferenced files are
+        allowed. A batch stopped between its checkpoint and Spark's commit either has a second checkpoint, from the
+        start that ran it again, or is the last batch and not committed.
         """
         committed = committed_batches(location)
         assert committed, f"no batch was committed in {location}"
@@ -85,13 +85,13 @@ class CheckpointJudge:
         self._keep_metadata(location)
 
     def _check_offsets(self, location: Path, record: dict[str, Any]) -> None:
-        """`_metadata` has Spark's own text of the offsets, which a new run starts from."""
+        """Asserts that `_metadata` carries Spark's own text of the offsets, from which a new run starts."""
         metadata = load(str(location / "ckpt" / record["metadata"]["path"]))
         written = (location / "offsets" / str(record["batch_id"])).read_bytes()
         assert [state.payload for state in metadata.master_states if state.name == SPARK_OFFSETS] == [written]
 
     def _check_invariants(self, location: Path, orphans: bool) -> None:
-        """All invariants; the cleaner deletes in the background and has a moment for it."""
+        """Checks all invariants; allows the cleaner, which deletes in the background, a moment to finish."""
 
         def hold() -> bool:
             with suppress(AssertionError):

@@ -10,14 +10,14 @@ from spark_ckpt.storage import Storage
 
 
 class ImmediateCleaner(Cleaner):
-    """Deletes on the caller's thread: so that a test can tell what is there."""
+    """Deletes on the caller's thread, so that a test knows which files exist."""
 
     def __init__(self, storage: Storage, clock: Clock | None = None) -> None:
         super().__init__(storage, clock)
         self._held: list[str] | None = None
 
     def submit(self, names: Iterable[str]) -> None:
-        """Deletes these files now."""
+        """Deletes the files at once."""
         if not (new := self._new(names)):
             return
         if self._held is None:
@@ -26,13 +26,13 @@ class ImmediateCleaner(Cleaner):
             self._held.extend(new)
 
     def hold(self) -> list[str]:
-        """Deletes nothing from now on.
+        """Stops deleting from now on.
 
         Returns:
-            The files that it would have deleted, as they come.
+            A list that collects the files it would have deleted.
         """
         self._held = []
         return self._held
 
     def close(self, timeout: float) -> None:
-        """Nothing is left to do."""
+        """Does nothing: no deletion is ever pending."""

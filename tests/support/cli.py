@@ -1,4 +1,4 @@
-"""Runs the program within the process."""
+"""Runs the program in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_ckpt.cli.main import main
 
 @dataclass(frozen=True)
 class Run:
-    """How a run of the program ended."""
+    """Result of a run of the program."""
 
     status: int
     stdout: str
@@ -21,18 +21,18 @@ class Run:
 
     @property
     def json(self) -> dict[str, Any]:
-        """Standard output as the one JSON object it must be."""
+        """Standard output, which must be a single JSON object."""
         value: dict[str, Any] = json.loads(self.stdout)
         return value
 
     @property
     def error(self) -> dict[str, Any]:
-        """Standard error as the one JSON object it must be."""
+        """Standard error, which must be a single JSON object."""
         value: dict[str, Any] = json.loads(self.stderr)
         return value
 
 
 def run(*arguments: object) -> Run:
-    """Runs `spark-ckpt` with the arguments. An exception that escapes the program escapes here too."""
+    """Runs `spark-ckpt` with the arguments. Exceptions that escape the program propagate."""
     result = CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
     return Run(result.exit_code, result.stdout, result.stderr)

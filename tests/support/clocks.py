@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class NoClock:
-    """A clock whose sleep takes no time."""
+    """A clock whose sleep returns at once."""
 
     def __init__(self) -> None:
         self.slept: list[float] = []

@@ -1,4 +1,4 @@
-"""A running count by key whose location can be put out of order and in order again."""
+"""A running count by key, for tests that break its checkpoint location and repair it again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.sinks import BatchLog, assert_same_rows
 
 
 class RunningCount:
-    """A query over its own feed, which begins with two files."""
+    """A query over its own feed, which starts with two files."""
 
     def __init__(self, spark: SparkSession, runner: QueryRunner, folder: Path, rng: random.Random) -> None:
         self.spark = spark
@@ -30,12 +30,12 @@ class RunningCount:
         self.drop(2)
 
     def drop(self, batches: int) -> None:
-        """More input."""
+        """Adds input files to the feed."""
         for batch in events(self._rng, batches):
             self.feed.drop(batch)
 
     def plan(self, frame: DataFrame) -> DataFrame:
-        """Rows and sum by key."""
+        """Count and sum by key."""
         return frame.groupBy("key").agg(sf.count("*"), sf.sum("value"))
 
     def stream(self) -> DataFrame:
@@ -43,11 +43,11 @@ class RunningCount:
         return self.plan(self.feed.stream(self.spark))
 
     def drain(self) -> None:
-        """Runs what is there."""
+        """Runs until all available input is processed."""
         self.runner.drain(self.stream(), self.sink)
 
     def fails(self, *words: str) -> None:
-        """Runs into a fault: the error has all these words, and the batch has neither commit nor checkpoint."""
+        """Runs into a fault: the error contains all these words, and the batch has no commit and no checkpoint."""
         committed, completed = committed_batches(self.location), completed_checkpoints(self.location)
         with pytest.raises(StreamingQueryException) as raised:
             self.drain()
@@ -57,12 +57,12 @@ class RunningCount:
         assert completed_checkpoints(self.location) == completed, "a failed batch has left a checkpoint"
 
     def recovers(self) -> None:
-        """Without the fault the query goes on, and nothing is lost or counted twice."""
+        """Runs again without the fault: the query continues, and no row is lost or counted twice."""
         self.drop(2)
         self.drain()
         self.is_right()
 
     def is_right(self) -> None:
-        """What the sink holds is the batch answer, and the location is in order."""
+        """Asserts that the sink holds the batch answer and that the location is in order."""
         expected = [tuple(row) for row in self.plan(self.feed.table(self.spark)).collect()]
         assert_same_rows(self.runner.finish(self.sink), expected)

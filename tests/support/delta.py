@@ -1,4 +1,4 @@
-"""Delta's jars, copied by Maven when they are not there yet, and the settings that go with them."""
+"""Delta's jars, copied by Maven if missing, and the matching settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DELTA_CONF = {
 
 
 def delta_jars() -> list[Path]:
-    """The jars that Delta needs beside Spark's own."""
+    """Jars required by Delta in addition to Spark's own."""
     if not list(JAR_FOLDER.glob("delta-spark_*.jar")):
         subprocess.run(["mvn", "-q", "-B", "-pl", "delta-jars", "package"], check=True, cwd=SHIM, timeout=1500)
     return sorted(JAR_FOLDER.glob("*.jar"))

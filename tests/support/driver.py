@@ -1,4 +1,4 @@
-"""Drives the coordinator as executors do, with made-up rows in real blocks."""
+"""Drives the coordinator as executors do, with synthetic rows in real blocks."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from tests.support.clocks import NoClock
 from tests.support.segments import encode_segment
 
 Rows = dict[int, dict[bytes, bytes]]
-"""Rows of a store in a subtask, by key group."""
+"""Rows of a store in one subtask, by key group."""
 
 Changes = Mapping[int, Mapping[bytes, bytes | None]]
 
 
 def do_now(work: Callable[[], None]) -> None:
-    """Does what has time at once."""
+    """Runs background work immediately."""
     work()
 
 
@@ -52,7 +52,7 @@ def make_segment(kind: SegmentKind, version: int, changes: Changes, path: str | 
 
 @dataclass
 class Driver:
-    """A run of a query with one job, as the JVM would lead it. Keeps the state that each store should have."""
+    """One run of a query with one job, driven as the JVM would drive it. Tracks the expected state of each store."""
 
     location: Path | str
     run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -68,9 +68,9 @@ class Driver:
     def __post_init__(self) -> None:
         self.job: Job | None = None
         self.cleaner: Cleaner | None = None
-        """The one of its job."""
+        """Cleaner of this run's job."""
         self.key_group_factors: tuple[int, ...] = ()
-        """As the coordinator has told them."""
+        """Key-group factors announced by the coordinator."""
         self.rows: dict[SubtaskKey, Rows] = {}
         self.ids: dict[SubtaskKey, str] = {}
 
@@ -119,10 +119,10 @@ class Driver:
         return [group for owned in ranges for group in owned]
 
     def hold_deletions(self) -> list[str]:
-        """Nothing is deleted from now on.
+        """Stops all deletions from now on.
 
         Returns:
-            What would have been, as it comes.
+            A list that collects the files that would have been deleted.
         """
         assert isinstance(self.cleaner, ImmediateCleaner)
         return self.cleaner.hold()
@@ -168,18 +168,18 @@ class Driver:
         )
 
     def take_over(self, ack: Ack, changes: Changes | None = None) -> None:
-        """The store's state is now the one of this ack."""
+        """Makes the state of this ack the store's expected state."""
         self.ids[ack.subtask] = ack.state_id
         rows = self.rows.setdefault(ack.subtask, {})
         apply(rows, changes if changes is not None else self.changes_of(ack.subtask, ack.version))
 
     def base_of(self, key: SubtaskKey, version: int) -> BaseSnapshot:
-        """A base of the state that the store has now."""
+        """A base snapshot of the store's current state."""
         segment = make_segment(SegmentKind.BASE, version, self.rows.get(key, {}))
         return BaseSnapshot(segment, version, self.ids[key])
 
     def batch(self, version: int, bases: Iterable[SubtaskKey] = ()) -> list[AckReply]:
-        """A whole batch: trigger, all acks, and what comes after."""
+        """Runs a whole batch: the trigger, all acks, and the work that follows them."""
         job = self.trigger(version)
         bases = set(bases)
         replies, acks = [], []
@@ -205,7 +205,7 @@ def apply(rows: Rows, changes: Changes) -> None:
 
 
 def restore(storage: Storage, reply: LocateReply) -> Rows:
-    """The rows that a store would have after loading what `locate` says."""
+    """Rows of a store after loading the segments of a `locate` reply."""
     rows: Rows = {}
     for segment in reply.segments:
         data = bytes(segment.data if segment.path is None else storage.read(f"ckpt/{segment.path}"))
@@ -223,21 +223,21 @@ def located(driver: Driver, version: int, key: SubtaskKey, state_id: str | None 
 
 
 def load(driver: Driver, storage: Storage, version: int) -> None:
-    """Every store has the state of a version, as `locate` tells where it is."""
+    """Loads every store at a version from the segments that `locate` names."""
     for key in driver.subtasks():
         reply = located(driver, version, key)
         driver.ids[key], driver.rows[key] = str(reply.state_id), restore(storage, reply)
 
 
 def check_rows(driver: Driver, storage: Storage, version: int) -> None:
-    """Every store of the newest version has the rows that it should have."""
+    """Asserts that every store has its expected rows at the newest version."""
     for key in driver.subtasks():
         expected = {group: entries for group, entries in driver.rows[key].items() if entries}
         assert restore(storage, located(driver, version, key)) == expected, key
 
 
 def faulty_environment(storage: Storage) -> Environment:
-    """Jobs on this storage, that delete at once and need no time."""
+    """Environment for jobs on this storage; deletes immediately and never sleeps."""
     return Environment(
         clock=NoClock(),
         open_storage=lambda trigger: storage,

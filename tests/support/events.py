@@ -1,4 +1,4 @@
-"""Random but reproducible events in event-time order, batch by batch."""
+"""Random but reproducible events in event-time order, one list per batch."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import random
 from tests.support.feeds import FAR_AHEAD, at
 
 BATCH_SECONDS = 20
-"""Event time that one batch of events covers."""
+"""Event time covered by one batch of events, in seconds."""
 
 JITTER_SECONDS = 5
-"""How far events reach back into the time of the batch before; watermark delays must be larger."""
+"""Farthest reach of an event back into the previous batch's time, in seconds; watermark delays must be larger."""
 
 END = "end"
-"""Key of the row that pushes the watermark beyond all others; answers leave it out."""
+"""Key of the row that pushes the watermark past all others; excluded from answers."""
 
 SCHEMA = "ts timestamp, key string, value long"
 
@@ -21,7 +21,7 @@ Event = tuple[object, ...]
 
 
 def events(rng: random.Random, batches: int = 7, per_batch: int = 40, keys: int = 12) -> list[list[Event]]:
-    """Batches of (ts, key, value); none is ever later than JITTER_SECONDS."""
+    """Batches of (ts, key, value); no event is later than JITTER_SECONDS."""
     return [
         [(at(moment(rng, batch)), f"k{rng.randrange(keys)}", rng.randrange(-1000, 1000)) for _ in range(per_batch)]
         for batch in range(batches)
@@ -29,19 +29,19 @@ def events(rng: random.Random, batches: int = 7, per_batch: int = 40, keys: int 
 
 
 def moment(rng: random.Random, batch: int) -> float:
-    """A random time in a batch, in seconds with three decimals."""
+    """A random time within a batch, in seconds with three decimals."""
     first = batch * BATCH_SECONDS - (JITTER_SECONDS if batch else 0)
     return rng.randrange(first * 1000, (batch + 1) * BATCH_SECONDS * 1000) / 1000
 
 
 def end() -> list[Event]:
-    """A last batch that makes everything before it expire."""
+    """A last batch that expires everything before it."""
     return [(at(FAR_AHEAD), END, 0)]
 
 
 def without_end(rows: list[Event]) -> list[Event]:
-    """The rows without those of the row that only moves the watermark.
+    """The rows except those produced by the row that only moves the watermark.
 
-    A filter in the query will not do: Spark pushes it below the watermark, which then never moves.
+    A filter in the query does not work: Spark pushes it below the watermark, which then never moves.
     """
     return [row for row in rows if END not in row]

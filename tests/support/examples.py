@@ -1,9 +1,8 @@
-"""Examples that Hypothesis makes."""
+"""Settings for Hypothesis."""
 
 from __future__ import annotations
 
 from hypothesis import HealthCheck
 
 OF_THE_MACHINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
-"""Health checks whose outcome depends on the machine, or on which examples chance has made: they say nothing of what is
-tested."""
+"""Health checks that depend on the machine or on the random choice of examples, and not on the code under test."""

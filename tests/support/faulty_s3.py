@@ -1,6 +1,6 @@
-"""A server with the API of S3 that goes wrong as told: moto's, behind an application that looks at each request first.
+"""An S3 server that fails on demand: moto's, behind an application that inspects each request first.
 
-What moto keeps is the process's: the buckets of `tests.support.s3` are here too.
+moto keeps its state per process, so the buckets of `tests.support.s3` are visible here too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class S3Fault(Enum):
-    """What happens to a request."""
+    """Fault applied to a request."""
 
     SLOW_DOWN = "it is refused, because there are too many"
     UNKNOWN_CONDITION = "it is refused if it has a condition, because the server knows none"
@@ -55,9 +55,9 @@ class FaultyS3:
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
         from werkzeug.serving import make_server
 
-        logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else a line for each request
+        logging.getLogger("werkzeug").setLevel(logging.WARNING)  # otherwise logs a line per request
         self.requests: list[str] = []
-        """Method and path of each, in the order in which they came."""
+        """Method and path of each request, in order of arrival."""
         self._moto: Callable[..., Iterable[bytes]] = DomainDispatcherApplication(create_backend_app)
         self._rules: list[_Rule] = []
         self._lock = threading.Lock()
@@ -67,11 +67,11 @@ class FaultyS3:
 
     @property
     def endpoint(self) -> str:
-        """Its URL."""
+        """URL of the server."""
         return f"http://{HOST}:{self._server.port}"
 
     def settings(self) -> dict[str, str]:
-        """Hadoop's settings with which it is found."""
+        """Hadoop settings that point to the server."""
         return {
             "fs.s3a.endpoint": self.endpoint,
             "fs.s3a.path.style.access": "true",
@@ -80,16 +80,16 @@ class FaultyS3:
         }
 
     def fail(self, method: str, part: str, fault: S3Fault, times: int = 1) -> None:
-        """Lets the next requests of a method whose path has a part go wrong, so many of them."""
+        """Makes the next `times` requests fail that use this method and whose path contains `part`."""
         self._rules.append(_Rule(method, part, fault, times))
 
     def forget(self) -> None:
-        """Nothing goes wrong any more, and no request has been made."""
+        """Removes all faults and forgets the requests so far."""
         self._rules.clear()
         self.requests.clear()
 
     def asked(self, method: str, part: str) -> int:
-        """How many requests of a method there were whose path has a part."""
+        """Number of requests with this method whose path contains `part`."""
         return sum(each.startswith(f"{method} ") and part in each for each in self.requests)
 
     def __enter__(self) -> FaultyS3:

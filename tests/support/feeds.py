@@ -1,4 +1,4 @@
-"""Deterministic input: folders of JSON files that a file source reads one file per batch, in the order dropped."""
+"""Deterministic input: folders of JSON files, read by a file source one file per batch in order of creation."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Row = Sequence[object]
 
 EPOCH = datetime(2024, 1, 1, tzinfo=timezone.utc)
 FAR_AHEAD = 1_000_000
-"""Seconds after EPOCH of the rows that push the watermark beyond everything else."""
+"""Offset from EPOCH, in seconds, of the rows that push the watermark past everything else."""
 
 _FIRST_MODIFIED = 1_700_000_000
 
 
 def at(seconds: float) -> datetime:
-    """The moment `seconds` after the start of every feed, as a naive UTC timestamp as PySpark returns it."""
+    """The moment `seconds` after the start of every feed, as a naive UTC timestamp like PySpark's."""
     return (EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None)
 
 
 class Feed:
-    """A folder of numbered files; each becomes one batch of its stream."""
+    """A folder of numbered files; each file becomes one batch of the stream."""
 
     def __init__(self, folder: Path, schema: str) -> None:
         self.folder = folder
@@ -35,7 +35,7 @@ class Feed:
         folder.mkdir(parents=True, exist_ok=True)
 
     def drop(self, rows: Iterable[Row]) -> None:
-        """Makes one more file visible, whole or not at all, younger than all before."""
+        """Publishes one more file atomically, younger than all before."""
         batch = list(rows)
         number = len(self.batches)
         hidden = self.folder / f".{number:06}"
@@ -47,7 +47,7 @@ class Feed:
         self.batches.append(batch)
 
     def rows(self) -> list[tuple[object, ...]]:
-        """Everything dropped so far, in order."""
+        """All rows dropped so far, in order."""
         return [tuple(row) for batch in self.batches for row in batch]
 
     def stream(self, spark: SparkSession, files_per_batch: int = 1) -> DataFrame:
@@ -61,7 +61,7 @@ class Feed:
 
 
 def _fields(schema: str) -> list[str]:
-    """Column names of a DDL schema whose types have no commas, without asking the JVM."""
+    """Column names of a DDL schema without commas in its types, parsed without the JVM."""
     return [column.split()[0] for column in schema.split(",")]
 
 

@@ -1,4 +1,4 @@
-"""Flink's own loader as the judge of metadata files: one JVM run for as many files as one likes.
+"""Flink's own loader as the judge of metadata files: one JVM run for any number of files.
 
 verdicts = check([first, second])
 assert_flink_agrees(location / "ckpt" / "chk-00000000000000000007")
@@ -29,7 +29,7 @@ RUN_SECONDS = 1500
 
 @dataclass(frozen=True)
 class Verdict:
-    """What Flink said of one file: what it read and, if asked, wrote of it again; or why it refused."""
+    """Flink's verdict on one file: its content and, on request, its rewritten form; or the reason for rejection."""
 
     path: Path
     metadata: dict[str, Any] | None
@@ -45,16 +45,16 @@ class Verdict:
 
 @lru_cache
 def class_path(module: Path = MODULE) -> str:
-    """The class path of the check, built where that has not been done. Without a JDK or Maven the test is skipped."""
+    """Class path of the check, built on first use. Skips the test without a JDK or Maven."""
     return f"{module / 'target' / 'classes'}:{build(module, 'classpath.txt').read_text().strip()}"
 
 
 def check(paths: Iterable[Path], *, write: bool = False) -> dict[Path, Verdict]:
-    """Has Flink load each file, or the `_metadata` in each directory; the verdicts are under the paths as given.
+    """Loads each file, or the `_metadata` in each directory, with Flink; the verdicts are keyed by the paths as given.
 
     Args:
         paths: the files or directories.
-        write: whether Flink also writes what it has loaded: in the version of the file, or 3 where that is 2.
+        write: whether Flink also writes the loaded metadata: in the file's version, or in version 3 for version 2.
     """
     files = {path: path / metadata.METADATA_FILE_NAME if path.is_dir() else path for path in paths}
     lines = [json.loads(line) for line in _run(MODULE, "FlinkCheck", files.values(), *(["--write"] if write else []))]
@@ -73,7 +73,7 @@ def check(paths: Iterable[Path], *, write: bool = False) -> dict[Path, Verdict]:
 
 
 def rewritten_by_1_10(files: Sequence[Path]) -> dict[Path, bytes]:
-    """What Flink 1.10, the last release that wrote version 2, writes of files of that version after it loaded them."""
+    """Files of version 2 as loaded and rewritten by Flink 1.10, the last release that wrote that version."""
     lines = _run(MODULE_OF_1_10, "FlinkRewrite", files)
     return {file: base64.b64decode(line) for file, line in zip(files, lines, strict=True)}
 
@@ -88,14 +88,14 @@ def _run(module: Path, main_class: str, files: Iterable[Path], *arguments: str) 
 
 
 def assert_flink_agrees(path: Path, verdict: Verdict | None = None) -> metadata.CheckpointMetadata:
-    """Asserts that Flink loads the file and reads in it what we read.
+    """Asserts that Flink loads the file and reads the same content as we do.
 
     Args:
         path: the file, or its directory.
-        verdict: what Flink said of it; without it Flink is asked.
+        verdict: Flink's verdict on the file; by default Flink is run.
 
     Returns:
-        What both read.
+        The content that both read.
     """
     verdict = verdict or check([path])[path]
     assert verdict.loads, f"Flink refuses {path}: {verdict.exception}: {verdict.message}"
@@ -106,7 +106,7 @@ def assert_flink_agrees(path: Path, verdict: Verdict | None = None) -> metadata.
 
 
 def different_content(ours: metadata.CheckpointMetadata, verdict: Verdict) -> list[str]:
-    """What Flink reads otherwise than we do in a file that both load."""
+    """Differences between Flink's reading and ours of a file that both load."""
     assert verdict.metadata is not None
     expected = report(ours)
     flinks = {key: verdict.metadata[key] for key in expected}
@@ -115,7 +115,7 @@ def different_content(ours: metadata.CheckpointMetadata, verdict: Verdict) -> li
 
 
 def _differences(flinks: Any, ours: Any, where: str) -> list[str]:
-    """Where the reports differ. A state handle id that ours lacks is none: Flink invents those while loading."""
+    """Differences between the reports, except state handle ids missing from ours: Flink invents those while loading."""
     if isinstance(flinks, dict) and isinstance(ours, dict):
         invented = {"stateHandleId"} - ours.keys()
         if (keys := flinks.keys() - invented) != ours.keys():

@@ -1,7 +1,7 @@
-"""A checkpoint in the form that Flink gives it by loading and writing it again.
+"""A checkpoint as Flink would load it and write it again.
 
-The differences are all that there may be: Flink keeps paths and UUIDs as it understands them, knows one empty range,
-writes the newest code of each class, and invents what that code has and the older one has not.
+The differences listed here are the only ones allowed: Flink normalises paths and UUIDs, has a single empty range,
+writes the newest code of each class, and invents the fields that the newest code has and older ones lack.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EMPTY_RANGE = m.KeyGroupRange(0, -1)
 
 
 class _Invented(str):
-    """A state handle id that Flink made up: equal to any UUID."""
+    """A state handle id invented by Flink: equal to any UUID."""
 
     __slots__ = ()
     __hash__ = str.__hash__
@@ -36,17 +36,17 @@ INVENTED = _Invented("invented")
 
 
 def as_flink_writes(metadata: m.CheckpointMetadata, version: int) -> m.CheckpointMetadata:
-    """What Flink 1.20 writes as a file of `version` after it has loaded the checkpoint."""
+    """The checkpoint as Flink 1.20 writes it in format `version` after loading it."""
     return replace(with_parts(as_flink_loads(metadata), _with_newest_code), version=version)
 
 
 def as_flink_loads(metadata: m.CheckpointMetadata) -> m.CheckpointMetadata:
-    """What Flink has in memory. It has nothing to upgrade where it is the release whose codes the file has."""
+    """The checkpoint in Flink's memory. A release that wrote the file's codes itself has nothing to upgrade."""
     return with_parts(metadata, _loaded)
 
 
 def files_by_name(metadata: m.CheckpointMetadata) -> m.CheckpointMetadata:
-    """Incremental handles as Flink 1.10 has them: with maps of files, which keep the last of a name and no order."""
+    """Incremental handles as in Flink 1.10: maps of files, which keep the last file per name and no order."""
     return with_parts(metadata, _with_files_by_name)
 
 
@@ -90,7 +90,7 @@ def _with_newest_code(part: Any) -> Any:
 
 
 def _keyed(handle: Any) -> Any:
-    # Of the same class is the handle that stands for a stream, which never has an id.
+    # The class also represents a stream's handle, which never has an id.
     if isinstance(handle, m.KeyGroupsStateHandle) and handle.state_handle_id is None:
         return replace(handle, state_handle_id=INVENTED)
     return handle

@@ -1,4 +1,4 @@
-"""What Flink makes of paths and UUIDs that it loads; it keeps none of the texts as they stood in the file."""
+"""Flink's normal forms of paths and UUIDs; loading preserves neither text as written in the file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def as_flink_path(text: str) -> str:
 
 
 def normalised(path: str) -> str:
-    """The path of `java.net.URI.normalize()`."""
+    """Path component as normalised by `java.net.URI.normalize()`."""
     segments = [segment for segment in path.split("/") if segment]
     if not {".", ".."} & set(segments):
         return path
@@ -44,7 +44,7 @@ def normalised(path: str) -> str:
 
 
 def as_flink_uuid(text: str) -> str:
-    """What `UUID.fromString` makes of the text, and where it refuses, `UUID.nameUUIDFromBytes`."""
+    """Result of `UUID.fromString`, or of `UUID.nameUUIDFromBytes` for text that it rejects."""
     parts = text.split("-")
     if len(text) <= 36 and len(parts) == 5 and all(re.fullmatch(r"\+?[0-9A-Fa-f]+", part) for part in parts):
         numbers = [int(part, 16) for part in parts]

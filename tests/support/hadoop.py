@@ -1,4 +1,4 @@
-"""Hadoop's file systems in memory: what `HadoopFiles` in the driver would answer, without a JVM."""
+"""Hadoop file systems in memory: the answers of the driver's `HadoopFiles`, without a JVM."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 
 class MemoryHadoop:
-    """Files and directories by their paths. `operations` are those that were asked for, with the name of the path."""
+    """Files and directories by path. `operations` lists the requested operations, each with its file name."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.directories: set[str] = set()
         self.operations: list[tuple[str, str]] = []
         self.payloads: list[int] = []
-        """Bytes of each message with a part of a file."""
+        """Size in bytes of each message payload that carries part of a file."""
         self._modified: dict[str, float] = {}
         self._lock = threading.Lock()
 

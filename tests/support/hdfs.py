@@ -1,7 +1,7 @@
-"""A real HDFS, NameNode and DataNode in one JVM: Hadoop's MiniDFSCluster on the jars that come with PySpark.
+"""A real HDFS, NameNode and DataNode in one JVM: Hadoop's MiniDFSCluster on the jars shipped with PySpark.
 
-That JVM has the shim's `HadoopFiles` as well, so that a storage can be tried without Spark: `Hdfs.calls` asks it by
-Py4J where the driver would be asked through the bridge.
+The JVM also has the shim's `HadoopFiles`, so that a storage can be tested without Spark: `Hdfs.calls` reaches it over
+Py4J instead of over the bridge to a driver.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ def from_jvm(number: int, message: Any) -> Message:
 
 
 class Hdfs:
-    """The cluster; what is written goes below the directory, where the JVM runs. Without a JDK or Maven the test is
-    skipped."""
+    """The cluster; its JVM runs in `directory` and keeps all data there. Skips the test without a JDK or Maven."""
 
     def __init__(self, directory: Path) -> None:
         use_this_python()
@@ -50,7 +49,7 @@ class Hdfs:
         jars = [build(MODULE, CLUSTER_JARS) / "*", Path(pyspark.__file__).parent / "jars" / "*", jar_path()]
         class_path = ":".join(map(str, jars))
         self._log = (directory / "hdfs.log").open("wb")
-        # It ends with its standard input, so also if this process is killed.
+        # It exits at the end of its standard input, and therefore also when this process is killed.
         command = ["java", *JVM_OPTIONS, "-cp", class_path, "py4j.GatewayServer", "--die-on-broken-pipe", "0"]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, cwd=directory
@@ -67,15 +66,15 @@ class Hdfs:
 
     @property
     def web_url(self) -> str:
-        """The same file system by the NameNode's web address."""
+        """URL of the same file system at the NameNode's web address."""
         return str(self.cluster.getHttpUri(0)).replace("http:", "webhdfs:")
 
     def new_location(self) -> str:
-        """URL of a directory that is not there yet."""
+        """URL of a directory that does not exist yet."""
         return f"{self.url}/{uuid.uuid4().hex}"
 
     def calls(self) -> DriverFiles:
-        """What a driver would do, with a client of its own."""
+        """The driver's file operations, with a client of their own."""
         hadoop_files = self.hadoop_files()
 
         def handle(request: Message) -> None:
@@ -86,12 +85,12 @@ class Hdfs:
         return files
 
     def hadoop_files(self) -> Any:
-        """The class that serves files in the driver."""
+        """The shim's class that serves files in the driver."""
         settings = self.jvm.com.google.common.base.Suppliers.ofInstance(self.jvm.org.apache.hadoop.conf.Configuration())
         return self.jvm.org.apache.spark.sql.ckpt.bridge.HadoopFiles(settings)
 
     def to_jvm(self, message: Message) -> Any:
-        """The shim's class of messages."""
+        """The message as an instance of the shim's message class."""
         return self.jvm.org.apache.spark.sql.ckpt.protocol.Message(
             message.kind, message.header, message.index, bytes(message.payload)
         )
@@ -107,7 +106,7 @@ class Hdfs:
 
     @contextmanager
     def user(self, name: str) -> Iterator[None]:
-        """Clients that are made meanwhile are another user's."""
+        """Makes clients created in this context act as another user."""
         users = self.jvm.org.apache.hadoop.security.UserGroupInformation
         before = users.getLoginUser()
         users.setLoginUser(users.createRemoteUser(name))
@@ -118,7 +117,7 @@ class Hdfs:
 
     @contextmanager
     def safe_mode(self) -> Iterator[None]:
-        """The NameNode takes no writes."""
+        """Puts the NameNode into safe mode: it rejects writes."""
         actions = self.jvm.org.apache.hadoop.fs.SafeModeAction
         self.cluster.getFileSystem().setSafeMode(actions.ENTER)
         try:
@@ -127,7 +126,7 @@ class Hdfs:
             self.cluster.getFileSystem().setSafeMode(actions.LEAVE)
 
     def synced(self) -> int:
-        """How often the DataNode has synced a file to its disk."""
+        """Number of file syncs to disk by the DataNode."""
         metrics = self.cluster.getDataNodes().get(0).getMetrics()
         field = metrics.getClass().getDeclaredField("fsyncCount")
         field.setAccessible(True)

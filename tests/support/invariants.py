@@ -1,4 +1,4 @@
-"""What must hold of a checkpoint location at any time, whatever failed or was killed."""
+"""Invariants of a checkpoint location, which hold at any time, whatever failed or was killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RECORD = re.compile(r"([0-9]{20})\.json")
 
 @dataclass
 class Findings:
-    """What was looked at, and what was wrong with it."""
+    """Counts of the checks made, and the violations found."""
 
     violations: list[str] = field(default_factory=list)
     checkpoints: int = 0
@@ -28,17 +28,17 @@ class Findings:
     bytes: int = 0
 
     def check(self, holds: bool, violation: str) -> None:
-        """Notes a violation unless something holds."""
+        """Records a violation unless `holds`."""
         if not holds:
             self.violations.append(violation)
 
 
 def assert_invariants(location: Path | str | Storage, *, orphans: bool = False) -> Findings:
-    """Fails with all violations there are.
+    """Fails with a list of all violations.
 
     Args:
         location: a checkpoint location.
-        orphans: whether files that nothing refers to are all right, as they are after a crash until the next claim.
+        orphans: whether unreferenced files are allowed, as after a crash until the next claim.
     """
     findings = inspect(_storage(location), orphans=orphans)
     assert not findings.violations, "\n".join(findings.violations)
@@ -46,17 +46,17 @@ def assert_invariants(location: Path | str | Storage, *, orphans: bool = False) 
 
 
 def inspect(storage: Storage, *, orphans: bool = False) -> Findings:
-    """All findings, for whoever wants to say more about them; the arguments are those of `assert_invariants`."""
+    """All findings, for callers that add their own; the arguments are those of `assert_invariants`."""
     findings = Findings()
     records = check_log(storage, findings)
     check_checkpoints(storage, [record for record in records if isinstance(record, CheckpointRecord)], findings)
-    if not orphans and not findings.violations:  # what refers to a file can be told only if all can be read
+    if not orphans and not findings.violations:  # references are known only if everything is readable
         check_no_orphans(storage, records, findings)
     return findings
 
 
 def check_log(storage: Storage, findings: Findings) -> list[Record]:
-    """One winner per id, whole records, generations that never go back, and every checkpoint below its own claim."""
+    """Checks for one winner per id, whole records, no decreasing generations, and checkpoints under their own claim."""
     files = RecordFiles(storage)
     for file in storage.list(files.directory):
         findings.check(_RECORD.fullmatch(file.name) is not None, f"{file.name} in {files.directory} is no record")
@@ -68,7 +68,7 @@ def check_log(storage: Storage, findings: Findings) -> list[Record]:
 
 
 def check_checkpoints(storage: Storage, retained: Iterable[CheckpointRecord], findings: Findings) -> None:
-    """Every retained checkpoint reads back fully: `_metadata`, all blocks, checksums, key groups inside the ranges."""
+    """Reads every retained checkpoint fully: `_metadata`, all blocks, checksums, key groups inside the ranges."""
     for record in retained:
         try:
             state = read_checkpoint(storage, record)
@@ -83,7 +83,7 @@ def check_checkpoints(storage: Storage, retained: Iterable[CheckpointRecord], fi
 
 
 def check_no_orphans(storage: Storage, records: Iterable[Record], findings: Findings) -> None:
-    """No file outlives its references."""
+    """Checks that no file outlives its references."""
     used: set[str] = set()
     for record in records:
         if isinstance(record, CheckpointRecord):
@@ -107,7 +107,7 @@ def _storage(location: Path | str | Storage) -> Storage:
 
 
 def describe_log(location: Path | str) -> str:
-    """The log in one line per record, for the message of a failed test."""
+    """The log, one line per record, for the message of a failed test."""
     lines = []
     for file in sorted((Path(location) / "ckpt" / "completed").glob("*.json"), key=lambda file: int(file.stem)):
         fields = json.loads(file.read_bytes())

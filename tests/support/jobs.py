@@ -1,4 +1,4 @@
-"""Drivers of one query, started one after the other or at once, and what they have to have done together."""
+"""Drivers of one query, started in sequence or concurrently, and their combined result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JOB = "running_count.py"
 
 
 class Jobs:
-    """Starts drivers of the running count over one feed, and compares what they have written together."""
+    """Starts drivers of the running count over one feed, and judges their combined output."""
 
     def __init__(self, folder: Path, provider: ProviderUnderTest, judge: CheckpointJudge) -> None:
         self.folder = folder
@@ -36,10 +36,10 @@ class Jobs:
         return job
 
     def finish(self, job: DriverJob, *, orphans: bool = False) -> None:
-        """Waits for the driver; its result must be the batch answer, and the location in order.
+        """Waits for the driver; asserts that its result is the batch answer and that the location is in order.
 
-        A driver may write more than the columns of the answer. With `orphans`, files that nothing refers to may be
-        left: those of a coordinator that died while its driver lived go with the claim of the next driver.
+        A driver may write more columns than the answer has. With `orphans`, unreferenced files may remain: files of a
+        coordinator that died while its driver lived are deleted by the next driver's claim.
         """
         status = job.wait()
         assert status == 0, f"the driver ended with status {status}:\n{job.output()[-6000:]}"
@@ -52,7 +52,7 @@ class Jobs:
 
 
 def running_counts(events: Iterable[Row]) -> Rows:
-    """The batch answer to the query of these drivers, by Python."""
+    """Batch answer to the drivers' query, computed in Python."""
     sums: dict[object, tuple[int, int]] = {}
     for _, key, value in dict.fromkeys(tuple(event) for event in events):
         count, total = sums.get(key, (0, 0))
@@ -61,7 +61,7 @@ def running_counts(events: Iterable[Row]) -> Rows:
 
 
 def with_duplicates(rng: random.Random, batches: int) -> list[list[Event]]:
-    """Events of which some come again in the same batch or in the one after."""
+    """Events, some repeated in the same batch or in the next one."""
     result = events(rng, batches, per_batch=60, keys=30)
     for earlier, later in pairwise(result):
         later += rng.choices(earlier, k=10)

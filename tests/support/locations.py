@@ -1,4 +1,4 @@
-"""Checkpoint locations made piece by piece, without Spark and without the coordinator."""
+"""Checkpoint locations built piece by piece, without Spark and without the coordinator."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class LocationBuilder:
         LocationBuilder(storage).query("4b2c").operator(0, "stateStoreSave").batch(6, offsets).complete(batch, table)
 
     Args:
-        storage: of the location.
-        owner: the driver that claims the log of completed checkpoints, by `claim` or with the first checkpoint.
+        storage: storage of the location.
+        owner: the driver that claims the log of completed checkpoints, through `claim` or with the first checkpoint.
     """
 
     def __init__(self, storage: Storage, owner: Owner = OWNER) -> None:
@@ -56,19 +56,19 @@ class LocationBuilder:
 
     @cached_property
     def checkpoints(self) -> FilesystemCompletedCheckpointStore:
-        """The log of completed checkpoints, claimed."""
+        """The claimed log of completed checkpoints."""
         store = FilesystemCompletedCheckpointStore(self.storage, self.owner)
         store.recover()
         store.claim()
         return store
 
     def claim(self) -> LocationBuilder:
-        """The owner's claim, for a location without a checkpoint; `complete` needs no call of this."""
+        """Writes the owner's claim, for a location without checkpoints; `complete` claims by itself."""
         assert self.checkpoints.generation
         return self
 
     def query(self, query_id: str) -> LocationBuilder:
-        """Spark's file with the id of the query."""
+        """Writes Spark's file with the query id."""
         self.storage.write_atomic(QUERY, json.dumps({"id": query_id}).encode())
         return self
 
@@ -82,14 +82,14 @@ class LocationBuilder:
         version: int = 1,
         schemas: Mapping[int, bytes] | None = None,
     ) -> LocationBuilder:
-        """Spark's files of a stateful operator.
+        """Writes Spark's files of a stateful operator.
 
         Args:
-            operator_id: Spark's number.
-            name: Spark's short name.
+            operator_id: Spark's number of the operator.
+            name: Spark's short name of the operator.
             stores: names of its stores.
-            partitions: of each store.
-            version: of the metadata, 1 or 2.
+            partitions: number of partitions of each store.
+            version: version of the operator metadata, 1 or 2.
             schemas: content of state schema files of the default store, by partition.
         """
         infos = [{"storeName": store, "numColsPrefixKey": 0, "numPartitions": partitions} for store in stores]
@@ -103,7 +103,7 @@ class LocationBuilder:
         version: int,
         schemas: Mapping[int, bytes] | None = None,
     ) -> LocationBuilder:
-        """As `operator`, with metadata of any content."""
+        """Like `operator`, with arbitrary metadata."""
         directory = f"state/{operator_id}"
         file = "metadata" if version == 1 else "v2/0"
         self.storage.write_atomic(f"{directory}/_metadata/{file}", f"v{version}\n{json.dumps(fields)}".encode())
@@ -112,7 +112,7 @@ class LocationBuilder:
         return self
 
     def batch(self, batch_id: int, offsets: OffsetEntry, commit: CommitEntry | None = None) -> LocationBuilder:
-        """Spark's entries of a batch; without `commit` the batch is planned and not committed."""
+        """Writes Spark's entries of a batch; without `commit` the batch is planned but not committed."""
         log = SparkLog(self.storage)
         log.add_offsets(batch_id, offsets)
         if commit is not None:
@@ -122,7 +122,7 @@ class LocationBuilder:
     def segment(
         self, kind: SegmentKind, version: int, groups: Mapping[int, Sequence[Section]], *, inline: bool
     ) -> ChainEntry | None:
-        """A segment with sections by key group, in a file of its own unless inline; None if there is nothing in it."""
+        """A segment with sections by key group, in a file of its own unless inline; None if it would be empty."""
         segment = encode_segment(kind, version, groups)
         size = len(segment.data)
         if not size:
@@ -144,15 +144,15 @@ class LocationBuilder:
         *,
         statistics: bool = False,
     ) -> CheckpointRecord:
-        """Completes a checkpoint, with made-up figures of its duration and of new bytes.
+        """Completes a checkpoint, with made-up figures for its duration and new bytes.
 
         Args:
-            batch: what it is a checkpoint of.
+            batch: the batch that the checkpoint covers.
             table: the chains of all subtasks.
             offsets: Spark's offset log.
-            sources: with their offsets.
-            timestamp_ms: when it is complete, in milliseconds since 1970 UTC.
-            statistics: whether `_metadata` has those of this checkpoint.
+            sources: the sources, with their offsets.
+            timestamp_ms: completion time, in milliseconds since 1970 UTC.
+            statistics: whether `_metadata` includes the checkpoint's statistics.
         """
         checkpoint_id = self.checkpoints.counter.get()
         operators = batch.summaries()
@@ -193,7 +193,7 @@ class LocationBuilder:
 
 
 def store_state(key: StoreKey, name: str, chains: Sequence[Chain], state_format: int | None) -> StoreState:
-    """A store of an operator with a chain for each subtask."""
+    """State of an operator's store, with one chain per subtask."""
     return StoreState(
         operator_id=key.operator_id,
         store=key.store,
@@ -206,7 +206,7 @@ def store_state(key: StoreKey, name: str, chains: Sequence[Chain], state_format:
 
 
 def chains(version: int) -> list[Chain]:
-    """Two subtasks: a base in a shared file with an inline delta, and one without any row."""
+    """Chains of two subtasks: one with a base in a shared file and an inline delta, one without any rows."""
     groups = np.array([0, 2], dtype=np.uint32)
     base = ChainEntry(True, version - 1, groups, np.array([0, 500]), 1000, "shared/base-1", 4096)
     delta = ChainEntry(False, version, groups[:1], np.array([0]), 40, None, 40, b"d" * 40)
@@ -230,7 +230,7 @@ def make_batch(version: int) -> SparkBatch:
 
 
 def make_location(directory: Path, batches: int = 2) -> str:
-    """A checkpoint location with a claim (id 1) and so many checkpoints (ids from 2), of batches from 1."""
+    """A checkpoint location with a claim (id 1) and `batches` checkpoints (ids from 2), of the batches from 1."""
     builder = LocationBuilder(LocalStorage(directory)).claim()
     for number in range(batches):
         batch = make_batch(number + 2)

@@ -1,4 +1,4 @@
-"""Maven modules that only tests need, built where that has not been done."""
+"""Maven modules used only by tests, built on demand."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ BUILD_SECONDS = 900
 
 
 def build(module: Path, product: str) -> Path:
-    """What Maven makes of the module, built anew if a source is younger. Without a JDK or Maven the test is skipped.
+    """Builds the module with Maven if a source is newer than the product. Skips the test without a JDK or Maven.
 
     Args:
         module: the directory with the `pom.xml`.
-        product: name below `target` of a file that building leaves.
+        product: name below `target` of a file that the build produces.
 
     Returns:
         The path of the product.
@@ -25,7 +25,7 @@ def build(module: Path, product: str) -> Path:
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             pytest.skip(f"{module.name} needs {program}")
-    # Processes that share the tests may want the same module: the second one finds it built.
+    # Parallel test processes may want the same module: the second one finds it built.
     with (module / "pom.xml").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return _built(module, product)
@@ -38,5 +38,5 @@ def _built(module: Path, product: str) -> Path:
         command = ["mvn", "-q", "-B", "package"]
         run = subprocess.run(command, cwd=module, capture_output=True, text=True, timeout=BUILD_SECONDS)
         assert run.returncode == 0, f"cannot build {module.name}:\n{run.stdout}\n{run.stderr}"
-        built.touch()  # Maven leaves it alone if nothing in it has changed
+        built.touch()  # Maven does not rewrite an unchanged product
     return built

@@ -1,4 +1,4 @@
-"""Memory that Python takes."""
+"""Python's memory use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FOR_GOOD = 3600.0
 
 
 def traced_peak(do: Callable[[], object]) -> int:
-    """The bytes that Python has at most while it does something, above what it had before."""
+    """Peak of Python's memory during the call, in bytes above the level before it."""
     with _undisturbed():
         tracemalloc.start()
         try:
@@ -24,14 +24,14 @@ def traced_peak(do: Callable[[], object]) -> int:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Other threads of this process, such as clients that look for their server, run only while this one waits.
+    """Suspends other threads of this process, such as clients polling their server, unless this thread waits.
 
-    What they allocate is traced as well, and would change the figures.
+    Their allocations are traced as well and would distort the figures.
     """
     interval = sys.getswitchinterval()
     sys.setswitchinterval(_FOR_GOOD)
     try:
-        time.sleep(0)  # one that waits for its turn already takes it now
+        time.sleep(0)  # a thread already waiting for its turn takes it now
         yield
     finally:
         sys.setswitchinterval(interval)

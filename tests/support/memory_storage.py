@@ -1,4 +1,4 @@
-"""Storages in memory, each at a place of its own."""
+"""In-memory storages, each with a location of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `_metadata` of a checkpoint as the model of `spark_ckpt.metadata`: what `encode_metadata` is held to."""
+"""The `_metadata` of a checkpoint in the model of `spark_ckpt.metadata`: the reference for `encode_metadata`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def compose(
     spark_offsets: bytes | None = None,
     statistics: Sequence[MasterState] = (),
 ) -> CheckpointMetadata:
-    """The `_metadata` of a checkpoint, of which `encode_metadata` with the same arguments makes the bytes."""
+    """The `_metadata` of a checkpoint; `encode_metadata` with the same arguments must produce its bytes."""
     operators = [_store_operator(batch, store, table[store.key]) for store in batch.stores]
     operators += [
         source_operator(batch.query_id, index, source.offset, batch.max_parallelism)

@@ -1,4 +1,4 @@
-"""Our metadata model in the form in which the Flink check reports what Flink read."""
+"""Our metadata model in the report format of the Flink check."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Report: TypeAlias = dict[str, Any]
 
 
 def report(metadata: m.CheckpointMetadata) -> Report:
-    """Everything in the file but the properties of version 4. A state handle id that is not in the file is left out."""
+    """Everything in the file except the properties of version 4. State handle ids absent from the file are left out."""
     return {
         "checkpointId": metadata.checkpoint_id,
         "masterStates": [
@@ -25,7 +25,7 @@ def report(metadata: m.CheckpointMetadata) -> Report:
 
 
 def as_flink_size(handle: m.IncrementalRemoteKeyedStateHandle) -> int:
-    """The checkpointed size; of one that is unknown Flink makes the sum of all sizes, which may overflow."""
+    """Checkpointed size. For an unknown size Flink computes the sum of all sizes, which may overflow."""
     if handle.checkpointed_size in (None, -1):
         return (handle.state_size + 2**63) % 2**64 - 2**63
     return handle.checkpointed_size
@@ -160,7 +160,7 @@ def _files(files: Iterable[m.HandleAndLocalPath]) -> list[Report]:
 
 def _range(key_group_range: m.KeyGroupRange) -> Report:
     if not len(key_group_range):
-        # Flink has one empty range, wherever it started in the file.
+        # Flink has a single empty range, whatever its start in the file.
         return {"start": 0, "end": -1, "count": 0}
     return {"start": key_group_range.start, "end": key_group_range.end, "count": len(key_group_range)}
 

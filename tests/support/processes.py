@@ -1,4 +1,4 @@
-"""Real processes: drivers started as programs of their own, found by their parents, and killed by pid."""
+"""Real processes: drivers started as separate programs, found through their parents, and killed by pid."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tests.support.waiting import eventually
 
 JOBS = REPOSITORY / "tests" / "spark" / "jobs"
 BRIDGE = "spark_ckpt.bridge"
-"""What the command line of the side process holds."""
+"""Text that identifies the side process by its command line."""
 
 PATIENCE = 1500.0
 
 
 def children(pid: int) -> list[int]:
-    """The processes that `pid` has started and that still run."""
+    """Running child processes of `pid`."""
     found: list[int] = []
-    with suppress(OSError):  # the process ended while it was looked at
+    with suppress(OSError):  # the process ended during the look-up
         for task in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):  # or one of its threads
+            with suppress(OSError):  # or one of its threads did
                 found += [int(child) for child in (task / "children").read_text().split()]
     return found
 
@@ -40,7 +40,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def command_line(pid: int) -> str:
-    """The command line of a process; empty when it has ended."""
+    """Command line of a process; empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
@@ -48,18 +48,18 @@ def command_line(pid: int) -> str:
 
 
 def find_below(pid: int, text: str) -> list[int]:
-    """The descendants of `pid` whose command line holds `text`."""
+    """Descendants of `pid` whose command line contains `text`."""
     return [child for child in descendants(pid) if text in command_line(child)]
 
 
 def kill(pid: int) -> None:
-    """SIGKILL, and it is no matter if the process has just ended by itself."""
+    """Sends SIGKILL; ignores a process that has already ended."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
 
 class DriverJob:
-    """One run of a driver program of tests/spark/jobs, in a process group of its own."""
+    """One run of a driver program from tests/spark/jobs, in a process group of its own."""
 
     def __init__(
         self,
@@ -89,19 +89,19 @@ class DriverJob:
 
     @property
     def pid(self) -> int:
-        """The Python process of the driver."""
+        """Pid of the driver's Python process."""
         return self.process.pid
 
     def running(self) -> bool:
-        """Whether the driver has not ended."""
+        """True while the driver has not ended."""
         return self.process.poll() is None
 
     def output(self) -> str:
-        """What it has printed so far."""
+        """The driver's output so far."""
         return self.log.read_text(errors="replace")
 
     def kill(self) -> None:
-        """SIGKILL to the driver, its JVM, the side process and all else below it, at once."""
+        """Kills the driver, its JVM, the side process and everything else below it at once, with SIGKILL."""
         below = descendants(self.pid)
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -110,15 +110,15 @@ class DriverJob:
         self.process.wait(PATIENCE)
 
     def wait(self) -> int:
-        """Waits for the driver's own end and returns its exit status."""
+        """Waits for the driver to end by itself and returns its exit status."""
         return self.process.wait(PATIENCE)
 
     def await_batches(self, count: int) -> bool:
-        """Waits until so many batches are committed; false if the driver ended before."""
+        """Waits until `count` batches are committed; false if the driver ends first."""
         return self.await_(lambda: len(committed_batches(self.location)) >= count)
 
     def await_(self, condition: Callable[[], bool]) -> bool:
-        """Waits for `condition`; false if the driver ended before it came true."""
+        """Waits for `condition`; false if the driver ends before it holds."""
 
         holds = False
 
@@ -131,7 +131,7 @@ class DriverJob:
         return holds or condition()
 
     def side_process(self) -> int:
-        """The pid of the coordinator beside the driver's JVM."""
+        """Pid of the coordinator that belongs to the driver's JVM."""
         found: list[int] = []
 
         def look() -> bool:
@@ -143,7 +143,7 @@ class DriverJob:
 
 
 def job_arguments(provider: ProviderUnderTest, **options: object) -> list[str]:
-    """Options of a driver program; underscores in names become dashes, and a list is an option given several times."""
+    """Options of a driver program; underscores in names become dashes, and a list repeats the option."""
     arguments = ["--provider", provider.name]
     for name, value in options.items():
         for one in value if isinstance(value, list) else [value]:

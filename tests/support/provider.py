@@ -1,8 +1,8 @@
 """The state-store provider under test.
 
-The environment variable SPARK_CKPT_TEST_PROVIDER names it: `ckpt` (default), `rocksdb`, `rocksdb-changelog` or `hdfs`,
-Spark's own. A test of an operator must pass with every one of them; with a built-in provider the checks of our
-checkpoints are left out.
+The environment variable SPARK_CKPT_TEST_PROVIDER selects it: `ckpt` (default), or one of Spark's own: `rocksdb`,
+`rocksdb-changelog`, `hdfs`. A test of an operator must pass with each of them; with a built-in provider the checks of
+our checkpoints are skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BUILT_IN = "org.apache.spark.sql.execution.streaming.state."
 
 @dataclass(frozen=True)
 class ProviderUnderTest:
-    """A provider class with the settings that go with it."""
+    """A provider class and its settings."""
 
     name: str
     class_name: str
@@ -30,11 +30,11 @@ class ProviderUnderTest:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it leaves checkpoints that can be checked."""
+        """True if the provider writes checkpoints that can be checked."""
         return self.name == "ckpt"
 
     def conf(self) -> dict[str, str]:
-        """All SQL settings that choose this provider."""
+        """All SQL settings that select this provider."""
         return {PROVIDER_KEY: self.class_name, **self.settings}
 
 
@@ -51,7 +51,7 @@ PROVIDERS = {provider.name: provider for provider in (CKPT, ROCKSDB, ROCKSDB_CHA
 
 
 def provider_under_test() -> ProviderUnderTest:
-    """The provider that the environment asks for."""
+    """The provider selected by the environment."""
     name = os.environ.get(PROVIDER_VARIABLE, CKPT.name)
     if name not in PROVIDERS:
         raise ValueError(f"{PROVIDER_VARIABLE} is {name!r}; it must be one of {', '.join(PROVIDERS)}")

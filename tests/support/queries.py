@@ -1,4 +1,4 @@
-"""Checkpoint locations as a query leaves them: the coordinator's files, and those of Spark."""
+"""Checkpoint locations as left by a query: the coordinator's files and Spark's."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tests.support.locations import LocationBuilder
 OPERATORS = (Operator(0, "stateStoreSave", ("default",), 4, 2), Operator(1, "symmetricHashJoin", ("left", "right"), 2))
 SETTINGS = {"retained": "4", "inlineThreshold": "0"}
 ENDED = 2**22 + 1
-"""Process id of the drivers, above the largest of Linux: commands find that their process has ended."""
+"""Process id of the drivers, above Linux's maximum: commands find that the process has ended."""
 
 
 @dataclass
 class Query:
-    """A query whose driver is the tests' own, and which writes Spark's files as well.
+    """A query run by the tests' own driver, which writes Spark's files as well.
 
     Args:
-        storage: of the checkpoint location.
-        settings: of the query.
-        checkpoint_format: 2 names the states in the commit log.
-        operators: of the query.
-        provider: the state-store provider that Spark notes for it.
+        storage: storage of the checkpoint location.
+        settings: settings of the query.
+        checkpoint_format: with 2, the commit log names the state ids.
+        operators: stateful operators of the query.
+        provider: the state-store provider that Spark records for the query.
     """
 
     storage: Storage
@@ -51,7 +51,7 @@ class Query:
             )
 
     def run(self, batches: range, *, commit_last: bool = True) -> None:
-        """Runs batches, as Spark does: offsets, tasks, commit."""
+        """Runs batches in Spark's order: offsets, tasks, commit."""
         for batch in batches:
             self.start(batch)
             self.driver.batch(batch + 1, self._bases(batch))
@@ -59,13 +59,13 @@ class Query:
                 self.commit(batch)
 
     def start(self, batch: int) -> None:
-        """Spark writes what the batch reads up to."""
+        """Writes the batch's entry of Spark's offset log."""
         self.driver.sources = (Source("source", self._offset(batch)),)
         if not self.storage.exists(f"offsets/{batch}"):
             self.storage.write_atomic(f"offsets/{batch}", self._offsets(batch))
 
     def commit(self, batch: int) -> None:
-        """Spark writes that the batch is done."""
+        """Writes the batch's entry of Spark's commit log."""
         fields: dict[str, object] = {"nextBatchWatermarkMs": 0}
         if self.checkpoint_format == 2:
             fields["stateUniqueIds"] = {
@@ -78,17 +78,17 @@ class Query:
         self.storage.write_atomic(f"commits/{batch}", f"v{self.checkpoint_format}\n{json.dumps(fields)}".encode())
 
     def restart(self) -> int:
-        """A new run of the query, which begins as Spark does: with the batch after the last one that is committed.
+        """Starts a new run of the query, as Spark does at the batch after the last committed one.
 
         Returns:
-            That batch.
+            The id of that batch.
         """
         batch = self.open()
         load(self.driver, self.storage, batch)
         return batch
 
     def open(self) -> int:
-        """The same up to where executors read the state."""
+        """Starts a new run like `restart`, but stops before executors read the state."""
         started, committed = (sorted(int(file.name) for file in self.storage.list(d)) for d in ("offsets", "commits"))
         assert started[-1] in (committed[-1], committed[-1] + 1), "Spark's logs do not fit one another"
         batch = committed[-1] + 1
@@ -100,7 +100,7 @@ class Query:
         return batch
 
     def rows(self) -> dict[SubtaskKey, Rows]:
-        """The rows that the stores have."""
+        """Rows of each store."""
         return {key: {i: group for i, group in rows.items() if group} for key, rows in self.driver.rows.items()}
 
     def _new_driver(self) -> Driver:
@@ -114,7 +114,7 @@ class Query:
         )
 
     def _bases(self, batch: int) -> list[SubtaskKey]:
-        """One subtask after the other brings a base."""
+        """The subtask that sends a base snapshot in this batch; subtasks take turns."""
         subtasks = self.driver.subtasks()
         return [subtasks[batch % len(subtasks)]] if batch else []
 
@@ -127,7 +127,7 @@ class Query:
 
 
 def make_query(directory: object, batches: int = 6, **arguments: object) -> Query:
-    """A location on a local disk with so many committed batches; of the first two the checkpoints are gone."""
+    """A location on a local disk with `batches` committed batches; the first two have lost their checkpoints."""
     query = Query(LocalStorage(str(directory)), **arguments)  # type: ignore[arg-type]
     query.run(range(batches))
     return query

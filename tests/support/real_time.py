@@ -1,4 +1,4 @@
-"""A source that can be read in real-time mode, which Spark has for its own tests."""
+"""A source for real-time mode, taken from Spark's own tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PARTITIONS = 2
 
 
 class RealTimeStream:
-    """Spark's `LowLatencyMemoryStream` of integers; it reads in micro-batches too."""
+    """Spark's `LowLatencyMemoryStream` of integers; also readable in micro-batches."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -25,7 +25,7 @@ class RealTimeStream:
         return DataFrame(self._stream.toDF(), self._spark)
 
     def add(self, *values: int) -> None:
-        """More input."""
+        """Adds values to the stream."""
         rows = self._jvm.java.util.ArrayList()
         for value in values:
             rows.add(value)

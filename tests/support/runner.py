@@ -1,4 +1,4 @@
-"""Runs a streaming query over feeds with stops in between, and judges what it leaves behind."""
+"""Runs a streaming query over feeds with restarts in between, and judges the resulting checkpoint location."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from tests.support.sinks import Rows, Sink
 from tests.support.waiting import eventually
 
 PATIENCE = 1500.0
-"""Seconds after which a query that makes no headway fails its test."""
+"""Time without progress after which a query fails its test, in seconds."""
 
 WORKER_GIVEN_UP = "Python worker failed to connect back"
-"""In the error of a query whose Python worker was not up in ten seconds: a limit of Spark's PythonWorkerFactory."""
+"""Part of the error of a query whose Python worker took more than ten seconds to start, a limit of Spark's
+PythonWorkerFactory."""
 
 Batches: TypeAlias = Sequence[Sequence[Row]]
 Trigger: TypeAlias = Callable[[DataStreamWriter], DataStreamWriter]
 
 
 class QueryRunner:
-    """One streaming query on one checkpoint location, started as often as a test likes.
+    """One streaming query on one checkpoint location, started any number of times.
 
-    After each `finish` the checkpoint location is judged: the invariants hold, and there is one completed checkpoint
-    per committed batch.
+    Each `finish` judges the checkpoint location: the invariants hold, and there is one completed checkpoint per
+    committed batch.
     """
 
     def __init__(self, spark: SparkSession, folder: Path, judge: CheckpointJudge) -> None:
@@ -41,7 +42,7 @@ class QueryRunner:
         self.location = folder / "checkpoint"
 
     def feed(self, name: str, schema: str) -> Feed:
-        """A new feed in this test's folder."""
+        """A new feed in the test's folder."""
         return Feed(self.folder / "feeds" / name, schema)
 
     def start(self, frame: DataFrame, sink: Sink, trigger: Trigger | None = None) -> StreamingQuery:
@@ -50,9 +51,9 @@ class QueryRunner:
         return (trigger(writer) if trigger else writer).start()
 
     def drain(self, frame: DataFrame, sink: Sink, done: Callable[[], bool] | None = None) -> None:
-        """Runs until all input has been processed and nothing is left to evict, or until `done`; then stops.
+        """Runs until all input is processed and nothing is left to evict, or until `done`; then stops.
 
-        Starts the query again if Spark has given up a Python worker, which it does on a busy machine.
+        Starts the query again if Spark gives up on a Python worker, which happens on a busy machine.
         """
         query = self.start(frame, sink)
         try:
@@ -69,7 +70,7 @@ class QueryRunner:
         self.drain(frame, sink, done)
 
     def interrupt(self, frame: DataFrame, sink: Sink) -> None:
-        """Stops the query while a batch is under way, if it can be caught in the act."""
+        """Stops the query in the middle of a batch, if it can be caught there."""
         query = self.start(frame, sink)
         try:
             self.await_(lambda: self._batch_under_way() or not query.isActive)
@@ -85,8 +86,8 @@ class QueryRunner:
     ) -> Rows:
         """Feeds all inputs and returns the final content of the sink.
 
-        The query is stopped when the batches before each cut are done; after each cut it is first interrupted in the
-        middle of a batch. Each start makes a new plan, as a new driver would.
+        The query stops when the batches before each cut are done; after each cut it is first interrupted in the middle
+        of a batch. Each start makes a new plan, as a new driver would.
         """
         total = max(len(batches) for batches in inputs.values())
         assert any(0 < cut < total for cut in cuts), "no restart in the middle"
@@ -101,12 +102,12 @@ class QueryRunner:
         return self.finish(sink)
 
     def finish(self, sink: Sink) -> Rows:
-        """Judges the location and returns what the sink holds."""
+        """Judges the location and returns the rows of the sink."""
         self.judge.check(self.location)
         return sink.rows(self.spark)
 
     def await_(self, condition: Callable[[], bool], *, query: StreamingQuery | None = None) -> None:
-        """Waits for `condition`; fails with the query's own error if the query ends before."""
+        """Waits for `condition`; fails with the query's own error if the query ends first."""
 
         def holds() -> bool:
             if condition():

@@ -1,7 +1,7 @@
-"""A server with the API of S3 on this machine: moto's, on a free port, with credentials that are good for nothing else.
+"""A local S3 server: moto's, on a free port, with credentials that are valid nowhere else.
 
-`tests/conftest.py` makes the fixtures known to all tests. `s3` sets the usual environment variables of AWS, so whatever
-a test starts (s3fs in this process, or another process) finds the server without being told.
+`tests/conftest.py` exports the fixtures to all tests. `s3` sets the usual AWS environment variables, so that s3fs in
+this process and any process a test starts find the server without further configuration.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tests.support.waiting import PATIENCE
 HOST = "127.0.0.1"
 
 Requests: TypeAlias = list[str]
-"""The requests that s3fs makes, by the names of botocore's methods."""
+"""Requests made by s3fs, by the names of botocore's methods."""
 
 
 @dataclass(frozen=True)
 class S3:
-    """A bucket of its own on the server."""
+    """A dedicated bucket on the server."""
 
     endpoint: str
     bucket: str
@@ -37,7 +37,7 @@ class S3:
 
 @pytest.fixture(scope="session")
 def patient_clients() -> Iterator[None]:
-    """Clients of this process give up no request, and repeat none, because the machine stands still."""
+    """Prevents clients of this process from timing out or retrying while the machine stalls."""
     from spark_ckpt.storage import s3_client
     from spark_ckpt.storage.s3 import S3_CLIENT
 
@@ -54,7 +54,7 @@ def s3_endpoint(patient_clients: None) -> Iterator[str]:
     from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer
 
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else a line for each request
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # otherwise logs a line per request
     one_at_a_time, put_object = threading.Lock(), S3Response.put_object
 
     def put_object_alone(response: S3Response) -> Any:
@@ -63,7 +63,7 @@ def s3_endpoint(patient_clients: None) -> Iterator[str]:
 
     server = ThreadedMotoServer(HOST, 0, verbose=False)
     with pytest.MonkeyPatch.context() as patch:
-        # moto looks whether there is an object and then puts its own: two writers may both find none.
+        # moto checks for an object and then puts its own: two writers may both find none.
         patch.setattr(S3Response, "put_object", put_object_alone)
         server.start()
         host, port = server.get_host_and_port()
@@ -73,7 +73,7 @@ def s3_endpoint(patient_clients: None) -> Iterator[str]:
 
 @pytest.fixture
 def s3_environment(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of a process that uses the server, and nothing of what this machine has set."""
+    """Environment of a process that uses the server, without this machine's own AWS settings."""
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {
@@ -90,18 +90,18 @@ def s3_environment(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def s3(s3_endpoint: str, s3_environment: None) -> S3:
-    """An empty bucket, and the environment in which it is found."""
+    """An empty bucket, and the environment that points to it."""
     import s3fs
 
     bucket = f"bucket-{uuid.uuid4().hex}"
-    # Shared instances know the environment of another test.
+    # Cached instances hold the environment of another test.
     s3fs.S3FileSystem.clear_instance_cache()
     s3fs.S3FileSystem(skip_instance_cache=True).mkdir(bucket)
     return S3(s3_endpoint, bucket)
 
 
 def count_requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
-    """A list that grows with each request that s3fs makes from now on."""
+    """A list that records each request made by s3fs from now on."""
     import s3fs
 
     requests: Requests = []

@@ -1,4 +1,4 @@
-"""Segments as executors write them. The package only reads them, so this is a second account of the layout."""
+"""Segments as written by executors. The package only reads them, so this encoder describes the layout independently."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Segment:
     Args:
         data: the blocks.
         key_groups: uint32, ascending.
-        offsets: int64, where each key group's block starts in `data`.
+        offsets: int64, start of each key group's block in `data`.
         rows: number of entries.
     """
 
@@ -43,7 +43,7 @@ def encode_segment(kind: SegmentKind, version: int, groups: Mapping[int, Sequenc
 
     Args:
         kind: base or delta.
-        version: version of the state.
+        version: state version.
         groups: sections by key group; a key group without sections is left out.
     """
     data = bytearray()
@@ -59,7 +59,7 @@ def encode_segment(kind: SegmentKind, version: int, groups: Mapping[int, Sequenc
 
 
 def encode_block(block: Block) -> bytes:
-    """The bytes of a block."""
+    """Bytes of a block."""
     body = b"".join(_encode_section(section) for section in block.sections)
     start = _HEADER.pack(
         MAGIC, FORMAT, block.kind, 0, 0, block.key_group, block.version, len(block.sections), len(body)

@@ -29,7 +29,7 @@ SMALL_CONF = {
 
 
 def use_this_python() -> None:
-    """Lets Spark's Python workers, the side process and started drivers run this interpreter with this repository."""
+    """Makes Spark's Python workers, the side process and started drivers use this interpreter and this repository."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -45,7 +45,7 @@ def open_session(
     conf: Mapping[str, str] | None = None,
     delta: bool = False,
 ) -> SparkSession:
-    """Starts Spark with `provider`; with ours every checkpoint is kept unless `conf` says otherwise."""
+    """Starts Spark with `provider`; with ours, all checkpoints are retained unless `conf` says otherwise."""
     use_this_python()
     settings = {**SMALL_CONF, "spark.sql.warehouse.dir": str(folder / "warehouse"), **provider.conf()}
     if delta:

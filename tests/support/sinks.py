@@ -1,4 +1,4 @@
-"""Sinks whose final content can be compared with a batch answer."""
+"""Sinks whose final content is comparable with a batch answer."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Rows = list[tuple[object, ...]]
 
 
 class Sink(Protocol):
-    """Where a query writes, and what stands there at the end."""
+    """Destination of a query, and its final content."""
 
     def attach(self, writer: DataStreamWriter) -> DataStreamWriter:
-        """Makes the query write here."""
+        """Directs the query's output to this sink."""
 
     def rows(self, spark: SparkSession) -> Rows:
-        """What the query has produced: the content after the last batch."""
+        """Output of the query: the content after the last batch."""
 
 
 class ParquetSink:
-    """Spark's own file sink, exactly once, append only."""
+    """Spark's own file sink: exactly once, append only."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -37,7 +37,7 @@ class ParquetSink:
 
 
 class BatchLog:
-    """Keeps the rows of each batch by its id; a batch that runs again replaces what it wrote before.
+    """Keeps the rows of each batch by batch id; a rerun batch replaces its earlier rows.
 
     `keys` is the number of leading columns that identify a row in update mode.
     """
@@ -52,7 +52,7 @@ class BatchLog:
         return writer.outputMode(self.mode).foreachBatch(self.write)
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
-        """Stores one batch, whole or not at all."""
+        """Stores one batch atomically."""
         rows = [tuple(row) for row in frame.collect()]
         hidden = self.folder / f".{batch_id}"
         hidden.write_bytes(pickle.dumps(rows))
@@ -74,7 +74,7 @@ class BatchLog:
 
 
 def assert_same_rows(actual: Rows, expected: Rows) -> None:
-    """Equal as multisets, to the row; a difference is shown by its rows and not by the whole."""
+    """Asserts equality as multisets; on failure shows the differing rows only."""
     missing = _minus(expected, actual)
     surplus = _minus(actual, expected)
     assert not missing and not surplus, (

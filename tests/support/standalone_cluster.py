@@ -1,4 +1,4 @@
-"""A real standalone cluster from pyspark's own jars: a master and workers, each a JVM of its own."""
+"""A real standalone cluster on PySpark's own jars: a master and workers, each in its own JVM."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
 class StandaloneCluster:
-    """Master and workers, one core and one gigabyte each; an application's executors are children of the workers.
+    """Master and workers with one core and one gigabyte each; executors are child processes of the workers.
 
-    Each worker has an address of its own: Spark starts no copy of a task on the host that the task is on.
+    Each worker has its own address: Spark does not start a speculative copy of a task on the task's host.
     """
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
         self.folder = folder
         self.url = ""
-        """Where the master listens; known when it is up."""
+        """URL of the master; empty until the master is up."""
         self._count = workers
         self._daemons: list[subprocess.Popen[bytes]] = []
         self.workers: list[subprocess.Popen[bytes]] = []
@@ -54,7 +54,7 @@ class StandaloneCluster:
         self.close()
 
     def close(self) -> None:
-        """Ends everything that was started here, executors first."""
+        """Ends all processes started here, executors first."""
         for daemon in reversed(self._daemons):
             for pid in [*reversed(descendants(daemon.pid)), daemon.pid]:
                 kill(pid)
@@ -62,14 +62,14 @@ class StandaloneCluster:
         self._daemons.clear()
 
     def add_worker(self) -> None:
-        """Starts one more worker, where each application that runs gets one more executor."""
+        """Starts one more worker; each running application gets one more executor there."""
         number = len(self.workers)
         work = ["--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / f"work-{number}"), self.url]
         host = f"127.0.0.{number + 1}"
         self.workers.append(self._start(f"worker-{number}", host, "org.apache.spark.deploy.worker.Worker", *work))
 
     def executors(self) -> list[int]:
-        """The pids of the executors' JVMs that run now."""
+        """Pids of the running executor JVMs."""
         return [pid for worker in self.workers for pid in find_below(worker.pid, EXECUTOR)]
 
     def _start(self, name: str, host: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:

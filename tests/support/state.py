@@ -1,4 +1,4 @@
-"""State as `read_state` and as Spark's own reader of state tell it."""
+"""State as returned by `read_state` and by Spark's own state reader."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from tests.support.sinks import assert_same_rows
 def assert_read_as_spark_does(
     spark: SparkSession, location: Path, options: Mapping[str, object] | None = None, **arguments: Any
 ) -> pa.Table:
-    """Both give the same columns and rows.
+    """Asserts that both readers return the same columns and rows.
 
     Args:
         spark: the session.
-        location: the checkpoint location; its last committed batch is read, unless `options` name another one.
-        options: of Spark's `statestore` source.
-        arguments: of `read_state`.
+        location: the checkpoint location; the last committed batch is read unless `options` names another one.
+        options: options of Spark's `statestore` source.
+        arguments: arguments of `read_state`.
     """
     frame = spark.read.format("statestore").options(**{k: str(v) for k, v in (options or {}).items()})
     state = frame.load(str(location))
-    # A query that is stopped can leave a checkpoint of a batch that is not committed.
+    # A stopped query can leave a checkpoint of an uncommitted batch.
     batch = int(str((options or {}).get("batchId", committed_batches(location)[-1])))
     ids = [record["id"] for record in log_records(location) if record.get("batch_id") == batch]
     table = read_state(str(location), id=ids[-1], **arguments).to_arrow()
@@ -44,7 +44,7 @@ def assert_read_as_spark_does(
 
 
 def assert_rows_as_spark_has(table: pa.Table, frame: DataFrame) -> None:
-    """Both have the same columns and rows, in any order."""
+    """Asserts that both have the same columns and rows, in any order."""
     assert table.schema.names == frame.columns
     expected = [tuple(_of_spark(value) for value in row) for row in frame.collect()]
     columns = [[_of_arrow(value, column.type) for value in column.to_pylist()] for column in table.columns]
@@ -52,12 +52,12 @@ def assert_rows_as_spark_has(table: pa.Table, frame: DataFrame) -> None:
 
 
 def assert_key_groups(location: str, checkpoint_id: int) -> None:
-    """The hash of each key is that by which the executors have found its key group."""
+    """Asserts that each key's hash yields the key group chosen by the executors."""
     catalog = open_state(location, checkpoint_id)
     for store in catalog.stores:
         for family in store.families if not store.variables else ():
             view = choose_view(catalog, store.state.operator_id, store.state.store, family.name)
-            # Without a key to partition by, as that of a limit, rows are in a key group of their partition's own.
+            # Without a partition key, as in a limit, rows are in a key group specific to their partition.
             for chain in store.chains if view.partition_key.columns else ():
                 for group in {int(group) for entry in chain.entries for group in entry.key_groups}:
                     entries = read_view(catalog, view, chain, KeyGroupRange(group, group))
@@ -66,7 +66,7 @@ def assert_key_groups(location: str, checkpoint_id: int) -> None:
 
 
 def _of_spark(value: Any) -> Any:
-    """A value that can be compared and counted."""
+    """A comparable, hashable form of the value."""
     if isinstance(value, Row):
         return tuple(_of_spark(part) for part in value)
     if isinstance(value, list):
@@ -85,5 +85,5 @@ def _of_arrow(value: Any, kind: pa.DataType) -> Any:
         return tuple(_of_arrow(part, kind.value_type) for part in value)
     if pa.types.is_map(kind):
         return frozenset((_of_arrow(key, kind.key_type), _of_arrow(item, kind.item_type)) for key, item in value)
-    # PySpark gives times without a zone, as they are in that of the session, which is UTC here.
+    # PySpark returns naive times in the session's time zone, which is UTC here.
     return value.replace(tzinfo=None) if isinstance(value, datetime) else value

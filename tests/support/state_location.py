@@ -1,4 +1,4 @@
-"""Checkpoint locations with state of any rows, made without Spark."""
+"""Checkpoint locations with arbitrary state rows, built without Spark."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Schema = dict[str, Any]
 
 
 def schema(**types: Any) -> Schema:
-    """A struct in Spark's JSON."""
+    """A struct type in Spark's JSON."""
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in types.items()]
     return {"type": "struct", "fields": fields}
 
 
 def key_group(key: bytes) -> int:
-    """Any function of the key will do."""
+    """An arbitrary function of the key."""
     return zlib.crc32(key) % KEY_GROUPS
 
 
 class StateLocation:
-    """A checkpoint location of one operator with one store, a checkpoint for each `commit`.
+    """A checkpoint location of one operator with one store, and one checkpoint per `commit`.
 
     Args:
         directory: the location.
@@ -74,7 +74,7 @@ class StateLocation:
     def commit(
         self, *sections: Section, base: Sequence[Section] = (), rows: int = 0, inline: bool | None = None
     ) -> int:
-        """Completes a checkpoint with changes, after a base of all that was there if there is one; tells its id."""
+        """Completes a checkpoint of these changes, on top of a new base snapshot if `base` is given; returns its id."""
         self.version += 1
         is_inline = self.version % 2 == 0 if inline is None else inline
         deltas = self._entries(SegmentKind.DELTA, self.version, sections, is_inline)
@@ -88,7 +88,7 @@ class StateLocation:
         return self.complete()
 
     def complete(self) -> int:
-        """Completes a checkpoint of the chains as they are."""
+        """Completes a checkpoint of the current chains; returns its id."""
         key = StoreKey(0, self.store)
         store = store_state(key, self.name, self.chains, self.state_format)
         chain_of_parallelisms = tuple(factors(2, KEY_GROUPS))
@@ -108,7 +108,7 @@ class StateLocation:
     def _entries(
         self, kind: SegmentKind, version: int, sections: Sequence[Section], inline: bool
     ) -> dict[int, ChainEntry]:
-        """A segment for each partition that has entries."""
+        """Segment of each partition that has entries."""
         entries = {}
         for partition in range(len(self.chains)):
             owned = [
@@ -147,12 +147,12 @@ def row(kind: Schema, *values: Any) -> bytes:
 
 
 def utf(text: str) -> bytes:
-    """As `DataOutput.writeUTF` writes ASCII."""
+    """Bytes of `DataOutput.writeUTF` for ASCII text."""
     return struct.pack(">H", len(text)) + text.encode("ascii")
 
 
 def chunks(value: Schema, size: int = 100) -> bytes:
-    """A schema in parts."""
+    """A schema split into chunks."""
     text = json.dumps(value)
     parts = [text[start : start + size] for start in range(0, len(text), size)]
     return struct.pack(">i", len(parts)) + b"".join(map(utf, parts))

@@ -1,4 +1,4 @@
-"""A checkpoint location as Spark and the coordinator leave it, made without either: a stopped query with some state."""
+"""The checkpoint location of a stopped query with some state, made without Spark and without the coordinator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUERY_ID = "4b2c1a0e-0d1f-4a52-9a3e-0a1b2c3d4e5f"
 FACTORS = tuple(factors(4, 64))
 ROWS = 40
 ENDED = Owner(socket.gethostname(), 2**31 - 1, "t", QUERY_ID, "run")
-"""A driver whose process is not there."""
+"""A driver whose process has ended."""
 OFFSETS = OffsetEntry(
     1,
     {"batchWatermarkMs": 5, "batchTimestampMs": 7, "conf": {"spark.sql.shuffle.partitions": "4"}},
@@ -37,23 +37,23 @@ OFFSETS = OffsetEntry(
 
 
 def hash_of(row: int) -> int:
-    """The made-up hash of a row's key."""
+    """Made-up hash of a row's key."""
     return (row * 2654435761) % 2**31
 
 
 @dataclass
 class StoppedQuery:
-    """A query that has committed `batch_id`, and the checkpoint of it.
+    """A query that has committed `batch_id`, and that batch's checkpoint.
 
     Args:
-        directory: its checkpoint location.
+        directory: checkpoint location of the query.
         names: Spark's names of its stateful operators; one store each.
-        checkpoint_format: with 2, Spark's commits have the ids of states.
+        checkpoint_format: with 2, Spark's commits carry state ids.
         offsets: Spark's offsets of the batch.
-        metadata_version: of what Spark keeps of operators.
+        metadata_version: version of Spark's operator metadata.
         inline: whether the state is inside `_metadata`.
-        state_format_version: of its operators' state.
-        owner: the driver that has run it.
+        state_format_version: version of the operators' state format.
+        owner: the driver that ran the query.
     """
 
     directory: Path
@@ -88,11 +88,11 @@ class StoppedQuery:
         self.commit = CommitEntry(1, {"nextBatchWatermarkMs": 9})
         if self.checkpoint_format == 2:
             self.commit = CommitEntry(2, self.commit.metadata).with_state_ids(state_ids(batch))
-        self.storage.write_atomic("sources/0/3", b"v1\n")  # the entry of a source of files that `OFFSETS` names
+        self.storage.write_atomic("sources/0/3", b"v1\n")  # entry of the file source that `OFFSETS` names
         self._builder.batch(self.batch_id, self.offsets, self.commit)
 
     def files(self) -> dict[str, bytes]:
-        """All files of the location."""
+        """Content of every file of the location, by name."""
         found = (path for path in self.directory.rglob("*") if path.is_file())
         return {str(path.relative_to(self.directory)): path.read_bytes() for path in found}
 
@@ -134,7 +134,7 @@ def schema(columns: Sequence[str]) -> bytes:
 
 
 def blocks(operator: m.OperatorState) -> Iterator[tuple[int, int, tuple[str, int]]]:
-    """Subtask, key group and place of each block that the handles of an operator have."""
+    """Subtask, key group and position of each block in the handles of an operator."""
     for index, subtask in operator.subtask_states.items():
         state = subtask.managed_keyed_state
         if state is None:

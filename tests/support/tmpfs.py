@@ -19,7 +19,7 @@ class SmallDisk:
         self.folder = folder
 
     def fill(self) -> None:
-        """Takes all space that is left."""
+        """Uses up the remaining space."""
         with (self.folder / FILLER).open("ab", buffering=0) as filler:
             for size in (1 << 16, 1 << 12, 1):
                 with suppress(OSError):
@@ -27,11 +27,11 @@ class SmallDisk:
                         pass
 
     def free(self) -> None:
-        """Gives the space back."""
+        """Releases the space."""
         (self.folder / FILLER).unlink()
 
     def read_only(self, on: bool) -> None:
-        """Forbids writing, or allows it again."""
+        """Makes the file system read-only, or writable again."""
         self._mount(f"remount,{'ro' if on else 'rw'}")
 
     def _mount(self, options: str) -> None:
@@ -41,7 +41,7 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(folder: Path, size: str = "4m") -> Iterator[SmallDisk]:
-    """Mounts a tmpfs of `size` over `folder`; where that is not allowed the test is skipped."""
+    """Mounts a tmpfs of `size` over `folder`; skips the test where mounting is not permitted."""
     folder.mkdir(parents=True)
     disk = SmallDisk(folder)
     try:

@@ -1,7 +1,7 @@
-"""UnsafeRows from Python values, one by one: Spark's layout (`UnsafeWriter`) written down a second time.
+"""UnsafeRows from Python values, one by one: an independent implementation of Spark's layout (`UnsafeWriter`).
 
-A type is what Spark's JSON has for it. A value is what Arrow takes for its type: times as numbers, a map as a list of
-pairs, an interval and a variant as the dictionaries of their parts.
+Types are in Spark's JSON form. Values are those that Arrow accepts for the type: times as numbers, a map as a list of
+pairs, an interval or a variant as a dictionary of its parts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EXACT = Context(prec=60)
 
 
 def row(schema: dict[str, Any], values: Sequence[Any]) -> bytes:
-    """A row of a struct."""
+    """A row of a struct type."""
     types = [field["type"] for field in schema["fields"]]
     null_bytes = (len(types) + 63) // 64 * 8
     bits, slots, tail = 0, b"", b""
@@ -63,7 +63,7 @@ def array(element: Any, values: Sequence[Any]) -> bytes:
 
 
 def _slot(kind: Any, value: Any, at: int) -> tuple[bytes, bytes]:
-    """What lies in the slot, and what lies behind at `at`."""
+    """Bytes of the value's slot, and bytes of its variable-length part at `at`."""
     if value is None or kind == "void":
         return b"", b""
     if isinstance(kind, str) and kind in _FORMATS:
@@ -107,7 +107,7 @@ def _padded(content: bytes) -> bytes:
 
 
 def rows_of(encoded: Sequence[bytes], before: bytes = b"") -> Rows:
-    """Rows in a buffer that begins with other bytes: nothing has to be aligned."""
+    """Rows in a buffer that starts with other bytes: no alignment is required."""
     sizes = np.array([len(row) for row in encoded], np.int64)
     pieces = [Piece("before", 0, 0, before), *(Piece(f"file-{i}", 1000, i, row) for i, row in enumerate(encoded))]
     return Rows(Buffer.of(pieces, "store"), len(before) + np.cumsum(sizes) - sizes, sizes)

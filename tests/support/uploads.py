@@ -1,4 +1,4 @@
-"""Copies of local directories in other file systems."""
+"""Copies of local directories on other file systems."""
 
 from __future__ import annotations
 

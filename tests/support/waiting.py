@@ -1,4 +1,4 @@
-"""Waiting for something that another thread or process does."""
+"""Waiting for another thread or process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PATIENCE = 300.0
-"""Seconds that only a hang takes, however busy the machine is."""
+"""Timeout in seconds that only a hang exceeds, however busy the machine is."""
 
 _POLL = 0.01
 
@@ -18,9 +18,9 @@ def eventually(condition: Callable[[], T], seconds: float = PATIENCE, what: str 
     """Waits until a condition holds.
 
     Args:
-        condition: asked again and again; what it raises ends the wait.
-        seconds: to wait at most.
-        what: should have happened, for the message; a function is called when the time is up.
+        condition: polled until true; its exceptions end the wait.
+        seconds: maximum wait.
+        what: the expected event, for the message; a function is called at the timeout.
 
     Returns:
         The first true value of the condition.

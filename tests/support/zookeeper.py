@@ -1,4 +1,4 @@
-"""A real ZooKeeper server, from the jars that come with PySpark, in a process of its own."""
+"""A real ZooKeeper server in its own process, from the jars shipped with PySpark."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 TICK_MS = 200
 
 SESSION_SECONDS = 60.0
-"""Of sessions that must not expire while the machine stands still."""
+"""Timeout of sessions that must not expire while the machine stalls."""
 
 _START_SECONDS = 10.0
-"""A server that starts may leave a client without an answer, which then tries again."""
+"""Session timeout while a server starts: it may leave a client without an answer, which then tries again."""
 
 _PORTS = range(20_000, 32_000)
 _WORKERS = 16
-"""Processes of pytest-xdist that have ports of their own."""
+"""Number of pytest-xdist processes with separate ports."""
 
 
 class ZooKeeperServer:
     """One server, with short ticks so that sessions expire soon.
 
     Args:
-        directory: for its data and its log.
-        config: more lines of its configuration.
-        java_options: more options of its JVM.
-        client_options: kazoo's, for the clients of tests.
-        port_name: the setting that takes its port.
+        directory: directory of its data and its log.
+        config: additional lines of its configuration.
+        java_options: additional options of its JVM.
+        client_options: kazoo options of the tests' clients.
+        port_name: the setting that takes the port.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ZooKeeperServer:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Starts it on its data, and waits until it answers."""
+        """Starts the server on its data, and waits until it answers."""
         self.directory.mkdir(parents=True, exist_ok=True)
         config = self.directory / "zoo.cfg"
         config.write_text(
@@ -95,7 +95,7 @@ class ZooKeeperServer:
             assert self._process.poll() is None, f"another server has taken port {self.port}"
 
     def stop(self) -> None:
-        """Kills it, as a crash would."""
+        """Kills the server, as a crash would."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -103,7 +103,7 @@ class ZooKeeperServer:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """It stands still: connections stay, and no answer comes."""
+        """Freezes the server in this context: connections stay open, and no request is answered."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
         try:
@@ -113,7 +113,7 @@ class ZooKeeperServer:
 
     @contextmanager
     def client(self, timeout: float = SESSION_SECONDS) -> Iterator[KazooClient]:
-        """A client of the test's own."""
+        """A client for the test's own use."""
         client = KazooClient(
             self.quorum,
             timeout=timeout,
@@ -128,7 +128,7 @@ class ZooKeeperServer:
             client.close()
 
     def expire(self, client: KazooClient) -> None:
-        """Ends the session of a client behind its back, as the server does when it hears nothing for too long."""
+        """Expires a client's session behind its back, as the server does after too long a silence."""
         other = KazooClient(self.quorum, client_id=client.client_id, timeout=SESSION_SECONDS)
         other.start(PATIENCE)
         other.stop()
@@ -145,15 +145,15 @@ class ZooKeeperServer:
 
 
 def await_gone(client: KazooClient, path: str) -> None:
-    """Waits until there is no such node."""
+    """Waits until the node does not exist."""
     eventually(lambda: client.exists(path) is None, PATIENCE, f"{path} goes away")
 
 
 def _free_port() -> int:
-    """A port that is likely to stay free until the server takes it, and while it is down between two starts.
+    """A port likely to stay free until the server takes it, and between two starts.
 
-    None that the system gives to connections and to other servers, which it takes from 32768 on, and none of another
-    process that runs tests.
+    Avoids the ports from 32768 on, which the system gives to connections and other servers, and the ports of other
+    test processes.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
     while True:
