@@ -1,4 +1,4 @@
-"""A deterministic simulation of the whole life of checkpoints: the real coordinator in a made-up, faulty world.
+"""A deterministic simulation of the checkpoint lifecycle: the real coordinator in a made-up, faulty world.
 
-`make simulate` plays very many schedules, `make simulate SEED=N` one of them, with all that happens in it.
+`make simulate` plays a large number of schedules, `make simulate SEED=N` a single one with a full trace.
 """

@@ -1,4 +1,4 @@
-"""Simulate the life of checkpoints under very many schedules, or one of them again. Run it with `make simulate`."""
+"""Simulates the checkpoint lifecycle under many schedules, or replays one of them. Run it with `make simulate`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The driver's end: endpoint, bridge with its replays, and the side process with the real coordinator in it.
+"""The driver's end: the endpoint, the bridge with its replays, and the side process with the real coordinator in it.
 
-What the JVM does is modelled after docs/protocol.md, sections 1.3 and 1.5. What the side process does is the real
-`Job`, with one actor that hands it its messages and another one that deletes files.
+The JVM's part is modelled after docs/protocol.md, sections 1.3 and 1.5. The side process runs the real `Job`, with one
+actor to deliver its messages and another to delete files.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ ANSWER_SECONDS = 120.0
 MOST_CRASHES = 5
 
 TOLD = (TaskFailed, Decline, Close)
-"""Kinds of requests that nobody waits for."""
+"""Kinds of requests without a waiting caller."""
 
 Request: TypeAlias = Trigger | Locate | Ack | TaskFailed | Decline | Close
 Reply: TypeAlias = object
-"""What the coordinator answers, or the exception that it raised."""
+"""The coordinator's answer, or the exception it raised."""
 
 
 class BridgeError(Exception):
@@ -61,7 +61,7 @@ class Numbered:
 
 
 class ActorCleaner(Cleaner):
-    """Deletes in an actor of the side process, as the thread of the real one does."""
+    """Deletes in an actor of the side process, which stands for the real cleaner's thread."""
 
     def __init__(self, storage: Storage, clock: Clock, world: World, group: Group) -> None:
         super().__init__(storage, clock)
@@ -73,7 +73,7 @@ class ActorCleaner(Cleaner):
             self._box.put(name)
 
     def close(self, timeout: float) -> None:
-        """What is left is deleted while others go on."""
+        """Does not wait: the actor deletes the remaining files in the background."""
 
     def _run(self) -> None:
         while (name := self._box.get()) is not None:
@@ -81,13 +81,13 @@ class ActorCleaner(Cleaner):
 
 
 class SideProcess:
-    """One life of the Python process."""
+    """One lifetime of the Python process."""
 
     def __init__(self, world: World, bridge: Bridge, number: int) -> None:
         self.group = Group(f"{bridge.group.name}/python{number}", bridge.group)
         self._world, self._bridge = world, bridge
         self.replies: Mailbox[tuple[Numbered, Reply] | None] = Mailbox(world.scheduler)
-        """What it has put into its pipe; None at the end."""
+        """Output pipe of the process; None marks the end."""
         self._jobs: dict[str, Mailbox[Numbered]] = {}
         self._environment = Environment(
             host=bridge.group.name,
@@ -100,9 +100,9 @@ class SideProcess:
         )
 
     def send(self, numbered: Numbered) -> None:
-        """What `spark_ckpt.bridge.server.Server` does with a message: a thread for each job."""
+        """Dispatches a message like `spark_ckpt.bridge.server.Server`: one thread per job."""
         if not self.group.alive:
-            return  # it lies in a pipe that nobody reads
+            return  # the message stays in a pipe without a reader
         job = numbered.request.job
         if job not in self._jobs:
             if isinstance(numbered.request, TOLD):
@@ -169,7 +169,7 @@ def _handle(job: Job | None, request: Request) -> Reply:
 
 @dataclass(slots=True)
 class _Open:
-    """What the endpoint knows of a job, and the replay log of it."""
+    """The endpoint's knowledge of a job, including its replay log."""
 
     trigger: Numbered | None = None
     again: list[Numbered] = field(default_factory=list)
@@ -182,7 +182,7 @@ class _Open:
 
 
 class Bridge:
-    """Endpoint and bridge of one driver JVM."""
+    """The endpoint and the bridge of one driver JVM."""
 
     def __init__(
         self, world: World, group: Group, rng: random.Random, clock: Clock, notify: Callable[[Notification], None]
@@ -193,7 +193,7 @@ class Bridge:
         self._world, self._rng = world, rng
         self._jobs: dict[str, _Open] = {}
         self._over: set[str] = set()
-        """Runs of which Spark knows no more, so that no batch of theirs can be found for a late task."""
+        """Runs that Spark has dropped, so that a late task finds no batch of theirs."""
         self._unanswered: dict[int, Numbered] = {}
         self._waiting: dict[int, Promise[Reply]] = {}
         self._replies: deque[tuple[int, Reply]] = deque()
@@ -202,10 +202,10 @@ class Bridge:
         self._crashes = 0
         self._process: SideProcess | None = None
 
-    # ---- what tasks and listeners ask --------------------------------------------------------------------------------
+    # ---- requests of tasks and listeners -----------------------------------------------------------------------------
 
     def locate(self, trigger: Trigger, request: Locate, held: str | None) -> LocateReply | None:
-        """None if the state that the store holds is the one that counts."""
+        """Location of the state; None if the store already holds the state that counts."""
         job = self._job(request.job)
         current = job.known.get(request.subtask) if request.version == job.known_version else None
         if held is not None and current == held:
@@ -244,14 +244,14 @@ class Bridge:
     # ---- the side process --------------------------------------------------------------------------------------------
 
     def kill_process(self) -> None:
-        """The side process dies, and the pipe to it ends a little later."""
+        """Kills the side process; its pipe ends a little later."""
         process, scheduler = self._process, self._world.scheduler
         if process is not None and process.group.alive:
             process.replies.put(None)
             scheduler.kill(process.group)
 
     def _read(self, process: SideProcess) -> None:
-        """The thread that reads the pipe: replies in their order, behind what happens, until the pipe ends."""
+        """The thread that reads the pipe: delivers replies in order and with a delay, until the pipe ends."""
         while (answered := process.replies.get()) is not None:
             self._pause()
             self._answered(*answered)
@@ -263,7 +263,7 @@ class Bridge:
             self._world.scheduler.sleep(self._rng.random() ** 3 * 0.2)
 
     def _ended(self) -> None:
-        """Starts the process again and repeats what it must know."""
+        """Restarts the process and replays the messages it must know."""
         self._process = None
         self._crashes += 1
         if self._crashes > MOST_CRASHES:
@@ -285,7 +285,7 @@ class Bridge:
             if isinstance(reply, AckReply) and reply.completed is not None:
                 job.again.clear()
             elif _does_not_count(reply) and numbered in job.again:
-                job.again.remove(numbered)  # it does not count, so it must not count the second time either
+                job.again.remove(numbered)  # an ack that did not count must not count on replay either
         self._settle(numbered.id, reply)
 
     def _settle(self, number: int, reply: Reply) -> None:
@@ -347,7 +347,7 @@ class Bridge:
 
 
 def _does_not_count(reply: Reply) -> bool:
-    """Whether an ack was answered so (`PythonBridge.NotCounted`)."""
+    """True if the answer says that the ack does not count (`PythonBridge.NotCounted`)."""
     if isinstance(reply, AckReply):
         return reply.outcome in (Outcome.DENIED, Outcome.UNKNOWN, Outcome.DISCARDED)
     return isinstance(reply, Exception)

@@ -1,4 +1,4 @@
-"""What must hold, looked at with each change of the storage."""
+"""Invariants, checked at each change of the storage."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _NODE = re.compile(r"/.+/records/([0-9]{20})")
 
 PREFIX = "spark.sql.streaming.stateStore.ckpt."
 MOST_CYCLES = 3
-"""A base that lets go of a file is asked for once in a cycle, and may have to be asked for again."""
+"""Most cycles before a base that releases a file: it is requested once per cycle, possibly more than once."""
 
 DELTAS_BEHIND = 2
-"""An attempt that has the state in memory may acknowledge before it hears that its chain is at the bound."""
+"""Deltas beyond the bound: an attempt with the state in memory may acknowledge before it learns of the bound."""
 
 
 class Violation(AssertionError):  # noqa: N818
-    """Something does not hold that always must."""
+    """An invariant is broken."""
 
 
 class Checks:
-    """Sees every change of files and nodes at once, so no moment is missed at which a driver could have been killed."""
+    """Observes every change of files and nodes at once, and so covers each moment at which a driver could be killed."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -63,25 +63,25 @@ class Checks:
         self._brought_back: set[int] = set()
         self._committed = -1
         self.committed_by = ""
-        """The run that has written Spark's newest commit."""
+        """Run that wrote Spark's newest commit."""
         self._told: set[int] = set()
         self._ending: set[str] = set()
         self._foreign = FOREIGN_FILES if world.profile.foreign else ()
         self.first: Violation | None = None
-        """The first violation: the code that caused it may take it for an error of the storage, and go on."""
+        """The first violation. The code that caused it may mistake it for a storage error and continue."""
         prefixed = {PREFIX + key: value for key, value in world.profile.settings.items()}
         self._most_deltas = chain_bound(CheckpointConfig.parse(prefixed)) + DELTAS_BEHIND
         self._most_unused = MOST_CYCLES * rewrite_cycle(CheckpointConfig.parse(prefixed))
         self._unused_since: dict[str, int] = {}
         self.is_discarded = False
-        """Whether the query has ended in a way after which its settings want no checkpoints."""
+        """True once the query has ended in a way for which its settings keep no checkpoints."""
 
     # ---- changes of files and nodes ----------------------------------------------------------------------------------
 
     def created(self, name: str, data: bytes) -> None:
         digest = hashlib.blake2b(data, digest_size=8).digest()
         if name in self._world.disk.dropped:
-            # A driver that stood still repeats its request. It finds its successor then, and takes the record away.
+            # A frozen driver repeats its request when it resumes. It then finds its successor and deletes the record.
             self._world.count("record came back")
             if (match := self._record.fullmatch(name)) is not None:
                 self._brought_back.add(int(match[1]))
@@ -118,11 +118,13 @@ class Checks:
             self._violated(f"{name} is deleted, and the retained checkpoints {users} need it")
 
     def _forgets_unanswered(self, name: str) -> bool:
-        """Without a log, a `_metadata` whose create was answered with an error makes a checkpoint that its driver takes
-        for none, and a reader leaves out. Nothing was promised of it.
+        """Forgets checkpoints that rely on the file and were never announced as complete.
+
+        Without a log, a `_metadata` whose create failed with an error makes a checkpoint that its driver considers
+        absent and that a reader skips. No promise was made about it.
 
         Returns:
-            Whether no other checkpoint needs the file.
+            True if no other checkpoint needs the file.
         """
         users = [checkpoint for checkpoint, files in self._needed.items() if name in files]
         if self._told.isdisjoint(users):
@@ -146,7 +148,7 @@ class Checks:
             self.is_discarded |= record.owner.run_id in self._ending
 
     def _recorded_standalone(self, record_id: int, directory: str) -> None:
-        """A checkpoint without a log exists as soon as its `_metadata` does."""
+        """Registers a checkpoint without a log, which exists as soon as its `_metadata` does."""
         self._world.trace(f"{directory} is there")
         if record_id < self._newest:
             self._violated(f"{directory} follows checkpoint {self._newest}")
@@ -181,7 +183,7 @@ class Checks:
             self._check_use(state)
 
     def _check_use(self, state: CheckpointState) -> None:
-        """No file is kept for good for less than half of its bytes."""
+        """Checks that no file is retained indefinitely for less than half of its bytes."""
         used: Counter[str] = Counter()
         sizes: dict[str, int] = {}
         for entry in all_entries(state.table):
@@ -237,16 +239,16 @@ class Checks:
     def _versions(self) -> list[int]:
         return [r.version for i in self._needed if isinstance(r := self._records[i], CheckpointRecord)]
 
-    # ---- what drivers and executors see ------------------------------------------------------------------------------
+    # ---- observations of drivers and executors -----------------------------------------------------------------------
 
     def opened(self, key: SubtaskKey, version: int, rows: Rows) -> None:
-        """A store has a version in memory."""
+        """A store has loaded a version."""
         answer = self._world.query.answer(version, key)
         if rows != answer:
             self._violated(f"the store of {key} has {rows} at version {version}; the answer is {answer}")
 
     def before_commit(self, run_id: str, batch: int, ids: dict[SubtaskKey, str]) -> None:
-        """A batch has ended, with the ids of the attempts that Spark counts."""
+        """A batch has ended; `ids` are those of the attempts counted by Spark."""
         for checkpoint in self._needed:
             record = self._records[checkpoint]
             if isinstance(record, CheckpointRecord) and record.version == batch + 1 and record.owner.run_id == run_id:
@@ -256,7 +258,7 @@ class Checks:
                         self._violated(f"{key}: Spark counts state {ids[key]}, checkpoint {checkpoint} has {counts}")
 
     def notified(self, notification: Notification) -> None:
-        """Executors are told something."""
+        """The coordinator has notified executors."""
         checkpoint, version = notification.checkpoint_id or 0, notification.version
         if notification.event is Event.COMPLETE:
             self._told.add(checkpoint)
@@ -271,39 +273,39 @@ class Checks:
             self._violated(f"checkpoint {checkpoint} of version {version} is said to be dropped, and is not")
 
     def may_go_back(self) -> bool:
-        """Whether Spark's newest commit is of a run that another one had shut out by then: with ids in the commit log
-        it names states that the newest checkpoint of the version does not have."""
+        """True if Spark's newest commit was written by a run already fenced off by another one. With ids in the commit
+        log, it names states that the newest checkpoint of the version lacks."""
         version = self._committed + 1
         newest = max((i for i in self._needed if self._records[i].version == version), default=None)  # type: ignore[union-attr]
         return newest is not None and self._records[newest].owner.run_id != self.committed_by
 
     def went_back(self) -> int:
-        """Somebody has taken the newest commit away.
+        """A user has removed the newest commit.
 
         Returns:
-            Its batch.
+            The batch of that commit.
         """
         self._committed -= 1
         return self._committed + 1
 
     def closing(self, run_id: str, status: str) -> None:
-        """The coordinator is about to hear that a run has ended."""
+        """The coordinator is about to learn that a run has ended."""
         cleanup, owner = self._world.profile.settings.get("cleanup", "retain"), self._owner()
         wanted = cleanup == "deleteOnEnd" or (cleanup == "deleteOnCancellation" and status == "cancelled")
         if wanted:
-            self._ending.add(run_id)  # which may be about to claim
+            self._ending.add(run_id)  # the run may be about to claim
         if wanted and (self._is_standalone or (owner is not None and owner.owner.run_id == run_id)):
             self.is_discarded = True
             self._world.count("checkpoints discarded")
 
     def after_discarding(self, is_all: bool) -> None:
-        """The query has ended, and nothing of it was to stay: what is found is whole, or nothing is there at all."""
+        """Checks what remains after the end of a query that retains nothing: whole checkpoints, or none if `is_all`."""
         findings = Findings()
         found = self._all_records(findings)
-        # A driver that stood still may have brought a record back. It is void; the next claim would delete it.
+        # A frozen driver may have brought a record back. It is void; the next claim would delete it.
         counting = found if is_all else without_void_records({record.id: record for record in found}).values()
         records = [record for record in counting if isinstance(record, CheckpointRecord)]
-        if is_all or self._world.profile.store != "zookeeper":  # whose files may lag behind
+        if is_all or self._world.profile.store != "zookeeper":  # with ZooKeeper, the files may lag behind
             check_checkpoints(self._storage, records, findings)
         if is_all:
             findings.check(not records, f"checkpoints {[record.id for record in records]} are kept")
@@ -312,7 +314,7 @@ class Checks:
             self._violated("; ".join(findings.violations))
 
     def starts_over(self) -> None:
-        """Somebody begins anew where the checkpoints are gone. What has ever been written there still counts."""
+        """A user starts the query anew, without its checkpoints. Everything ever written there still counts."""
         self.is_discarded = False
         self._committed = -1
 
@@ -320,20 +322,20 @@ class Checks:
         return scan(self._storage).records if self._is_standalone else check_log(self._storage, findings)
 
     def _look_for_foreign_files(self, findings: Findings) -> None:
-        """They are there; from here on they are not, and disturb no other check."""
+        """Checks that the foreign files exist, and removes them so that they do not disturb other checks."""
         names, self._foreign = self._foreign, ()
         for name in names:
             directory, _, base = name.rpartition("/")
             findings.check(self._world.disk.directories[directory].pop(base, None) is not None, f"{name} is gone")
 
     def _check_no_orphans(self, records: Sequence[Record], findings: Findings) -> None:
-        """No file of ours that nothing refers to."""
+        """Checks that none of our files is unreferenced."""
         self._look_for_foreign_files(findings)
-        if not self._is_standalone:  # which deletes none, since nothing says that a driver is the only one
+        if not self._is_standalone:  # without a log none is deleted, since no driver can know that it is the only one
             check_no_orphans(self._storage, records, findings)
 
     def at_the_end(self) -> None:
-        """The system has settled: all invariants, and no file that nothing refers to."""
+        """Checks, once the system has settled, all invariants and the absence of unreferenced files."""
         findings = Findings()
         records = self._all_records(findings)
         there = {record.id for record in records if isinstance(record, CheckpointRecord)}

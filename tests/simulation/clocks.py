@@ -1,4 +1,4 @@
-"""The clock of one machine, which may be wrong. Time that passes is measured rightly."""
+"""A machine's clock, which may show a wrong time but measures durations correctly."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ DAY_MS = 24 * 3600 * 1000
 
 
 class MachineClock:
-    """A clock that jumps, or stands still.
+    """A clock that can jump or stop.
 
     Args:
-        scheduler: knows the true time.
+        scheduler: source of the true time.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -22,7 +22,7 @@ class MachineClock:
         self._stopped_at: int | None = None
 
     def now_ms(self) -> int:
-        """What the clock shows."""
+        """The time shown by the clock, in milliseconds."""
         return self._scheduler.now_ms() + self._ahead_ms if self._stopped_at is None else self._stopped_at
 
     def monotonic(self) -> float:
@@ -34,10 +34,10 @@ class MachineClock:
         self._scheduler.sleep(seconds)
 
     def go_wrong(self, rng: random.Random) -> str:
-        """Jumps by days or to 1970, or stands still from now on; the next time it may be right again.
+        """Makes the clock jump by days or to 1970, or stops it; the next call may set it right again.
 
         Returns:
-            What it does.
+            A description of the change.
         """
         what = rng.choice(("forward", "back", "1970", "still", "right"))
         self._stopped_at, self._ahead_ms = None, 0

@@ -1,4 +1,4 @@
-"""Decoding of what was decoded before: many read the same bytes, and what they get cannot be changed."""
+"""Cached decoding: the same bytes are read many times, and the results are immutable."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from spark_ckpt.format.segments import decode_block
 from spark_ckpt.metadata import loads
 
 _MOST = 512
-"""What one schedule reads again and again is less."""
+"""Cache size; more than the set that one schedule reads repeatedly."""
 
 read_metadata = lru_cache(_MOST)(loads)
-"""As `loads`."""
+"""Cached `loads`."""
 
 read_block = lru_cache(_MOST)(decode_block)
-"""As `decode_block`."""
+"""Cached `decode_block`."""

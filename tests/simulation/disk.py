@@ -1,4 +1,4 @@
-"""A storage in memory that all drivers share, and how a process uses it."""
+"""A storage in memory, shared by all drivers, and each process's access to it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 FOREIGN_FILES = ("ckpt/shared/payroll.parquet", "ckpt/shared/merged-report.csv", "ckpt/chk-1/notes.txt", "ckpt/keep.me")
-"""Files that are not ours, where ours are."""
+"""Files of other origin in our directories."""
 
 
 class Observer(Protocol):
-    """Is told of every file or node that comes or goes, at once."""
+    """Notified at once of every file or node that is created or deleted."""
 
     def created(self, name: str, data: bytes) -> None: ...
 
@@ -25,21 +25,21 @@ class Observer(Protocol):
 
 
 class Disk:
-    """The files, by name. What is done here is done: faults are a matter of the way to it.
+    """The files, by name. Operations here always succeed: faults belong to the way to the disk.
 
     Args:
-        now_ms: says when a file is written.
+        now_ms: clock for the files' modification times.
     """
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self.directories: dict[str, dict[str, bytes]] = {}
         self.dropped: set[str] = set()
-        """Records that are gone."""
+        """Deleted records."""
         self.observer: Observer | None = None
         self._now_ms = now_ms
         self._modified_ms: dict[str, int] = {}
         self._deleted: dict[str, dict[str, tuple[int, FileInfo]]] = {}
-        """What a listing may still show, by directory and name, and when it was deleted."""
+        """Deleted files that a listing may still show, with the time of deletion, by directory and name."""
 
     def read(self, name: str) -> bytes | None:
         directory, _, base = name.rpartition("/")
@@ -74,7 +74,7 @@ class Disk:
         return True
 
     def list(self, directory: str, lag: float = 0.0) -> list[FileInfo]:
-        """What is in a directory, and perhaps what was `lag` seconds ago."""
+        """Content of a directory, including files deleted in the last `lag` seconds."""
         prefix = f"{directory}/"
         files = [
             FileInfo(name, len(data), modified_ms=self._modified_ms[prefix + name])
@@ -90,14 +90,14 @@ class Disk:
 
 
 class SimulatedStorage(Storage):
-    """The disk as a process sees it.
+    """The disk as seen by one process.
 
     Args:
         disk: the files.
-        way: to them.
-        is_remote: whether it is an object store: a request is dear, and what was written without an error is there.
-        lag: seconds for which a listing may show a file that is deleted. Contract 3 of `Storage` promises that one
-            shows what was written, and no more.
+        way: the process's way to them.
+        is_remote: whether it is an object store: requests are expensive, and a write without an error is complete.
+        lag: seconds for which a listing may show a deleted file. Contract 3 of `Storage` promises only that a listing
+            shows the files written.
     """
 
     def __init__(self, disk: Disk, way: Way, is_remote: bool = False, lag: float = 0.0) -> None:
@@ -162,9 +162,8 @@ class SimulatedStorage(Storage):
         return fault
 
     def _arrive(self, name: str, body: Callable[[], object]) -> None:
-        """A late request is carried out, unless it would bring back a record that was dropped: only the process that
-        has sent it knows that it may yet arrive, and it is that one which keeps the record so long.
-        """
+        """Carries out a late request, unless it would bring back a deleted record: only the process that sent the
+        request knows that it may still arrive, and the same process keeps the record until then."""
         if name in self._disk.dropped:
             self._way.count("late request for a dropped record (left out)")
         else:

@@ -1,4 +1,4 @@
-"""ZooKeeper in memory, and the faulty way each process reaches it."""
+"""ZooKeeper in memory, and each process's faulty connection to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Node:
     data: bytes
     version: int = 0
     session: object = None
-    """Whose end it does not outlive."""
+    """The session with which an ephemeral node ends."""
 
 
 class Refused(Exception):  # noqa: N818
@@ -29,7 +29,7 @@ class Refused(Exception):  # noqa: N818
 
 @dataclass
 class Transaction:
-    """What is used of kazoo's transactions."""
+    """The part of kazoo's transactions in use here."""
 
     session: object
     operations: list[Callable[[dict[str, Node]], None]] = field(default_factory=list)
@@ -65,14 +65,14 @@ def _require(holds: bool) -> None:
 
 
 class Ensemble:
-    """The nodes. What is done here is done: faults are a matter of the way to it."""
+    """The nodes. Operations here always succeed: faults belong to the way to the ensemble."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {"": Node(b"")}
         self.observer: Observer | None = None
 
     def carry_out(self, transaction: Transaction) -> bool:
-        """All of a transaction, or nothing."""
+        """Carries out all of a transaction, or none of it."""
         after = dict(self.nodes)
         try:
             for operation in transaction.operations:
@@ -88,19 +88,19 @@ class Ensemble:
         return True
 
     def expire(self, session: object) -> None:
-        """A session ends."""
+        """Ends a session."""
         self.nodes = {path: node for path, node in self.nodes.items() if node.session is not session}
 
 
 class SimulatedSession(ZooKeeperSession):
-    """The way of one process to the ensemble. Its requests are carried out in their order, however late.
+    """One process's connection to the ensemble. Its requests are carried out in order, however late.
 
     Args:
         ensemble: the nodes.
-        way: the process, and how its requests fail.
-        quorum: as the real one has it.
-        timeout: as the real one has it.
-        clock: likewise.
+        way: the process, and the faults of its requests.
+        quorum: as in the real session.
+        timeout: as in the real session.
+        clock: as in the real session.
     """
 
     def __init__(self, ensemble: Ensemble, way: Way, quorum: str, timeout: float, clock: Clock) -> None:
@@ -110,7 +110,7 @@ class SimulatedSession(ZooKeeperSession):
         self._session = object()
 
     def expire(self) -> None:
-        """The servers let the session expire; requests that are still on their way are refused."""
+        """Expires the session on the servers; they refuse requests still on their way."""
         self._ensemble.expire(self._session)
         self._session, self._late = object(), []
 

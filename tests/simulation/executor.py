@@ -1,4 +1,4 @@
-"""Executors, and the state stores in them: what the provider in the JVM does with its versions, without its tables."""
+"""Executors and their state stores: the JVM provider's handling of versions, without its tables."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class TaskError(Exception):
 
 @dataclass(slots=True)
 class Committed:
-    """A version that the coordinator has taken, not yet folded into the table."""
+    """A version accepted by the coordinator, but not yet folded into the table."""
 
     state_id: str
     changes: Changes
 
 
 class Store:
-    """A state store of one subtask in one executor."""
+    """A subtask's state store in one executor."""
 
     def __init__(self, executor: Executor, key: SubtaskKey) -> None:
         self._executor, self._key = executor, key
@@ -63,11 +63,11 @@ class Store:
         self._base: BaseSnapshot | None = None
         self._base_made = 0.0
         self._writing: object = None
-        """Stands for the base that is being written."""
+        """Token of the base being written."""
         self._must_bring_base = False
 
     def open(self, trigger: Trigger, wanted: str | None) -> Rows:
-        """The rows at the version that a batch starts from; `wanted` is the id that Spark's commit log names."""
+        """Rows at the version from which a batch starts; `wanted` is the state id named by Spark's commit log."""
         version = trigger.version - 1
         driver, world = self._executor.driver, self._executor.world
         located = driver.bridge.locate(trigger, Locate(trigger.job, self._key, version, wanted), self._held(version))
@@ -88,7 +88,7 @@ class Store:
         """Acknowledges the next version.
 
         Returns:
-            The id of the state that counts.
+            The state id that counts.
         """
         world, rng = self._executor.world, self._executor.rng
         driver = self._executor.driver
@@ -137,7 +137,7 @@ class Store:
         return reply.state_id
 
     def notified(self, notification: Notification) -> None:
-        """Frees what it does not need any more, but nothing that a batch uses."""
+        """Frees memory no longer needed, but none in use by a batch."""
         event, version = notification.event, notification.version
         if event is Event.COMPLETE and self._version < version - 1 and not self._is_open:
             self._version, self._id, self._rows = -1, None, {}
@@ -149,11 +149,11 @@ class Store:
             self._committed = self._aside = None
 
     def oldest(self) -> float:
-        """When the base was made that it may yet send."""
+        """Creation time of the unsent base; infinite without one."""
         return self._base_made if self._base is not None else inf
 
     def _fold(self) -> None:
-        """What is committed goes into the table."""
+        """Folds the committed changes into the table."""
         assert self._committed is not None
         self._rows = applied(self._rows, self._committed.changes)
         self._version, self._id, self._committed = self._version + 1, self._committed.state_id, None
@@ -185,13 +185,13 @@ class Store:
         self.forget_base()
 
     def _obey(self, due: bool, required: bool) -> None:
-        """What the coordinator says about bases, of the version in the table."""
+        """Follows the coordinator's demand for a base of the version in the table."""
         self._must_bring_base = required
         if due and self._base is None and self._writing is None and self._version > 0:
             self._make_base()
 
     def _write_base_now(self) -> None:
-        """The chain is at its bound: no ack without a base."""
+        """Writes a base at once: the chain is at its bound, so an ack without a base is not possible."""
         assert self._id is not None
         version, state_id = self._version, self._id
         self.forget_base()
@@ -200,7 +200,7 @@ class Store:
             self._base = base
 
     def _make_base(self) -> None:
-        """Writes a base in the background, which goes with the next ack after that."""
+        """Writes a base in the background; the next ack after that carries it."""
         world, version, state_id, rows = self._executor.world, self._version, self._id, self._rows
         assert state_id is not None
         writing = self._writing = object()
@@ -218,7 +218,7 @@ class Store:
         world.scheduler.spawn("base", self._executor.group, write, self._executor.rng.random() * 3)
 
     def forget_base(self) -> None:
-        """A base that nobody has heard of yet is deleted."""
+        """Deletes a base that was not announced yet."""
         self._delete(self._base)
         self._base = self._writing = None
 
@@ -240,27 +240,27 @@ class Executor:
         return self._stores.setdefault((run_id, key), Store(self, key))
 
     def notified(self, notification: Notification) -> None:
-        """The stores of the job hear of it."""
+        """Passes the notification on to the stores of the job."""
         for (run_id, _), store in self._stores.items():
             if run_id == notification.job:
                 store.notified(notification)
 
     def ended(self, run_id: str) -> None:
-        """The stores of a run that has ended are unloaded."""
+        """Unloads the stores of a run that has ended."""
         for key in [key for key in self._stores if key[0] == run_id]:
             self._stores.pop(key).forget_base()
 
     def oldest(self) -> float:
-        """When the oldest file was written that no ack has named yet."""
+        """Creation time of the oldest file that no ack has named yet."""
         return min((store.oldest() for store in self._stores.values()), default=inf)
 
     def close(self) -> None:
-        """Its stores are unloaded."""
+        """Unloads all stores."""
         for store in self._stores.values():
             store.forget_base()
 
     def ship_delta(self, trigger: Trigger, task: Task, changes: Changes) -> Segment:
-        """A delta that travels with the ack, or in a file if it is large, perhaps with deltas of other tasks."""
+        """A delta inside the ack, or in a file if it is large, which may also hold deltas of other tasks."""
         segment = make_segment(SegmentKind.DELTA, trigger.version, changes)
         if not self._is_large(segment):
             return segment
@@ -268,7 +268,7 @@ class Executor:
         return self._group_commit.ship(stage, segment) or self._in_file("delta", segment)
 
     def ship_base(self, version: int, rows: Rows) -> Segment:
-        """A base that travels with an ack, or in a file of its own if it is large."""
+        """A base inside an ack, or in a file of its own if it is large."""
         segment = make_segment(SegmentKind.BASE, version, rows)
         return self._in_file("base", segment) if self._is_large(segment) else segment
 
@@ -288,7 +288,7 @@ class Executor:
         return path
 
     def read(self, path: str) -> bytes:
-        """A state file that `locate` has named: it must be there."""
+        """Content of a state file named by `locate`: the file must exist."""
         self.world.scheduler.sleep(self.rng.random() ** 2 * 0.3)
         data = self.world.disk.read(f"ckpt/{path}")
         if data is None:

@@ -1,4 +1,4 @@
-"""What can go wrong on the way from a process to what all of them share."""
+"""Faults between a process and the services shared by all processes."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from tests.simulation.scheduler import Group, Killed, Scheduler
 
 MOST_SECONDS_WITHOUT_ANSWER = 20.0
-"""After which a caller takes it that no answer comes."""
+"""Time after which a caller stops waiting for an answer."""
 
 
 @dataclass(slots=True)
 class Faults:
-    """How often an operation on the storage fails, and how: chances between 0 and 1.
+    """Probabilities of the faults of a storage operation, each between 0 and 1.
 
     Args:
-        error: nothing is done, and the caller is told so.
-        error_after: it is done, and the caller is told that it failed, or that the outcome is unknown.
-        late: it is carried out later, or never, and the caller is told as for `error_after`.
-        exists: a create is done, and the caller is told that the file exists: a layer below repeated the request.
-        kill: the process dies there, before the operation or after it.
-        pause: others act before the operation and after it.
+        error: the operation is not carried out, and the caller gets an error.
+        error_after: it is carried out, but the caller gets an error or an unknown outcome.
+        late: it is carried out later, or never; the caller's answer is as for `error_after`.
+        exists: a create succeeds, but reports that the file exists: a layer below repeated the request.
+        kill: the process dies before or after the operation.
+        pause: other actors run before and after the operation.
     """
 
     error: float = 0.0
@@ -38,7 +38,7 @@ class Faults:
 
 @dataclass(slots=True)
 class Late:
-    """Requests on their way that their senders have given up."""
+    """Requests still on their way, although their senders have given them up."""
 
     scheduler: Scheduler
     group: Group = field(default_factory=lambda: Group("network"))
@@ -50,15 +50,15 @@ class Late:
 
 @dataclass(slots=True)
 class Way:
-    """The way of one process to something that all processes share.
+    """One process's way to a shared service.
 
     Args:
         group: the process.
         scheduler: for pauses.
         rng: draws the faults.
-        faults: how often there are some.
+        faults: probabilities of the faults.
         late: carries out requests later.
-        count: is told of each fault.
+        count: called with each fault.
         kill: kills the process.
     """
 
@@ -71,7 +71,7 @@ class Way:
     kill: Callable[[Group], None]
 
     def is_cut(self, operation: str) -> bool:
-        """Whether an operation that changes nothing fails."""
+        """True if an operation that changes nothing fails."""
         self._pause()
         cut = self.rng.random() < self.faults.error
         if cut:
@@ -79,10 +79,10 @@ class Way:
         return cut
 
     def carry_out(self, operation: str, body: Callable[[], object]) -> str | None:
-        """Carries out a change, or not.
+        """Carries out a change, or makes it fail.
 
         Returns:
-            The fault that the caller meets, or None. A change that is `late` is up to the caller (see `later`).
+            The fault seen by the caller, or None. A `late` change is left to the caller (see `later`).
         """
         self._pause()
         self._maybe_die(f"killed before {operation}")
@@ -112,7 +112,7 @@ class Way:
         return fault
 
     def later(self, body: Callable[[], object]) -> None:
-        """A request arrives some time, or never."""
+        """Delivers a request at a later time, or never."""
         if self.rng.random() < 0.8:
             self.late.send(self.rng.random() ** 3 * self.late.most_seconds, body)
 

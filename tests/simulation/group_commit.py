@@ -1,4 +1,4 @@
-"""One file for the large segments of tasks of an executor that commit at about the same time."""
+"""One file for large segments of an executor's tasks that commit at about the same time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class _File:
 
 
 class GroupCommit:
-    """The files of one executor that are about to be written.
+    """The files that one executor is about to write.
 
     Args:
-        executor: whose.
-        write: writes a file and gives its name.
+        executor: the executor.
+        write: writes a file and returns its name.
     """
 
     def __init__(self, executor: Executor, write: Callable[[str, bytes], str]) -> None:
@@ -35,7 +35,7 @@ class GroupCommit:
         self._open: dict[Hashable, _File] = {}
 
     def ship(self, stage: Hashable, segment: Segment) -> Segment | None:
-        """Writes a segment together with others of the same attempt of a stage; None: who wrote the file has failed."""
+        """Writes a segment together with others of the same stage attempt; None if the file's writer failed."""
         scheduler = self._executor.world.scheduler
         file = self._open.get(stage)
         leads = file is None

@@ -1,4 +1,4 @@
-"""A pool without threads: what is deterministic has none."""
+"""A pool without threads, for determinism."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ R = TypeVar("R")
 
 
 class InlinePool:
-    """In place of a `ThreadPoolExecutor`: the caller does it all, one after the other."""
+    """Replacement for `ThreadPoolExecutor`: the caller does all work, one item after the other."""
 
     def __init__(self, *arguments: object, **settings: object) -> None:
-        """Takes what the real one takes."""
+        """Accepts and ignores the arguments of the real pool."""
 
     def __enter__(self) -> InlinePool:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Nothing is under way."""
+        """Does nothing: no work is ever pending."""
 
     def map(self, function: Callable[[T], R], values: Iterable[T]) -> Iterator[R]:
         """The results, in order."""

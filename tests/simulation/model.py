@@ -1,4 +1,4 @@
-"""What the query computes: how often each key came, and what the batch answer after each batch therefore is."""
+"""The query's computation, the number of occurrences of each key, and thereby the batch answer after each batch."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Rows: TypeAlias = dict[int, dict[bytes, bytes]]
 Changes: TypeAlias = dict[int, dict[bytes, bytes | None]]
 
 REMOVED_AT = 5
-"""A key whose count comes to this is removed: a state forgets, too."""
+"""Count at which a key is removed, so that state also shrinks."""
 
 
 @dataclass
 class Query:
-    """A query with its input. Counts show a batch that is lost, and one that is used twice.
+    """A query with its input. Counts reveal a lost batch as well as a repeated one.
 
     Args:
-        seed: of the input.
+        seed: seed of the input.
         operators: stateful operators; those of one inner list run in one stage.
         max_parallelism: number of key groups.
-        idle: partitions from this one on have no input after the first batch.
+        idle: first of the partitions without input after the first batch.
     """
 
     seed: int
@@ -51,7 +51,7 @@ class Query:
         ]
 
     def changes(self, version: int, key: SubtaskKey, before: Rows) -> Changes:
-        """What the batch that leads to a version makes of the rows of a subtask."""
+        """Changes to a subtask's rows by the batch that leads to a version."""
         if self.idle is not None and key.partition >= self.idle:
             return {} if version > 1 else {self._groups(key)[0]: {b"k0": b"1"}}
         rng = random.Random(f"{self.seed}/{version}/{key.operator_id}/{key.store}/{key.partition}")
@@ -64,7 +64,7 @@ class Query:
         return changes
 
     def answer(self, version: int, key: SubtaskKey) -> Rows:
-        """The rows of a subtask at a version, as a batch job would have them."""
+        """Rows of a subtask at a version, as computed by a batch job."""
         if version == 0:
             return {}
         known = self._answers.get((version, key))
@@ -85,7 +85,7 @@ class Query:
 
 
 def applied(rows: Rows, changes: Changes) -> Rows:
-    """The rows after some changes."""
+    """The rows with the changes applied."""
     after = {group: dict(entries) for group, entries in rows.items()}
     apply(after, changes)
     return {group: entries for group, entries in after.items() if entries}

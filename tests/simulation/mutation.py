@@ -1,4 +1,4 @@
-"""A deliberate mistake in the real code, and by what the checks say the simulation finds it."""
+"""A deliberate mistake in the real code, and the violation by which the simulation finds it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Mutation:
     """A mistake.
 
     Args:
-        make: a context in which the code has it.
-        sign: regular expression of what the checks say when they find it.
-        profile: kind of world in which it shows; None for random ones.
+        make: a context that puts the mistake into the code.
+        sign: regular expression for the violation that reveals it.
+        profile: kind of world that reveals it; None for random ones.
     """
 
     make: Callable[[], AbstractContextManager[Any]]
@@ -35,9 +35,9 @@ class Mutation:
 
 
 def replaced(where: object, name: str, by: object) -> Callable[[], AbstractContextManager[Any]]:
-    """A context in which an attribute is another one."""
+    """A context that replaces an attribute."""
     return lambda: patch.object(where, name, by)
 
 
 def nothing(*arguments: object) -> None:
-    """Instead of what should be done."""
+    """Replacement that does nothing."""

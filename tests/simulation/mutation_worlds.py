@@ -1,4 +1,4 @@
-"""Kinds of worlds in which a certain mistake shows."""
+"""Kinds of worlds that reveal particular mistakes."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ ABORTED = Profile(
     incidents=8,
     weights={"kill side process": 1},
     settings={"inlineThreshold": "0", "timeout": "1"},
-    is_remote=True,  # elsewhere, deltas are looked for before they are recorded
+    is_remote=True,  # other storages: delta files are checked before they are recorded
 )
-"""Batches outlast their timeout. A side process that dies then is followed by one that does not know."""
+"""Batches outlast their timeout. A side process that dies then has a successor without knowledge of the abort."""
 ENDED = Profile(settings={"cleanup": "deleteOnEnd"}, batches=3)
 GARBAGE_AND_CLOCKS = Profile(
     large=1.0,

@@ -9,4 +9,4 @@ from tests.simulation.mutations_of_log import LOG
 from tests.simulation.mutations_of_order import ORDER
 
 MUTATIONS: dict[str, Mutation] = ORDER | LOG | ACKS | DELETING
-"""By what is wrong."""
+"""All mistakes, by name."""

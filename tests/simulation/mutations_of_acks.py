@@ -1,4 +1,4 @@
-"""Mistakes about which acks count."""
+"""Mistakes in the choice of the acks that count."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _first_attempt_counts(self: PendingCheckpoint, ack: Ack, now_ms: int) -> Dec
 
 @contextmanager
 def _all_but_one() -> Iterator[None]:
-    """The state of the subtask that has not acknowledged is taken for empty."""
+    """Takes the state of the unacknowledged subtask for empty."""
     nothing = Segment(np.empty(0, np.uint32), np.empty(0, np.int64), 0, 0)
 
     def take(self: finalize.Draft) -> None:
@@ -90,7 +90,7 @@ def _discarded_is_success() -> Iterator[None]:
 
 
 def _forget_the_acks(self: Job) -> None:
-    """What has expired stays pending, without what has come so far."""
+    """Keeps an expired checkpoint pending, without the acks received so far."""
     if self._pending is not None and self.seconds_to_expiry == 0.0:
         for ack in list(self._pending.acks.values()):
             self._pending.withdraw(ack)
@@ -110,7 +110,7 @@ def _late_acks_name_the_checkpoint() -> Iterator[None]:
 
 @contextmanager
 def _chain_without_its_base() -> Iterator[None]:
-    """A new base comes in front of the segments that it stands for."""
+    """Puts a new base in front of the segments that it replaces."""
     following = Chain.next
 
     def add(self: Chain, state_id: str, rows: int, delta: Any, base: Any = None, base_version: int = 0) -> Chain:
@@ -137,4 +137,4 @@ ACKS: dict[str, Mutation] = {
         replaced(BaseRequests, "on_load", lambda *_: BaseDemand()), "a chain has", ONE_BATCH
     ),
 }
-"""By what is wrong."""
+"""Mistakes, by name."""

@@ -1,4 +1,4 @@
-"""Mistakes about what is deleted."""
+"""Mistakes in deletions."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _no_grace() -> Iterator[None]:
 
 @contextmanager
 def _grace_from_now() -> Iterator[None]:
-    """The age of an orphan counts from now, not from the newest checkpoint. Nothing asks for a base that is named."""
+    """Measures the age of an orphan from now, not from the newest checkpoint, and skips the check for lost bases."""
     collect = gc.collect_garbage
 
     def count_from_now(storage: Any, *, grace_seconds: float, clock: Any) -> Any:
@@ -150,4 +150,4 @@ DELETING: dict[str, Mutation] = {
         replaced(bases, "is_rewrite_due", lambda wasted, size: False), "is kept since version", IDLE
     ),
 }
-"""By what is wrong."""
+"""Mistakes, by name."""

@@ -54,7 +54,8 @@ def _claims_whatever_was_before() -> Iterator[None]:
 
 @contextmanager
 def _claims_dropped_by_age() -> Iterator[None]:
-    """By a clock that may be wrong, after days in which an earlier owner may have stood still; and nobody looks."""
+    """Drops claims by age on a clock that may be wrong, although an earlier owner may have been frozen for days, and
+    skips the check for the own claim."""
 
     def old(self: RecordStore, kept: int = 0) -> list[ClaimRecord]:
         return [claim for claim in self.claims() if claim.timestamp_ms < self._clock.now_ms() - 7 * DAY_MS]
@@ -64,7 +65,7 @@ def _claims_dropped_by_age() -> Iterator[None]:
 
 
 def _create_with(unknown_is: str) -> Callable[[Log, Record, bool], Record | None]:
-    """Creates a record without finding out about unknown outcomes."""
+    """Creates a record without resolving unknown outcomes."""
 
     def create(self: Log, record: Record, again: bool = False) -> Record | None:
         result = self._storage.create_exclusive(self._files.name(record.id), encode_record(record))
@@ -91,7 +92,7 @@ def _no_answer_is_success() -> Iterator[None]:
 
 @contextmanager
 def _unconditional_nodes() -> Iterator[None]:
-    """Transactions do not look whether the owner's node is there, nor at the version of the counter."""
+    """Transactions that check neither the existence of the owner's node nor the version of the counter."""
     complete = Nodes._complete
 
     def force(self: Nodes, record: CheckpointRecord, again: bool) -> CheckpointRecord:
@@ -107,7 +108,8 @@ _create_and_find = Log._create
 
 
 def _lost_create(self: Log, record: Record, again: bool = False) -> Record | None:
-    """A layer below has repeated the request, so it "exists", and who made it cannot be read: taken for not created."""
+    """Takes a create for lost if a layer below has repeated the request, so that the file "exists", and its creator
+    cannot be read."""
     result = self._storage.create_exclusive(self._files.name(record.id), encode_record(record))
     if result.outcome is CreateOutcome.WON:
         return None
@@ -118,7 +120,7 @@ def _lost_create(self: Log, record: Record, again: bool = False) -> Record | Non
 
 
 def _committed_by_a_claimant(trigger: Any, storage: Any, store: RecordStore) -> Any:
-    """Who has committed a batch is one whose claim is there."""
+    """Takes any run with a claim for the one that committed the batch."""
     if any(claim.owner.run_id != trigger.job for claim in store.claims()):
         return committed_by_another(trigger, storage, store)
     return None
@@ -147,4 +149,4 @@ LOG: dict[str, Mutation] = {
         replaced(Log, "keep_counting", nothing), "is used for a second content", ENDED
     ),
 }
-"""By what is wrong."""
+"""Mistakes, by name."""

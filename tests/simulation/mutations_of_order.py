@@ -1,4 +1,4 @@
-"""Mistakes in the order of what is written."""
+"""Mistakes in the order of writes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _record_first() -> Iterator[None]:
 
 @contextmanager
 def _answer_first() -> Iterator[None]:
-    """The checkpoint is made when there is time for it."""
+    """Answers before the checkpoint is made, and makes it in the next housekeeping."""
     waiting: list[Callable[[], object]] = []
     complete, housekeeping = Job._publish, Job.housekeeping
 
@@ -94,4 +94,4 @@ ORDER: dict[str, Mutation] = {
     "ack answered although nothing is durable": Mutation(_success_without_a_checkpoint, NOT_THERE),
     "completion told before it is durable": Mutation(_notify_first, SAID),
 }
-"""By what is wrong."""
+"""Mistakes, by name."""

@@ -1,4 +1,4 @@
-"""What kind of world a schedule is played in."""
+"""Kinds of worlds in which schedules are played."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ INCIDENTS = (
 
 
 NEED_A_FENCE = ("freeze driver", "start driver")
-"""After which two drivers run the query."""
+"""Incidents after which two drivers run the query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What kind of world it is.
+    """A kind of world.
 
     Args:
         layout: stages, operators and stores of the query.
-        parallelism: of all operators.
-        batches: how many there are to do.
-        settings: of the coordinator.
-        faults: of the storage.
-        incidents: how many there are.
-        weights: of the kinds of incidents; those that are not named do not happen.
-        large: chance that a segment is in a file that a task writes.
-        speculation: chance that a second attempt of a task is started beside the first.
-        twice: chance that a batch runs its stages twice.
-        fetch_failure: chance that a stage is attempted again.
-        lost_events: chance that the end of a task is not reported.
-        executors: of each driver.
-        checkpoint_format: 2 if Spark's commit log names the ids of the states.
-        store: of completed checkpoints, `filesystem` or `zookeeper`.
-        is_remote: whether the storage is an object store: a request is dear, and what is written is there.
-        one_batch: chance that a run ends with the batch it has just done, as an `availableNow` run does.
-        lag: seconds for which a listing may show a file that is deleted.
-        claims_kept: how many claims the log keeps.
-        foreign: whether there are files in the location that are not ours.
-        idle: partitions from this one on have no input after the first batch.
-        small_bytes: what `policy.SMALL_BYTES` is here, where segments are small; None: as it is.
+        parallelism: parallelism of all operators.
+        batches: number of batches to complete.
+        settings: settings of the coordinator.
+        faults: faults of the storage.
+        incidents: number of incidents.
+        weights: weights of the kinds of incidents; kinds without one do not happen.
+        large: probability that a task writes its segment to a file.
+        speculation: probability of a second attempt of a task beside the first.
+        twice: probability that a batch runs its stages twice.
+        fetch_failure: probability of a new stage attempt.
+        lost_events: probability that the end of a task is not reported.
+        executors: number of executors per driver.
+        checkpoint_format: 2 if Spark's commit log names the state ids.
+        store: store of completed checkpoints, `filesystem`, `zookeeper` or `standalone`.
+        is_remote: whether the storage is an object store: requests are expensive, and a finished write is complete.
+        one_batch: probability that a run ends with the batch just completed, like an `availableNow` run.
+        lag: seconds for which a listing may show a deleted file.
+        claims_kept: number of claims that the log keeps.
+        foreign: whether the location contains files that are not ours.
+        idle: first of the partitions without input after the first batch.
+        small_bytes: replacement for `policy.SMALL_BYTES`, since segments are small here; None keeps the original.
     """
 
     layout: str = "one"
@@ -81,7 +81,7 @@ class Profile:
 
     @staticmethod
     def of(rng: random.Random) -> Profile:
-        """A random one. Quiet parts are as likely as wild ones, so that rare things are seen alone as well."""
+        """A random profile. Quiet settings are as likely as wild ones, so that rare faults also occur in isolation."""
         rate = rng.choice((0.0, 0.01, 0.03, 0.08, 0.2))
         faults = Faults(
             error=rng.choice((0.0, rate)),
@@ -95,7 +95,7 @@ class Profile:
         checkpoint_format = rng.choice((1, 1, 1, 2))
         store = rng.choice(("filesystem",) * 5 + ("zookeeper",) * 2 + ("standalone",))
         if store == "standalone":
-            # Nothing fences: one driver at a time, none of whose requests is on its way any more, nor its tasks.
+            # Without a fence: one driver at a time, started after all requests and tasks of its predecessor have ended.
             faults.kill = faults.late = 0.0
             weights = {what: weight for what, weight in weights.items() if what not in (*NEED_A_FENCE, "stop query")}
         cleanup = rng.choice(("retain",) * 6 + ("deleteOnCancellation", "deleteOnEnd"))

@@ -1,7 +1,7 @@
-"""Virtual time, and which of many actors goes on next: a pure function of the seed.
+"""Virtual time, and the choice of the next actor to run: a pure function of the seed.
 
-An actor is a greenlet, so the coordinator's own blocking code can be stopped in the middle of a storage operation, be
-overtaken by others there, or never come back.
+An actor is a greenlet, so the coordinator's own blocking code can be suspended in the middle of a storage operation, be
+overtaken by others there, or never resume.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ T = TypeVar("T")
 
 
 class Killed(GreenletExit):
-    """The actor's process is gone. Passes `except Exception`, as SIGKILL does."""
+    """The actor's process is gone. Passes through `except Exception`, as SIGKILL would."""
 
 
 class Stuck(AssertionError):  # noqa: N818
-    """The world does not come to its end."""
+    """The world does not reach its end."""
 
 
 class Group:
-    """An operating system process, or a part of one: its actors are killed or stopped together."""
+    """An operating system process, or part of one: its actors are killed or frozen together."""
 
     def __init__(self, name: str, parent: Group | None = None) -> None:
         self.name = name
@@ -55,15 +55,15 @@ class Actor:
     def __init__(self, name: str, group: Group, body: Callable[[], object], hub: greenlet) -> None:
         self.name, self.group = name, group
         self.greenlet = greenlet(body, hub)
-        self.resumed = 0  # a wake-up that was meant for an earlier wait is not heeded
+        self.resumed = 0  # a wake-up for an earlier wait is ignored
 
 
 class Scheduler:
-    """The clock, and the queue of who does something when.
+    """The clock, and the queue of scheduled actors.
 
     Args:
         rng: draws delays and breaks ties.
-        steps: how many switches there may be before the world counts as stuck.
+        steps: number of switches after which the world counts as stuck.
     """
 
     def __init__(self, rng: random.Random, steps: int = 60_000) -> None:
@@ -90,18 +90,18 @@ class Scheduler:
         return self._actors[getcurrent()]
 
     def sleep(self, seconds: float) -> None:
-        """The actor that calls goes on after this time."""
+        """Suspends the calling actor for this time."""
         self.wake(self.current(), seconds)
         self.park()
 
     def park(self) -> None:
-        """The actor that calls waits until somebody wakes it."""
+        """Suspends the calling actor until another one wakes it."""
         if not self.current().group.alive:
             raise Killed
         self._hub.switch()
 
     def kill(self, group: Group) -> None:
-        """The process ends at once: its actors unwind, and can do nothing more to the world."""
+        """Ends the process at once: its actors unwind, and can no longer change the world."""
         group.die()
         me = getcurrent()
         for actor in [a for a in self._actors.values() if a.group.belongs_to(group)]:
@@ -111,10 +111,10 @@ class Scheduler:
             raise Killed
 
     def run(self, until: Callable[[], bool]) -> None:
-        """Lets the actors act until something holds.
+        """Runs the actors until a condition holds.
 
         Raises:
-            Stuck: nobody has anything to do, or it takes too many steps.
+            Stuck: no actor is scheduled, or the run takes too many steps.
         """
         while not until():
             if not self._queue:
@@ -156,7 +156,7 @@ class Scheduler:
 
 
 class Mailbox(Generic[T]):
-    """A queue that one actor takes from."""
+    """A queue with a single consumer."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -170,7 +170,7 @@ class Mailbox(Generic[T]):
             self._scheduler.wake(waiting)
 
     def get(self, seconds: float | None = None) -> T | None:
-        """The next item; None if none has come after so many seconds."""
+        """The next item; None after this many seconds without one."""
         deadline = None if seconds is None else self._scheduler.now + seconds
         while not self._items:
             self._waiting = self._scheduler.current()
@@ -186,7 +186,7 @@ class Mailbox(Generic[T]):
 
 
 class Promise(Generic[T]):
-    """A value that comes later, for any number of actors that wait for it."""
+    """A value that arrives later, for any number of waiting actors."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -199,7 +199,7 @@ class Promise(Generic[T]):
             self._scheduler.wake(actor)
 
     def wait(self, seconds: float) -> T | None:
-        """The value; None if it has not come after so many seconds."""
+        """The value; None if it does not arrive within this many seconds."""
         deadline = self._scheduler.now + seconds
         while not self._values and self._scheduler.now < deadline:
             self._waiting.append(self._scheduler.current())

@@ -1,4 +1,4 @@
-"""Plays schedules and sums up what happened in them."""
+"""Plays schedules and summarizes their events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST = 160
 
 @dataclass
 class Played:
-    """How a schedule went: what was counted, what happened, and what did not hold, if anything."""
+    """Result of a schedule: counts, trace, and the violated invariant, if any."""
 
     seed: int
     counts: Counter[str]
@@ -28,7 +28,7 @@ class Played:
 
 
 def play(seed: int, profile: Profile | None = None) -> Played:
-    """Plays a schedule. An invariant that does not hold is a failure, and so is an error that nobody expects."""
+    """Plays a schedule. A violated invariant is a failure, and so is any unexpected error."""
     world, failure = World(seed, profile), None
     try:
         world.play()
@@ -41,7 +41,7 @@ def play(seed: int, profile: Profile | None = None) -> Played:
 
 @dataclass
 class Tally:
-    """What happened in many schedules."""
+    """Totals over many schedules."""
 
     schedules: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -75,7 +75,8 @@ def play_many(seeds: Iterable[int]) -> Tally:
 
 @contextmanager
 def _garbage_is_collected_seldom() -> Iterator[None]:
-    """A world has many cycles that live as long as it does, and looking for others takes a tenth of the time."""
+    """Reduces Python's garbage collection: a world's many cycles live as long as it does, and the search for others
+    takes a tenth of the time."""
     thresholds = gc.get_threshold()
     gc.set_threshold(100_000, 20, 20)
     try:

@@ -1,4 +1,4 @@
-"""Spark's driver: the loop over micro-batches, its own logs, and its rules for stages and task attempts."""
+"""Spark's driver: the micro-batch loop, its own logs, and its rules for stages and task attempts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PREFIX = "spark.sql.streaming.stateStore.ckpt."
 
 
 class Ending(Enum):
-    """How a run of the query ended."""
+    """Outcome of a run of the query."""
 
     FINISHED = "finished"
     FAILED = "failed"
@@ -34,7 +34,7 @@ class Ending(Enum):
 
 
 class Run:
-    """One run of the query: from what Spark's logs say to the last batch, or to an error."""
+    """One run of the query: from the batch found in Spark's logs to the last batch, or to an error."""
 
     def __init__(self, driver: Driver, number: int) -> None:
         self.driver, self.world = driver, driver.world
@@ -45,7 +45,7 @@ class Run:
         self._ids: dict[str, str] = {}
 
     def go(self) -> None:
-        """Runs batches. Batches and commits are what Spark's `MicroBatchExecution` writes in this order."""
+        """Runs batches; writes offsets and commits in the order of Spark's `MicroBatchExecution`."""
         try:
             batch = self._first_batch()
             while batch < self.world.batches:
@@ -61,7 +61,7 @@ class Run:
             self.ended.set((Ending.FINISHED, ""))
 
     def wanted(self, key: SubtaskKey) -> str | None:
-        """The id that Spark asks for: with the second format of its checkpoints, the one in its commit log."""
+        """State id requested by Spark: with checkpoint format 2, the one in its commit log."""
         return self._ids.get(str(tuple(key))) if self.world.profile.checkpoint_format == 2 else None
 
     def _first_batch(self) -> int:
@@ -129,7 +129,7 @@ class Run:
 
 
 class Driver:
-    """A driver JVM with its executors, running the query again and again until it is through or somebody has enough."""
+    """A driver JVM with its executors; runs the query again until it completes or its user gives up."""
 
     def __init__(self, world: World, name: str, rng: random.Random) -> None:
         self.world, self.rng = world, rng
@@ -137,7 +137,7 @@ class Driver:
         self.clock = MachineClock(world.scheduler)
         self.bridge = Bridge(world, self.group, rng, self.clock, self._notify)
         self.began: deque[float] = deque(maxlen=2)
-        """When the batch that runs has begun, and the one before it."""
+        """Start times of the current batch and of the previous one."""
         self.listener: Mailbox[TaskFailed | Close] = Mailbox(world.scheduler)
         self.stages: list[TaskSet] = []
         self.executors: list[Executor] = []
@@ -155,14 +155,14 @@ class Driver:
         return self._stages
 
     def executor(self, partition: int, busy: list[Executor]) -> Executor:
-        """Where an attempt runs: where the store is, or somewhere else; never beside another attempt of its task."""
+        """Executor for an attempt: that of the store, or another one; never one with another attempt of the task."""
         free = [executor for executor in self.executors if executor not in busy]
         if not free:
             return self._new_executor()
         return free[partition % len(free)] if self.rng.random() < 0.8 else self.rng.choice(free)
 
     def lose_executor(self) -> None:
-        """An executor dies; the cluster gives another one."""
+        """Kills an executor; the cluster supplies a new one."""
         if not self.executors:
             return
         executor = self.rng.choice(self.executors)
@@ -173,7 +173,7 @@ class Driver:
             stage.lost(executor)
 
     def stop_run(self) -> None:
-        """The query is stopped in the middle of whatever it does; tasks that run are interrupted a little later."""
+        """Stops the query wherever it is; its running tasks are interrupted a little later."""
         run = self.run
         if run is not None:
             self.stages.clear()
@@ -181,11 +181,11 @@ class Driver:
             run.ended.set((Ending.STOPPED, "stopped"))
 
     def oldest(self) -> float:
-        """When the oldest file may have been written that a checkpoint of this driver can yet be the first to name."""
+        """Earliest write time of a file that no checkpoint names yet, but that one of this driver may still name."""
         return min([*self.began, *(executor.oldest() for executor in self.executors)], default=inf)
 
     def _ended(self, run_id: str) -> None:
-        """Executors are told that a run has ended, or they end with it."""
+        """Tells executors that a run has ended, or ends them with it."""
         for executor in list(self.executors):
             if self.rng.random() < 0.3:
                 self.executors.remove(executor)
@@ -196,7 +196,7 @@ class Driver:
                 executor.ended(run_id)
 
     def _notify(self, notification: Notification) -> None:
-        """Executors are told something: late, more than once or never."""
+        """Notifies executors: late, more than once or never."""
         for executor in self.executors:
             for _ in range(self.rng.choice((0, 1, 1, 1, 2))):
                 delay = self.rng.random() ** 3 * 2
@@ -235,11 +235,11 @@ class Driver:
             world.scheduler.sleep(self.rng.random() * 2)
         for executor in self.executors:
             executor.close()
-        world.scheduler.sleep(10.0)  # the listener bus and the cleaner come to their end
+        world.scheduler.sleep(10.0)  # time for the listener bus and the cleaner to finish
         self.ended = True
 
     def _listen(self) -> None:
-        """Spark's listener bus: in order, but behind what happens; events are dropped when it cannot keep up."""
+        """Spark's listener bus: delivers events in order and with a delay; drops some when it cannot keep up."""
         while (event := self.listener.get()) is not None:
             self.world.scheduler.sleep(self.rng.random() ** 3 * 0.5)
             if isinstance(event, TaskFailed) and self.rng.random() < self.world.profile.lost_events:

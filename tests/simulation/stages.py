@@ -1,4 +1,4 @@
-"""A stage of a batch: Spark's rules for the attempts of its tasks."""
+"""A stage of a batch, with Spark's rules for its task attempts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from tests.simulation.spark import Run
 
 MOST_FAILURES = 4
-"""As `spark.task.maxFailures`."""
+"""Value of `spark.task.maxFailures`."""
 
 MOST_DENIALS = 60
 
 
 class BatchFailed(Exception):  # noqa: N818
-    """A task has failed too often, or Spark has found its own log changed."""
+    """A task failed too often, or Spark found its own log changed."""
 
 
 @dataclass(eq=False)
@@ -45,13 +45,13 @@ class Ended:
 
 
 class TaskSet:
-    """A stage of a batch: attempts of its tasks until each has succeeded once."""
+    """A stage of a batch: runs attempts of its tasks until each task has succeeded once."""
 
     def __init__(self, run: Run, trigger: Trigger, operators: tuple[Operator, ...], is_map: bool) -> None:
         self.stage_id = run.driver.next_stage()
         self.done: dict[int, Attempt] = {}
         self.ids: dict[SubtaskKey, str] = {}
-        """What Spark counts: of each subtask the id that its first successful attempt reported."""
+        """State ids counted by Spark: for each subtask, the id from its first successful attempt."""
         self._run, self._trigger, self._operators, self._is_map = run, trigger, operators, is_map
         self._world, self._rng = run.driver.world, run.driver.rng
         self._ends: Mailbox[Ended] = Mailbox(self._world.scheduler)
@@ -65,7 +65,7 @@ class TaskSet:
         """Runs the tasks.
 
         Raises:
-            BatchFailed: one has failed too often.
+            BatchFailed: a task failed too often.
         """
         driver, profile = self._run.driver, self._world.profile
         driver.stages.append(self)
@@ -86,7 +86,7 @@ class TaskSet:
                 driver.stages.remove(self)
 
     def lost(self, executor: Executor) -> None:
-        """An executor is gone, with the results of the map tasks that ran there."""
+        """Handles the loss of an executor, including the output of its map tasks."""
         for attempt in [a for a in self._running if a.executor is executor]:
             self._ends.put(Ended(attempt, "ExecutorLostFailure"))
         for partition, attempt in list(self.done.items()):
@@ -97,7 +97,7 @@ class TaskSet:
                 self._launch(partition)
 
     def rerun(self, partitions: list[int]) -> None:
-        """A new attempt of the stage, for tasks whose output a later stage cannot fetch."""
+        """Runs a new attempt of the stage, for tasks whose output a later stage cannot fetch."""
         self._world.count("stage run again")
         self._stage_attempt += 1
         self._failures.clear()
@@ -127,7 +127,7 @@ class TaskSet:
             raise BatchFailed(f"task {partition} failed: {ended.reason}")
         if partition not in self.done and not any(a.partition == partition for a in self._running):
             if self._rng.random() < self._world.profile.fetch_failure:
-                # The other attempts go on although their stage attempt is over, and count if they succeed.
+                # The other attempts continue although their stage attempt is over, and count if they succeed.
                 self._stage_attempt += 1
                 self._world.count("stage attempted again")
             self._launch(partition, 0.5 if ended.is_denial else 0.05)
@@ -144,7 +144,7 @@ class TaskSet:
         self._world.scheduler.spawn(group.name, group, lambda: self._ends.put(self._work(attempt)), delay)
 
     def _work(self, attempt: Attempt) -> Ended:
-        """What a task attempt does: opens its stores, computes, commits."""
+        """Runs a task attempt: opens its stores, computes, commits."""
         task = Task(self.stage_id, attempt.stage_attempt, attempt.partition, attempt.number)
         query, trigger = self._world.query, self._trigger
         keys = [SubtaskKey(o.operator_id, store, attempt.partition) for o in self._operators for store in o.stores]
@@ -166,7 +166,7 @@ class TaskSet:
         return Ended(attempt, None)
 
     def _kill(self, attempt: Attempt) -> None:
-        """An attempt that is not needed any more is interrupted, or not before it has done its work."""
+        """Interrupts an attempt that is no longer needed, possibly too late to stop its work."""
         if attempt in self._running:
             self._running.remove(attempt)
         self._run.driver.listener.put(self._failure(attempt, "TaskKilled"))

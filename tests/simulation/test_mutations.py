@@ -10,7 +10,7 @@ from tests.simulation.mutations import MUTATIONS
 from tests.simulation.schedules import play
 
 MOST_SEEDS = 600
-"""So many schedules may be needed to find a mistake."""
+"""Most schedules needed to find a mistake."""
 
 
 @pytest.mark.parametrize("name", MUTATIONS)

@@ -15,7 +15,7 @@ from tests.simulation.schedules import Tally, play, play_many
 
 CHUNKS = 20
 CHUNK = 100
-"""Schedules of one test."""
+"""Schedules per test."""
 
 STORAGE_FAILS = Faults(error=0.05, error_after=0.05, late=0.05, exists=0.05)
 

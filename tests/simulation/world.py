@@ -1,4 +1,4 @@
-"""A whole world, made from a seed: the query, its drivers, the storage, and what goes wrong."""
+"""A complete world, made from a seed: the query, its drivers, the storage, and the faults."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class World:
     """One schedule.
 
     Args:
-        seed: of everything.
-        profile: instead of one drawn from the seed.
+        seed: seed of all random choices.
+        profile: replaces the profile drawn from the seed.
     """
 
     def __init__(self, seed: int, profile: Profile | None = None) -> None:
@@ -65,10 +65,10 @@ class World:
         self._calm = False
         self._started = 0
         self.quiet_until = 0.0
-        """No input comes before."""
+        """Time before which no input arrives."""
         self._outside = Group("outside")
 
-    # ---- what its parts use ------------------------------------------------------------------------------------------
+    # ---- services for its parts --------------------------------------------------------------------------------------
 
     def trace(self, text: str) -> None:
         self.log.append(f"{self.scheduler.now:9.3f}  {text}")
@@ -83,18 +83,18 @@ class World:
         return Way(group, self.scheduler, self.rng, faults, self.late, self._fault, self._killed_on_the_way)
 
     def storage(self, group: Group) -> Storage:
-        """The storage as a process sees it."""
+        """The storage as seen by a process."""
         return SimulatedStorage(self.disk, self.way(group, self.faults), self.profile.is_remote, self.profile.lag)
 
     def session(self, quorum: str, timeout: float, clock: Clock, security: None) -> ZooKeeperSession:
-        """A session of the process that asks for it."""
+        """A session of the calling process."""
         group = self.scheduler.current().group
         session = SimulatedSession(self.ensemble, self.way(group, self.faults), quorum, timeout, clock)
         self.sessions.append((group, session))
         return session
 
     def starts_again(self, ending: Ending, why: str) -> bool:
-        """Whether whoever runs the query starts it again in the same driver."""
+        """True if the query's user starts it again in the same driver."""
         if self.checks.is_discarded:
             return False
         if ending is Ending.STOPPED:
@@ -104,15 +104,15 @@ class World:
         return self.rng.random() < 0.7
 
     def go_back(self) -> None:
-        """What `docs/limits.md` says where a run that was shut out has committed: without that commit, the batch is
-        repeated."""
+        """Follows the advice of `docs/limits.md` after a commit by a run that was fenced off: removes the commit, so
+        that the batch is repeated."""
         if self.checks.may_go_back():
             self.count("commit of a run that was shut out")
             self.disk.directories["commits"].pop(str(self.checks.went_back()))
 
     @property
     def _surplus_claims(self) -> Callable[..., list[ClaimRecord]]:
-        """The real method keeps more claims than a schedule makes."""
+        """The real method with a lower limit: its own keeps more claims than a schedule makes."""
         real, fewer = RecordStore._surplus_claims, CLAIMS_KEPT - self.profile.claims_kept
 
         def surplus(store: RecordStore, kept: int = CLAIMS_KEPT) -> list[ClaimRecord]:
@@ -120,14 +120,14 @@ class World:
 
         return surplus
 
-    # ---- its life ----------------------------------------------------------------------------------------------------
+    # ---- lifecycle ---------------------------------------------------------------------------------------------------
 
     def play(self) -> None:
         """Plays the schedule to its end.
 
         Raises:
             Violation: an invariant does not hold.
-            Stuck: the query cannot be brought to its end.
+            Stuck: the query does not reach its end.
         """
         with (
             _same_ids(self.rng),
@@ -148,7 +148,7 @@ class World:
                     self._end_without_checkpoints()
                     if not self._starts_over():
                         return
-                # Once more, with one batch more: its claim finds what the others have left behind.
+                # A last run with one more batch: its claim finds everything left behind by the others.
                 self.batches += 1
                 self.profile = replace(self.profile, speculation=0.0, twice=0.0, fetch_failure=0.0, lost_events=0.0)
                 self._start_driver()
@@ -161,17 +161,17 @@ class World:
         self.counts["batches"] += self.batches
 
     def _end_without_checkpoints(self) -> None:
-        """The query has ended for good."""
+        """Checks what remains after the final end of a query that retains no checkpoints."""
         self._wait(LATE_SECONDS)
         profile = self.profile
         nothing_failed = not profile.incidents and not profile.faults.any() and not profile.faults.kill
         self.checks.after_discarding(nothing_failed)
 
     def _starts_over(self) -> bool:
-        """Somebody deletes Spark's logs and begins with the first batch. Without a log nothing counts the ids.
+        """Deletes Spark's logs and starts from the first batch. Without a log there is no counter of the ids.
 
         Returns:
-            Whether the query could go on from its end.
+            True if the query could continue from its end.
         """
         if self.profile.store == "standalone":
             return False
@@ -185,10 +185,10 @@ class World:
         return self._finish()
 
     def _finish(self) -> bool:
-        """All drivers come to their end, and all requests to theirs; another driver does what is left.
+        """Waits for all drivers and requests to end; further drivers do the remaining work.
 
         Returns:
-            Whether the query could go on from here.
+            True if the query could continue from here.
         """
         self.scheduler.run(self._nobody_lives)
         self._wait(LATE_SECONDS)
@@ -226,7 +226,7 @@ class World:
         self.trace(f"{driver.group.name} starts")
         return driver
 
-    # ---- what goes wrong ---------------------------------------------------------------------------------------------
+    # ---- faults and incidents ----------------------------------------------------------------------------------------
 
     def _incidents(self) -> None:
         for _ in range(self.profile.incidents):
@@ -279,7 +279,7 @@ class World:
                     session.expire()
 
     def _quiet_days(self) -> None:
-        """No input for days, but what was begun is done. Then somebody collects garbage, as a cron job would."""
+        """Days without input, while pending work completes. Then garbage is collected, as by a cron job."""
         quiet = DAY_SECONDS * self.rng.uniform(0.5, 4)
         self.quiet_until = self.scheduler.now + quiet
         self.scheduler.sleep(quiet - self.rng.random() * 60)
@@ -287,15 +287,15 @@ class World:
         self.scheduler.spawn("collector", group, lambda: self._collect(group, DEFAULT_GRACE_SECONDS))
 
     def _collect(self, group: Group, grace_seconds: float) -> None:
-        """`spark-ckpt gc`, on a machine whose clock may be wrong. The shortest grace time that is right is a moment
-        longer than what is under way."""
+        """Runs `spark-ckpt gc` on a machine whose clock may be wrong. The shortest correct grace time is slightly
+        longer than the oldest work in progress."""
         clock = MachineClock(self.scheduler)
         if self._has_wrong_clocks and self.rng.random() < 0.5:
             self.count(f"clock: {clock.go_wrong(self.rng)}")
         try:
             collection = collect_garbage(self.storage(group), grace_seconds=grace_seconds, clock=clock)
         except (StorageError, CollectionRefusedError, LogMissingError) as e:
-            # The files may lag behind ZooKeeper, and name a checkpoint that is dropped; nothing else can be wrong.
+            # The files may lag behind ZooKeeper and name a deleted checkpoint; no other error is acceptable.
             lags = self.profile.store == "zookeeper"
             if not lags and not isinstance(e, StorageError) and not isinstance(e.__cause__, StorageError):
                 raise
@@ -309,7 +309,7 @@ class World:
         self.trace(f"{actor.group.name}, {actor.name}: {what}")
 
     def _killed_on_the_way(self, group: Group) -> None:
-        """A side process dies in the middle of a storage operation, alone or with its driver."""
+        """Kills a side process in the middle of a storage operation, alone or with its driver."""
         driver = next((d for d in self.drivers if group.belongs_to(d.group)), None)
         if driver is None:
             self.scheduler.kill(group)
@@ -323,7 +323,7 @@ class World:
 
 @contextmanager
 def _same_ids(rng: random.Random) -> Iterator[None]:
-    """Ids that the code under test draws are a function of the seed as well; its log would only take time."""
+    """Makes ids drawn by the code under test a function of the seed as well, and disables its log to save time."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
