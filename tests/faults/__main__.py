@@ -1,4 +1,4 @@
-"""The whole fault table. Run it with `make faults`."""
+"""The complete fault table. Run it with `make faults`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no driver behind
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
     chosen = [cell for cell in cells() if arguments.only in cell.name]
-    # A driver that dies takes its Spark with it: the cells that need only one come first.
+    # A dying driver takes its Spark along: the cells that can share a driver come first.
     chosen.sort(key=lambda cell: cell.kind is Kind.KILL_DRIVER)
     shutil.rmtree(arguments.work, ignore_errors=True)
     arguments.work.mkdir(parents=True)

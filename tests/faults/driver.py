@@ -29,19 +29,19 @@ MOST_STARTS = 4
 FAULTY_RUN = 1
 SIDE_PROCESS = "tests.faults.side_process"
 
-# Ours, or else the class of Spark's innermost error: a checkpoint's failure reaches the query through the sink's.
+# Ours, else the class of Spark's innermost error: a failed checkpoint reaches the query through the sink's error.
 _ERRORS = (re.compile(r"\[([A-Z]\w+Error)\]"), re.compile(r".*\[([A-Z_]+)\]", re.DOTALL))
 
 
 class StruckSink(BatchLog):
-    """The fault strikes when a batch has been written."""
+    """A sink that the fault strikes once a batch is written."""
 
     def __init__(self, folder: Path, injector: Injector) -> None:
         super().__init__(folder, "update")
         self._injector = injector
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
-        """Stores one batch, and may fail then."""
+        """Stores one batch, and may fail afterwards."""
         super().write(frame, batch_id)
         kind = self._injector.strike(Place.SINK, "write")
         if kind is Kind.ERROR:
@@ -51,13 +51,13 @@ class StruckSink(BatchLog):
 
 
 def kill_coordinator() -> None:
-    """kill -9 of the side process."""
+    """Kills the side process with SIGKILL."""
     for pid in find_below(os.getpid(), SIDE_PROCESS):
         kill(pid)
 
 
 def run_cell(spark: SparkSession, folder: CellFolder) -> None:
-    """All runs of a cell that are not over. A query that fails again and again is left as it is, to be judged."""
+    """Runs the remaining runs of a cell. A query that fails repeatedly is left as it is, for the judge."""
     for key, value in folder.cell.conf().items():
         spark.conf.set(key, value)
     for number in folder.stages():
@@ -67,13 +67,17 @@ def run_cell(spark: SparkSession, folder: CellFolder) -> None:
             if run_query(spark, folder):
                 break
             if folder.cell.kind is Kind.POISON:
-                disarm(folder.folder)  # whoever runs the query has found out why
+                disarm(folder.folder)  # stands for a user who has found the cause
         disarm(folder.folder)
     folder.finish()
 
 
 def run_query(spark: SparkSession, folder: CellFolder) -> bool:
-    """One run. Whether it came to the end of the input."""
+    """Runs the query once.
+
+    Returns:
+        True if the run reached the end of the input.
+    """
     sink = StruckSink(folder.out, Injector(folder.folder, kill_coordinator))
     writer = sink.attach(plan(folder.feed.stream(spark), None).writeStream)
     beside = start_beside(spark, folder) if folder.cell.point.beside else None
@@ -84,19 +88,19 @@ def run_query(spark: SparkSession, folder: CellFolder) -> bool:
     except StreamingQueryException as e:
         error = next((named[1] for named in (pattern.search(str(e)) for pattern in _ERRORS) if named), str(e))
     if beside is not None:
-        beside.awaitTermination()  # it must not fail
+        beside.awaitTermination()  # must not fail
     folder.note(Run(failed_tasks(spark, query), error))
     return error is None
 
 
 def start_beside(spark: SparkSession, folder: CellFolder) -> StreamingQuery:
-    """The other query of this driver: the same, with a location of its own."""
+    """Starts the driver's other query: identical, with a location of its own."""
     writer = BatchLog(folder.out_beside, "update").attach(plan(folder.feed.stream(spark), None).writeStream)
     return writer.option("checkpointLocation", str(folder.location_beside)).trigger(availableNow=True).start()
 
 
 def failed_tasks(spark: SparkSession, query: StreamingQuery) -> int:
-    """Attempts of the query's tasks that failed."""
+    """Number of failed attempts of the query's tasks."""
     tracker = spark.sparkContext.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(query.runId)]
     stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
@@ -104,7 +108,7 @@ def failed_tasks(spark: SparkSession, query: StreamingQuery) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """Runs the cells of all folders given."""
+    """Runs the cells of all given folders."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--python", type=Path, required=True)

@@ -1,4 +1,4 @@
-"""The folder of one cell: its input, held back for the runs to come, and what the driver notes about its runs."""
+"""The folder of one cell: its input, held back for later runs, and the driver's notes on its runs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Run:
     """One run of the query in a cell.
 
     Args:
-        failed_tasks: attempts of tasks that failed.
-        error: what ended the query, or None if it came to the end of its input.
+        failed_tasks: number of failed task attempts.
+        error: the error that ended the query, or None if it reached the end of its input.
     """
 
     failed_tasks: int
@@ -42,7 +42,7 @@ class CellFolder:
         self._done = folder / "done"
 
     def prepare(self, cell: Cell, rng: random.Random) -> None:
-        """Makes the input, and holds all of it back."""
+        """Creates the input, and holds all of it back."""
         self._later.mkdir()
         (self.folder / "cell.json").write_text(json.dumps({"point": cell.point.name, "kind": cell.kind.name}))
         for batch in with_duplicates(rng, sum(cell.point.runs)):
@@ -52,12 +52,12 @@ class CellFolder:
 
     @property
     def cell(self) -> Cell:
-        """The cell."""
+        """The cell stored in the folder."""
         fields = json.loads((self.folder / "cell.json").read_text())
         return Cell(point_named(fields["point"]), Kind[fields["kind"]])
 
     def stages(self) -> Iterable[int]:
-        """The numbers of the runs that are not over, each with its input in place."""
+        """Numbers of the remaining runs, each with its input in place."""
         files = 0
         for number, more in enumerate(self.cell.point.runs):
             files += more
@@ -69,20 +69,20 @@ class CellFolder:
             yield number
 
     def note(self, run: Run) -> None:
-        """A run has ended by itself."""
+        """Records a run that ended by itself."""
         with self._runs.open("a") as file:
             file.write(json.dumps(asdict(run)) + "\n")
 
     def runs(self) -> list[Run]:
-        """The runs that have ended by themselves."""
+        """Runs that ended by themselves."""
         lines = self._runs.read_text().splitlines() if self._runs.exists() else []
         return [Run(**json.loads(line)) for line in lines]
 
     def finish(self) -> None:
-        """All runs have ended."""
+        """Marks all runs as ended."""
         self._done.touch()
 
     @property
     def is_done(self) -> bool:
-        """Whether all runs have ended."""
+        """True if all runs have ended."""
         return self._done.exists()

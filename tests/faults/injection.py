@@ -1,7 +1,7 @@
-"""Makes the fault of one checkpoint location happen, once.
+"""Injects the fault of one checkpoint location, once.
 
-The file `fault.json` beside the checkpoint location names the fault while it may strike. Whoever makes it happen first
-creates `struck` there, so it strikes once, however many processes or lives of a process meet the point.
+The file `fault.json` beside the checkpoint location names the fault while it is armed. The process that injects it
+first creates `struck` there, so it strikes once, however many processes or restarts of a process reach the point.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PLAN = "fault.json"
 STRUCK = "struck"
 
 SLOW_SECONDS = 1.0
-"""How long something takes that is late and that nothing can overtake."""
+"""Delay, in seconds, of something late that nothing can overtake."""
 
 _DELIVERED_AFTER = 3
 _FAULTS = {
@@ -35,7 +35,7 @@ _FAULTS = {
 
 
 def arm(folder: Path, cell: Cell) -> None:
-    """Lets the fault strike from now on, unless it has already."""
+    """Arms the fault, unless it has already struck."""
     if not has_struck(folder):
         hidden = folder / f".{PLAN}"
         hidden.write_text(json.dumps({"point": cell.point.name, "kind": cell.kind.name}))
@@ -43,30 +43,30 @@ def arm(folder: Path, cell: Cell) -> None:
 
 
 def disarm(folder: Path) -> None:
-    """Lets no fault strike any more."""
+    """Disarms the fault."""
     (folder / PLAN).unlink(missing_ok=True)
 
 
 def has_struck(folder: Path) -> bool:
-    """Whether the fault has happened."""
+    """True if the fault has struck."""
     return (folder / STRUCK).exists()
 
 
 def kill_this_process() -> None:
-    """kill -9."""
+    """Kills this process with SIGKILL."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def kill_driver() -> None:
-    """kill -9 of the driver's whole process group: Python, JVM, executors in it, and the side process."""
+    """Kills the driver's whole process group with SIGKILL: Python, JVM, executors in it, and the side process."""
     os.killpg(0, signal.SIGKILL)
 
 
 class Injector:
-    """The fault of one checkpoint location, as one process meets it. Thread-safe.
+    """The fault of one checkpoint location, as seen by one process. Thread-safe.
 
     Args:
-        folder: where the checkpoint location is.
+        folder: the folder of the checkpoint location.
         kill_coordinator: ends the side process.
     """
 
@@ -78,7 +78,7 @@ class Injector:
         self._lock = threading.Lock()
 
     def strike(self, place: Place, what: str, name: str = "") -> Kind | None:
-        """What happens at this moment: None if nothing does, and a kill has happened when it is returned."""
+        """Fault that strikes at this moment, or None; a kill has already been sent on return."""
         cell = self._cell()
         if cell is None or cell.point.place is not place:
             return None
@@ -91,7 +91,7 @@ class Injector:
         return cell.kind
 
     def leads_there(self, operation: str, name: str) -> bool:
-        """Whether the answer to this operation has to get lost for the point to be reached."""
+        """True if the answer to this operation must get lost for the point to be reached."""
         cell = self._cell()
         if cell is None or cell.point.after is None or not _is(cell.point.after, operation, name):
             return False
@@ -124,7 +124,7 @@ class Injector:
         return True
 
     def _struck_by(self) -> str | None:
-        """What was met when the fault struck."""
+        """The moment at which the fault struck."""
         try:
             return (self.folder / STRUCK).read_text()
         except FileNotFoundError:
@@ -132,7 +132,7 @@ class Injector:
 
 
 class StruckStorage(FaultyStorage):
-    """A storage that the fault strikes. A late change arrives a few operations after it was given up."""
+    """A storage that the fault strikes. A late change arrives a few operations after its caller gave it up."""
 
     def __init__(self, inner: Storage, injector: Injector) -> None:
         super().__init__(inner)

@@ -1,4 +1,4 @@
-"""Where a fault can strike a running query, what happens there, and what the query must make of it."""
+"""Points at which a fault can strike a running query, the faults, and the expected outcomes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.provider import CKPT_PREFIX
 
 
 class Kind(Enum):
-    """What happens at a point."""
+    """The fault at a point."""
 
     ERROR = "error"
     DROPPED = "request lost"
@@ -22,7 +22,7 @@ class Kind(Enum):
 
 
 class Place(Enum):
-    """Which part is struck."""
+    """The part struck by the fault."""
 
     STORAGE = "an operation of the coordinator's storage"
     REQUEST = "a message on its way to the coordinator"
@@ -37,7 +37,7 @@ RESTARTED = "driver restarted"
 
 
 def failed(error: str) -> str:
-    """The outcome of a query that ended with an error and was started again."""
+    """Outcome of a query that ended with an error and was started again."""
     return f"query failed with {error}, restarted"
 
 
@@ -45,21 +45,21 @@ def failed(error: str) -> str:
 class Point:
     """A moment in the life of a checkpoint.
 
-    A query under test has a few runs; the fault strikes once, in the second one, but for one that strikes each time the
-    same message comes until the query has ended.
+    A query under test has a few runs. The fault strikes once, in the second run; a poisonous message strikes again each
+    time it is repeated, until the query has ended.
 
     Args:
-        name: for a person.
-        place: what is struck.
-        what: the operation of the storage, or the kind of the message.
-        outcomes: by kind of fault; kinds that make no sense here are left out.
-        pattern: regular expression that is found in the name of the file.
-        skip: how many such moments of the run come before the one that is struck.
-        after: an operation and a pattern, for a point that is only reached when the answer to that operation gets lost:
+        name: name for people.
+        place: the part struck.
+        what: the storage operation, or the kind of message.
+        outcomes: outcomes by kind of fault; kinds that make no sense here are left out.
+        pattern: regular expression to search for in the file name.
+        skip: number of such moments in the run before the one struck.
+        after: an operation and a pattern, for a point that is reached only if the answer to that operation gets lost:
             `skip` counts those operations, and the first `what` after the lost answer is struck.
-        settings: of the query under test, without the prefix of all our settings.
-        runs: input files, one a batch, that come with each run of the query.
-        beside: whether another query runs in the same driver, which must not notice anything.
+        settings: settings of the query under test, without our common prefix.
+        runs: number of input files for each run of the query, one file per batch.
+        beside: whether another query runs in the same driver, which must remain unaffected.
     """
 
     name: str
@@ -79,13 +79,13 @@ METADATA = r"^ckpt/chk-[0-9-]+/_metadata$"
 
 PARTITIONS = 4
 ACKS = 2 * PARTITIONS
-"""Acks of one batch: of both operators, each in every partition."""
+"""Acks of one batch: one per partition from each of the two operators."""
 
 REPEATED = ("ack", "locate")
-"""Messages that the next attempt of a task sends again, so that a late one can be overtaken."""
+"""Messages repeated by a task's next attempt, so that a late one can be overtaken."""
 
 PATIENCE_SECONDS = 15
-"""How long a task waits for an answer that is to be overtaken."""
+"""Timeout of a task for an answer that is to be overtaken, in seconds."""
 
 _ONE_BATCH = (1, 1, 1, 1, 1)
 _STRICT = {"tolerableFailures": "0"}
@@ -100,12 +100,12 @@ def _storage(error: str, late: str) -> dict[Kind, str]:
 
 
 def _create(error: str) -> dict[Kind, str]:
-    """Of a create whose outcome is unknown the coordinator finds out by itself."""
+    """Outcomes of a create: the coordinator resolves an unknown outcome by itself."""
     return _storage(error, WENT_ON) | {Kind.DROPPED: WENT_ON, Kind.LOST: WENT_ON}
 
 
 def _write(unknown: str) -> dict[Kind, str]:
-    """Whether a write that failed was carried out does not matter: its file has a name that is not used again."""
+    """Outcomes of a write. It does not matter if a failed write was carried out: its file name is never reused."""
     return _storage(unknown, unknown) | {Kind.LOST: unknown}
 
 
@@ -117,7 +117,7 @@ _MESSAGE = {
 }
 
 POINTS = (
-    # A run begins.
+    # Start of a run.
     Point("log: list it", Place.STORAGE, "list", _storage(RETRIED, WENT_ON), "^ckpt/completed$"),
     Point("log: read a record", Place.STORAGE, "read", _storage(RETRIED, WENT_ON), RECORD),
     Point("checkpoint to start from: read `_metadata`", Place.STORAGE, "read", _storage(RETRIED, WENT_ON), METADATA),
@@ -130,12 +130,12 @@ POINTS = (
         "^ckpt/completed$",
         skip=2,
     ),
-    # A batch begins.
+    # Start of a batch.
     Point("trigger: on its way", Place.REQUEST, "trigger", _MESSAGE | {Kind.LATE: WENT_ON}, skip=1),
     Point("trigger: its answer", Place.REPLY, "trigger", _MESSAGE | {Kind.LATE: WENT_ON}, skip=1),
     Point("locate: on its way", Place.REQUEST, "locate", _MESSAGE, skip=2),
     Point("locate: its answer", Place.REPLY, "locate", _MESSAGE, skip=2),
-    # Acks come in.
+    # Acks arrive.
     Point("first ack: on its way", Place.REQUEST, "ack", _MESSAGE, skip=ACKS),
     Point("first ack: its answer", Place.REPLY, "ack", _MESSAGE, skip=ACKS),
     Point("half of an operator's acks", Place.REQUEST, "ack", _MESSAGE, skip=ACKS + 2),
@@ -157,7 +157,7 @@ POINTS = (
         skip=ACKS + 1,
         settings=_EXECUTORS_WRITE,
     ),
-    # The checkpoint is made.
+    # The checkpoint is written.
     Point(
         "state file of an executor: look at its size",
         Place.STORAGE,
@@ -233,14 +233,14 @@ POINTS = (
         },
         skip=1,
     ),
-    # What is old goes.
+    # Old checkpoints are subsumed.
     Point(
         "subsuming: look for another owner",
         Place.STORAGE,
         "read",
         _storage(WENT_ON, WENT_ON),
         RECORD,
-        skip=4,  # at its start the run reads a claim, two checkpoints, and the claim that it makes
+        skip=4,  # at its start the run reads a claim, two checkpoints, and its own claim
         settings=_FEW,
     ),
     Point(
@@ -259,7 +259,7 @@ POINTS = (
         "^ckpt/(chk-|shared/)",
         settings=_FEW,
     ),
-    # Runs of one batch, as a scheduler starts them. The second run claims, and brings the second batch.
+    # Runs of one batch, as started by a scheduler. The second run claims, and runs the second batch.
     Point("run of one batch: claim", Place.STORAGE, "create", {Kind.LATE: WENT_ON}, RECORD, runs=_ONE_BATCH),
     Point(
         "run of one batch: merged segments with bases",
@@ -295,7 +295,7 @@ POINTS = (
         beside=True,
     ),
     Point("a poisonous trigger", Place.REQUEST, "trigger", {Kind.POISON: failed("BridgeError")}, skip=1),
-    # The run ends.
+    # End of the run.
     Point("close: on its way", Place.REQUEST, "close", dict.fromkeys((Kind.ERROR, Kind.LATE, Kind.KILL), WENT_ON)),
 )
 
@@ -309,11 +309,11 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """For a person."""
+        """Name for people."""
         return f"{self.point.name}: {self.kind.value}"
 
     def conf(self) -> dict[str, str]:
-        """The settings of the query under test. Its tasks lose patience only where the next attempt is needed."""
+        """Settings of the query under test. Its tasks time out early only if the fault requires the next attempt."""
         settings = dict(self.point.settings)
         if self.kind is Kind.LATE and self.point.what in REPEATED:
             settings["bridge.timeout"] = str(PATIENCE_SECONDS)
@@ -321,12 +321,12 @@ class Cell:
 
     @property
     def expected(self) -> str:
-        """The outcome."""
+        """Expected outcome."""
         return self.point.outcomes[self.kind]
 
 
 def cells() -> Iterator[Cell]:
-    """All of them."""
+    """All cells of the table."""
     for point in POINTS:
         for kind in Kind:
             if kind in point.outcomes:
@@ -334,5 +334,5 @@ def cells() -> Iterator[Cell]:
 
 
 def point_named(name: str) -> Point:
-    """The point of that name."""
+    """The point with this name."""
     return next(point for point in POINTS if point.name == name)

@@ -1,4 +1,4 @@
-"""The messages between the JVM and the coordinator, with the fault among them."""
+"""The messages between the JVM and the coordinator, with the fault injected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Asked(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """What goes on because of a message."""
+    """Messages to pass on in response to a message."""
 
     to_coordinator: list[Message]
     to_driver: list[Message]
@@ -37,13 +37,13 @@ class _Held:
 
 
 class Relay:
-    """Decides what becomes of each message. One thread gives it requests, another replies.
+    """Decides the fate of each message. One thread passes in requests, another one replies.
 
-    A late request or answer is overtaken: it is passed on after the next one of the same subtask, which a new attempt
-    of the task has caused; where no attempt would, it only takes its time.
+    A late request or answer is overtaken: it is passed on after the next one of the same subtask, which comes from a
+    new attempt of the task. For messages that no attempt repeats, it is only delayed.
 
     Args:
-        injector_of: the fault at a location, as a `trigger` names it.
+        injector_of: returns the fault at a location named by a `trigger`.
     """
 
     def __init__(self, injector_of: Callable[[str], Injector]) -> None:
@@ -53,7 +53,7 @@ class Relay:
         self._held: dict[Place, _Held] = {}
 
     def request(self, message: Message) -> Passed:
-        """A message of the JVM."""
+        """Handles a message from the JVM."""
         header = json.loads(message.header)
         job = header.get("job")
         if message.kind == "trigger":
@@ -72,7 +72,7 @@ class Relay:
         return Passed(self._pass(Place.REQUEST, kind, message, asked), [])
 
     def reply(self, message: Message) -> Passed:
-        """A message of the coordinator."""
+        """Handles a message from the coordinator."""
         if message.kind == "notify":
             header = json.loads(message.header)
             asked = _Asked(message.kind, _subtask(header), self._injectors[header["job"]])
@@ -108,7 +108,7 @@ def _injected(request_id: int) -> Message:
 
 
 def _block(folder: Path) -> None:
-    """Puts a file where executors want to write their state files."""
+    """Replaces the directory of the executors' state files with a file."""
     shared = folder / "checkpoint" / CKPT / SHARED
     shared.rename(folder / "shared-away")
     shared.touch()

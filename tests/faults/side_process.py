@@ -1,4 +1,4 @@
-"""The coordinator's process of the fault tests: the real server, with faults in its storage and its messages."""
+"""The coordinator's process in the fault tests: the real server, with faults in its storage and its messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def injector_of(location: str) -> Injector:
 
 @functools.cache
 def storage_of(location: str) -> StruckStorage:
-    """The storage of a location: one for all runs of the query, so that what is late in one can arrive in another."""
+    """Storage of a location, shared by all runs of the query: a late change from one can arrive in another."""
     return StruckStorage(resolve(location), injector_of(location))
 
 
@@ -42,7 +42,7 @@ def open_storage(trigger: Trigger) -> StruckStorage:
 
 
 class _Outlet:
-    """An Arrow stream that two threads write to."""
+    """An Arrow stream with two writing threads."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
@@ -70,7 +70,7 @@ def _pump(source: BinaryIO, decide: Callable[[Message], Passed], coordinator: _O
 
 
 def main() -> None:
-    """Serves the driver until standard input ends."""
+    """Serves the driver until the end of standard input."""
     from_driver, to_driver = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     handler = logging.StreamHandler(sys.stderr)

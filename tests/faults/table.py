@@ -1,4 +1,4 @@
-"""Runs cells of the fault table and judges them: what the query made of the fault, its answer, its checkpoints."""
+"""Runs the cells of the fault table and judges the outcome, the answer and the checkpoints of each."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one cell.
+    """Result of one cell.
 
     Args:
         cell: the fault.
-        outcome: what the query made of it.
-        restarts: how often the query was started again because of it.
-        checkpoints: how many there were at the end.
-        wrong: what is wrong with the answer or the checkpoints; None if nothing is.
+        outcome: the query's reaction to the fault.
+        restarts: number of restarts of the query because of the fault.
+        checkpoints: number of checkpoints at the end.
+        wrong: the error in the answer or the checkpoints, or None.
     """
 
     cell: Cell
@@ -46,17 +46,17 @@ class Result:
 
     @property
     def is_good(self) -> bool:
-        """Whether everything is as it has to be."""
+        """True if the outcome is the expected one and nothing is wrong."""
         return self.wrong is None and self.outcome == self.cell.expected
 
 
 class FaultTable:
-    """Cells with a folder each, run by drivers one after the other.
+    """Cells with a folder each, run by consecutive drivers.
 
     Args:
         work: an empty folder.
-        cells: what to run; those that kill the driver should come last.
-        seed: of the input.
+        cells: the cells to run; those that kill the driver should come last.
+        seed: seed of the input.
     """
 
     def __init__(self, work: Path, cells: Sequence[Cell], seed: int) -> None:
@@ -72,7 +72,7 @@ class FaultTable:
             self._folders.append(folder)
 
     def results(self) -> Iterator[Result]:
-        """Runs the cells; each is judged when its last run is over.
+        """Runs the cells and judges each of them after its last run.
 
         Raises:
             RuntimeError: a driver ended by itself before all cells were done.
@@ -99,7 +99,7 @@ class FaultTable:
         return DriverJob(str(HERE / "driver.py"), self._work, arguments)
 
     def _judged(self, folder: CellFolder, kills: int, left: Findings) -> Result:
-        """The result of a cell; `left` is what was found in its location after the last kill of its driver."""
+        """Result of a cell; `left` is the state of its location after the last kill of its driver."""
         runs = folder.runs()
         errors = [run.error for run in runs if run.error is not None]
         if kills:
@@ -127,7 +127,7 @@ class FaultTable:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """The table: a row per point, a column per kind of fault."""
+    """The table in Markdown: one row per point, one column per kind of fault."""
     by_point: dict[str, dict[Kind, Result]] = {}
     for result in results:
         by_point.setdefault(result.cell.point.name, {})[result.cell.kind] = result

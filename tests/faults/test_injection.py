@@ -19,7 +19,7 @@ RECORD = f"{LOG}/00000000000000000001.json"
 
 @pytest.fixture
 def strike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Arms a folder with a fault of a point of one's own."""
+    """Arms a folder with a fault at a custom point."""
 
     def armed(kind: Kind, place: Place, what: str, pattern: str = "", skip: int = 0, after: object = None) -> Path:
         point = Point("made up", place, what, {kind: ""}, pattern, skip, after)  # type: ignore[arg-type]
@@ -84,7 +84,7 @@ def test_kills(strike: Callable[..., Path]) -> None:
 
 
 class Wire:
-    """A relay, told of one job."""
+    """A relay with one open job."""
 
     def __init__(self, folder: Path) -> None:
         injector = Injector(folder)

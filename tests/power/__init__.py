@@ -1,1 +1,1 @@
-"""Power loss: what a disk may hold after one, judged at every point of a checkpoint's life."""
+"""Power loss: possible contents of a disk afterwards, judged at every point of a checkpoint's life."""

@@ -1,4 +1,4 @@
-"""Take the power away at every point of many scripts. Run it with `make power-loss`."""
+"""Simulates a power loss at every point of many scripts. Run it with `make power-loss`."""
 
 from __future__ import annotations
 

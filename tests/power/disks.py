@@ -1,8 +1,8 @@
-"""The disks that a power loss may leave, of all that POSIX allows.
+"""Disks that POSIX allows after a power loss.
 
-What was synced is there. Of what was not, each name of a directory may have any of the values it has had since its
-directory was synced, independent of the others; each file may have any content since it was synced, a part of one, or
-none. Journalling file systems leave fewer, so what holds here holds there.
+Synced data is there. Of the rest, each directory entry may have any of its values since the last sync of its directory,
+independent of the others; each file may have any content since its last sync, a part of one, or none. Journalling file
+systems allow fewer disks, so results here hold for them as well.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Slot: TypeAlias = tuple[Inode, str]
 
 @dataclass
 class Disk:
-    """What may be there after some operations.
+    """Possible states of a disk after some operations.
 
     Args:
-        names: by directory and name what it may stand for, the durable value first, the newest last.
-        contents: by file the bytes that it may have, the durable ones first, the newest last.
+        names: possible targets by directory and name, the durable one first, the newest last.
+        contents: possible bytes by file, the durable ones first, the newest last.
         promised: the newest value of each mark.
-        removals_last: whether a name that was removed stays so, as with a journal that keeps the order of removals.
+        removals_last: whether a removed name stays removed, as with a journal that keeps the order of removals.
     """
 
     names: dict[Slot, list[Inode | None]] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Disk:
     removals_last: bool = False
 
     def apply(self, operation: Operation) -> None:
-        """One operation more has been carried out."""
+        """Adds the effect of one more operation."""
         if isinstance(operation, Entry):
             values = self.names.setdefault((operation.directory, operation.name), [None])
             values.append(operation.target)
@@ -57,25 +57,25 @@ class Disk:
             del self.contents[operation.inode][:-1]
 
     def undecided(self) -> list[Slot | Inode]:
-        """Names and files of which it is not certain what a power loss leaves."""
+        """Names and files whose state after a power loss is uncertain."""
         names = [slot for slot, values in self.names.items() if len(values) > 1]
         return [*names, *(file for file, values in self.contents.items() if len(values) > 1)]
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A disk as it is found.
+    """A disk found after a power loss.
 
     Args:
-        files: by path.
-        directories: paths of all.
+        files: content by path.
+        directories: paths of all directories.
     """
 
     files: dict[str, bytes]
     directories: frozenset[str]
 
     def write(self, root: Path) -> None:
-        """Writes it below a directory."""
+        """Writes the disk's content below a directory."""
         for directory in sorted(self.directories):
             (root / directory).mkdir(parents=True, exist_ok=True)
         for path, data in self.files.items():
@@ -83,14 +83,14 @@ class Tree:
 
 
 def trees(disk: Disk, rng: random.Random, samples: int) -> Iterator[tuple[str, Tree]]:
-    """Disks that a power loss may leave, with what is lost in each, without repetition.
+    """Distinct disks possible after a power loss, each with a description of its losses.
 
-    Nothing lost, everything lost, each undecided thing lost alone, each kept alone, and random ones.
+    Nothing lost, everything lost, each undecided item lost alone, each kept alone, and random combinations.
 
     Args:
-        disk: what may be there.
-        rng: draws the random ones.
-        samples: how many of these.
+        disk: the possible states.
+        rng: draws the random combinations.
+        samples: number of random combinations.
     """
     undecided = disk.undecided()
     lost: list[tuple[str, set[Slot | Inode]]] = [("nothing", set()), ("all", set(undecided))]
@@ -107,7 +107,7 @@ def trees(disk: Disk, rng: random.Random, samples: int) -> Iterator[tuple[str, T
 
 
 def prefixes(operations: Sequence[Operation], removals_last: bool = False) -> Iterator[tuple[int, Disk]]:
-    """The disk after each number of operations; the same object changes from one to the next."""
+    """The disk after each number of operations, as a single object that changes from one step to the next."""
     disk = Disk(removals_last=removals_last)
     yield 0, disk
     for number, operation in enumerate(operations, 1):

@@ -1,7 +1,7 @@
-"""A record of what a process does to a directory, taken by looking at it before each call that changes it.
+"""A record of a process's changes to a directory, made by looking at the directory before each call that changes it.
 
-The audit hooks of Python announce each write, link and rename, whichever function makes it. Only `os.fsync` and
-`os.fdatasync` need a function in their place.
+Python's audit hooks announce each write, link and rename, whichever function makes it. Only `os.fsync` and
+`os.fdatasync` have to be replaced.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CHANGES = ("open", "os.link", "os.rename", "os.remove", "os.mkdir", "os.rmdir",
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A name of a directory now stands for another file or directory, or for none."""
+    """A directory entry now refers to another file or directory, or to none."""
 
     directory: Inode
     name: str
@@ -31,7 +31,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A directory exists, though no name may lead to it yet."""
+    """A directory exists, possibly without a name that leads to it yet."""
 
     directory: Inode
 
@@ -46,14 +46,14 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What a file holds, or which names a directory has, outlasts a power loss from here on."""
+    """A file's content, or a directory's set of names, survives a power loss from here on."""
 
     inode: Inode
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that the process has told others, and must keep to."""
+    """A promise made by the process to others."""
 
     label: str
     value: int
@@ -64,10 +64,10 @@ Operation: TypeAlias = Entry | Made | Content | Synced | Mark
 
 @dataclass
 class Recorder:
-    """Records what is done to a directory.
+    """Records changes to a directory.
 
     Args:
-        root: the directory, which must be there and must outlast a power loss.
+        root: the directory, which must exist and must survive a power loss.
     """
 
     root: Path
@@ -82,13 +82,13 @@ class Recorder:
     ROOT = 0
 
     def mark(self, label: str, value: int) -> None:
-        """Notes a promise."""
+        """Records a promise."""
         self._look()
         self.operations.append(Mark(label, value))
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Records in this context, on all threads."""
+        """Records the changes made within this context, on all threads."""
         active = [True]
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -97,7 +97,7 @@ class Recorder:
 
         info = os.stat(self.root)
         self._inodes[info.st_dev, info.st_ino] = self.ROOT
-        sys.addaudithook(hook)  # stays for good; it does nothing any more after this context
+        sys.addaudithook(hook)  # permanent; does nothing after this context
         try:
             with patch("os.fsync", self._fsync), patch("os.fdatasync", self._fsync):
                 yield
@@ -119,7 +119,7 @@ class Recorder:
         return os.path.abspath(path).startswith(str(self.root))
 
     def _fsync(self, file: Any) -> None:
-        """In place of `os.fsync`: nothing is lost here."""
+        """Replaces `os.fsync`: nothing is lost here."""
         descriptor = file if isinstance(file, int) else file.fileno()
         self._look()
         info = os.fstat(descriptor)
@@ -128,7 +128,7 @@ class Recorder:
             self.operations.append(Synced(inode))
 
     def _look(self) -> None:
-        """Notes the differences to what was there at the last look."""
+        """Records the differences from the previous look."""
         self._is_looking = True
         try:
             there: dict[tuple[Inode, str], Inode] = {}
@@ -157,7 +157,7 @@ class Recorder:
                 self.operations.append(Content(inode, Path(entry.path).read_bytes()))
 
     def _inode(self, path: str, info: os.stat_result) -> Inode:
-        """A number of our own: the file system gives those of deleted files to new ones, unless they are held open."""
+        """Our own inode number: the file system reuses those of deleted files, unless they are held open."""
         key = info.st_dev, info.st_ino
         if key not in self._inodes:
             self._inodes[key] = len(self._inodes)

@@ -1,4 +1,4 @@
-"""Lets a coordinator run on a directory, takes its power away, and looks at what another one finds."""
+"""Runs a coordinator on a directory, simulates a power loss, and judges what its successor finds."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _OPERATORS = (Operator(0, "symmetricHashJoin", ("left", "right"), 2, 2),)
 
 @dataclass
 class Script:
-    """What the query does until the power is gone.
+    """Actions of the query before the power loss.
 
     Args:
-        batches: how many, in `runs` runs.
-        runs: of the query.
-        settings: of the coordinator.
-        own_files: chance that a task writes a segment into a file of its own.
-        bases: chance that a store brings a base.
+        batches: number of batches, spread over `runs` runs.
+        runs: number of runs of the query.
+        settings: settings of the coordinator.
+        own_files: probability that a task writes a segment to a file of its own.
+        bases: probability that a store sends a base.
     """
 
     batches: int = 6
@@ -44,7 +44,7 @@ class Script:
 
     @staticmethod
     def of(rng: random.Random) -> Script:
-        """A random one."""
+        """A random script."""
         return Script(
             batches=rng.randint(4, 7),
             runs=rng.choice((1, 2, 3)),
@@ -60,12 +60,12 @@ class Script:
 
 @dataclass
 class Played:
-    """What came of a script.
+    """Result of a script.
 
     Args:
-        operations: that were recorded.
-        disks: that were looked at.
-        lost: after how many operations, what was lost, and what is wrong with what is left.
+        operations: number of recorded operations.
+        disks: number of disks judged.
+        lost: for each faulty disk: the number of operations before the power loss, the loss, and the error found.
     """
 
     operations: int
@@ -74,12 +74,12 @@ class Played:
 
 
 def play(seed: int, script: Script | None = None, disks: int | None = None, removals_last: bool = False) -> Played:
-    """Records a script, and judges the disks that a power loss may leave after each of its operations.
+    """Records a script, and judges the disks possible after a power loss following each of its operations.
 
     Args:
-        seed: of everything.
-        script: what is done; one drawn from the seed if it is left out.
-        disks: how many disks to look at, drawn evenly; all of them if it is left out.
+        seed: seed of all random choices.
+        script: the script; by default one is drawn from the seed.
+        disks: number of disks to judge, drawn evenly; all of them by default.
         removals_last: see `Disk`.
     """
     rng = random.Random(seed)
@@ -140,7 +140,7 @@ def _run(
 
 
 def _in_file(storage: LocalStorage, kind: str, segment: Segment) -> Segment:
-    """As an executor writes it."""
+    """Writes the segment to a file, as an executor would."""
     path = f"shared/{kind}-{uuid.uuid4().hex}"
     storage.write_atomic(f"ckpt/{path}", bytes(segment.data))
     return replace(segment, path=path, data=b"")
@@ -157,7 +157,7 @@ def _wrong(
     answers: dict[int, dict[SubtaskKey, Rows]],
     rng: random.Random,
 ) -> str | None:
-    """What is wrong with a disk, or None: first as it lies there, then after one more batch."""
+    """Error found on a disk, or None: checked first as the disk is, then after one more batch."""
     root.mkdir()
     tree.write(root)
     storage = LocalStorage(root, durable=False)
@@ -175,7 +175,7 @@ def _wrong(
 
 
 def _goes_on(root: Path, storage: LocalStorage, version: int, answers: dict[int, dict[SubtaskKey, Rows]]) -> None:
-    """A new run starts from the version that was answered for, has its rows, and makes a checkpoint."""
+    """Starts a new run from the promised version, checks its rows, and makes a checkpoint."""
     driver = Driver(
         root,
         operators=_OPERATORS,

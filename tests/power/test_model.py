@@ -12,7 +12,7 @@ from tests.power.recorder import Entry, Recorder, Synced
 
 
 def contents(root: Path, action: Callable[[Path], None]) -> set[frozenset[tuple[str, bytes]]]:
-    """The files of all disks that a power loss may leave once an action is done."""
+    """The possible sets of files after an action followed by a power loss."""
     recorder = Recorder(root)
     with recorder.recording():
         action(root)

@@ -13,7 +13,7 @@ from tests.power.recorder import Recorder
 from tests.power.script import Script, play
 
 DISKS = 60
-"""Of each script; `make power-loss` looks at more."""
+"""Disks per script; `make power-loss` judges more."""
 
 
 @pytest.mark.parametrize("what", [stat.S_ISDIR, stat.S_ISREG], ids=["directories", "files"])

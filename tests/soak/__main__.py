@@ -27,7 +27,7 @@ from tests.support.session import use_this_python
 from tests.support.standalone_cluster import StandaloneCluster
 
 FILES_PER_KILL = 2
-"""So many files of each feed for every kill, at least: there has to be work left to interrupt."""
+"""Minimum number of files of each feed per kill, so that work remains to be interrupted."""
 
 FEWEST_FILES = 18
 

@@ -1,4 +1,4 @@
-"""The demo's supervisor with random kills: of the driver, of an executor, or of the coordinator's process."""
+"""The demo's supervisor with random kills of the driver, an executor, or the coordinator's process."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ COORDINATOR = "coordinator"
 VICTIMS = (DRIVER, EXECUTOR, COORDINATOR)
 
 LATEST_SECONDS = 3.0
-"""A kill falls at most so long after its share of the work is done."""
+"""Longest delay of a kill after its share of the work is done, in seconds."""
 
 BURST_SECONDS = 10.0
-"""A kill of a burst falls at most so long after the one before, so that it may meet the recovery from that."""
+"""Longest delay of a burst's kill after the previous one, in seconds; it may interrupt the recovery from that."""
 
 BURSTS = 0.2
-"""Share of the kills that do not wait for their share of the work."""
+"""Share of the kills that follow the previous one without waiting for their share of the work."""
 
 
 def schedule(kills: int, rng: random.Random) -> list[tuple[str, float, float]]:
-    """Who is killed, after which share of the work, and how many seconds after that.
+    """Victim, share of the work before the kill, and delay in seconds after that, of each kill.
 
-    All victims come equally often; a kill of a burst has the share 0.
+    All victims are equally frequent; a kill in a burst has the share 0.
     """
     victims = [VICTIMS[number % len(VICTIMS)] for number in range(kills)]
     rng.shuffle(victims)
@@ -45,14 +45,14 @@ def schedule(kills: int, rng: random.Random) -> list[tuple[str, float, float]]:
 
 @dataclass
 class Killer(Supervisor):
-    """Runs the main job on a cluster, and kills what `rng` says at moments that it says.
+    """Runs the main job on a cluster, with kills chosen and timed by `rng`.
 
     Args:
         master: URL of the cluster.
-        executors: the pids of the executors that run now.
-        rng: where the schedule comes from.
-        starts: how often the driver was started.
-        violations: what did not hold of the checkpoint locations after a kill of the driver.
+        executors: returns the pids of the running executors.
+        rng: source of the schedule.
+        starts: number of driver starts.
+        violations: violations found in the checkpoint locations after a kill of the driver.
     """
 
     master: str = ""
@@ -67,11 +67,11 @@ class Killer(Supervisor):
         self._moment: float | None = None
 
     def command(self) -> list[str]:
-        """What starts the driver."""
+        """Command that starts the driver."""
         return [*super().command(), "--master", self.master]
 
     def strike(self, driver: subprocess.Popen[bytes], start: int, states: list[QueryState], resumed: bool) -> bool:
-        """Kill somebody if it is time, driver or not."""
+        """Kills the next victim if it is due; true if that was the driver."""
         self.starts = start
         if self._next is None:
             return False
@@ -86,13 +86,13 @@ class Killer(Supervisor):
         return victim == DRIVER
 
     def inspect(self) -> None:
-        """Note what does not hold of the checkpoint locations; files that crashes left stay till the next claim."""
+        """Records violations in the checkpoint locations; unreferenced files from crashes stay until the next claim."""
         for query in QUERIES:
             findings = inspect(self.layout.storage(query.name), orphans=True)
             self.violations += (f"start {self.starts}, {query.name}: {violation}" for violation in findings.violations)
 
     def _kill(self, victim: str, driver: subprocess.Popen[bytes]) -> bool:
-        """Whether there was such a process to kill."""
+        """Kills the victim; false if no such process was found."""
         if victim == DRIVER:
             kill_group(driver)
             self.inspect()

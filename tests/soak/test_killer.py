@@ -13,8 +13,8 @@ from benchmarks.demo.supervisor import Kill, QueryState
 from tests.soak import killer as killer_module
 from tests.soak.killer import COORDINATOR, DRIVER, EXECUTOR, Killer, schedule
 
-# Writes logs as Spark does, batch by batch, beside a child that looks like the coordinator. The last batch waits for
-# the last kill: one that comes late, as on a busy machine, would meet nothing.
+# Writes logs as Spark does, batch by batch, with a child process that looks like the coordinator. The last batch waits
+# for the last kill: a late one, as on a busy machine, would find nothing to kill.
 JOB = """
 import json, subprocess, sys, time
 from pathlib import Path
