@@ -36,7 +36,7 @@ _NODE = re.compile(r"/.+/records/([0-9]{20})")
 
 PREFIX = "spark.sql.streaming.stateStore.ckpt."
 MOST_CYCLES = 3
-"""Most cycles before a base that releases a file: it is requested once per cycle, possibly more than once."""
+"""Cycles until a file must be released: the base that releases it is requested once per cycle, perhaps again."""
 
 DELTAS_BEHIND = 2
 """Deltas beyond the bound: an attempt with the state in memory may acknowledge before it learns of the bound."""

@@ -13,7 +13,9 @@ BUILD_SECONDS = 900
 
 
 def build(module: Path, product: str) -> Path:
-    """Builds the module with Maven if a source is newer than the product. Skips the test without a JDK or Maven.
+    """Builds the module with Maven if the product is missing or older than a source.
+
+    Skips the test without a JDK or Maven.
 
     Args:
         module: the directory with the `pom.xml`.

@@ -127,7 +127,7 @@ class Query:
 
 
 def make_query(directory: object, batches: int = 6, **arguments: object) -> Query:
-    """A location on a local disk with `batches` committed batches; the first two have lost their checkpoints."""
+    """A location on a local disk with `batches` committed batches; the checkpoints of the first two are gone."""
     query = Query(LocalStorage(str(directory)), **arguments)  # type: ignore[arg-type]
     query.run(range(batches))
     return query
