@@ -17,13 +17,13 @@ TASK_OWNED = "taskowned"
 """Flink's directory for files of tasks, below `ckpt`. It stays empty."""
 
 CHECKPOINT_DIRECTORY = re.compile(r"chk-([0-9]+)(?:-([0-9]+))?")
-"""Directory of a checkpoint: its id, and the number of the attempt from the second on."""
+"""Directory of a checkpoint: its id, and the attempt number from the second attempt on."""
 
 _HADOOP_CHECKSUM = re.compile(r"\.(.+)\.crc")
 
-# Every name that is written below `ckpt`. Executors write `base`, `delta` and `deltas` (the shim's `StateFiles`), first
-# under the name with a dot before and `.tmp` behind it; the coordinator writes `merged`, `_metadata` and records, first
-# as `.tmp-` (`spark_ckpt.storage`). A checksum of Hadoop's can lie beside each.
+# All names of files below `ckpt`. Executors write `base`, `delta` and `deltas` (the shim's `StateFiles`), first as
+# `.<name>.tmp`. The coordinator writes `merged`, `_metadata` and records, first as `.tmp-<hex>` (`spark_ckpt.storage`).
+# Each may have a Hadoop checksum file next to it.
 _STATE_NAME = r"(?:base|deltas?|merged)-[0-9a-f]{32}"
 _TEMPORARY = r"\.tmp-[0-9a-f]{32}"
 _RECORD = r"[0-9]{20}\.json"

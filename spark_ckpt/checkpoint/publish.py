@@ -1,4 +1,4 @@
-"""The durable path of every checkpoint, of a batch or an operation: state file, `_metadata`, record, in this order."""
+"""Durable writes of every checkpoint, of a batch or an operation: state file, `_metadata`, record, in this order."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _CREATE_TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """A state file to be written.
+    """State file before it is written.
 
     Args:
-        path: relative to `ckpt`.
-        data: its bytes.
+        path: path of the file, relative to `ckpt`.
+        data: bytes of the file.
     """
 
     path: str
@@ -35,19 +35,19 @@ class StateFile:
 
 @dataclass(slots=True)
 class NewCheckpoint:
-    """A checkpoint that is not durable yet.
+    """Checkpoint that is not durable yet.
 
     Args:
-        batch: the content of its master state `spark-batch`.
-        table: the chains of all subtasks.
-        sources: with the offsets up to which the batch reads.
-        spark_offsets: reads the bytes of Spark's `offsets/<batch>`; None without a query.
-        statistics: the master states with statistics, for the checkpoint's id and size.
-        triggered_ms: when the batch or operation began, in milliseconds since 1970 UTC.
+        batch: content of the master state `spark-batch`.
+        table: chains of all subtasks.
+        sources: sources with the end offsets of the batch.
+        spark_offsets: reads the bytes of Spark's `offsets/<batch>`; returns None without a query.
+        statistics: builds the master states with statistics from the checkpoint's id and size.
+        triggered_ms: start of the batch or operation, in milliseconds since 1970 UTC.
         new_state_bytes: bytes of the new segments.
         task_bytes: bytes of the new segments in files that tasks have written.
-        file: new segments to be written; None if there is nothing to write.
-        written: files that `publish` has begun to write, relative to `ckpt`.
+        file: state file with new segments; None if there are none to write.
+        written: files that `publish` has started to write, relative to `ckpt`.
     """
 
     batch: SparkBatch
@@ -64,13 +64,13 @@ class NewCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """Publishes checkpoints of one location.
+    """Publisher of the checkpoints of one location.
 
     Args:
-        storage: of the checkpoint location.
-        store: of its completed checkpoints, claimed.
-        owner: the claimant.
-        was_deleted: True for a path, relative to `ckpt`, whose deletion may still be under way.
+        storage: storage of the checkpoint location.
+        store: its completed checkpoints, claimed.
+        owner: claimant of the store.
+        was_deleted: returns True for a path, relative to `ckpt`, whose deletion may still be in flight.
     """
 
     storage: Storage
@@ -79,16 +79,16 @@ class Publisher:
     was_deleted: Callable[[str], bool] = lambda path: False
 
     def publish(self, new: NewCheckpoint, now_ms: int) -> CheckpointRecord:
-        """Makes a checkpoint durable. It does not exist before, and lasts from the moment this returns.
+        """Make a checkpoint durable. It does not exist before this call, and is durable once the call returns.
 
-        After any other error than `UnknownOutcomeError` and `FencedError` nothing refers to the files in `new.written`.
+        After any error other than `UnknownOutcomeError` or `FencedError`, nothing refers to the files in `new.written`.
 
         Args:
-            new: the checkpoint.
-            now_ms: the time, in milliseconds since 1970 UTC.
+            new: checkpoint.
+            now_ms: current time, in milliseconds since 1970 UTC.
 
         Raises:
-            FencedError, UnknownOutcomeError, StorageError: as `CompletedCheckpointStore.add` says.
+            FencedError, UnknownOutcomeError, StorageError: as documented for `CompletedCheckpointStore.add`.
         """
         if new.file is not None:
             new.written.append(new.file.path)
@@ -116,12 +116,12 @@ class Publisher:
         )
 
     def _write_metadata(self, new: NewCheckpoint, size: StateSize) -> MetadataReference:
-        """Writes `_metadata` to a name that no earlier try has used: requests to create or delete that one may still
-        arrive.
+        """Write `_metadata` under a name that no earlier attempt has used, because late requests may still create or
+        delete the files of those attempts.
 
         Raises:
-            FencedError: another driver has taken over.
-            StorageError: it cannot be written.
+            FencedError: another driver has claimed the location.
+            StorageError: the file cannot be written.
         """
         checkpoint_id = self.store.counter.get()
         states = new.statistics(checkpoint_id, size)
@@ -145,16 +145,16 @@ def checkpoint_of_operation(
     started_ms: int,
     now_ms: int,
 ) -> NewCheckpoint:
-    """The checkpoint of a batch that an operation adds to the query. No subtask acknowledges it.
+    """Checkpoint of a batch that an operation adds to the query. No subtask acknowledges it.
 
     Args:
-        batch: the content of its master state `spark-batch`.
-        table: the chains of all subtasks.
-        offsets: Spark's entry of the offset log for the batch.
-        history: statistics of the checkpoints before it.
-        file: new state; None if there is nothing to write.
-        started_ms: when the operation began, in milliseconds since 1970 UTC.
-        now_ms: the time, in milliseconds since 1970 UTC.
+        batch: content of the master state `spark-batch`.
+        table: chains of all subtasks.
+        offsets: entry of Spark's offset log for the batch.
+        history: statistics of earlier checkpoints.
+        file: state file with new segments; None if there are none to write.
+        started_ms: start of the operation, in milliseconds since 1970 UTC.
+        now_ms: current time, in milliseconds since 1970 UTC.
     """
 
     def statistics(checkpoint_id: int, size: StateSize) -> Sequence[MasterState]:
@@ -177,22 +177,22 @@ def checkpoint_of_operation(
 
 
 def create_file(storage: Storage, name: str, data: bytes) -> bool:
-    """Creates a file of a checkpoint exclusively, and finds out what a lost answer means.
+    """Create a file of a checkpoint exclusively. If the response is lost, check whether the file was created.
 
     Returns:
-        False if another process, perhaps a dead one, has a file of this name.
+        False if another process, possibly a dead one, created a file of this name.
 
     Raises:
-        StorageError: it could not be created, or the storage does not say whether it was.
+        StorageError: the file could not be created, or the outcome is unknown.
     """
     return create_or_find(storage, name, data, _CREATE_TRIES)
 
 
 def merge_into_file(segments: Sequence[tuple[ChainEntry, bytes | memoryview]]) -> StateFile:
-    """Makes entries refer to one new file with the bytes of all of them: objects follow the bytes, not the partitions.
+    """Place segments in one new file, so that the number of objects depends on their bytes, not on the partitions.
 
     Args:
-        segments: entries without a file, and the bytes of each.
+        segments: entries without a file, with the bytes of each.
     """
     file = StateFile(new_merged_path(), b"".join(data for _, data in segments))
     position = 0
@@ -203,17 +203,17 @@ def merge_into_file(segments: Sequence[tuple[ChainEntry, bytes | memoryview]]) -
 
 
 def inline_state_in_file(table: ChainTable) -> StateFile | None:
-    """Makes the inline segments of a table refer to one file, since several subtasks may need the same bytes.
+    """Place the inline segments of a table in one new file, since several subtasks may need the same bytes.
 
     Returns:
-        The file; None if no segment was inline.
+        File to write; None if no segment was inline.
     """
     inline = [(entry, entry.data) for entry in all_entries(table) if entry.path is None]
     return merge_into_file(inline) if inline else None
 
 
 def with_chains(batch: SparkBatch, table: ChainTable) -> SparkBatch:
-    """The description of a batch with other chains of its stores."""
+    """Copy of a batch description with other chains."""
     stores = tuple(
         replace(
             store,

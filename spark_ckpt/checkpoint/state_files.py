@@ -17,7 +17,7 @@ def sizes_of(storage: Storage, paths: Sequence[str]) -> list[int | None]:
 
     Args:
         storage: storage of the checkpoint location.
-        paths: relative to `ckpt`.
+        paths: paths of the files, relative to `ckpt`.
 
     Raises:
         StorageError: the storage does not answer.

@@ -13,7 +13,7 @@ _MOST_SLOWEST = 3
 
 
 class CheckpointStatus(Enum):
-    """The status of a checkpoint (Flink: `CheckpointStatsStatus`)."""
+    """Status of a checkpoint (Flink: `CheckpointStatsStatus`)."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -21,7 +21,7 @@ class CheckpointStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Distribution of a number over subtasks: minimum, mean (rounded) and maximum."""
+    """Distribution of a figure over subtasks: minimum, rounded mean, maximum."""
 
     least: int
     mean: int
@@ -29,7 +29,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[int]) -> Spread:
-        """The spread of some values, of which there must be one."""
+        """Spread of a non-empty sequence of values."""
         return cls(min(values), round(sum(values) / len(values)), max(values))
 
 
@@ -37,13 +37,13 @@ class SubtaskStateStats(NamedTuple):
     """Statistics of one subtask (Flink: `SubtaskStateStats`).
 
     Args:
-        subtask: which.
-        executor: where it ran.
-        snapshot_us: microseconds that its task was held up for the snapshot (Flink: the synchronous part).
-        write_us: microseconds of writing it (Flink: the asynchronous part).
-        start_delay_ms: milliseconds from the trigger to the begin of the snapshot, most of which the batch works.
+        subtask: key of the subtask.
+        executor: executor that ran its task.
+        snapshot_us: microseconds for which the snapshot blocked the task (Flink: synchronous part).
+        write_us: microseconds to write the snapshot (Flink: asynchronous part).
+        start_delay_ms: milliseconds from the trigger to the start of the snapshot, mostly the processing of the batch.
         delta_bytes: bytes of its changes.
-        rows: rows that it has.
+        rows: number of its rows.
     """
 
     subtask: SubtaskKey
@@ -57,13 +57,13 @@ class SubtaskStateStats(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SubtaskStats:
-    """Distributions over the subtasks that have acknowledged.
+    """Distributions over the acknowledged subtasks.
 
     Args:
-        snapshot_us: of these figures of `SubtaskStateStats` least, mean and most.
-        write_us: as above.
-        start_delay_ms: as above.
-        slowest: those whose acks came last, latest first.
+        snapshot_us: spread of `SubtaskStateStats.snapshot_us`.
+        write_us: spread of `SubtaskStateStats.write_us`.
+        start_delay_ms: spread of `SubtaskStateStats.start_delay_ms`.
+        slowest: subtasks with the last acks, latest first.
     """
 
     snapshot_us: Spread
@@ -73,7 +73,7 @@ class SubtaskStats:
 
     @classmethod
     def of(cls, subtasks: Sequence[SubtaskStateStats]) -> SubtaskStats | None:
-        """A summary of these, of which the last to acknowledge comes last; None if there are none."""
+        """Summary of subtasks in the order of their acks; None for no subtasks."""
         if not subtasks:
             return None
         return cls(
@@ -86,12 +86,12 @@ class SubtaskStats:
 
 @dataclass(frozen=True, slots=True)
 class StateSize:
-    """The size of a checkpoint.
+    """Size of a checkpoint.
 
     Args:
-        state_bytes: bytes of state that it refers to.
-        new_bytes: bytes that were written for it.
-        rows: rows of all stores together.
+        state_bytes: bytes of all state that the checkpoint refers to.
+        new_bytes: bytes written for this checkpoint.
+        rows: total rows of all stores.
     """
 
     state_bytes: int
@@ -104,19 +104,20 @@ class CheckpointStats:
     """Statistics of a checkpoint.
 
     Args:
-        status: what became of it.
+        status: final status.
         batch_id: Spark's micro-batch.
         version: version of the state that the batch leaves.
-        triggered_ms: when the batch began, in milliseconds since 1970 UTC.
-        duration_ms: from then to the last ack, or until it was given up.
-        completing_ms: from the last ack until it was durable; None in its own `_metadata`, and if it failed.
-        acks: subtasks that have acknowledged.
-        expected: subtasks that there are.
-        checkpoint_id: its number; None if it failed.
-        failures: how often what went wrong on the way, by `FailureReason`.
-        detail: why it failed, for a person.
-        size: how large it is; None if it failed.
-        subtasks: what they took; None if none has acknowledged.
+        triggered_ms: start of the batch, in milliseconds since 1970 UTC.
+        duration_ms: milliseconds from `triggered_ms` to the last ack, or to the abort.
+        completing_ms: milliseconds from the last ack until the checkpoint was durable; None in its own `_metadata`, and
+            after a failure.
+        acks: number of acknowledged subtasks.
+        expected: number of all subtasks.
+        checkpoint_id: checkpoint id; None after a failure.
+        failures: counts of failures and retries by `FailureReason`.
+        detail: human-readable cause of the failure.
+        size: size of the checkpoint; None after a failure.
+        subtasks: summary of the acknowledged subtasks; None without acks.
     """
 
     status: CheckpointStatus
@@ -135,11 +136,11 @@ class CheckpointStats:
 
 
 class StatsHistory:
-    """The statistics of the last checkpoints, oldest first.
+    """Statistics of the last checkpoints, oldest first.
 
     Args:
-        limit: of how many.
-        entries: what an earlier run left.
+        limit: maximum number of checkpoints.
+        entries: statistics from an earlier run.
     """
 
     def __init__(self, limit: int, entries: Iterable[CheckpointStats] = ()) -> None:
@@ -148,13 +149,13 @@ class StatsHistory:
 
     @property
     def entries(self) -> tuple[CheckpointStats, ...]:
-        """The statistics, oldest first."""
+        """Statistics, oldest first."""
         return self._entries
 
     def with_entry(self, stats: CheckpointStats) -> tuple[CheckpointStats, ...]:
-        """The entries as they would be with one more."""
+        """Copy of the entries with `stats` appended, within the limit."""
         return (*self._entries, stats)[-self._limit :]
 
     def add(self, stats: CheckpointStats) -> None:
-        """One more; the oldest may drop out."""
+        """Append statistics, and drop the oldest above the limit."""
         self._entries = self.with_entry(stats)

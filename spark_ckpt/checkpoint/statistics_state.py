@@ -1,4 +1,4 @@
-"""The master states `spark-history` and `spark-subtasks`, which hold statistics (docs/protocol.md, section 4)."""
+"""Master states `spark-history` and `spark-subtasks`, with statistics (docs/protocol.md, section 4)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.metadata import CheckpointMetadata, MasterState
 
 SPARK_HISTORY = "spark-history"
-"""Name of the master state."""
+"""Name of the master state with the statistics of the last checkpoints."""
 
 SPARK_HISTORY_VERSION = 1
 """Version of its format."""
 
 SPARK_SUBTASKS = "spark-subtasks"
-"""Name of the master state with what the subtasks of the checkpoint itself took."""
+"""Name of the master state with the statistics of the checkpoint's own subtasks."""
 
 SPARK_SUBTASKS_VERSION = 1
 """Version of its format."""
@@ -43,8 +43,8 @@ def statistics_states(
     """Both master states of a checkpoint.
 
     Args:
-        entries: the statistics of the last checkpoints, this one included.
-        subtasks: what its subtasks took.
+        entries: statistics of the last checkpoints, including this one.
+        subtasks: statistics of its subtasks.
     """
     return (
         MasterState(SPARK_HISTORY, encode_history(entries), SPARK_HISTORY_VERSION),
@@ -53,29 +53,30 @@ def statistics_states(
 
 
 def encode_history(entries: Iterable[CheckpointStats]) -> bytes:
-    """The payload of the master state: JSON, a few hundred bytes for each entry."""
+    """Payload of the master state `spark-history`: JSON, a few hundred bytes per entry."""
     return f"[{','.join(map(_encode, entries))}]".encode()
 
 
 def history_of(metadata: CheckpointMetadata) -> tuple[CheckpointStats, ...] | None:
-    """The statistics that a `_metadata` has, oldest first; None if it has none, or of a version of another release.
+    """Statistics in a `_metadata`, oldest first; None without statistics in this version of the format.
 
     Raises:
-        CheckpointError: they are not what `encode_history` writes.
+        CheckpointError: malformed payload.
     """
     return _items_of(metadata, SPARK_HISTORY, SPARK_HISTORY_VERSION, _stats)
 
 
 def encode_subtasks(subtasks: Iterable[SubtaskStateStats]) -> bytes:
-    """The payload of the master state `spark-subtasks`: JSON, some fifty bytes for each."""
+    """Payload of the master state `spark-subtasks`: JSON, about fifty bytes per subtask."""
     return orjson.dumps([_fields(stats) for stats in subtasks])
 
 
 def subtasks_of(metadata: CheckpointMetadata) -> tuple[SubtaskStateStats, ...] | None:
-    """Statistics of the subtasks of a checkpoint, in the order of their acks; None if its `_metadata` has none.
+    """Statistics of a checkpoint's subtasks, in the order of their acks; None without statistics in this version of the
+    format.
 
     Raises:
-        CheckpointError: it is not what `encode_subtasks` writes.
+        CheckpointError: malformed payload.
     """
     return _items_of(metadata, SPARK_SUBTASKS, SPARK_SUBTASKS_VERSION, lambda fields: _subtask(*fields))
 
@@ -114,7 +115,7 @@ def _spread(spread: Spread) -> list[int]:
 def _items_of(
     metadata: CheckpointMetadata, name: str, version: int, parse: Callable[[Any], _Item]
 ) -> tuple[_Item, ...] | None:
-    """The items of a master state that is a list in JSON; None if there is none of this name and version."""
+    """Items of a master state whose payload is a JSON list; None without a master state of this name and version."""
     for state in metadata.master_states:
         if state.name == name and state.version == version:
             try:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from spark_ckpt.storage import FileInfo, Storage
 
-# What the state stores of Spark leave in a partition's directory, or in a store's directory below it.
+# Suffixes of files that Spark's own state stores write in a partition's directory, or in a store's directory below it.
 _FOREIGN_SUFFIXES = (".delta", ".snapshot", ".changelog", ".zip")
 _MOST_DIRECTORIES_LOOKED_AT = 8
 
 
 def foreign_state(storage: Storage) -> str | None:
-    """A state file of another provider, or None if a look at the first few partitions shows none."""
+    """Path of a state file of another provider; None if the first few partitions have none."""
     for operator in _directories(storage, "state"):
         for partition in _directories(storage, operator):
             for directory in [partition, *_directories(storage, partition)]:
