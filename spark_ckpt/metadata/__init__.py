@@ -5,9 +5,9 @@
         ...
     spark_ckpt.metadata.dump(metadata, "copy/_metadata", version=metadata.version)
 
-Reads and writes versions 2, 3 and 4, which are what Flink 1.3 to 1.20 write. The classes bear Flink's names. `convert`
-makes one version of another, `relocate` gives state files another place, and `required_release` says which releases of
-Flink can read the result.
+Reads and writes versions 2, 3 and 4, the versions that Flink 1.3 to 1.20 write. The classes bear Flink's names.
+`convert` converts between versions, `relocate` rewrites the paths of moved state files, and `required_release` returns
+the oldest Flink release that can read the result.
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ _ABSOLUTE = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)?", r
 
 
 class AbsolutePath(NamedTuple):
-    """An absolute path, as `org.apache.flink.core.fs.Path` takes it.
+    """Absolute path, parsed as `org.apache.flink.core.fs.Path` parses it.
 
     `file:/x`, `file:///x` and `/x` are equal, and `//`, `.` and `..` are resolved. Nothing is percent-encoded.
 
     Args:
-        scheme: of the file system, `file` for a local one.
-        authority: the bucket or host; empty for a local file.
+        scheme: scheme of the file system; `file` for the local one.
+        authority: bucket or host; empty for a local file.
         components: names from the root down.
     """
 
@@ -26,7 +26,7 @@ class AbsolutePath(NamedTuple):
 
     @classmethod
     def of(cls, path: str) -> AbsolutePath | None:
-        """The path, or None if the text is not absolute."""
+        """Path from a text; None if the text is not an absolute path."""
         match = _ABSOLUTE.fullmatch(path)
         if match is None or not (match[2] or match[3]):
             return None
@@ -36,15 +36,15 @@ class AbsolutePath(NamedTuple):
 
     @property
     def parent(self) -> AbsolutePath:
-        """The directory above."""
+        """Parent directory."""
         return self._replace(components=self.components[:-1])
 
     def below(self, path: str) -> AbsolutePath:
-        """Path of a relative one, resolved from here. It may lie above this one."""
+        """Absolute path of a path relative to this one. With `..` it may lie outside this one."""
         return self._replace(components=_resolved((*self.components, *path.split("/"))))
 
     def holds(self, other: AbsolutePath) -> bool:
-        """True if the other path is this one, or lies below it."""
+        """True if the other path equals this one or lies below it."""
         return self[:2] == other[:2] and self.components == other.components[: len(self.components)]
 
     def __str__(self) -> str:

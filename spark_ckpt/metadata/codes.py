@@ -1,6 +1,6 @@
-"""The type codes under which state handles stand in a file; the decoder's tables are their counterpart.
+"""Type codes of state handles in a file; the counterpart of the decoder's tables.
 
-Flink: the constants of `MetadataV2V3SerializerBase`.
+Flink: constants of `MetadataV2V3SerializerBase`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from spark_ckpt.metadata.handles import (
 
 
 class _Codes(NamedTuple):
-    """The code of a class, and the newer one of a handle that has the optional field."""
+    """Code of a class, and the newer code of handles with the optional field."""
 
     code: int
     newer: int = 0
@@ -50,12 +50,12 @@ _CODES: dict[type, _Codes] = {
 
 
 def code_of_class(handle: type) -> int:
-    """The code under which state handles of a class are written, without their optional field."""
+    """Code of a class of state handles, without their optional field."""
     return _CODES[handle].code
 
 
 def code_of(part: object) -> int | None:
-    """The code under which a state handle is written; None for a part of the model that is no handle with a code."""
+    """Code of a state handle; None for a part of the model without a code."""
     if (codes := _CODES.get(type(part))) is None:
         return None
     is_newer = codes.optional_field and getattr(part, codes.optional_field) is not None

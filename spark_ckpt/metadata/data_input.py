@@ -1,4 +1,4 @@
-"""Reading of the primitives of `java.io.DataInputStream` from bytes, with positions and names for errors."""
+"""Reader of the primitives of `java.io.DataInputStream`, with positions and field names in errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_NESTING = 32
-"""Most values within one another; a handle in an ordinary checkpoint is 4 to 6 deep."""
+"""Maximum nesting depth of values; handles in ordinary checkpoints nest 4 to 6 deep."""
 
 _U16 = Struct(">H")
 _I32 = Struct(">i")
@@ -25,13 +25,13 @@ _I64 = Struct(">q")
 
 
 class DataInput:
-    """A position in bytes that moves on with each value read.
+    """Bytes with a read position that each read advances.
 
-    Every method takes the name of the field it reads; together with the fields around it (`enter`) and the position
-    it tells in a `MetadataFormatError` what was wrong where. Nothing is allocated before it is known to be there.
+    Every method takes the name of the field that it reads. A `MetadataFormatError` reports this name, the enclosing
+    fields (`enter`) and the position. Lengths are checked against the remaining bytes before anything is allocated.
 
     Args:
-        data: the whole file.
+        data: bytes of the whole file.
         path: name of the file, for errors.
     """
 
@@ -53,22 +53,22 @@ class DataInput:
         """Enter a field: bytes read until `leave` belong to `field`, or to its element `index`.
 
         Raises:
-            MetadataFormatError: more than `MAX_NESTING` values lie within one another.
+            MetadataFormatError: more than `MAX_NESTING` nested values.
         """
         if len(self._within) >= MAX_NESTING:
             self.fail(field, f"more than {MAX_NESTING} values within one another")
         self._within.append(field if index is None else (field, index))
 
     def leave(self) -> None:
-        """Ends what the last `enter` began. After an error nothing is left: reading is over then."""
+        """Leave the field of the last `enter`. Not called after an error, because an error ends the reading."""
         self._within.pop()
 
     def fail(self, field: str, reason: str, offset: int | None = None) -> NoReturn:
-        """Raises the error for the value at `offset`, by default at the position."""
+        """Raise an error for the value at `offset`; by default, at the current position."""
         raise self._failure(self.position if offset is None else offset, self.where(field), reason)
 
     def where(self, field: str) -> str:
-        """Dotted path of a field that lies in those entered."""
+        """Dotted path of a field within the entered fields."""
         names = [name if isinstance(name, str) else f"{name[0]}[{name[1]}]" for name in self._within]
         return ".".join([*names, field] if field else names)
 
@@ -104,10 +104,10 @@ class DataInput:
         return self.u8(field) != 0
 
     def count(self, field: str, item_size: int, *, negative_is_none: bool = False) -> int:
-        """An `i32` number of things that follow and take at least `item_size` bytes each.
+        """An `i32` count of items that follow, of at least `item_size` bytes each.
 
         Raises:
-            MetadataFormatError: the number is negative, unless that means none, or so many cannot follow.
+            MetadataFormatError: the count is negative (without `negative_is_none`), or exceeds the remaining bytes.
         """
         at = self.position
         count = self.i32(field)
@@ -120,7 +120,7 @@ class DataInput:
         return count
 
     def each(self, field: str, item_size: int, *, negative_is_none: bool = False) -> Iterator[int]:
-        """The indices of the things that follow their number (`count`); what is read at an index belongs to it."""
+        """Indices of items that follow their `count`. Reads between two indices belong to the item of the first."""
         for index in range(self.count(field, item_size, negative_is_none=negative_is_none)):
             self.enter(field, index)
             yield index
@@ -132,11 +132,11 @@ class DataInput:
         return self._data[at : at + length]
 
     def byte_array(self, field: str) -> bytes:
-        """An `i32` length, then so many bytes."""
+        """An `i32` length, then that many bytes."""
         return self.raw(self.count(field, 1), field)
 
     def utf(self, field: str) -> str:
-        """A string as `DataOutput.writeUTF` writes it: a `u16` number of bytes, then modified UTF-8."""
+        """A string as `DataOutput.writeUTF` writes it: a `u16` length in bytes, then modified UTF-8."""
         at = self.position
         encoded = self.raw(self.u16(field), field)
         try:
@@ -145,21 +145,21 @@ class DataInput:
             self.fail(field, "malformed modified UTF-8", at + 2 + malformed.position)
 
     def i64_array(self, count: int, field: str) -> NDArray[np.int64]:
-        """`count` signed 64-bit integers as a read-only array in the machine's byte order."""
+        """`count` signed 64-bit integers as a read-only array in native byte order."""
         at = self._advance(8 * count, field)
         array = np.frombuffer(self._data, ">i8", count, at).astype(np.int64)
         array.flags.writeable = False
         return array
 
     def i64_tuple(self, field: str) -> tuple[int, ...]:
-        """An `i32` count, then so many signed 64-bit integers."""
+        """An `i32` count, then that many signed 64-bit integers."""
         count = self.count(field, 8)
         at = self._advance(8 * count, field)
         return unpack_from(f">{count}q", self._data, at)
 
     @contextmanager
     def limited(self, length: int, field: str) -> Iterator[None]:
-        """The next `length` bytes are all there is; reading fewer of them is an error."""
+        """Limit reads to the next `length` bytes. It is an error to leave some of them unread."""
         start = self._advance(length, field)
         end, self._end = self._end, start + length
         self.position = start

@@ -1,4 +1,4 @@
-"""Writing of the primitives of `java.io.DataOutputStream`, with names for errors."""
+"""Writer of the primitives of `java.io.DataOutputStream`, with field names in errors."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _I64 = Struct(">q")
 
 
 class DataOutput:
-    """Bytes that grow with each value written; the counterpart of `DataInput`.
+    """Buffer to which each write appends; the counterpart of `DataInput`.
 
-    Every method takes the name of the field it writes. A value that does not fit raises a `MetadataValueError` whose
-    `field` is the dotted path to it.
+    Every method takes the name of the field that it writes. A value that does not fit raises a `MetadataValueError`
+    with the dotted path of the field.
     """
 
     __slots__ = ("_data", "_within")
@@ -41,18 +41,18 @@ class DataOutput:
         """Enter a field: bytes written until `leave` belong to `field`, or to its element `index`.
 
         Raises:
-            MetadataValueError: more values lie within one another than the reader takes.
+            MetadataValueError: values nest deeper than the reader accepts.
         """
         if len(self._within) >= MAX_NESTING:
             raise self.error(field, f"more than {MAX_NESTING} values within one another")
         self._within.append(field if index is None else (field, index))
 
     def leave(self) -> None:
-        """Ends what the last `enter` began."""
+        """Leave the field of the last `enter`."""
         self._within.pop()
 
     def error(self, field: str, reason: str) -> MetadataValueError:
-        """The error for a value that cannot be written."""
+        """Error for a value that cannot be written."""
         names = [name if isinstance(name, str) else f"{name[0]}[{name[1]}]" for name in self._within]
         return MetadataValueError(".".join([*names, field]), reason)
 
@@ -78,7 +78,7 @@ class DataOutput:
         self._data += value
 
     def utf(self, value: str, field: str) -> None:
-        """A string as `DataOutput.writeUTF` writes it: a `u16` number of bytes, then modified UTF-8."""
+        """A string as `DataOutput.writeUTF` writes it: a `u16` length in bytes, then modified UTF-8."""
         encoded = modified_utf8.encode(value)
         if len(encoded) > modified_utf8.LONGEST:
             raise self.error(field, f"a string of {len(encoded)} bytes; {modified_utf8.LONGEST} is the most")
@@ -86,11 +86,11 @@ class DataOutput:
         self._data += encoded
 
     def i64_array(self, values: NDArray[np.int64]) -> None:
-        """Signed 64-bit integers without their number."""
+        """Signed 64-bit integers without their count."""
         self._data += values.astype(">i8").tobytes()
 
     def i64_sequence(self, values: Sequence[int], field: str) -> None:
-        """An `i32` count, then so many signed 64-bit integers."""
+        """An `i32` count, then that many signed 64-bit integers."""
         self.i32(len(values), field)
         try:
             self.i64_array(np.array(values, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Reading of `_metadata` files of version 2, 3 and 4.
+"""Decoder of `_metadata` files of versions 2, 3 and 4.
 
     i32             magic number 0x4960672D
     i32             version
@@ -8,7 +8,7 @@
     properties      version 4 only: one serialised Java object
 
 Flink: `Checkpoints.loadCheckpointMetadata`, `MetadataV2V3SerializerBase` and `MetadataV2Serializer` to
-`MetadataV4Serializer`. As there, bytes after the last field are ignored.
+`MetadataV4Serializer`. Like Flink, the decoder ignores bytes after the last field.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class _Layout(NamedTuple):
 
     @property
     def least_subtask(self) -> int:
-        # From version 3 on a finished subtask is an index alone.
+        # Since version 3, a finished subtask is only an index.
         return 4 if self.coordinator_and_channels else 4 + 8 + 4 + 4 + 4 + 1 + 1
 
 
-# One of each is enough however many subtasks there are.
+# Shared instances: there may be many such subtasks.
 _FINISHED = FinishedOperatorSubtaskState()
 _WITHOUT_STATE = OperatorSubtaskState()
 
@@ -82,21 +82,21 @@ _LAYOUTS = {
 
 
 def decode(content: bytes, path: str) -> CheckpointMetadata:
-    """Reads a whole file.
+    """Decode a whole file.
 
     Args:
-        content: the bytes of the file.
-        path: its name, for errors.
+        content: bytes of the file.
+        path: name of the file, for errors.
 
     Raises:
-        UnsupportedMetadataVersionError: the file has a version other than 2, 3 and 4.
-        MetadataFormatError: the bytes are not what a file of their version has.
+        UnsupportedMetadataVersionError: the version is not 2, 3 or 4.
+        MetadataFormatError: malformed for its version.
     """
     data = DataInput(content, path)
     try:
         return _checkpoint_metadata(data, path)
     except MetadataValueError as invalid:
-        # The model refuses what Flink's classes refuse in their constructors. Reading stands behind the record then.
+        # The model rejects what the constructors of Flink's classes reject. The position is after the record by then.
         data.fail(invalid.field, invalid.reason)
 
 
@@ -199,7 +199,7 @@ def _running_subtask_state(data: DataInput, layout: _Layout) -> OperatorSubtaskS
 
 
 def _optional_operator_state_handle(data: DataInput, field: str) -> OperatorStateHandle | None:
-    # Unlike keyed state this has a flag of its own in front of the code; any value but 0 means that there is a handle.
+    # Unlike keyed state, operator state has a flag before the code; any value but 0 announces a handle.
     if data.i32(field) == 0:
         return None
     data.enter(field)

@@ -1,7 +1,7 @@
-"""Writing of `_metadata` files of version 2, 3 and 4; the layout is described in `decoder`.
+"""Encoder of `_metadata` files of versions 2, 3 and 4; `decoder` describes the layout.
 
 Flink's own writers: `SavepointV2Serializer` (version 2, up to 1.10), `MetadataV3Serializer` (1.11 to 1.15),
-`MetadataV4Serializer` (1.16 to 1.20). Version 3 is what every release since 1.11 reads.
+`MetadataV4Serializer` (1.16 to 1.20). Every release since 1.11 reads version 3.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _Channel = TypeVar("_Channel", InputChannelStateHandle, ResultSubpartitionStateH
 
 
 def encode(metadata: CheckpointMetadata, version: int) -> bytes:
-    """The bytes of a whole file.
+    """Bytes of a whole file.
 
     Args:
-        metadata: what to write; its own `version` does not matter.
-        version: 2, 3 or 4. Version 2 has no place for coordinator state, channel state, and finished operators or
-            subtasks. Only version 4 has properties: the bytes in `metadata`, or a null object where there are none.
+        metadata: checkpoint to encode; its own `version` is ignored.
+        version: 2, 3 or 4. Version 2 cannot hold coordinator state, channel state, and finished operators or subtasks.
+            Only version 4 has properties: the bytes in `metadata`, or a null object if these are empty.
 
     Raises:
         UnsupportedMetadataVersionError: another version.
-        MetadataLossError: the version has no place for something.
-        MetadataValueError: a value that no file can hold; `field` tells which.
+        MetadataLossError: the version cannot hold some of the state.
+        MetadataValueError: no file can hold a value, named by `field`.
     """
     check_version(metadata, version)
     out = DataOutput()
@@ -117,7 +117,7 @@ def _operator_state_v3(out: DataOutput, state: OperatorState) -> None:
     for position, (index, subtask) in enumerate(state.subtask_states.items()):
         out.enter("subtask_states", position)
         if subtask.is_finished:
-            # Negative so that it cannot be taken for an index; one less so that subtask 0 is negative too.
+            # Negative to differ from an index; offset by one so that subtask 0 is negative, too.
             out.i32(-(index + 1), "index")
         else:
             out.i32(index, "index")

@@ -1,4 +1,4 @@
-"""Errors of `_metadata` files and of models that cannot be written as one."""
+"""Errors of `_metadata` files, and of models that no file can hold."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from spark_ckpt.errors import FormatError, SparkCkptError
 
 
 class MetadataValueError(SparkCkptError, ValueError):
-    """A part of the model holds values that no `_metadata` file may hold: Flink would refuse to load it.
+    """Value in the model that no `_metadata` file may contain: Flink would reject the file.
 
     Attributes:
-        field: name of the offending field, as in the model.
-        reason: what is wrong with it.
+        field: name of the offending field in the model.
+        reason: description of the problem.
     """
 
     def __init__(self, field: str, reason: str) -> None:
@@ -24,13 +24,13 @@ class MetadataValueError(SparkCkptError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something of a checkpoint that a version of the file has no place for.
+    """Part of a checkpoint that a version of the file cannot hold.
 
     Args:
-        field: dotted path of it, such as `operator_states[2].subtask_states[0].input_channel_state`.
-        what: what it is, for a person.
-        operator_id: the operator it belongs to, hexadecimal.
-        subtask: index of the subtask it belongs to; None if it is the operator's.
+        field: dotted path of the part, such as `operator_states[2].subtask_states[0].input_channel_state`.
+        what: human-readable name of the part.
+        operator_id: id of its operator, in hexadecimal.
+        subtask: index of its subtask; None for a part of the whole operator.
     """
 
     field: str
@@ -40,11 +40,11 @@ class Loss:
 
 
 class MetadataLossError(MetadataValueError):
-    """A checkpoint has state that the version of the file to be written has no place for. `field` is the first.
+    """Checkpoint with state that the requested version of the file cannot hold. `field` names the first loss.
 
     Attributes:
-        version: that version.
-        losses: all of it, in the order of the file.
+        version: requested version.
+        losses: all losses, in the order of the file.
     """
 
     def __init__(self, version: int, losses: Sequence[Loss]) -> None:
@@ -56,21 +56,21 @@ class MetadataLossError(MetadataValueError):
 
 
 class MetadataFormatError(FormatError):
-    """Bytes that are no `_metadata` file, or not a whole one.
+    """Bytes that are not a `_metadata` file, or only a part of one.
 
     Attributes:
-        path: name of the file, or `<bytes>` where there is none.
+        path: name of the file; `<bytes>` without a file.
         offset: byte position of the offending value, counted from the start of the file.
         field: dotted path of the offending value, such as `operator_states[2].subtask_states[0].managed_keyed_state`.
-        reason: what is wrong at that place.
+        reason: description of the problem.
     """
 
 
 class UnsupportedMetadataVersionError(MetadataFormatError):
-    """A `_metadata` file of a version outside 2 to 4, or a request to write one outside 2 to 4.
+    """Version of a `_metadata` file, read or requested, outside 2 to 4.
 
     Attributes:
-        version: the version that the file names.
+        version: unsupported version.
     """
 
     def __init__(self, path: str, version: int) -> None:
@@ -79,10 +79,10 @@ class UnsupportedMetadataVersionError(MetadataFormatError):
 
 
 class MetadataNotFoundError(SparkCkptError, FileNotFoundError):
-    """There is no `_metadata` file at the place named.
+    """Path without a `_metadata` file.
 
     Attributes:
-        path: the file or directory that was asked for.
+        path: requested file or directory.
     """
 
     def __init__(self, path: str) -> None:
@@ -91,10 +91,10 @@ class MetadataNotFoundError(SparkCkptError, FileNotFoundError):
 
 
 class PathPrefixError(SparkCkptError, ValueError):
-    """A prefix of paths that is not absolute.
+    """Path prefix that is not absolute.
 
     Attributes:
-        prefix: what was given.
+        prefix: given prefix.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -105,13 +105,13 @@ class PathPrefixError(SparkCkptError, ValueError):
 
 
 class NothingToRelocateError(SparkCkptError, ValueError):
-    """No path of a checkpoint begins with a prefix.
+    """Prefix that no path of a checkpoint starts with.
 
     Attributes:
-        prefix: the prefix.
-        directories: where the absolute paths of the checkpoint lie: one directory for each file system.
-        schemes: schemes under which the prefix does occur.
-        relative: number of paths that count from the directory of `_metadata`, and need no new prefix.
+        prefix: given prefix.
+        directories: common directory of the checkpoint's absolute paths, one per file system.
+        schemes: other schemes with which the prefix does occur.
+        relative: number of paths relative to the directory of `_metadata`, which need no new prefix.
     """
 
     def __init__(self, prefix: str, directories: Sequence[str], schemes: Sequence[str], relative: int) -> None:
