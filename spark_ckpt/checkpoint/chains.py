@@ -74,8 +74,8 @@ class Chain:
     Attributes:
         size: bytes of all segments.
         base_version: version of the newest base; 0 if the chain begins with its first delta.
-        base_bytes: bytes of the bases; without a base, bytes of the first delta, which replaces it.
-        deltas: number of deltas since, without one that replaces a base.
+        base_bytes: bytes of the bases; without a base, bytes of the first delta, which takes its place.
+        deltas: number of deltas since the base, excluding one that takes its place.
         inline_bytes: bytes of inline segments.
     """
 

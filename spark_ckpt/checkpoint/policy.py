@@ -20,7 +20,7 @@ SHARED_FILE_WAIT_MS = 50
 store."""
 
 SHARED_FILE_BYTES = 8 << 20
-"""Bytes from which a file waits for no further task: above this size the bytes take longer than the request."""
+"""Bytes from which a file does not wait for further tasks: above this size, the transfer outweighs the request."""
 
 
 class ShippingLimits(NamedTuple):
@@ -29,7 +29,7 @@ class ShippingLimits(NamedTuple):
     Args:
         ack_threshold: bytes of one segment up to which it travels with an ack.
         shared_file_wait_ms: milliseconds that a task waits for others of its executor to share a file.
-        shared_file_bytes: bytes from which a file waits for no further task; a segment of so many has its own file.
+        shared_file_bytes: bytes from which a file waits for no further task; a segment of this size has its own file.
     """
 
     ack_threshold: int

@@ -1,4 +1,4 @@
-"""Entry points: `_metadata` from and to bytes, local files and whatever else fsspec serves."""
+"""Entry points: `_metadata` from and to bytes, local files, and other file systems of fsspec."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from spark_ckpt.metadata.literal_urls import file_system_of_url
 from spark_ckpt.metadata.model import CheckpointMetadata
 
 METADATA_FILE_NAME = "_metadata"
-"""Name of the file in a checkpoint's or savepoint's directory (`AbstractFsCheckpointStorageAccess`)."""
+"""Name of the file in the directory of a checkpoint or savepoint (`AbstractFsCheckpointStorageAccess`)."""
 
 DEFAULT_VERSION = 3
-"""The version written unless another is asked for: every Flink release since 1.11 reads it."""
+"""Version written by default: every Flink release since 1.11 reads it."""
 
 
 def loads(content: bytes | bytearray | memoryview, path: str = "<bytes>") -> CheckpointMetadata:
-    """Reads the bytes of a `_metadata` file of version 2, 3 or 4. Bytes after its end are ignored, as Flink does.
+    """Decode the bytes of a `_metadata` file of version 2, 3 or 4. Like Flink, ignore bytes after its end.
 
     Args:
-        content: the bytes.
-        path: where they come from, for errors.
+        content: bytes of the file.
+        path: origin of the bytes, for errors.
 
     Raises:
-        UnsupportedMetadataVersionError: the file has another version.
-        MetadataFormatError: the bytes are not what a file of their version has.
+        UnsupportedMetadataVersionError: another version.
+        MetadataFormatError: malformed for its version.
     """
     return decode(bytes(content), path)
 
 
 def load(path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None) -> CheckpointMetadata:
-    """Reads a `_metadata` file.
+    """Read a `_metadata` file.
 
     Args:
-        path: the file, or a directory that holds one under the name `_metadata`; a local path or a URL.
-        storage_options: what the fsspec file system needs, such as credentials.
+        path: file, or directory with a file `_metadata`; a local path or a URL.
+        storage_options: options of the fsspec file system, such as credentials.
 
     Raises:
-        MetadataNotFoundError: there is no such file.
+        MetadataNotFoundError: the file does not exist.
         UnsupportedMetadataVersionError, MetadataFormatError: as in `loads`.
     """
     url = os.fspath(path)
@@ -56,15 +56,15 @@ def load(path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | N
 
 
 def dumps(metadata: CheckpointMetadata, version: int = DEFAULT_VERSION) -> bytes:
-    """The bytes of a `_metadata` file. What was read from a file gives the same bytes in the same version.
+    """Bytes of a `_metadata` file. Metadata read from a file encodes to the same bytes in the same version.
 
     Args:
-        metadata: what to write.
+        metadata: checkpoint to encode.
         version: 2, 3 or 4.
 
     Raises:
         UnsupportedMetadataVersionError: another version.
-        MetadataValueError: `metadata` holds what this version cannot hold.
+        MetadataValueError: this version cannot hold a part of `metadata`.
     """
     return encode(metadata, version)
 
@@ -76,16 +76,16 @@ def dump(
     *,
     storage_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes a `_metadata` file, over one that is there. A local file appears whole or not at all.
+    """Write a `_metadata` file, replacing an existing one. A local file is written atomically.
 
     Args:
-        metadata: what to write.
-        path: the file, a local path or a URL. Directories above it are made.
+        metadata: checkpoint to write.
+        path: file, as a local path or a URL. Missing parent directories are created.
         version: 2, 3 or 4.
-        storage_options: what the fsspec file system needs, such as credentials.
+        storage_options: options of the fsspec file system, such as credentials.
 
     Raises:
-        UnsupportedMetadataVersionError, MetadataValueError: as in `dumps`; nothing is written then.
+        UnsupportedMetadataVersionError, MetadataValueError: as in `dumps`; nothing was written.
     """
     content = dumps(metadata, version)
     file_system, file = file_system_of_url(os.fspath(path), **(storage_options or {}))

@@ -1,7 +1,7 @@
-"""Reading of state handles: `MetadataV2V3SerializerBase.deserialize*Handle`, one function per layout.
+"""Decoder of state handles: `MetadataV2V3SerializerBase.deserialize*Handle`, one function per layout.
 
-A handle is a type code of one byte and its fields. The codes are one numbering, but each position takes its own kinds
-only; the tables at the end say which. Codes do not depend on the version of the file.
+A handle is a one-byte type code, followed by its fields. All handles share one numbering of codes, but each position
+accepts only some kinds, listed in the tables at the end. Codes do not depend on the version of the file.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from spark_ckpt.metadata.handles import (
 from spark_ckpt.metadata.keyrange import KeyGroupRange, KeyGroupRangeOffsets
 
 NULL_HANDLE = 0
-"""The code that stands for no handle, in every position."""
+"""Code for no handle, in every position."""
 
-# Least bytes that an element of a list takes: what a count can be checked against before anything is read.
+# Minimum bytes of a list element, to check a count before its elements are read.
 _LEAST_HANDLE = 1
 _LEAST_FILE = 2 + 1
 _LEAST_CHANGE = 4 + 4
@@ -61,7 +61,7 @@ def read_keyed_state_handle(data: DataInput, field: str) -> KeyedStateHandle | N
 
 
 def read_operator_state_handle(data: DataInput, field: str) -> OperatorStateHandle:
-    """A handle of operator state (`deserializeOperatorStateHandle`); the caller has read that there is one."""
+    """A handle of operator state (`deserializeOperatorStateHandle`). The caller has read the flag that announces it."""
     at = data.position
     code = data.i8(field)
     if (read := _OPERATOR_STATE_HANDLES.get(code)) is None:
@@ -84,7 +84,7 @@ def read_optional_stream(data: DataInput, field: str) -> StreamStateHandle | Non
 
 
 def read_stream(data: DataInput, field: str) -> StreamStateHandle:
-    """A handle of a stream, which must be there."""
+    """A handle of a stream. None is an error."""
     at = data.position
     handle = read_optional_stream(data, field)
     if handle is None:
@@ -140,7 +140,7 @@ def _group_range_offsets(data: DataInput) -> KeyGroupRangeOffsets:
 
 
 def _range(start: int, number: int) -> KeyGroupRange:
-    """As `KeyGroupRange.of`: if the last key group, in 32 bits, comes before the first, it is the empty range."""
+    """Key-group range as in `KeyGroupRange.of`: empty if the last key group, in 32 bits, is less than the first."""
     last = (start + number - 1 + 2**31) % 2**32 - 2**31
     if last >= start or (number == 0 and start >= 0):
         return KeyGroupRange(start, last)
@@ -192,7 +192,7 @@ def _changelog(data: DataInput, *, with_checkpoint_id: bool = False) -> Changelo
     key_group_range = _key_group_range(data)
     checkpointed_size = data.i64("checkpointed_size")
     materialized = tuple(
-        # Flink warns of an absent one, and continues.
+        # Flink logs a warning for a missing handle, and continues.
         read_keyed_state_handle(data, "code")
         for _ in data.each("materialized_state_handles", _LEAST_HANDLE)
     )
@@ -258,7 +258,7 @@ def _handle_and_offset(data: DataInput) -> HandleAndOffset:
 
 
 def _state_name_to_partition_offsets(data: DataInput) -> dict[str, StateMetaInfo]:
-    # Of a repeated name the last one counts.
+    # The last of several states with the same name wins.
     return dict(_state_meta_info(data) for _ in data.each("state_name_to_partition_offsets", _LEAST_STATE))
 
 
@@ -287,7 +287,7 @@ def _file_merging_operator_stream(data: DataInput) -> FileMergingOperatorStreamS
     return FileMergingOperatorStreamStateHandle(states, task_owned_dir, shared_dir, delegate, is_empty)
 
 
-# One of each is enough however often it occurs: a handle without fields, the empty range, and no offsets.
+# Shared instances: a handle without fields, the empty range, and no offsets.
 _EMPTY_SEGMENT_FILE = EmptySegmentFileStateHandle()
 _NO_KEY_GROUPS = KeyGroupRange(0, -1)
 _NO_OFFSETS = np.empty(0, dtype=np.int64)

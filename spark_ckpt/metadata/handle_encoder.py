@@ -1,7 +1,7 @@
-"""Writing of state handles: the counterpart of `handle_decoder`, where the layouts are described.
+"""Encoder of state handles; `handle_decoder`, its counterpart, describes the layouts.
 
-Flink: `MetadataV2V3SerializerBase.serialize*Handle`. Flink always writes the newest code of a class; here the handle
-says which (see `codes`). The functions below write what follows the code.
+Flink: `MetadataV2V3SerializerBase.serialize*Handle`. Flink always writes the newest code of a class; here, the handle
+determines the code (see `codes`). The functions below write the fields after the code.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from spark_ckpt.metadata.keyrange import KeyGroupRange, KeyGroupRangeOffsets
 def write_keyed_state_handle(
     out: DataOutput, handle: KeyedStateHandle | None, field: str, index: int | None = None
 ) -> None:
-    """Writes a handle of keyed state, or that there is none; with an index it is an element of `field`."""
+    """Write a handle of keyed state, or the code for none. With an index, it is an element of `field`."""
     if handle is None:
         out.i8(NULL_HANDLE, field)
         return
@@ -48,14 +48,14 @@ def write_keyed_state_handle(
 
 
 def write_operator_state_handle(out: DataOutput, handle: OperatorStateHandle, field: str) -> None:
-    """Writes a handle of operator state."""
+    """Write a handle of operator state."""
     out.enter(field)
     _write(out, _OPERATOR_STATE_HANDLES, handle)
     out.leave()
 
 
 def write_stream(out: DataOutput, handle: StreamStateHandle | None, field: str) -> None:
-    """Writes a handle of a stream, or that there is none."""
+    """Write a handle of a stream, or the code for none."""
     if handle is None:
         out.i8(NULL_HANDLE, field)
         return
@@ -102,7 +102,7 @@ def _segment_file(out: DataOutput, handle: SegmentFileStateHandle) -> None:
 
 
 def _empty_segment_file(out: DataOutput, handle: EmptySegmentFileStateHandle) -> None:
-    """It is its code alone."""
+    """Nothing: the handle is only its code."""
 
 
 def _key_groups_as_stream(out: DataOutput, handle: KeyGroupsStateHandle) -> None:

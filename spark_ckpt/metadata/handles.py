@@ -1,11 +1,10 @@
-"""State handles: what a checkpoint knows of a piece of state, and where its bytes are.
+"""State handles: description and location of a piece of state in a checkpoint.
 
 Names and rules are those of `org.apache.flink.runtime.state` and its subpackages. Handles are values: two are equal if
-everything in them is. An optional field that is None selects the older of the two codes under which Flink stores the
-same class, so that a file which was read is written again byte by byte.
+all their fields are equal. Flink stores some classes under two codes. A None in the optional field selects the older
+code, so that a decoded file encodes to the same bytes.
 
-Every handle has `state_size`: the bytes it refers to (`StateObject.getStateSize`), -1 where the size of a file is
-unknown.
+Every handle has a `state_size`: bytes that it refers to (`StateObject.getStateSize`); -1 if a file's size is unknown.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from spark_ckpt.metadata.paths import refusal, relative_refusal
 
 @dataclass(frozen=True, slots=True)
 class ByteStreamStateHandle:
-    """State that the metadata file itself holds (`memory.ByteStreamStateHandle`). The name is informative only."""
+    """State inside the metadata file itself (`memory.ByteStreamStateHandle`). The name is informative only."""
 
     handle_name: str
     data: bytes
@@ -40,7 +39,7 @@ class FileStateHandle:
     """State in a file of its own (`filesystem.FileStateHandle`).
 
     Raises:
-        MetadataValueError: Flink takes the path for none, or the size is below -1 (-1 means unknown).
+        MetadataValueError: Flink rejects the path, or the size is below -1 (-1 means unknown).
     """
 
     file_path: str
@@ -53,10 +52,10 @@ class FileStateHandle:
 
 @dataclass(frozen=True, slots=True)
 class RelativeFileStateHandle:
-    """State in a file whose path counts from the directory of `_metadata` (`filesystem.RelativeFileStateHandle`).
+    """State in a file, by its path relative to the directory of `_metadata` (`filesystem.RelativeFileStateHandle`).
 
     Raises:
-        MetadataValueError: Flink takes the path for none, or the size is below -1 (-1 means unknown).
+        MetadataValueError: Flink rejects the path, or the size is below -1 (-1 means unknown).
     """
 
     relative_path: str
@@ -68,7 +67,7 @@ class RelativeFileStateHandle:
 
 
 class CheckpointedStateScope(Enum):
-    """Scope of a file: one checkpoint or several use it (`CheckpointedStateScope`); the value is Flink's ordinal."""
+    """Scope of a file: one checkpoint or several (`CheckpointedStateScope`). The value is Flink's ordinal."""
 
     EXCLUSIVE = 0
     SHARED = 1
@@ -76,10 +75,10 @@ class CheckpointedStateScope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentFileStateHandle:
-    """State in a part of a file that others share (`filemerging.SegmentFileStateHandle`).
+    """State in a segment of a shared file (`filemerging.SegmentFileStateHandle`).
 
     Raises:
-        MetadataValueError: Flink takes the path for none.
+        MetadataValueError: Flink rejects the path.
     """
 
     file_path: str
@@ -94,7 +93,7 @@ class SegmentFileStateHandle:
 
 @dataclass(frozen=True, slots=True)
 class EmptySegmentFileStateHandle:
-    """Placeholder of file merging for no state (`filemerging.EmptySegmentFileStateHandle`)."""
+    """Placeholder for no state in file merging (`filemerging.EmptySegmentFileStateHandle`)."""
 
     @property
     def state_size(self) -> int:
@@ -110,9 +109,9 @@ class KeyGroupsStateHandle:
     """Keyed state in one stream, with the offset of each key group (`KeyGroupsStateHandle`).
 
     Args:
-        group_range_offsets: the key groups and where each starts in the stream.
-        delegate_state_handle: the stream.
-        state_handle_id: identity of the handle; None writes code 3 (Flink then invents one at every load), else 12.
+        group_range_offsets: key groups, with the start of each in the stream.
+        delegate_state_handle: handle of the stream.
+        state_handle_id: identity of the handle, for code 12; None for code 3 (Flink creates one at every load).
     """
 
     group_range_offsets: KeyGroupRangeOffsets
@@ -121,12 +120,12 @@ class KeyGroupsStateHandle:
 
     @property
     def key_group_range(self) -> KeyGroupRange:
-        """The key groups of the handle."""
+        """Key groups of the handle."""
         return self.group_range_offsets.key_group_range
 
     @property
     def state_size(self) -> int:
-        """Number of bytes of the stream, which may hold more than these key groups."""
+        """Number of bytes of the stream, which may contain other key groups, too."""
         return self.delegate_state_handle.state_size
 
 
@@ -139,7 +138,7 @@ class KeyGroupsSavepointStateHandle:
 
     @property
     def key_group_range(self) -> KeyGroupRange:
-        """The key groups of the handle."""
+        """Key groups of the handle."""
         return self.group_range_offsets.key_group_range
 
     @property
@@ -150,7 +149,7 @@ class KeyGroupsSavepointStateHandle:
 
 @dataclass(frozen=True, slots=True)
 class HandleAndLocalPath:
-    """A file of an incremental snapshot, under its local name (`IncrementalKeyedStateHandle.HandleAndLocalPath`)."""
+    """File of an incremental snapshot, under its local name (`IncrementalKeyedStateHandle.HandleAndLocalPath`)."""
 
     local_path: str
     handle: StreamStateHandle
@@ -158,17 +157,17 @@ class HandleAndLocalPath:
 
 @dataclass(frozen=True, slots=True)
 class IncrementalRemoteKeyedStateHandle:
-    """An incremental snapshot: files of this checkpoint and of earlier ones (`IncrementalRemoteKeyedStateHandle`).
+    """Incremental snapshot: files of this checkpoint and of earlier ones (`IncrementalRemoteKeyedStateHandle`).
 
     Args:
-        backend_identifier: text of a UUID; Flink turns other text into a name-based one.
-        key_group_range: the key groups.
-        checkpoint_id: the checkpoint that made it.
-        meta_data_state_handle: stream with the description of the states; Flink loads None but cannot restore it.
-        shared_state: files that other checkpoints may use too.
-        private_state: files of this checkpoint alone.
-        checkpointed_size: bytes this checkpoint added; None together with the next field.
-        state_handle_id: identity of the handle; None writes code 5, else 11.
+        backend_identifier: text of a UUID; Flink derives a name-based UUID from any other text.
+        key_group_range: key groups of the snapshot.
+        checkpoint_id: checkpoint that created the snapshot.
+        meta_data_state_handle: stream with the descriptions of the states; Flink loads None, but cannot restore it.
+        shared_state: files that other checkpoints may use, too.
+        private_state: files of this checkpoint only.
+        checkpointed_size: bytes that this checkpoint added; None exactly if `state_handle_id` is.
+        state_handle_id: identity of the handle, for code 11; None for code 5.
 
     Raises:
         MetadataValueError: only one of the last two is None.
@@ -189,14 +188,14 @@ class IncrementalRemoteKeyedStateHandle:
 
     @property
     def state_size(self) -> int:
-        """Number of bytes of all files together, of earlier checkpoints too."""
+        """Number of bytes of all files, including those of earlier checkpoints."""
         meta = self.meta_data_state_handle.state_size if self.meta_data_state_handle else 0
         return meta + sum(file.handle.state_size for file in (*self.shared_state, *self.private_state))
 
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """One change of a changelog (`changelog.StateChange`); key group -1 holds descriptions of states.
+    """One change in a changelog (`changelog.StateChange`). Key group -1 is for descriptions of states.
 
     Raises:
         MetadataValueError: the key group is below -1.
@@ -212,7 +211,7 @@ class StateChange:
 
 @dataclass(frozen=True, slots=True)
 class InMemoryChangelogStateHandle:
-    """Changes that the metadata file holds, of the sequence numbers `from_` up to, not including, `to`.
+    """Changes inside the metadata file, with the sequence numbers from `from_` (inclusive) to `to` (exclusive).
 
     Flink: `changelog.inmemory.InMemoryChangelogStateHandle`, code 9.
 
@@ -239,9 +238,9 @@ class InMemoryChangelogStateHandle:
 
 @dataclass(frozen=True, slots=True)
 class HandleAndOffset:
-    """A changelog file and where in it the changes start; neither counts the first byte of the file.
+    """Changelog file, and the offset of its changes. Neither this offset nor the file's size counts the first byte.
 
-    Flink loads one without a file, but cannot restore it.
+    Flink loads None as the file, but cannot restore it.
     """
 
     handle: StreamStateHandle | None
@@ -253,12 +252,12 @@ class ChangelogStateHandleStreamImpl:
     """Changes in files (`changelog.ChangelogStateHandleStreamImpl`).
 
     Args:
-        handles_and_offsets: the files, in the order of the changes.
-        key_group_range: the key groups.
+        handles_and_offsets: files in the order of the changes.
+        key_group_range: key groups of the changes.
         state_size: bytes of the changes.
-        checkpointed_size: bytes this checkpoint added.
+        checkpointed_size: bytes that this checkpoint added.
         state_handle_id: identity of the handle.
-        storage_identifier: name of the changelog storage, "filesystem"; None writes code 10, else 13.
+        storage_identifier: name of the changelog storage, "filesystem", for code 13; None for code 10.
     """
 
     handles_and_offsets: tuple[HandleAndOffset, ...]
@@ -271,21 +270,21 @@ class ChangelogStateHandleStreamImpl:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogStateBackendHandle:
-    """Keyed state as a materialised part and the changes since (`changelog.ChangelogStateBackendHandleImpl`).
+    """Keyed state as a materialised part and later changes (`changelog.ChangelogStateBackendHandleImpl`).
 
     Args:
-        materialized_state_handles: the state at some earlier time, as handles of any kind of keyed state. Loading a
-            file, Flink leaves out those that are None.
-        non_materialized_state_handles: the changes since; Flink takes changelog handles only.
-        key_group_range: the key groups.
-        checkpointed_size: bytes this checkpoint added.
+        materialized_state_handles: materialised state, as handles of any kind of keyed state. Flink skips None when it
+            loads a file.
+        non_materialized_state_handles: changes since the materialisation; Flink accepts only changelog handles.
+        key_group_range: key groups of the state.
+        checkpointed_size: bytes that this checkpoint added.
         materialization_id: number of the materialisation.
         state_handle_id: identity of the handle.
-        checkpoint_id: the checkpoint that made it; None writes code 8, else 14. Reading 8, Flink takes
-            the materialisation id for it.
+        checkpoint_id: checkpoint that created the handle, for code 14; None for code 8, which Flink reads with the
+            materialisation id in its place.
 
     Raises:
-        MetadataValueError: the range is empty, which Flink refuses for this handle alone.
+        MetadataValueError: the range is empty, which Flink rejects for this class of handle only.
     """
 
     materialized_state_handles: tuple[KeyedStateHandle | None, ...]
@@ -302,7 +301,7 @@ class ChangelogStateBackendHandle:
 
     @property
     def state_size(self) -> int:
-        """Number of bytes of all parts together."""
+        """Number of bytes of all parts."""
         parts = (*self.materialized_state_handles, *self.non_materialized_state_handles)
         return sum(part.state_size for part in parts if part is not None)
 
@@ -311,7 +310,7 @@ class ChangelogStateBackendHandle:
 
 
 class DistributionMode(Enum):
-    """Distribution of a state's elements to the subtasks (`OperatorStateHandle.Mode`); the value is Flink's ordinal."""
+    """Distribution of a state's elements to subtasks (`OperatorStateHandle.Mode`). The value is Flink's ordinal."""
 
     SPLIT_DISTRIBUTE = 0
     UNION = 1
@@ -341,17 +340,17 @@ class OperatorStreamStateHandle:
 
 @dataclass(frozen=True, slots=True)
 class FileMergingOperatorStreamStateHandle:
-    """Operator state in a part of a merged file, code 17 (`filemerging.FileMergingOperatorStreamStateHandle`).
+    """Operator state in a segment of a merged file, code 17 (`filemerging.FileMergingOperatorStreamStateHandle`).
 
     Args:
-        state_name_to_partition_offsets: the states.
-        task_owned_dir: directory of files that a task owns.
-        shared_dir: directory of the merged files.
-        delegate_state_handle: the part of the file.
-        is_empty: whether Flink makes it the empty variant (`EmptyFileMergingOperatorStreamStateHandle`).
+        state_name_to_partition_offsets: states by name, with the offsets of their elements.
+        task_owned_dir: directory of task-owned files.
+        shared_dir: directory of shared merged files.
+        delegate_state_handle: handle of the segment.
+        is_empty: True for Flink's empty variant (`EmptyFileMergingOperatorStreamStateHandle`).
 
     Raises:
-        MetadataValueError: Flink takes a directory for no path.
+        MetadataValueError: Flink rejects the path of a directory.
     """
 
     state_name_to_partition_offsets: Mapping[str, StateMetaInfo]
@@ -366,7 +365,7 @@ class FileMergingOperatorStreamStateHandle:
 
     @property
     def state_size(self) -> int:
-        """Number of bytes of the part of the file."""
+        """Number of bytes of the segment."""
         return self.delegate_state_handle.state_size
 
 
@@ -378,10 +377,10 @@ StreamStateHandle: TypeAlias = (
     | EmptySegmentFileStateHandle
     | KeyGroupsStateHandle
 )
-"""Handles that stand for one stream of bytes (`StreamStateHandle`)."""
+"""Handles of one stream of bytes (`StreamStateHandle`)."""
 
 ChangelogStateHandle: TypeAlias = InMemoryChangelogStateHandle | ChangelogStateHandleStreamImpl
-"""Handles that hold changes (`changelog.ChangelogStateHandle`)."""
+"""Handles of changes (`changelog.ChangelogStateHandle`)."""
 
 KeyedStateHandle: TypeAlias = (
     KeyGroupsStateHandle

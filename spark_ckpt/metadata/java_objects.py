@@ -1,9 +1,8 @@
-"""Reading of an object in Java serialisation: plain objects with boolean and object fields, strings, enum constants.
+"""Reader of Java serialisation: plain objects with boolean and object fields, strings, enum constants.
 
-An object has no length in front of it, so its end is found by reading it. Only classes from a table are taken, in the
-form in which the table has them, but that fields may be missing or come on top, as Java has it. Nothing is instantiated
-by the names in it. The grammar is chapter 6 of the Java Object Serialization Specification, the checks are those of
-`java.io.ObjectStreamClass`.
+An object has no length prefix, so finding its end requires reading it. The reader accepts only the classes of a table,
+as declared there, except that fields may be missing or added, as in Java. It never instantiates a class by name.
+Grammar: chapter 6 of the Java Object Serialization Specification. Checks: `java.io.ObjectStreamClass`.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ BOOLEAN = "Z"
 
 @dataclass(frozen=True, slots=True)
 class KnownClass:
-    """A class that may occur.
+    """Accepted class.
 
     Args:
-        serial_version_uid: as the class declares it, or Java computes it.
-        fields: by name the class of the value, or `BOOLEAN`.
-        is_enum: whether it is an enum.
-        constants: of an enum, the names.
-        interface: what a field may have as its class instead of this one.
+        serial_version_uid: `serialVersionUID`, declared by the class or computed by Java.
+        fields: class of the value, or `BOOLEAN`, by field name.
+        is_enum: True for an enum.
+        constants: names of an enum's constants.
+        interface: interface of the class, which a field may declare as its type.
     """
 
     serial_version_uid: int = 0
@@ -39,7 +38,7 @@ class KnownClass:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An object, with the values of its fields by name."""
+    """Object, with the values of its fields by name."""
 
     class_name: str
     fields: dict[str, Content]
@@ -47,7 +46,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant of an enum."""
+    """Enum constant."""
 
     class_name: str
     name: str
@@ -60,7 +59,7 @@ class _ClassDescription:
 
 
 class _Unfinished:
-    """Object under construction, which a reference may not name yet."""
+    """Object under construction. References to it are not valid yet."""
 
 
 Content: TypeAlias = "bool | str | Constant | Instance | _ClassDescription | _Unfinished | None"
@@ -76,10 +75,10 @@ _UNFINISHED = _Unfinished()
 
 
 def read_object(data: DataInput, classes: Mapping[str, KnownClass]) -> Content:
-    """Reads the header of a stream and the one object behind it; the position is at its end then.
+    """Read the header of a stream and its only object. Leaves the position after the object.
 
     Raises:
-        MetadataFormatError: there is no serialised object, or one that has more to it than this module takes.
+        MetadataFormatError: not a serialised object, or one with features that this module does not support.
     """
     at = data.position
     if data.i32("") & 0xFFFFFFFF != _STREAM_HEADER:
@@ -88,12 +87,12 @@ def read_object(data: DataInput, classes: Mapping[str, KnownClass]) -> Content:
 
 
 class _ObjectReader:
-    """Reads one object, behind the stream's header."""
+    """Reader of one object, after the header of the stream."""
 
     def __init__(self, data: DataInput, classes: Mapping[str, KnownClass]) -> None:
         self._data = data
         self._classes = {**classes, _ENUM_CLASS: KnownClass(is_enum=True)}
-        # What a back reference may name, in the order of appearance.
+        # Targets of back references, in the order of appearance.
         self._handles: list[Content] = []
 
     def content(self) -> Content:
@@ -157,7 +156,7 @@ class _ObjectReader:
         return tuple(fields)
 
     def _field(self) -> tuple[str, str]:
-        """Name and kind of a field. Of what class its values are the class itself says, as in Java."""
+        """Name and kind of a field. As in Java, the class defines the type of its values, not the stream."""
         at = self._data.position
         kind = chr(self._data.u8("type"))
         if kind not in (BOOLEAN, _OBJECT):

@@ -1,4 +1,4 @@
-"""Key-group ranges, and the position of each key group's data in a stream."""
+"""Key-group ranges, and the offsets of key groups in a stream."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _LAST_KEY_GROUP = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class KeyGroupRange:
-    """The key groups from `start` to `end`, both included; empty if `end` is `start - 1`.
+    """Key groups from `start` to `end`, both inclusive; empty if `end` is `start - 1`.
 
-    Flink: `org.apache.flink.runtime.state.KeyGroupRange`. A range says nothing of the max parallelism it belongs to.
+    Flink: `org.apache.flink.runtime.state.KeyGroupRange`. A range does not depend on the max parallelism.
 
     Raises:
-        MetadataValueError: `start` is negative, `end` lies before `start - 1` or beyond 2^31 - 1, or that are more than
-            2^31 - 1 key groups.
+        MetadataValueError: `start` is negative, `end` is below `start - 1` or above 2^31 - 1, or the range has more
+            than 2^31 - 1 key groups.
     """
 
     start: int
@@ -51,7 +51,7 @@ class KeyGroupRange:
         return iter(range(self.start, self.end + 1))
 
     def intersection(self, other: KeyGroupRange) -> KeyGroupRange:
-        """The key groups in both ranges; an empty range if there are none (`KeyGroupRange.getIntersection`)."""
+        """Key groups in both ranges; an empty range if they are disjoint (`KeyGroupRange.getIntersection`)."""
         start = max(self.start, other.start)
         return KeyGroupRange(start, max(start - 1, min(self.end, other.end)))
 
@@ -61,14 +61,14 @@ class KeyGroupRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyGroupRangeOffsets:
-    """Start offset in a stream of each key group of a range.
+    """Start offset of each key group of a range in a stream. Equal if range and offsets are equal.
 
-    Flink: `org.apache.flink.runtime.state.KeyGroupRangeOffsets`. Two are equal if their ranges and offsets are.
+    Flink: `org.apache.flink.runtime.state.KeyGroupRangeOffsets`.
 
     Args:
-        key_group_range: the key groups.
+        key_group_range: range of the key groups.
         offsets: int64, one per key group in ascending order, in bytes from the start of the stream; made read-only.
-            Flink checks no value of them: a canonical savepoint has 0 and raw keyed state -1 for "no data".
+            Flink does not validate them: for "no data", a canonical savepoint has 0, and raw keyed state has -1.
 
     Raises:
         MetadataValueError: the number of offsets is not the number of key groups.
@@ -85,7 +85,7 @@ class KeyGroupRangeOffsets:
                 f"an array of shape {offsets.shape} for {self.key_group_range.number_of_key_groups} key groups",
             )
         if offsets.flags.writeable:
-            # A view: the caller's own array stays writeable, and copying it would double the cost of decoding.
+            # A view leaves the caller's own array writeable. A copy would double the cost of decoding.
             offsets = offsets.view()
             offsets.flags.writeable = False
         object.__setattr__(self, "offsets", offsets)
@@ -97,7 +97,7 @@ class KeyGroupRangeOffsets:
         return cls(KeyGroupRange(start, start + array.size - 1), array)
 
     def offset_of(self, key_group: int) -> int:
-        """The offset of one key group.
+        """Offset of one key group.
 
         Raises:
             KeyError: the key group is not in the range.
@@ -107,10 +107,10 @@ class KeyGroupRangeOffsets:
         return int(self.offsets[key_group - self.key_group_range.start])
 
     def intersection(self, key_group_range: KeyGroupRange) -> KeyGroupRangeOffsets:
-        """Offsets of the key groups that also lie in `key_group_range`.
+        """Offsets of the key groups in both ranges.
 
-        Flink: `KeyGroupRangeOffsets.getIntersection`. This is all that rescaling does to a handle: the stream
-        and its bytes stay as they are.
+        Flink: `KeyGroupRangeOffsets.getIntersection`. A rescale changes nothing else in a handle: the stream and its
+        bytes stay the same.
         """
         common = self.key_group_range.intersection(key_group_range)
         first = common.start - self.key_group_range.start

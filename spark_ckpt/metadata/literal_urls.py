@@ -1,4 +1,4 @@
-"""From a path or URL to its fsspec file system, with every character meant as it stands."""
+"""Lookup of the fsspec file system of a path or URL, without special meanings of its characters."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://", re.ASCII)
 
 
 def file_system_of_url(url: str, **options: Any) -> tuple[fsspec.AbstractFileSystem, str]:  # noqa: ANN401
-    """The file system of a path or URL, and the path on it.
+    """File system of a path or URL, and the path on it.
 
-    Unlike `fsspec.core.url_to_fs` this knows no chains: `a::b` is a name. A chain would let a name in a file that is
-    read, such as a `_metadata`, open something else.
+    Unlike `fsspec.core.url_to_fs`, this does not support chained URLs: `a::b` is a file name. With chains, a path from
+    an untrusted file, such as a `_metadata`, could open something else.
 
     Args:
-        url: a local path or any URL that fsspec serves.
-        options: arguments of the file system, such as credentials.
+        url: local path, or any URL that fsspec supports.
+        options: options of the file system, such as credentials.
 
     Raises:
         ImportError: the file system's package is not installed.
-        ValueError: fsspec does not serve this protocol, or the file system cannot be used.
+        ValueError: fsspec does not support this protocol, or the file system cannot be used.
         OSError: the file system cannot be used.
     """
     protocol = _protocol(url)
@@ -31,6 +31,6 @@ def file_system_of_url(url: str, **options: Any) -> tuple[fsspec.AbstractFileSys
 
 
 def _protocol(url: str) -> str:
-    # fsspec takes whatever is before the first "://" for a protocol, a path with "::" in it too.
+    # fsspec parses any text before the first "://" as the protocol, even a path with "::".
     match = _PROTOCOL.match(url)
     return match[1] if match else "file"

@@ -1,6 +1,6 @@
 """Model of a `_metadata` file: the checkpoint, its master states, and the state of each operator.
 
-Names and rules are those of `org.apache.flink.runtime.checkpoint`; the handles are in `spark_ckpt.metadata.handles`.
+Names and rules are those of `org.apache.flink.runtime.checkpoint`. `spark_ckpt.metadata.handles` has the handles.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class MasterState:
     """State of the coordinating process, opaque to Flink (`MasterState`).
 
     Args:
-        name: who wrote it; need not be unique.
-        payload: what it wrote.
+        name: name of the writer; not necessarily unique.
+        payload: bytes of the state.
         version: version of the payload's format.
     """
 
@@ -48,14 +48,14 @@ class ResultSubpartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class InputChannelStateHandle:
-    """Data in flight to a subtask (`state.InputChannelStateHandle`).
+    """In-flight data to a subtask (`state.InputChannelStateHandle`).
 
     Args:
-        subtask_index: the subtask.
-        info: the channel.
-        offsets: where each buffer starts in the stream.
-        state_size: bytes of the buffers with their lengths.
-        delegate: the stream, which several handles may share.
+        subtask_index: index of the subtask.
+        info: input channel.
+        offsets: start of each buffer in the stream.
+        state_size: bytes of the buffers, including their length prefixes.
+        delegate: handle of the stream, which several handles may share.
     """
 
     subtask_index: int
@@ -67,7 +67,7 @@ class InputChannelStateHandle:
 
 @dataclass(frozen=True, slots=True)
 class ResultSubpartitionStateHandle:
-    """Data in flight from a subtask (`state.ResultSubpartitionStateHandle`); fields as in `InputChannelStateHandle`."""
+    """In-flight data from a subtask (`state.ResultSubpartitionStateHandle`); fields as in `InputChannelStateHandle`."""
 
     subtask_index: int
     info: ResultSubpartitionInfo
@@ -78,7 +78,7 @@ class ResultSubpartitionStateHandle:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSubtaskState:
-    """State of one subtask of an operator (`OperatorSubtaskState`); each kind of state is one handle at most."""
+    """State of one subtask of an operator (`OperatorSubtaskState`), with at most one handle per kind of state."""
 
     managed_operator_state: OperatorStateHandle | None = None
     raw_operator_state: OperatorStateHandle | None = None
@@ -107,7 +107,7 @@ class OperatorSubtaskState:
 
 @dataclass(frozen=True, slots=True)
 class FinishedOperatorSubtaskState(OperatorSubtaskState):
-    """A subtask that had finished: it has no state (`FinishedOperatorSubtaskState`).
+    """Finished subtask, without state (`FinishedOperatorSubtaskState`).
 
     Raises:
         MetadataValueError: it has state.
@@ -126,18 +126,18 @@ class FinishedOperatorSubtaskState(OperatorSubtaskState):
 
 @dataclass(frozen=True, slots=True)
 class OperatorState:
-    """State of one operator: of all its subtasks, and of its coordinator (`OperatorState`).
+    """State of one operator: its subtasks and its coordinator (`OperatorState`).
 
     Args:
-        operator_id: 16 bytes, in the order in which the id is printed.
+        operator_id: 16 bytes, in the order of the printed id.
         parallelism: number of subtasks.
-        max_parallelism: number of key groups. Flink's own bound of 32768 does not apply to what it loads.
-        subtask_states: by index of the subtask; subtasks without state may be missing.
-        coordinator_state: state of the operator's coordinator, always inline; None if there is none.
+        max_parallelism: number of key groups. Flink does not enforce its limit of 32768 when it loads a file.
+        subtask_states: states by subtask index; subtasks without state may be missing.
+        coordinator_state: state of the operator coordinator, always inline; None without a coordinator state.
 
     Raises:
-        MetadataValueError: the id has not 16 bytes, the parallelism is negative or above the max parallelism, or there
-            is no subtask of such an index.
+        MetadataValueError: the id does not have 16 bytes, the parallelism is negative or above the max parallelism, or
+            a subtask index is not below the parallelism.
     """
 
     operator_id: bytes
@@ -171,7 +171,7 @@ class OperatorState:
 
 @dataclass(frozen=True, slots=True)
 class FullyFinishedOperatorState(OperatorState):
-    """An operator of which every subtask had finished: it has no state (`FullyFinishedOperatorState`).
+    """Operator with only finished subtasks, without state (`FullyFinishedOperatorState`).
 
     Raises:
         MetadataValueError: it has state, or as in `OperatorState`.
@@ -193,11 +193,11 @@ class CheckpointMetadata:
     """Everything in one `_metadata` file (`checkpoint.metadata.CheckpointMetadata`).
 
     Args:
-        checkpoint_id: number of the checkpoint, not negative.
-        master_states: state of the coordinating process.
-        operator_states: state of the operators; Flink restores the last of several with one id.
-        version: version of the file it was read from: 2, 3 or 4. Writing takes its own argument.
-        properties: of version 4, one serialised Java object (`spark_ckpt.metadata.properties.decode`); else empty.
+        checkpoint_id: checkpoint id, not negative.
+        master_states: states of the coordinating process.
+        operator_states: states of the operators. Flink restores the last of several with the same id.
+        version: version of the decoded file: 2, 3 or 4. Encoding has its own argument.
+        properties: in version 4, one serialised Java object (`spark_ckpt.metadata.properties.decode`); else empty.
 
     Raises:
         MetadataValueError: the checkpoint id is negative.
@@ -215,5 +215,5 @@ class CheckpointMetadata:
 
     @property
     def state_size(self) -> int:
-        """Number of bytes of all state; a stream that several handles refer to counts for each of them."""
+        """Number of bytes of all state. A stream that several handles share counts once per handle."""
         return sum(operator.state_size for operator in self.operator_states)

@@ -1,14 +1,14 @@
 """Java's modified UTF-8, as `DataOutput.writeUTF` and `DataInput.readUTF` define it.
 
-Each UTF-16 code unit is encoded on its own: one byte for U+0001 to U+007F, two for U+0000 and U+0080 to U+07FF, three
-for the rest. A character beyond U+FFFF is therefore two surrogates of three bytes each, and a lone surrogate is
+Each UTF-16 code unit is encoded separately: one byte for U+0001 to U+007F, two for U+0000 and U+0080 to U+07FF, three
+for the rest. A character above U+FFFF therefore becomes two surrogates of three bytes each, and lone surrogates are
 possible.
 """
 
 from __future__ import annotations
 
 LONGEST = 65535
-"""Most bytes an encoded string may have: its length is an unsigned 16-bit integer."""
+"""Maximum bytes of an encoded string: its length is an unsigned 16-bit integer."""
 
 
 class MalformedUtf8Error(ValueError):
@@ -24,7 +24,7 @@ class MalformedUtf8Error(ValueError):
 
 
 def encode(text: str) -> bytes:
-    """Encodes a string; lone surrogates are kept. The caller checks the length against `LONGEST`."""
+    """Encode a string, including lone surrogates. The caller checks the length against `LONGEST`."""
     if text.isascii() and "\0" not in text:
         return text.encode("ascii")
     units = text.encode("utf-16-be", "surrogatepass")
@@ -41,10 +41,10 @@ def encode(text: str) -> bytes:
 
 
 def decode(encoded: bytes) -> str:
-    """Decodes what `readUTF` decodes: a plain zero byte, overlong forms and lone surrogates too.
+    """Decode a string as `readUTF` does, including plain zero bytes, overlong forms and lone surrogates.
 
     Raises:
-        MalformedUtf8Error: a wrong or missing continuation byte, or a lead byte that starts no character of at most
+        MalformedUtf8Error: an invalid or missing continuation byte, or a byte that cannot start a character of at most
             three bytes.
     """
     if encoded.isascii():
@@ -66,6 +66,6 @@ def decode(encoded: bytes) -> str:
     return units.decode("utf-16-be", "surrogatepass")
 
 
-# Index: the upper four bits of a lead byte. 0: continuation bytes and the lead of a four-byte form lead nothing here.
+# By the upper four bits of a lead byte. 0 for continuation bytes and lead bytes of four-byte forms: both are invalid.
 _LENGTH_BY_LEAD = (1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 2, 2, 3, 0)
 _BITS_BY_LENGTH = (0, 0x7F, 0x1F, 0x0F)

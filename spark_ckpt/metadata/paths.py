@@ -1,7 +1,7 @@
-"""Texts that Flink accepts as the path of a file (`org.apache.flink.core.fs.Path`): URIs that are not escaped.
+"""Texts that Flink accepts as file paths (`org.apache.flink.core.fs.Path`): URIs without percent-encoding.
 
-A path is kept as the text that it is. Flink loads no file with a text in it that it cannot take for a path, so neither
-the reader nor the model takes one.
+Paths are kept as text, unchanged. Flink does not load a file with a text that is not a valid path, so the decoder and
+the model reject it, too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 
-# What nearly every path is. One match is several times as fast as taking a path apart.
+# Form of nearly all paths. One match is several times as fast as parsing a path.
 _ORDINARY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/\[\]]*)?/[^/\\][^\\]*", re.DOTALL)
 _ORDINARY_RELATIVE = re.compile(r"[^:/\\][^:\\]*", re.DOTALL)
 
@@ -20,7 +20,7 @@ _SERVER = re.compile(r"(?:[^@\[\]]*@)?\[([0-9A-Fa-f:.]+)(?:%[A-Za-z0-9_.]+)?\](?
 
 
 def refusal(text: str) -> str | None:
-    """Reason why Flink rejects the text as a path, or None if it accepts it."""
+    """Reason why Flink rejects the text as a path; None if Flink accepts it."""
     if _ORDINARY.fullmatch(text):
         return None
     if not text:
@@ -37,9 +37,9 @@ def refusal(text: str) -> str | None:
 
 
 def relative_refusal(text: str) -> str | None:
-    """Reason why Flink rejects the text as a path below the directory of `_metadata`, or None if it accepts it.
+    """Reason why Flink rejects the text as a path below the directory of `_metadata`; None if Flink accepts it.
 
-    It takes slashes at the start away, and then for a scheme what has not been one before.
+    Flink strips leading slashes, and then may find a scheme that was not one before.
     """
     if _ORDINARY_RELATIVE.fullmatch(text):
         return None
@@ -57,7 +57,7 @@ def relative_refusal(text: str) -> str | None:
 
 
 def components(text: str) -> tuple[str | None, str | None, str]:
-    """Scheme, authority and path of a text, as `new Path(String)` takes them apart; backslashes become slashes."""
+    """Scheme, authority and path of a text, parsed as `new Path(String)` does; backslashes become slashes."""
     if _WINDOWS_DRIVE.match(text):
         text = "/" + text
     colon, slash = text.find(":"), text.find("/")

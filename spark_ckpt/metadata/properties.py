@@ -1,4 +1,4 @@
-"""Checkpoint properties: the one serialised Java object at the end of a version 4 file.
+"""Checkpoint properties: a serialised Java object at the end of a version 4 file.
 
 Flink: `MetadataV4Serializer`, `CheckpointProperties`.
 """
@@ -11,7 +11,7 @@ from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.metadata.java_objects import BOOLEAN, STRING, Constant, Instance, KnownClass, read_object
 
 NULL_PROPERTIES = bytes.fromhex("aced000570")
-"""Serialised null: the properties of a file that has none, which Flink loads."""
+"""Serialised null, for a file without properties. Flink loads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class SnapshotType:
 
     Args:
         class_name: "CheckpointType" or "SavepointType".
-        name: such as "Checkpoint" or "Savepoint".
-        sharing_files_strategy: of a checkpoint, such as "FORWARD_BACKWARD".
-        format_type: of a savepoint, "CANONICAL" or "NATIVE".
-        post_checkpoint_action: of a savepoint, "NONE", "SUSPEND" or "TERMINATE".
+        name: display name, such as "Checkpoint" or "Savepoint".
+        sharing_files_strategy: strategy of a checkpoint, such as "FORWARD_BACKWARD".
+        format_type: format of a savepoint, "CANONICAL" or "NATIVE".
+        post_checkpoint_action: action after a savepoint, "NONE", "SUSPEND" or "TERMINATE".
     """
 
     class_name: str
@@ -35,7 +35,7 @@ class SnapshotType:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointProperties:
-    """Properties by which Flink treats a checkpoint (`CheckpointProperties`)."""
+    """Properties that govern how Flink handles a checkpoint (`CheckpointProperties`)."""
 
     forced: bool
     checkpoint_type: SnapshotType | None
@@ -54,7 +54,7 @@ _SHARING_FILES_STRATEGY = _CHECKPOINT + "SnapshotType$SharingFilesStrategy"
 _POST_CHECKPOINT_ACTION = _CHECKPOINT + "SavepointType$PostCheckpointAction"
 _FORMAT_TYPE = "org.apache.flink.core.execution.SavepointFormatType"
 
-# Releases 1.16 to 1.20 have the same serial versions of all of them.
+# These serial versions are the same in releases 1.16 to 1.20.
 _CLASSES = {
     _PROPERTIES: KnownClass(
         2,
@@ -86,11 +86,11 @@ _CLASSES = {
 
 
 def read(data: DataInput) -> bytes:
-    """Reads the properties at the position, leaves the position behind them, and returns their bytes.
+    """Read the properties at the position, and return their bytes. Leaves the position after them.
 
     Raises:
-        MetadataFormatError: there is no serialised object, or one that is neither null nor of the class
-            `CheckpointProperties` as Flink 1.16 to 1.20 have it.
+        MetadataFormatError: not a serialised object, or neither null nor an instance of `CheckpointProperties` as in
+            Flink 1.16 to 1.20.
     """
     start = data.position
     _read(data)

@@ -1,8 +1,8 @@
 """Flink releases that can read a file.
 
-A reader has to know the version of the file, the codes of the state handles in it (which are not tied to the version),
-and, if there are any, finished operators and subtasks. The tables say in which release line each came: the writers and
-readers `MetadataV2Serializer` to `MetadataV4Serializer`, the constants of `MetadataV2V3SerializerBase`, and
+A reader must support the version of the file, the codes of its state handles (which do not depend on the version), and
+finished operators and subtasks, if the file has any. The tables list the release line that introduced each. Sources:
+`MetadataV2Serializer` to `MetadataV4Serializer`, the constants of `MetadataV2V3SerializerBase`, and
 `FullyFinishedOperatorState`.
 """
 
@@ -18,7 +18,7 @@ from spark_ckpt.metadata.traversal import parts_of
 
 
 class FlinkRelease(NamedTuple):
-    """A release line of Flink, such as 1.15."""
+    """Release line of Flink, such as 1.15."""
 
     major: int
     minor: int
@@ -29,11 +29,11 @@ class FlinkRelease(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequiredRelease:
-    """The oldest release line of Flink that can read a file; all later ones can, too.
+    """Oldest release line of Flink that can read a file; all later ones can, too.
 
     Args:
-        release: the release line.
-        reasons: what no older one knows, for a person, such as "code 12 (KeyGroupsStateHandle)".
+        release: release line.
+        reasons: human-readable features that older ones lack, such as "code 12 (KeyGroupsStateHandle)".
     """
 
     release: FlinkRelease
@@ -56,7 +56,7 @@ _SINCE_FINISHED = FlinkRelease(1, 14)
 
 
 def required_release(metadata: CheckpointMetadata) -> RequiredRelease:
-    """The oldest release line of Flink that can read the checkpoint as a file of `metadata.version`."""
+    """Oldest release line of Flink that can read the checkpoint as a file of `metadata.version`."""
     needs = set(_needs(metadata))
     newest = max(release for release, _ in needs)
     return RequiredRelease(newest, tuple(sorted(reason for release, reason in needs if release == newest)))

@@ -1,6 +1,6 @@
-"""Another place for the state files of a checkpoint: every absolute path in its handles begins with another prefix.
+"""Relocation of state files: replaces a prefix of the absolute paths in a checkpoint's handles.
 
-A path that is relative to the directory of `_metadata` stays as it is, and is right as long as the file moves along.
+Paths relative to the directory of `_metadata` do not change. They stay valid if the files move along with it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from spark_ckpt.metadata.traversal import parts_of, with_parts
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """Result of `relocate`. A path counts as often as it stands in the file.
+    """Result of `relocate`. A path is listed once per occurrence in the file.
 
     Args:
-        metadata: the checkpoint with its new paths.
-        rewritten: old and new path of all that were rewritten.
-        left_alone: absolute paths that do not begin with the old prefix.
-        relative: paths that count from the directory of `_metadata`.
+        metadata: checkpoint with the new paths.
+        rewritten: pairs of old and new path.
+        left_alone: absolute paths without the old prefix.
+        relative: paths relative to the directory of `_metadata`.
     """
 
     metadata: CheckpointMetadata
@@ -47,20 +47,20 @@ _PATH_FIELDS: dict[type, tuple[str, ...]] = {
 
 
 def relocate(metadata: CheckpointMetadata, old_prefix: str, new_prefix: str) -> Relocation:
-    """Checkpoint with its state files in another place.
+    """Checkpoint with rewritten paths of its state files.
 
-    A prefix ends where a component of the path ends: `s3://b/a` is none of `s3://b/ab`. Paths compare as
-    `org.apache.flink.core.fs.Path` takes them: `file:/x`, `file:///x` and `/x` are one place, `s3://b/x` and `s3a://b/x`
-    are two, and `//`, `.` and `..` are resolved.
+    A prefix consists of whole path components: `s3://b/a` is not a prefix of `s3://b/ab`. Paths compare as in
+    `org.apache.flink.core.fs.Path`: `file:/x`, `file:///x` and `/x` are equal, `s3://b/x` and `s3a://b/x` are not, and
+    `//`, `.` and `..` are resolved.
 
     Args:
-        metadata: the checkpoint.
-        old_prefix: where the files were: an absolute path, or a URL.
-        new_prefix: where they are instead. New paths are spelled like it.
+        metadata: checkpoint.
+        old_prefix: previous location of the files: an absolute path, or a URL.
+        new_prefix: new location of the files. New paths start with its exact spelling.
 
     Raises:
         PathPrefixError: a prefix is not absolute.
-        NothingToRelocateError: no path begins with the old prefix.
+        NothingToRelocateError: no path has the old prefix.
     """
     old = _prefix(old_prefix)
     _prefix(new_prefix)
@@ -87,7 +87,7 @@ def relocate(metadata: CheckpointMetadata, old_prefix: str, new_prefix: str) -> 
 
 
 def relative_paths(metadata: CheckpointMetadata) -> Iterable[str]:
-    """The paths that count from the directory of `_metadata`, as often as they stand in the file."""
+    """Paths relative to the directory of `_metadata`, once per occurrence in the file."""
     return (part.relative_path for part in parts_of(metadata) if isinstance(part, RelativeFileStateHandle))
 
 
@@ -106,7 +106,7 @@ def _prefix(text: str) -> AbsolutePath:
 
 
 def _directories(places: Iterable[AbsolutePath]) -> tuple[str, ...]:
-    """For each file system, the deepest directory that all of its places lie in."""
+    """Deepest common directory of the places on each file system."""
     deepest: dict[tuple[str, str], tuple[str, ...]] = {}
     for place in places:
         parent = place.components[:-1]

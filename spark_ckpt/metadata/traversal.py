@@ -10,7 +10,7 @@ _T = TypeVar("_T")
 
 
 def parts_of(value: object) -> Iterator[object]:
-    """The value and every object of the model within it, outermost first."""
+    """Value and all objects of the model within it, outermost first."""
     if is_dataclass(value):
         yield value
         for field in fields(value):
@@ -24,11 +24,11 @@ def parts_of(value: object) -> Iterator[object]:
 
 
 def with_parts(value: _T, change: Callable[[Any], Any]) -> _T:
-    """The value, with what `change` gives for every object of the model within it, innermost first, and for itself.
+    """Copy of the value, with `change` applied to every object of the model within it, innermost first, and to itself.
 
     Args:
-        value: a checkpoint, or anything in one.
-        change: gives its argument back, or another object of the same class.
+        value: checkpoint, or a part of one.
+        change: returns its argument, or another object of the same class.
     """
     return cast(_T, _with_parts(value, change))
 
@@ -48,5 +48,5 @@ def _with_parts(value: object, change: Callable[[Any], Any]) -> object:
 
 
 def _holds_parts(value: object) -> TypeGuard[tuple[object, ...]]:
-    # Offsets are the tuples that are long, and nothing is in them.
+    # Skips tuples of offsets: they can be long, and contain no objects of the model.
     return isinstance(value, tuple) and bool(value) and not isinstance(value[0], int)

@@ -1,6 +1,6 @@
 """Contents that each version of the file can hold, and conversion between versions.
 
-Versions differ in the frame alone; state handles are the same in all (`MetadataV2Serializer` to
+Versions differ only in the structure around the state handles; these are the same in all (`MetadataV2Serializer` to
 `MetadataV4Serializer`).
 """
 
@@ -14,22 +14,22 @@ from spark_ckpt.metadata.model import CheckpointMetadata, OperatorState
 from spark_ckpt.metadata.properties import NULL_PROPERTIES
 
 SUPPORTED_VERSIONS = (2, 3, 4)
-"""Versions that are read and written."""
+"""Supported versions."""
 
 
 def convert(metadata: CheckpointMetadata, version: int) -> CheckpointMetadata:
     """Checkpoint as `loads(dumps(metadata, version))` returns it.
 
-    Properties are in files of version 4 only; Flink takes a file of another version for one whose properties are null.
-    Converting to 2 or 3 therefore drops them, and converting to 4 adds a null object where there are none.
+    Only files of version 4 have properties. For other versions, Flink assumes null. So a conversion to 2 or 3 drops the
+    properties, and a conversion to 4 adds a null object if there are none.
 
     Args:
-        metadata: the checkpoint, of any version.
+        metadata: checkpoint of any version.
         version: 2, 3 or 4.
 
     Raises:
         UnsupportedMetadataVersionError: another version.
-        MetadataLossError: the checkpoint has state that the version has no place for.
+        MetadataLossError: the checkpoint has state that the version cannot hold.
     """
     check_version(metadata, version)
     properties = (metadata.properties or NULL_PROPERTIES) if version == 4 else b""
@@ -37,14 +37,14 @@ def convert(metadata: CheckpointMetadata, version: int) -> CheckpointMetadata:
 
 
 def check_version(metadata: CheckpointMetadata, version: int) -> None:
-    """Finds out whether a file of `version` can hold the checkpoint, but for its properties.
+    """Check that a file of `version` can hold the checkpoint, apart from its properties.
 
     Raises:
         UnsupportedMetadataVersionError, MetadataLossError: as in `convert`.
     """
     if version not in SUPPORTED_VERSIONS:
         raise UnsupportedMetadataVersionError("<to be written>", version)
-    # Version 4 adds nothing to version 3 but the properties.
+    # Version 4 only adds the properties to version 3.
     if version == 2 and (losses := tuple(_not_in_version_2(metadata))):
         raise MetadataLossError(version, losses)
 

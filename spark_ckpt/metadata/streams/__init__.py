@@ -7,8 +7,8 @@
             for entry in state.entries(group):
                 print(state.header.states[entry.state].name, entry.parts[Part.KEY].value, entry.parts[Part.VALUE].value)
 
-Only one piece of a stream is in memory at a time, however large the stream is. What Flink's serializers wrote is
-decoded where the serializer is known here. Files of RocksDB are none of these streams: they can be opened, not read.
+Only one piece of a stream is in memory at a time, regardless of its size. Values are decoded if their Flink serializer
+is known. RocksDB files are not such streams: they can be opened, but not decoded.
 """
 
 from __future__ import annotations

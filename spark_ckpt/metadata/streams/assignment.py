@@ -1,4 +1,4 @@
-"""Key group of a key in Flink (`KeyGroupRangeAssignment`). Ours are numbered otherwise."""
+"""Key group of a key in Flink (`KeyGroupRangeAssignment`). spark-ckpt numbers its own key groups differently."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def key_group_of(hash_code: int, max_parallelism: int) -> int:
     """Key group of a key (`KeyGroupRangeAssignment.computeKeyGroupForKeyHash`).
 
     Args:
-        hash_code: Java's `hashCode` of the key, a signed or unsigned 32-bit integer.
+        hash_code: Java's `hashCode` of the key, as a signed or unsigned 32-bit integer.
         max_parallelism: number of key groups.
     """
     return _murmur_hash(hash_code) % max_parallelism
@@ -21,7 +21,7 @@ def hash_of_long(value: int) -> int:
 
 
 def hash_of_string(text: str) -> int:
-    """`String.hashCode`, which runs over the UTF-16 units."""
+    """`String.hashCode`, over UTF-16 code units."""
     units = text.encode("utf-16-be", "surrogatepass")
     code = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -37,7 +37,7 @@ def _murmur_hash(code: int) -> int:
     code = (code ^ code >> 16) * 0x85EBCA6B & _U32
     code = (code ^ code >> 13) * 0xC2B2AE35 & _U32
     code ^= code >> 16
-    # As a signed number: the smallest has no positive counterpart and becomes 0.
+    # As a signed integer. The minimum has no positive counterpart and becomes 0.
     return code if code < 1 << 31 else (1 << 32) - code & 0x7FFFFFFF
 
 

@@ -1,11 +1,11 @@
-"""Changes of a changelog, in files or in `_metadata`.
+"""Changes in a changelog, in files or in `_metadata`.
 
-    file     bool compressed, then at 1 + offset of each handle a set of changes
+    file     bool compressed, then a set of changes at 1 + offset of each handle
     set      i32 number of groups, each: i32 number of changes, i32 key group (-1: descriptions of states),
              per change bytes
 
-Neither the offset nor the size in a handle counts the first byte, and if the rest is compressed, both count what it
-decompresses to. Flink: `StateChangeFormat`, `StateChangeFsUploader`, `OutputStreamWithPos`.
+Neither the offset nor the size in a handle counts the first byte. If the rest is compressed, both count decompressed
+bytes. Flink: `StateChangeFormat`, `StateChangeFsUploader`, `OutputStreamWithPos`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def read_changes(stream: StateStream, offset: int) -> Iterator[StateChange]:
     """One set of changes.
 
     Args:
-        stream: a changelog file, opened without comparing its size.
-        offset: as the handle says.
+        stream: changelog file, opened with `size_is_known=False`.
+        offset: offset in the handle.
 
     Raises:
-        StateStreamFormatError: the bytes are no changes.
+        StateStreamFormatError: malformed changes.
         StorageError: the stream cannot be read.
     """
     first = stream.input()

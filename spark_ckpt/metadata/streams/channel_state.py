@@ -1,6 +1,6 @@
-"""Data in flight: the network buffers that unaligned checkpoints keep.
+"""In-flight data: network buffers in unaligned checkpoints.
 
-    stream   i32 0 (version), then at each offset of a handle: bytes of one buffer
+    stream   i32 0 (version), then bytes of one buffer at each offset of a handle
 
 Several handles share a stream. Flink: `ChannelStateSerializerImpl`.
 """
@@ -20,10 +20,10 @@ _LENGTH_BYTES = 4
 def read_buffers(
     handle: InputChannelStateHandle | ResultSubpartitionStateHandle, stream: StateStream
 ) -> Iterator[bytes]:
-    """The buffers of one channel, in the order of its offsets.
+    """Buffers of one channel, in the order of its offsets.
 
     Raises:
-        StateStreamFormatError: the stream is no channel state, or the buffers have another size than the handle says.
+        StateStreamFormatError: the stream is not channel state, or the size of the buffers differs from the handle's.
         StorageError: the stream cannot be read.
     """
     data = stream.input()

@@ -1,4 +1,4 @@
-"""Paths that files of a checkpoint may have."""
+"""Allowed paths of a checkpoint's files."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _CHECKPOINT_DIRECTORY = re.compile(r"chk-[0-9]+")
 
 
 class CheckpointPaths:
-    """Paths that files of one checkpoint may have.
+    """Allowed paths of one checkpoint's files.
 
-    A checkpoint's own storage is the directory of its job, that is the one above `chk-<n>`, for files of several
-    checkpoints lie beside it in `shared` and `taskowned`; of a savepoint, or any other directory with a `_metadata`, it
-    is that directory. Symbolic links of local files are followed before paths are compared.
+    The storage of a checkpoint is the directory of its job, the parent of `chk-<n>`, because `shared` and `taskowned`
+    next to it have files of several checkpoints. The storage of a savepoint, or of any other directory with a
+    `_metadata`, is the directory itself. Symbolic links of local files are resolved before the comparison.
 
     Args:
-        metadata: the `_metadata` file, as a path or URL.
-        also: other directories that files may lie in.
-        allow_outside: whether a path may lead anywhere.
+        metadata: `_metadata` file, as a path or URL.
+        also: other allowed directories.
+        allow_outside: True to allow any path.
     """
 
     def __init__(self, metadata: str, also: Sequence[str] = (), *, allow_outside: bool = False) -> None:
@@ -34,10 +34,10 @@ class CheckpointPaths:
         self._allow_outside = allow_outside
 
     def of_relative(self, path: str) -> AbsolutePath:
-        """Absolute path of one relative to the directory of `_metadata`.
+        """Absolute path of a path relative to the directory of `_metadata`.
 
         Raises:
-            StateFileOutsideError: it lies outside of the checkpoint's storage.
+            StateFileOutsideError: the path is outside the checkpoint's storage.
         """
         return self._checked(self._directory.below(path))
 
@@ -45,7 +45,7 @@ class CheckpointPaths:
         """Absolute path of a path or URL.
 
         Raises:
-            StateFileOutsideError: it lies outside of the checkpoint's storage.
+            StateFileOutsideError: the path is outside the checkpoint's storage.
         """
         return self._checked(_path_of(path))
 
@@ -58,14 +58,14 @@ class CheckpointPaths:
 
 
 def _path_of(text: str) -> AbsolutePath:
-    # What a user names may be relative to the working directory. abspath leaves two slashes at the beginning.
+    # Paths from a user may be relative to the working directory. abspath keeps two leading slashes.
     path = AbsolutePath.of(text) if ":" in text else None
     path = path or AbsolutePath("file", "", ()).below(os.path.abspath(text))
     return path._replace(scheme=_SAME_STORAGE.get(path.scheme, path.scheme))
 
 
 def _without_links(path: AbsolutePath) -> AbsolutePath:
-    # A path with a NUL names no file; opening it says so.
+    # A path with a NUL is not a file name. Opening it reports that.
     if path.scheme != "file" or "\0" in str(path):
         return path
     return AbsolutePath("file", "", ()).below(os.path.realpath(str(path)))

@@ -1,4 +1,4 @@
-"""Entries of a state: the bytes of their parts, and the values where their serializers are known."""
+"""Entries of a state: bytes of their parts, with values for known serializers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Part(Enum):
     VALUE = "value"
     ELEMENT = "element"
     COMPOSITE_KEY = "composite key"
-    """Key, namespace and map key of a full snapshot, or its element, where the serializers do not tell them apart."""
+    """Key, namespace and map key (or element) of a full snapshot, not separated because the serializers are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Datum:
     """One part of an entry.
 
     Args:
-        raw: its bytes in the stream, decompressed.
-        value: what they stand for; None as well where the serializer is not known.
-        known: whether the serializer is known.
+        raw: bytes in the stream, decompressed.
+        value: decoded value; also None for an unknown serializer.
+        known: True if the serializer is known.
     """
 
     raw: bytes
@@ -44,8 +44,8 @@ class Entry:
     """One entry of a state.
 
     Args:
-        state: id of the state, its position in the header of the stream.
-        parts: in the order of the stream.
+        state: id of the state, which is its position in the header of the stream.
+        parts: parts in the order of the stream.
     """
 
     state: int
@@ -59,11 +59,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class KeyChecker:
-    """Compares keys with the key group in which they are found.
+    """Checker of keys against the key group that contains them.
 
     Args:
-        key_serializer: of the keys; of some the hash is known.
-        key_group: where they are found.
+        key_serializer: serializer of the keys. Without a known hash, the check passes.
+        key_group: key group that contains the keys.
         max_parallelism: number of key groups.
     """
 
@@ -72,10 +72,10 @@ class KeyChecker:
     max_parallelism: int
 
     def check(self, data: StreamInput, key: Value, at: int) -> None:
-        """Compares a key.
+        """Check a key.
 
         Raises:
-            StateStreamFormatError: the key belongs elsewhere.
+            StateStreamFormatError: the key belongs to another key group.
         """
         hash_code = self.key_serializer.hash_code(key)
         if hash_code is None or (actual := key_group_of(hash_code, self.max_parallelism)) == self.key_group:
@@ -84,14 +84,14 @@ class KeyChecker:
 
 
 def read_datum(data: StreamInput, serializer: Serializer, field: str) -> Datum:
-    """Reads a value with its bytes, all since the last mark."""
+    """Read a value and its bytes, which must start at or after the last mark."""
     at = data.position
     value = serializer.read(data, field)
     return Datum(data.since(at), value)
 
 
 def read_element(data: StreamInput, serializer: Serializer, checker: KeyChecker) -> dict[Part, Datum]:
-    """Reads an element of a queue; that of a timer queue has a key."""
+    """Read an element of a queue, and check the key of a timer."""
     at = data.position
     element = read_datum(data, serializer, "element")
     if isinstance(element.value, Timer):
@@ -100,7 +100,7 @@ def read_element(data: StreamInput, serializer: Serializer, checker: KeyChecker)
 
 
 def read_key(data: StreamInput, checker: KeyChecker) -> Datum:
-    """Reads a key."""
+    """Read a key, and check it."""
     at = data.position
     key = read_datum(data, checker.key_serializer, "key")
     checker.check(data, key.value, at)

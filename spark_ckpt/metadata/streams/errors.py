@@ -1,4 +1,4 @@
-"""Errors of state streams, and of finding them."""
+"""Errors of state streams and their files."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from spark_ckpt.errors import FormatError, SparkCkptError
 
 
 class StateStreamFormatError(FormatError):
-    """A state stream whose bytes are not what Flink writes.
+    """State stream that Flink cannot have written.
 
     Attributes:
-        path: the file, or the name of the inline state.
+        path: file, or name of the inline state.
         offset: byte position of the offending value, counted from the start of the stream.
         field: dotted path of the offending value, such as `states[2].serializers[0].class_name`.
-        reason: what is wrong at that place.
+        reason: description of the problem.
     """
 
 
 class UnknownSerializerError(StateStreamFormatError):
-    """A serializer snapshot of a class that is not known here. It has no length, so nothing behind it can be read.
+    """Serializer snapshot of an unknown class. It has no length prefix, so the rest of the stream is unreadable.
 
     Attributes:
-        class_name: the snapshot class, as the stream names it.
+        class_name: snapshot class in the stream.
     """
 
     def __init__(self, path: str, offset: int, field: str, class_name: str) -> None:
@@ -31,12 +31,12 @@ class UnknownSerializerError(StateStreamFormatError):
 
 
 class StateFileSizeError(SparkCkptError, ValueError):
-    """A state file that has another size than its handle says.
+    """State file with another size than in its handle.
 
     Attributes:
-        path: the file.
-        expected: bytes that the handle says.
-        found: bytes that are there.
+        path: state file.
+        expected: bytes according to the handle.
+        found: bytes of the file.
     """
 
     def __init__(self, path: str, expected: int, found: int) -> None:
@@ -49,11 +49,11 @@ class StateFileSizeError(SparkCkptError, ValueError):
 
 
 class StateFileOutsideError(SparkCkptError, ValueError):
-    """A path in `_metadata` that leads out of the checkpoint's own storage.
+    """Path in `_metadata` outside the checkpoint's own storage.
 
     Attributes:
-        path: the path.
-        roots: the directories that files may lie in.
+        path: rejected path.
+        roots: allowed directories.
     """
 
     def __init__(self, path: str, roots: tuple[str, ...]) -> None:

@@ -1,15 +1,15 @@
 """Key groups of a full snapshot: a canonical savepoint, or an older full checkpoint of RocksDB.
 
-    key group   i16 state id, entries; after the last entry of a state the id of the next, or 0xFFFF at the end
+    key group   i16 state id, entries; after the last entry of a state, the id of the next, or 0xFFFF at the end
     entry       bytes key, bytes value; the top bit of the key marks the last entry of a state
 
-    key         key group (1 byte if there are at most 128, else 2), key, namespace, in a map its key; in a queue the
-                element follows the key group. If neither key nor namespace has a fixed length, each is followed by its
-                length, lowest byte first, in as few bytes as that takes.
-    value       of a list the elements with a comma in between; in a map whether it is null, then the value, of which
-                there may be bytes even then
+    key         key group (1 byte for up to 128 key groups, else 2), key, namespace; for a map, then its key; for a
+                queue, only key group and element. If neither key nor namespace has a fixed length, each is followed by
+                its length, little-endian, in as few bytes as possible.
+    value       for a list, the elements, separated by commas; for a map, bool is null, then the value, which may have
+                bytes even if it is null
 
-A key group is compressed as a whole, if any is. Flink: `FullSnapshotAsyncWriter`, read by
+In a compressed stream, each key group is compressed as a whole. Flink: `FullSnapshotAsyncWriter`, read by
 `FullSnapshotRestoreOperation`; `CompositeKeySerializationUtils`, `ListDelimitedSerializer`.
 """
 
@@ -25,7 +25,7 @@ from spark_ckpt.metadata.streams.stream_input import StreamInput
 from spark_ckpt.metadata.streams.values import Value
 
 END_OF_KEY_GROUP = 0xFFFF
-"""What stands in place of the next state's id at the end (`FullSnapshotUtil.END_OF_KEY_GROUP_MARK`)."""
+"""End marker in place of a next state id (`FullSnapshotUtil.END_OF_KEY_GROUP_MARK`)."""
 
 _LAST_OF_STATE = 0x80
 _DELIMITER = ord(",")
@@ -35,19 +35,19 @@ _MOST_KEY_GROUPS_OF_ONE_BYTE = 128
 def read_full_entries(
     data: StreamInput, header: KeyedHeader, key_group: int, max_parallelism: int, *, open_end: bool
 ) -> Iterator[Entry]:
-    """The entries of one key group, state by state.
+    """Entries of one key group, state by state.
 
-    An entry of a state whose serializers are not known has a composite key and a value, of which only the bytes are.
+    An entry of a state with unknown serializers has a composite key and a value, both only as bytes.
 
     Args:
-        data: the key group's bytes.
-        header: of the stream.
-        key_group: which one it must be.
+        data: bytes of the key group.
+        header: header of the stream.
+        key_group: expected key group.
         max_parallelism: number of key groups.
-        open_end: whether other bytes may follow.
+        open_end: True if other bytes may follow.
 
     Raises:
-        StateStreamFormatError: the bytes are no such key group.
+        StateStreamFormatError: malformed, or another key group.
     """
     if header.compressed:
         data = SnappyInput(data)
@@ -70,7 +70,7 @@ def read_full_entries(
 
 
 class _EntryReader:
-    """Reads the entries of one key group."""
+    """Reader of the entries of one key group."""
 
     def __init__(self, data: StreamInput, header: KeyedHeader, key_group: int, max_parallelism: int) -> None:
         self._data = data
@@ -82,7 +82,7 @@ class _EntryReader:
         )
 
     def read(self, state_id: int) -> tuple[dict[Part, Datum], bool]:
-        """The parts of the next entry, and whether another entry of the state follows."""
+        """Parts of the next entry, and True if another entry of the state follows."""
         data = self._data
         state = self._header.states[state_id] if state_id < len(self._header.states) else None
         end = data.count("key", 1) + data.position
@@ -148,7 +148,7 @@ class _EntryReader:
             _, serializer = self._nested(state, 2)
             value = read_map_value(self._data, serializer, "value")
             if value is None:
-                # RocksDB writes nothing more; the heap backend has its serializer write the null as well.
+                # RocksDB writes nothing more. The heap backend also writes the null with the serializer.
                 self._rest("value", end)
             return value
         if state.keyed_state_type != "LIST":

@@ -1,7 +1,7 @@
-"""Headers of keyed streams and operator streams: the states they hold and their serializers.
+"""Headers of keyed streams and operator streams: their states and serializers.
 
 keyed       i32 6, bool compressed, SER key serializer, i16 n, META of each      `KeyedBackendSerializationProxy`
-operator    i32 5 or 6, in 6 bool compressed, then for list states and again for broadcast states
+operator    i32 5 or 6, for 6 bool compressed, then for list states, and again for broadcast states,
             i16 n, META of each                                               `OperatorBackendSerializationProxy`
 META        utf name, i32 kind, options, serializers                      `StateMetaInfoSnapshotReadersWriters`
 """
@@ -27,7 +27,7 @@ NAMESPACE_SERIALIZER, KEY_SERIALIZER, VALUE_SERIALIZER = "NAMESPACE_SERIALIZER",
 
 
 class BackendStateType(Enum):
-    """Kind of state (`StateMetaInfoSnapshot.BackendStateType`); the value is Flink's ordinal."""
+    """Kind of state (`StateMetaInfoSnapshot.BackendStateType`). The value is Flink's ordinal."""
 
     KEY_VALUE = 0
     OPERATOR = 1
@@ -48,10 +48,10 @@ class StateMetaInfoSnapshot:
     """One state of a stream (`metainfo.StateMetaInfoSnapshot`).
 
     Args:
-        name: its name, unique in the stream.
-        kind: what kind of state it is.
-        options: such as `KEYED_STATE_TYPE`: `VALUE`, `LIST`, `REDUCING`, `AGGREGATING` or `MAP`.
-        serializers: those that a state of its kind has, by their names above.
+        name: name of the state, unique in the stream.
+        kind: kind of state.
+        options: options, such as `KEYED_STATE_TYPE`: `VALUE`, `LIST`, `REDUCING`, `AGGREGATING` or `MAP`.
+        serializers: serializers of this kind of state, by their names above.
     """
 
     name: str
@@ -61,34 +61,34 @@ class StateMetaInfoSnapshot:
 
     @property
     def namespace_serializer(self) -> Serializer:
-        """The serializer of the namespaces of a `KEY_VALUE` state."""
+        """Serializer of the namespaces of a `KEY_VALUE` state."""
         return self.serializers[NAMESPACE_SERIALIZER]
 
     @property
     def key_serializer(self) -> Serializer:
-        """The serializer of the keys of a `BROADCAST` state."""
+        """Serializer of the keys of a `BROADCAST` state."""
         return self.serializers[KEY_SERIALIZER]
 
     @property
     def value_serializer(self) -> Serializer:
-        """The serializer of the values or elements."""
+        """Serializer of the values or elements."""
         return self.serializers[VALUE_SERIALIZER]
 
     @property
     def keyed_state_type(self) -> str | None:
-        """The option `KEYED_STATE_TYPE`."""
+        """Option `KEYED_STATE_TYPE`."""
         return self.options.get("KEYED_STATE_TYPE")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedHeader:
-    """The header of a keyed stream (`KeyedBackendSerializationProxy`).
+    """Header of a keyed stream (`KeyedBackendSerializationProxy`).
 
     Args:
-        compressed: whether the key groups are compressed.
-        key_serializer: of the keys of all states; None if it is not known.
-        states: by their id, which is their position.
-        unknown: the first serializer that is not known. States from there on are missing then.
+        compressed: True if the key groups are compressed.
+        key_serializer: serializer of the keys of all states; None if unknown.
+        states: states in the order of their ids.
+        unknown: error of the first unknown serializer; `states` then lacks its state and all later ones.
     """
 
     compressed: bool
@@ -99,13 +99,13 @@ class KeyedHeader:
 
 @dataclass(frozen=True, slots=True)
 class OperatorHeader:
-    """The header of an operator stream (`OperatorBackendSerializationProxy`).
+    """Header of an operator stream (`OperatorBackendSerializationProxy`).
 
     Args:
-        compressed: whether the data is compressed.
+        compressed: True if the data is compressed.
         list_states: states with one element per offset.
         broadcast_states: states with keys and values.
-        unknown: the first serializer that is not known. States from there on are missing then.
+        unknown: error of the first unknown serializer; its state and all later ones are missing.
     """
 
     compressed: bool
@@ -115,10 +115,10 @@ class OperatorHeader:
 
 
 def read_keyed_header(data: StreamInput) -> KeyedHeader:
-    """Reads the header of a keyed stream, or what can be read of it.
+    """Read the header of a keyed stream, up to the first unknown serializer.
 
     Raises:
-        StateStreamFormatError: the bytes are no header.
+        StateStreamFormatError: malformed header.
     """
     at = data.position
     if (version := data.i32("version")) != _KEYED_VERSION:
@@ -135,10 +135,10 @@ def read_keyed_header(data: StreamInput) -> KeyedHeader:
 
 
 def read_operator_header(data: StreamInput) -> OperatorHeader:
-    """Reads the header of an operator stream, or what can be read of it.
+    """Read the header of an operator stream, up to the first unknown serializer.
 
     Raises:
-        StateStreamFormatError: the bytes are no header.
+        StateStreamFormatError: malformed header.
     """
     at = data.position
     version = data.i32("version")
@@ -159,7 +159,7 @@ def read_operator_header(data: StreamInput) -> OperatorHeader:
 def _read_states(
     data: StreamInput, field: str, kinds: tuple[BackendStateType, ...], states: list[StateMetaInfoSnapshot]
 ) -> None:
-    """Adds the states to a list, so that those before an unknown serializer are there when it is met."""
+    """Append states to a list, so that the caller has those before an unknown serializer."""
     at = data.position
     if (count := read_i16(data, field)) < 0:
         data.fail(field, f"negative count {count}", at)

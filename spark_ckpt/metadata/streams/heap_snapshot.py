@@ -1,9 +1,10 @@
 """Key groups of a heap snapshot (`HeapSnapshotStrategy`, read by `HeapRestoreOperation`).
 
     key group   i32 key group; per state, in any order: i16 state id, i32 n, n entries
-    entry       namespace, key, value; in a queue the element
+    entry       namespace, key, value; for a queue, the element
 
-The part of each state is compressed on its own, if any is. Entries have no length: their serializers must be known.
+In a compressed stream, the entries of each state are compressed separately. Entries have no length prefix, so their
+serializers must be known.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from spark_ckpt.metadata.streams.values import read_i16
 def read_heap_entries(
     data: StreamInput, header: KeyedHeader, key_group: int, max_parallelism: int, *, open_end: bool
 ) -> Iterator[Entry]:
-    """The entries of one key group, state by state.
+    """Entries of one key group, state by state.
 
     Args:
-        data: the key group's bytes.
-        header: of the stream.
-        key_group: which one it must be.
+        data: bytes of the key group.
+        header: header of the stream.
+        key_group: expected key group.
         max_parallelism: number of key groups.
-        open_end: whether other bytes may follow.
+        open_end: True if other bytes may follow.
 
     Raises:
-        UnknownSerializerError: a serializer of a state is not known, so that no entry can be told from the next.
-        StateStreamFormatError: the bytes are no such key group.
+        UnknownSerializerError: a serializer is unknown, so entries cannot be separated.
+        StateStreamFormatError: malformed, or another key group.
     """
     if header.unknown is not None:
         raise header.unknown

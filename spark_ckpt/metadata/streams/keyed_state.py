@@ -32,9 +32,9 @@ class KeyGroup:
     """One key group of a stream.
 
     Args:
-        key_group: its number.
-        offset: where it begins in the stream.
-        size: its bytes; of the last one of a handle all that follow in the stream.
+        key_group: number of the key group.
+        offset: start in the stream.
+        size: bytes of the key group; for the last one of a handle, all remaining bytes of the stream.
     """
 
     key_group: int
@@ -43,19 +43,19 @@ class KeyGroup:
 
 
 class KeyedState:
-    """The keyed state of one handle.
+    """Keyed state of one handle.
 
-    A full snapshot comes under a handle of its own only since there are canonical savepoints. Older releases have
-    both layouts under `KeyGroupsStateHandle`, and leave it to the backend to know. The stream tells: in a full snapshot
-    a key group without entries has offset 0, and in a heap snapshot each begins with its number.
+    Full snapshots have their own class of handle only since canonical savepoints. Older releases use
+    `KeyGroupsStateHandle` for both layouts, and only the backend knows which. The stream tells them apart: in a full
+    snapshot, a key group without entries has offset 0; in a heap snapshot, each key group begins with its number.
 
     Args:
-        handle: the handle.
-        stream: the stream of the handle, which must stay open.
+        handle: handle of the state.
+        stream: open stream of the handle; must stay open.
         max_parallelism: number of key groups of the operator.
 
     Raises:
-        StateStreamFormatError: the stream has no header that can be read, or key groups outside of it.
+        StateStreamFormatError: the header is malformed, or a key group is outside the stream or the operator's range.
         StorageError: the stream cannot be read.
     """
 
@@ -72,36 +72,36 @@ class KeyedState:
         first = min((group.offset for group in self._key_groups), default=stream.size)
         data = stream.input(0, first)
         self.header: KeyedHeader = read_keyed_header(data)
-        """What the stream begins with."""
+        """Header of the stream."""
         canonical = isinstance(handle, KeyGroupsSavepointStateHandle)
         self.layout: Layout = Layout.FULL if canonical or not groups.offsets.all() else self._guess_layout()
-        """How the key groups are laid out."""
+        """Layout of the key groups."""
 
     @property
     def can_read_entries(self) -> bool:
-        """True if entries can be told apart: a full snapshot has their lengths, a heap snapshot needs serializers."""
+        """True if entries can be separated: full snapshots have their lengths, heap snapshots require serializers."""
         return self.layout is Layout.FULL or self.header.unknown is None
 
     def key_groups(self) -> tuple[KeyGroup, ...]:
-        """The key groups that are in the stream, ascending. In a full snapshot each of them has entries."""
+        """Key groups in the stream, ascending. In a full snapshot, each has entries."""
         return self._key_groups
 
     def entries(self, group: KeyGroup) -> Iterator[Entry]:
-        """The entries of a key group, those of one state after those of another.
+        """Entries of a key group, state by state.
 
         Raises:
-            UnknownSerializerError: entries cannot be told apart.
-            StateStreamFormatError: the bytes are no such key group.
+            UnknownSerializerError: the entries cannot be separated.
+            StateStreamFormatError: malformed, or another key group.
             StorageError: the stream cannot be read.
         """
         read = read_full_entries if self.layout is Layout.FULL else read_heap_entries
         data = self._stream.input(group.offset, group.offset + group.size)
-        # Key groups follow one another, but a handle need not have all that the stream has.
+        # Key groups are contiguous, but a handle may have only some of them.
         open_end = group.offset + group.size == self._stream.size
         return read(data, self.header, group.key_group, self._max_parallelism, open_end=open_end)
 
     def raw(self, group: KeyGroup) -> bytes:
-        """All bytes of a key group as they are in the stream.
+        """All bytes of a key group, unchanged from the stream.
 
         Raises:
             StorageError: the stream cannot be read.
@@ -122,14 +122,14 @@ class KeyedState:
         return tuple(found)
 
     def _guess_layout(self) -> Layout:
-        # A full snapshot has the upper half of the first key's length there: 0, unless a key has 64 KiB or more.
+        # In a full snapshot, the upper half of the first key's length is there: 0 for keys below 64 KiB.
         looked_at = [group for group in self._key_groups if group.key_group != 0][:_GROUPS_LOOKED_AT]
         for group in looked_at:
             if self._first_number(group) == group.key_group:
                 return Layout.HEAP
         if looked_at or not self._key_groups:
             return Layout.FULL
-        # Key group 0 alone: a full snapshot of state 0 begins with the same bytes. Only one layout fits to the end.
+        # Only key group 0: a full snapshot of state 0 begins with the same bytes. Only one layout fits up to the end.
         (only,) = self._key_groups
         try:
             for _ in read_full_entries(

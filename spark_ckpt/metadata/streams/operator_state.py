@@ -1,9 +1,9 @@
-"""Managed operator state: list states of one element per offset, and broadcast states.
+"""Managed operator state: list states, with one element per offset, and broadcast states.
 
-    header, then anywhere behind it: an element at each offset of a list state; at the first offset of a broadcast state
-    i32 n, then n times key, value
+    header, then, anywhere after it: an element at each offset of a list state; at the first offset of a broadcast
+    state, i32 n, then n times key, value
 
-If it is compressed, an offset is that of the chunk with which the element begins. Flink:
+In a compressed stream, an offset is that of the chunk in which the element begins. Flink:
 `DefaultOperatorStateBackendSnapshotStrategy`, `OperatorStateRestoreOperation`, `CompressibleFSDataOutputStream`.
 """
 
@@ -21,14 +21,14 @@ from spark_ckpt.metadata.streams.stream_input import StreamInput
 
 
 class ManagedOperatorState:
-    """The managed operator state of one handle.
+    """Managed operator state of one handle.
 
     Args:
-        handle: the handle.
-        stream: the stream of the handle, which must stay open.
+        handle: handle of the state.
+        stream: open stream of the handle; must stay open.
 
     Raises:
-        StateStreamFormatError: the stream has no header that can be read, or the handle names a state that it lacks.
+        StateStreamFormatError: the header is malformed, or lacks a state of the handle.
         StorageError: the stream cannot be read.
     """
 
@@ -37,23 +37,23 @@ class ManagedOperatorState:
         self._offsets = {name: info.offsets for name, info in handle.state_name_to_partition_offsets.items()}
         first = min((offset for offsets in self._offsets.values() for offset in offsets), default=stream.size)
         self.header: OperatorHeader = read_operator_header(stream.input(0, first))
-        """What the stream begins with."""
+        """Header of the stream."""
         if self.header.unknown is None and (missing := self._offsets.keys() - {state.name for state in self.states}):
             reason = f"the stream lacks the state {min(missing)!r} that its handle has"
             raise StateStreamFormatError(stream.path, 0, "states", reason)
 
     @property
     def states(self) -> tuple[StateMetaInfoSnapshot, ...]:
-        """The states, list states first."""
+        """States, list states first."""
         return (*self.header.list_states, *self.header.broadcast_states)
 
     def entries(self) -> Iterator[Entry]:
-        """The elements of all list states, then the keys and values of all broadcast states; ids count `states`.
+        """Elements of all list states, then keys and values of all broadcast states. State ids are indices in `states`.
 
-        States behind a serializer that is not known (`header.unknown`) are not among them.
+        States from the first unknown serializer on (`header.unknown`) are not included.
 
         Raises:
-            StateStreamFormatError: the bytes are no such state.
+            StateStreamFormatError: malformed state.
             StorageError: the stream cannot be read.
         """
         for state_id, state in enumerate(self.states):

@@ -1,4 +1,4 @@
-"""Raw state: bytes of which only the operator that wrote them knows more than where its parts begin."""
+"""Raw state: parts at known offsets, with bytes that only the operator understands."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterator, Sequence
 from spark_ckpt.metadata.streams.state_files import StateStream
 
 NOT_STARTED = -1
-"""Offset of a key group for which nothing was written (`KeyedStateCheckpointOutputStream.NO_OFFSET_SET`)."""
+"""Offset of a key group without data (`KeyedStateCheckpointOutputStream.NO_OFFSET_SET`)."""
 
 
 def read_raw_parts(stream: StateStream, offsets: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-    """The parts of a raw stream, each up to the next one, the last one up to the end.
+    """Parts of a raw stream. Each ends at the next part, the last one at the end of the stream.
 
     Args:
-        stream: the stream.
-        offsets: where each part begins: of key groups one after the other, or of partitions.
+        stream: open stream.
+        offsets: start of each part: of consecutive key groups, or of partitions.
 
     Returns:
-        Pairs of a position in `offsets` and the bytes, ascending by offset; without those not started.
+        Pairs of position in `offsets` and bytes, ascending by offset, without key groups that have no data.
 
     Raises:
-        StateStreamFormatError: an offset lies outside of the stream.
+        StateStreamFormatError: an offset is outside the stream.
         StorageError: the stream cannot be read.
     """
     starts = sorted((offset, index) for index, offset in enumerate(offsets) if offset != NOT_STARTED)

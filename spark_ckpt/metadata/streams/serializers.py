@@ -1,9 +1,10 @@
-"""Serializer snapshots: what a stream says of the serializers that wrote it, and the values that these wrote.
+"""Serializer snapshots: description of the serializers of a stream, and decoding of their values.
 
     SER     i32 2, then a snapshot                                 `TypeSerializerSnapshotSerializationUtil`
-    SNAP    utf class, i32 version, what the class writes          `TypeSerializerSnapshot.writeVersionedSnapshot`
+    SNAP    utf class, i32 version, fields of the class            `TypeSerializerSnapshot.writeVersionedSnapshot`
 
-A snapshot has no length: only its class knows where it ends, so one that is not in the table below ends all reading.
+A snapshot has no length prefix: only its class determines its end. So a class outside the table below makes the rest of
+the stream unreadable.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ _LEAST_SNAPSHOT = 2 + 4
 
 @dataclass(frozen=True, slots=True)
 class Serializer:
-    """A serializer, as its snapshot describes it (`TypeSerializerSnapshot`).
+    """Serializer, from its snapshot (`TypeSerializerSnapshot`).
 
     Args:
-        snapshot_class: the Java class of the snapshot.
-        nested: the serializers of its parts: of the elements of a list, the keys and values of a map, the key and
+        snapshot_class: Java class of the snapshot.
+        nested: nested serializers: of the elements of a list, of the keys and values of a map, or of the key and
             namespace of a timer.
     """
 
@@ -40,19 +41,19 @@ class Serializer:
 
     @property
     def has_fixed_length(self) -> bool:
-        """True if all values have one length (`TypeSerializer.getLength` is not -1)."""
+        """True if all values have the same length (`TypeSerializer.getLength` is not -1)."""
         return _KINDS[self.snapshot_class].has_fixed_length and all(part.has_fixed_length for part in self.nested)
 
     def read(self, data: DataInput, field: str) -> Value:
-        """Reads a value.
+        """Read a value.
 
         Raises:
-            StateStreamFormatError: there is no such value.
+            StateStreamFormatError: malformed value.
         """
         return _KINDS[self.snapshot_class].read(self, data, field)
 
     def hash_code(self, value: Value) -> int | None:
-        """Java's `hashCode` of a value, or None where it is not known."""
+        """Java's `hashCode` of a value; None if unknown."""
         hash_code = _KINDS[self.snapshot_class].hash_code
         return None if hash_code is None or value is None else hash_code(value)
 
@@ -62,11 +63,11 @@ class Serializer:
 
 
 def read_serializer(data: StreamInput, field: str) -> Serializer:
-    """Reads `SER`.
+    """Read `SER`.
 
     Raises:
-        UnknownSerializerError: a class that is not known.
-        StateStreamFormatError: other bytes.
+        UnknownSerializerError: unknown snapshot class.
+        StateStreamFormatError: malformed snapshot.
     """
     data.enter(field)
     _expect(data, "version", _SERIALIZER_VERSION)
@@ -115,13 +116,13 @@ def _expect(data: DataInput, field: str, expected: int) -> None:
 
 
 def read_map_value(data: DataInput, serializer: Serializer, field: str) -> Value:
-    """A value of a map: whether it is null, and the value unless it is (`MapSerializer`, `RocksDBMapState`)."""
+    """Value of a map: bool is null, then the value unless null (`MapSerializer`, `RocksDBMapState`)."""
     return None if data.boolean(field) else serializer.read(data, field)
 
 
 def _read_list(serializer: Serializer, data: DataInput, field: str) -> Value:
     (element,) = serializer.nested
-    # Every value has one byte at least.
+    # Every value has at least one byte.
     return tuple(element.read(data, field) for _ in range(data.count(field, 1)))
 
 
@@ -139,14 +140,14 @@ _Read: TypeAlias = Callable[[Serializer, DataInput, str], Value]
 
 
 class _Kind(NamedTuple):
-    """One serializer.
+    """Properties of a known serializer.
 
     Args:
-        name: for a person.
+        name: human-readable name.
         read: reads a value.
-        has_fixed_length: whether all values have one length, if those of the parts have.
-        parts: number of nested serializers; a serializer without any has a `SimpleTypeSerializerSnapshot`.
-        hash_code: Java's `hashCode` of a value.
+        has_fixed_length: True if all values have the same length, provided that nested values do.
+        parts: number of nested serializers; without any, the snapshot is a `SimpleTypeSerializerSnapshot`.
+        hash_code: returns Java's `hashCode` of a value; None if unknown.
     """
 
     name: str

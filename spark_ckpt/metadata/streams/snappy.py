@@ -1,12 +1,12 @@
-"""The framed format of Snappy, in which Flink compresses state (`SnappyStreamCompressionDecorator`).
+"""Snappy's framing format, which Flink uses to compress state (`SnappyStreamCompressionDecorator`).
 
-    chunk   u8 type, u24 length (little-endian), so many bytes
-            0x00: u32 masked CRC32C (little-endian) and a compressed block; 0x01: the same with the bytes as they are;
-            0xFF: "sNaPpY", with which a stream begins
+    chunk   u8 type, u24 length (little-endian), bytes of this length
+            0x00: u32 masked CRC32C (little-endian) and a compressed block; 0x01: the same with uncompressed bytes;
+            0xFF: "sNaPpY", at the start of a stream
 
-See https://github.com/google/snappy/blob/main/framing_format.txt. Flink does not compare the checksums, this does. Nor
-does it write chunks of any other type: the types from 0x80 on, which a reader may pass over, are refused here, since a
-data chunk with one flipped bit looks like that, and its state would be missing.
+See https://github.com/google/snappy/blob/main/framing_format.txt. Unlike Flink, this reader verifies the checksums.
+Flink writes no other types of chunks. The format allows readers to skip types from 0x80 on, but this reader rejects
+them: one flipped bit turns a data chunk into such a chunk, and a reader that skips it would lose state.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _MOST_BYTES = 1 << 16
 
 
 class SnappyInput(StreamInput):
-    """A position in what a compressed stream decompresses to.
+    """Reader of the decompressed bytes of a compressed stream.
 
     Args:
-        compressed: where the next chunk begins.
+        compressed: compressed stream, at the start of a chunk.
     """
 
     __slots__ = ("_compressed",)
@@ -38,14 +38,14 @@ class SnappyInput(StreamInput):
         self._compressed = compressed
 
     def _failure(self, offset: int, field: str, reason: str) -> SparkCkptError:
-        # The offset is that of the chunk last read, which is the nearest thing the file has.
+        # The closest position in the file is that of the last chunk read.
         return StateStreamFormatError(
             self._path, self._compressed.position, field, f"{reason}, at byte {offset} of what is compressed"
         )
 
 
 def _chunks(data: StreamInput) -> Iterator[bytes]:
-    """The bytes of each chunk of a compressed stream, of several streams in a row too."""
+    """Decompressed bytes of each chunk of a compressed stream, or of several concatenated ones."""
     while not data.at_end():
         at = data.mark()
         kind = data.u8("chunk")

@@ -1,4 +1,4 @@
-"""From a stream state handle to the bytes of its stream."""
+"""Access to the bytes of a stream state handle."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _READ_AHEAD_BYTES = 1 << 20
 
 
 class StateStream:
-    """One open stream of state, of which any part can be read. A context manager; closing it closes the file.
+    """Open stream of state, with random access. A context manager, which closes the file at its end.
 
     Args:
         path: name of the file, or of the inline state.
-        file: where the bytes are.
-        start: where in `file` the stream begins.
+        file: open file.
+        start: offset of the stream in `file`.
         size: bytes of the stream.
     """
 
@@ -48,10 +48,10 @@ class StateStream:
         self._start = start
 
     def input(self, start: int = 0, end: int | None = None) -> StreamInput:
-        """A reader of the bytes from `start` to `end`, by default to the end of the stream. Several may be in use.
+        """Reader of the bytes from `start` to `end`; by default, to the end of the stream. Several may be open at once.
 
         Raises:
-            StateStreamFormatError: the stream has no such part.
+            StateStreamFormatError: the range is not within the stream.
         """
         end = self.size if end is None else end
         if not 0 <= start <= end <= self.size:
@@ -79,12 +79,12 @@ class StateStream:
 
 
 class StateFiles:
-    """Opens the streams that the handles of one checkpoint stand for.
+    """Opener of the streams of one checkpoint's handles.
 
     Args:
-        metadata: its `_metadata` file, as a path or URL.
-        also, allow_outside: as in `CheckpointPaths`, which says what may be opened.
-        file_system_of: gives the fsspec file system of a path or URL, and the path on it; with credentials, if need be.
+        metadata: `_metadata` file of the checkpoint, as a path or URL.
+        also, allow_outside: as in `CheckpointPaths`, which decides on the files that may be opened.
+        file_system_of: returns the fsspec file system of a path or URL, with credentials if needed, and the path on it.
     """
 
     def __init__(
@@ -99,16 +99,16 @@ class StateFiles:
         self._file_system_of = file_system_of
 
     def open(self, handle: StreamStateHandle, *, size_is_known: bool = True) -> StateStream:
-        """The stream of a handle.
+        """Open the stream of a handle.
 
         Args:
             handle: any stream state handle.
-            size_is_known: whether the handle has the size of the file; those of changelog files have another.
+            size_is_known: False for changelog files: the size in their handles is not that of the file.
 
         Raises:
-            StateFileOutsideError: its file lies outside of the checkpoint's storage.
-            StateFileNotFoundError: there is no such file.
-            StateFileSizeError: the file has another size than the handle.
+            StateFileOutsideError: the file is outside the checkpoint's storage.
+            StateFileNotFoundError: the file does not exist.
+            StateFileSizeError: the size of the file differs from the handle's.
             StorageError: the file cannot be read.
         """
         if isinstance(handle, KeyGroupsStateHandle):
@@ -140,14 +140,14 @@ class StateFiles:
     def _open(self, location: AbsolutePath) -> tuple[IO[bytes], int]:
         with _reading(str(location)):
             file_system, path = self._file_system_of(str(location))
-            # One key group after another is read, each with a seek: what lies ahead is worth having.
+            # Key groups are read in sequence, each with a seek, so reading ahead pays off.
             file = file_system.open(path, "rb", block_size=_READ_AHEAD_BYTES, cache_type="readahead")
             return file, file.seek(0, os.SEEK_END)
 
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
-    """Turns what a file system raises into an error of ours. Every fsspec file system has exceptions of its own."""
+    """Translate exceptions of a file system to errors of this package. Each fsspec file system raises its own."""
     try:
         yield
     except SparkCkptError:

@@ -1,4 +1,4 @@
-"""Reading of primitives from a stream of any length, of which one piece at a time is in memory."""
+"""Reader of primitives from a stream of any length, with one piece at a time in memory."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.metadata.streams.errors import StateStreamFormatError
 
 UNKNOWN_END = sys.maxsize
-"""End of a stream whose length shows only when it has been read, such as a compressed one."""
+"""End of a stream of unknown length, such as a compressed one."""
 
 
 class StreamInput(DataInput):
-    """A position in a stream. Only what was read since `mark`, and the piece at the position, are kept.
+    """Stream with a read position. Keeps only the bytes read since `mark`, and the piece at the position.
 
     Args:
-        pieces: the bytes from `position` on, in pieces of any size.
+        pieces: bytes from `position` on, in pieces of any size.
         path: name of the stream, for errors.
-        position: where the first piece begins.
-        end: where the last piece ends.
+        position: start of the first piece.
+        end: end of the last piece.
     """
 
     __slots__ = ("_mark", "_pieces", "_start")
@@ -37,20 +37,20 @@ class StreamInput(DataInput):
         return self._path
 
     def at_end(self) -> bool:
-        """True if nothing follows."""
+        """True at the end of the stream."""
         return self.remaining == 0 or not self._has(1)
 
     def mark(self) -> int:
-        """The position; bytes from here on are kept until the next mark, for `since`."""
+        """Current position. Bytes from here on are kept until the next mark, for `since`."""
         self._mark = self.position
         return self.position
 
     def since(self, position: int) -> bytes:
-        """Bytes read since a position that is not before the last mark."""
+        """Bytes read since a position at or after the last mark."""
         return self._data[position - self._start : self.position - self._start]
 
     def skip(self, length: int, field: str) -> None:
-        """Passes over `length` bytes."""
+        """Skip `length` bytes."""
         while length:
             step = min(length, 1 << 16)
             self.mark()
@@ -70,7 +70,7 @@ class StreamInput(DataInput):
         return at
 
     def _has(self, length: int) -> bool:
-        """True if this many bytes follow; they are in memory then."""
+        """True if `length` bytes follow. Loads them into memory."""
         missing = self.position + length - self._start - len(self._data)
         if missing <= 0:
             return True

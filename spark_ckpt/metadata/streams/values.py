@@ -1,4 +1,4 @@
-"""Values as Flink's serializers write them, one function for each known serializer."""
+"""Values in the format of Flink's serializers, with one function per known serializer."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import NamedTuple, TypeAlias
 from spark_ckpt.metadata.data_input import DataInput
 
 Value: TypeAlias = "bool | int | float | str | bytes | tuple[Value, ...] | None"
-"""A value as Python has it. Lists are tuples, maps are tuples of pairs: a damaged one may have a key twice."""
+"""Value in Python. Lists are tuples; maps are tuples of pairs, because a damaged map may have duplicate keys."""
 
 
 class Timer(NamedTuple):
-    """An element of a timer queue (`streaming.api.operators.TimerHeapInternalTimer`).
+    """Element of a timer queue (`streaming.api.operators.TimerHeapInternalTimer`).
 
     Args:
         timestamp: milliseconds since 1970.
-        key: the key it belongs to.
-        namespace: the namespace it belongs to.
+        key: key of the timer.
+        namespace: namespace of the timer.
     """
 
     timestamp: int
@@ -26,11 +26,11 @@ class Timer(NamedTuple):
 
 
 class TimeWindow(NamedTuple):
-    """The namespace of windowed state (`streaming.api.windowing.windows.TimeWindow`).
+    """Namespace of windowed state (`streaming.api.windowing.windows.TimeWindow`).
 
     Args:
         start: milliseconds since 1970, inclusive.
-        end: the same, exclusive.
+        end: milliseconds since 1970, exclusive.
     """
 
     start: int
@@ -56,11 +56,11 @@ def read_f64(data: DataInput, field: str) -> float:
 
 
 def read_string(data: DataInput, field: str) -> str | None:
-    """`StringSerializer`: the number of UTF-16 units plus 1 (0 is null), then each unit, all of variable length."""
+    """`StringSerializer`: number of UTF-16 code units plus 1 (0 for null), then each unit, all as varints."""
     length = _varint(data, field, 32)
     if length == 0:
         return None
-    # Each unit has a byte at least, and mostly no more: these are read at once.
+    # Each unit has at least one byte, and mostly only one. Read that many at once.
     units = data.raw(length - 1, field)
     if units.isascii():
         return units.decode("ascii")
@@ -101,6 +101,6 @@ def read_time_window(data: DataInput, field: str) -> TimeWindow:
 
 
 def read_timestamp(data: DataInput, field: str) -> int:
-    """The first field of `TimerSerializer`: its sign bit is flipped, so that bytes sort as numbers do."""
+    """First field of `TimerSerializer`. Its sign bit is flipped, so that bytes sort like numbers."""
     flipped = data.i64(field)
     return flipped + (1 << 63) if flipped < 0 else flipped - (1 << 63)
