@@ -198,15 +198,16 @@ def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage]]:
     """The checkpoints in the log, ascending, and its damages; without a log, those of a scan."""
     files = RecordFiles(storage)
     each = files.read_each()
-    found = None if each else scan(storage)
-    if found is not None and found.log is not None:
-        each = files.read_each()  # a query that has just begun claims before it writes its first `_metadata`
-    if found is not None and not each:
-        damages = [Damage.of(damaged.path, damaged) for damaged in found.damaged]
-        if found.log is not None:
-            missing = LogMissingError(storage.describe(files.directory), found.log)
-            damages.insert(0, Damage(missing.path, "the log of completed checkpoints is missing: it has no record"))
-        return list(found.records), damages
+    if not each:
+        found = scan(storage)
+        # A query that has just begun claims before it writes its first `_metadata`.
+        each = {} if found.log is None else files.read_each()
+        if not each:
+            damages = [Damage.of(damaged.path, damaged) for damaged in found.damaged]
+            if found.log is not None:
+                missing = LogMissingError(storage.describe(files.directory), found.log)
+                damages.insert(0, Damage(missing.path, "the log of completed checkpoints is missing: it has no record"))
+            return list(found.records), damages
     damages = [Damage.of(e.path, e) for e in each.values() if isinstance(e, DamagedRecordError)]
     records: dict[int, Record] = {i: r for i, r in each.items() if not isinstance(r, DamagedRecordError)}
     records = without_void_records(records)
