@@ -75,7 +75,7 @@ class DriverFiles:
         with self._lock:
             answer = self._waiting.pop(reply.id, None)
         if answer is None:
-            _log.warning("the driver answers the file request %d, which was not made", reply.id)
+            _log.warning("the driver answered file request %d, which was never made", reply.id)
         else:
             answer.set_result(reply)
 

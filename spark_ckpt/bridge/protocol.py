@@ -105,7 +105,7 @@ def check_schema(schema: pa.Schema) -> None:
         ProtocolError: its columns differ.
     """
     if [(field.name, field.type) for field in schema] != [(field.name, field.type) for field in SCHEMA]:
-        raise ProtocolError(f"a stream with the columns {schema.names}, not those of docs/protocol.md")
+        raise ProtocolError(f"the stream has the columns {schema.names} instead of those in docs/protocol.md")
 
 
 def to_batch(messages: Sequence[Message]) -> pa.RecordBatch:
@@ -162,9 +162,9 @@ def parse_header(message: Message) -> dict[str, Any]:
     try:
         header = orjson.loads(message.header)
     except ValueError as e:
-        raise ProtocolError(f"the header of a '{message.kind}' message is no JSON: {e}") from None
+        raise ProtocolError(f"the header of a '{message.kind}' message is not JSON: {e}") from None
     if not isinstance(header, dict):
-        raise ProtocolError(f"the header of a '{message.kind}' message is no JSON object")
+        raise ProtocolError(f"the header of a '{message.kind}' message is not a JSON object")
     return header
 
 
@@ -288,7 +288,7 @@ def _task(fields: Mapping[str, Any]) -> Task:
 
 def _state_id(text: Any) -> str:  # noqa: ANN401
     if not isinstance(text, str) or not _CKPT_ID(text):
-        raise ProtocolError(f"a ckpt_id is 32 hexadecimal digits in lower case, not {text!r}")
+        raise ProtocolError(f"a ckpt_id has 32 lower-case hexadecimal digits; found {text!r}")
     return text
 
 
@@ -304,7 +304,7 @@ class _Cursor:
         end = self._at + (_GROUP_BYTES + _OFFSET_BYTES) * groups
         if groups < 0 or size < 0 or end > len(self._index):
             raise ProtocolError(
-                f"a segment of {groups} key groups and {size} bytes, and an index of {len(self._index)}"
+                f"the segment has {groups} key groups and {size} bytes, but its index has {len(self._index)} entries"
             )
         key_groups = np.frombuffer(self._index, "<u4", groups, self._at)
         offsets = np.frombuffer(self._index, "<i8", groups, self._at + _GROUP_BYTES * groups)
@@ -314,7 +314,7 @@ class _Cursor:
             data = self._payload[self._taken : self._taken + size]
             self._taken += size
             if len(data) != size:
-                raise ProtocolError(f"a segment of {size} bytes, and {len(data)} of them are in the payload")
+                raise ProtocolError(f"the segment has {size} bytes, but the payload holds {len(data)}")
         start, file_size = int(fields.get("start", 0)), fields.get("file_bytes")
         rows = int(fields.get("rows", 0))
         return Segment(
@@ -323,7 +323,7 @@ class _Cursor:
 
     def finish(self) -> None:
         if self._at != len(self._index) or self._taken != len(self._payload):
-            raise ProtocolError("index or payload of an ack is longer than its header says")
+            raise ProtocolError("the index or payload of an ack is longer than its header states")
 
 
 # ---- replies and notifications ---------------------------------------------------------------------------------------

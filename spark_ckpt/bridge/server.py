@@ -72,7 +72,7 @@ class Server:
         try:
             reader = pa.ipc.open_stream(self._source)
         except pa.ArrowInvalid as e:
-            raise ProtocolError(f"standard input is no Arrow stream: {e}") from e
+            raise ProtocolError(f"standard input is not an Arrow stream: {e}") from e
         protocol.check_schema(reader.schema)
         try:
             for batch in reader:
@@ -123,7 +123,7 @@ class Server:
         if start.protocol != protocol.PROTOCOL_VERSION:
             self._refusal = (
                 f"the jar speaks version {start.protocol} of the protocol, the Python package {__version__} "
-                f"version {protocol.PROTOCOL_VERSION}: install both from one release"
+                f"version {protocol.PROTOCOL_VERSION}: install both from the same release"
             )
             raise ProtocolError(self._refusal)
         self._refusal = None
@@ -197,7 +197,7 @@ class _JobWorker:
     def _handle(self, message: Message, header: Mapping[str, Any]) -> Message:
         handler = _HANDLERS.get(message.kind)
         if handler is None:
-            raise ProtocolError(f"there is no message '{message.kind}' in version {protocol.PROTOCOL_VERSION}")
+            raise ProtocolError(f"unknown message '{message.kind}' in version {protocol.PROTOCOL_VERSION}")
         if self._rolled_back is not None and message.kind in _OF_A_BATCH:
             raise self._rolled_back  # other tasks may still send requests for the rolled-back batch
         try:
@@ -286,7 +286,7 @@ class _Writer:
                     self._sink.flush()
             self._sink.flush()
         except OSError as e:
-            _log.warning("the driver does not take replies any more: %s", e)
+            _log.warning("the driver no longer reads replies: %s", e)
 
     def _waiting(self) -> list[Message]:
         """Next message and those queued behind it, up to a size limit; empty at the end."""
@@ -313,15 +313,15 @@ def _guarded(message: Message, handle: Callable[[], Message | None]) -> Message 
     try:
         return handle()
     except SparkCkptError as e:
-        _log.info("%s is answered with %s: %s", message.kind, type(e).__name__, e)
+        _log.info("reply to %s: %s: %s", message.kind, type(e).__name__, e)
         return protocol.error(message.id, type(e).__name__, str(e), bool(getattr(e, "fatal", False)))
     except (KeyError, TypeError, ValueError) as e:
-        _log.exception("a malformed %s message, or an error in handling it", message.kind)
-        text = f"a '{message.kind}' message could not be handled ({e!r}); the driver's log has the details"
+        _log.exception("malformed %s message, or an error while handling it", message.kind)
+        text = f"cannot handle a '{message.kind}' message ({e!r}); see the driver's log"
         return protocol.error(message.id, ProtocolError.__name__, text, False)
     except Exception as e:
-        _log.exception("unexpected error in handling a %s message", message.kind)
-        text = f"unexpected error in the checkpoint coordinator ({e!r}); the driver's log has the details"
+        _log.exception("unexpected error while handling a %s message", message.kind)
+        text = f"unexpected error in the checkpoint coordinator ({e!r}); see the driver's log"
         return protocol.error(message.id, "UnexpectedError", text, False)
 
 
@@ -329,4 +329,4 @@ def _status(text: str) -> JobStatus:
     try:
         return JobStatus(text)
     except ValueError:
-        raise ProtocolError(f"'{text}' is no status of a query") from None
+        raise ProtocolError(f"unknown query status '{text}'") from None

@@ -29,7 +29,7 @@ class LogIDCounter(CheckpointIDCounter):
     def set_count(self, next_id: int) -> None:
         """Sets the next id."""
         if next_id < self._next:
-            raise ValueError(f"id {next_id} lies before {self._next}, the next free one")
+            raise ValueError(f"id {next_id} is below the next free id, {self._next}")
         self._next = next_id
 
     def advance_to(self, next_id: int) -> None:

@@ -7,7 +7,7 @@ import sys
 from spark_ckpt.errors import SparkCkptError, StorageError
 
 RESTORE_RECORD = (
-    "Restore the file from a backup, or go back to a checkpoint that is whole: 'spark-ckpt verify' names it, and "
+    "Restore the file from a backup, or roll back to an intact checkpoint: 'spark-ckpt verify' names it, and "
     "'spark-ckpt rollback' moves the record aside"
 )
 """Advice on a damaged record of a checkpoint location."""
@@ -45,8 +45,8 @@ class ZooKeeperUnavailableError(StorageError):
         super().__init__(
             f"{address}{path}",
             "reach",
-            f"{reason}. See that the servers run and can be reached from the driver, and that "
-            "spark.sql.streaming.stateStore.ckpt.zookeeper.quorum names them",
+            f"{reason}. Check that the servers are running and reachable from the driver, and that "
+            "spark.sql.streaming.stateStore.ckpt.zookeeper.quorum lists them",
         )
         self.address = address
 
@@ -62,8 +62,8 @@ class ZooKeeperAccessError(StorageError):
         super().__init__(
             f"{address}{path}",
             "use",
-            f"{reason}. See that spark.sql.streaming.stateStore.ckpt.zookeeper.clientFile names the identity that the "
-            "nodes of this query were made with, or one that the servers know",
+            f"{reason}. Check that spark.sql.streaming.stateStore.ckpt.zookeeper.clientFile names the identity that "
+            "created this query's nodes, or another identity known to the servers",
         )
         self.address = address
 
@@ -88,7 +88,7 @@ class KazooNotFoundError(SparkCkptError, ImportError):
 
     def __init__(self) -> None:
         super().__init__(
-            f"the store 'zookeeper' needs kazoo, which the Python {sys.executable} does not have: "
+            f"the store 'zookeeper' needs kazoo, which is not installed for {sys.executable}: "
             f"{sys.executable} -m pip install 'spark-ckpt[zookeeper]'"
         )
 
@@ -106,8 +106,8 @@ class StoreMismatchError(SparkCkptError):
         self.path = path
         super().__init__(
             f"{path} has {records} records of completed checkpoints, which the store 'standalone' neither reads nor "
-            "keeps. Set spark.sql.streaming.stateStore.ckpt.store to the store that the query was run with; or, if no "
-            "other driver uses the location, move that directory aside"
+            "writes. Set spark.sql.streaming.stateStore.ckpt.store to the query's previous store or, if no other "
+            "driver uses the location, move that directory aside"
         )
 
 
@@ -130,8 +130,8 @@ class FencedError(SparkCkptError):
         self.owner = owner
         super().__init__(
             f"{owner} has taken over this checkpoint location with generation {owner_generation}; this driver has "
-            f"generation {generation} and can complete no checkpoint any more ({path}). Nothing is lost: stop this "
-            "query, and let only one driver use a checkpoint location"
+            f"generation {generation} and can no longer complete checkpoints ({path}). Nothing is lost: stop this "
+            "query, and run only one driver per checkpoint location"
         )
 
 
@@ -150,8 +150,8 @@ class SupersededRunError(FencedError):
         self.run_id = run_id
         SparkCkptError.__init__(
             self,
-            f"{location}: run {run_id} of the same driver uses this checkpoint location now; this run completes and "
-            "deletes no checkpoint any more. Run one query at a time on a checkpoint location",
+            f"{location}: run {run_id} of the same driver now uses this checkpoint location; this run no longer "
+            "completes or deletes checkpoints. Run one query at a time per checkpoint location",
         )
 
 
@@ -161,9 +161,9 @@ class ClaimDeletedError(FencedError):
     def __init__(self, path: str, generation: int) -> None:
         SparkCkptError.__init__(
             self,
-            f"{path} is gone, the claim with which this driver (generation {generation}) owned its checkpoint "
-            "location, and no other driver has claimed it. It can complete no checkpoint any more. Nothing is lost: "
-            "start the query again, and let nothing else delete files below ckpt/completed",
+            f"{path}, this driver's claim to its checkpoint location (generation {generation}), was deleted, and no "
+            "other driver has claimed the location. This driver can no longer complete checkpoints. Nothing is lost: "
+            "start the query again, and let no other program delete files below ckpt/completed",
         )
         self.path = path
         self.generation = generation
@@ -180,10 +180,10 @@ class OwnershipLostError(FencedError):
     def __init__(self, path: str, generation: int) -> None:
         SparkCkptError.__init__(
             self,
-            f"{path} is gone, with which this driver (generation {generation}) owned its checkpoint location: its "
-            "session with ZooKeeper has expired, or the node was deleted. It can complete no checkpoint any more. "
-            "Nothing is lost: start the query again. If it happens often, see why the driver stands still or is cut "
-            "off for so long, or set spark.sql.streaming.stateStore.ckpt.zookeeper.sessionTimeout higher",
+            f"{path}, with which this driver (generation {generation}) owned its checkpoint location, is gone: the "
+            "driver's ZooKeeper session expired, or the node was deleted. This driver can no longer complete "
+            "checkpoints. Nothing is lost: start the query again. If this recurs, look for long pauses or network "
+            "failures of the driver, or raise spark.sql.streaming.stateStore.ckpt.zookeeper.sessionTimeout",
         )
         self.path = path
         self.generation = generation
@@ -207,9 +207,9 @@ class LocationMovedError(SparkCkptError):
         self.recorded = recorded
         self.location = location
         super().__init__(
-            f"{node} belongs to {recorded}, and this query runs on {location}. If the directory was moved, or is now "
-            "named otherwise, delete the node: its records are in ckpt/completed too, and are taken over from there. "
-            "If this is a copy, give it another spark.sql.streaming.stateStore.ckpt.zookeeper.path"
+            f"{node} belongs to {recorded}, but this query runs on {location}. If the directory was moved or renamed, "
+            "delete the node: its records are also in ckpt/completed, and are taken over from there. If this is a "
+            "copy, set another spark.sql.streaming.stateStore.ckpt.zookeeper.path"
         )
 
 
@@ -226,5 +226,5 @@ class UnknownOutcomeError(SparkCkptError):
         self.path = path
         super().__init__(
             f"{path}: it is unknown whether this record was written ({cause!r}). Its files are kept; the next "
-            "attempt settles it first. Look at the storage, then start the query again"
+            "start settles the outcome first. Check the storage, then start the query again"
         )

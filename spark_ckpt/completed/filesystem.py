@@ -80,7 +80,7 @@ class FilesystemCompletedCheckpointStore(RecordStore):
             raise StorageError(
                 self._storage.describe(self._files.directory),
                 "claim",
-                f"other drivers were faster {_MOST_CLAIMS} times",
+                f"lost {_MOST_CLAIMS} races against other drivers",
             )
         self._claimed(claim)
         self._claim, self._in_doubt = claim, None
@@ -251,4 +251,4 @@ class FilesystemCompletedCheckpointStore(RecordStore):
                 for group in [names] if is_at_once else [[name] for name in names]:
                     self._storage.delete_all(group)
         except StorageError as e:
-            _log.warning("records that do not count any more stay for now: %s", e)
+            _log.warning("superseded records stay for now: %s", e)

@@ -88,7 +88,7 @@ class MetadataReference:
         if len(data) != self.size:
             return f"{len(data)} bytes instead of {self.size}"
         if hashlib.sha256(data).hexdigest() != self.sha256:
-            return "its digest is not the one that was recorded"
+            return "its digest differs from the recorded one"
         return None
 
 
@@ -192,18 +192,18 @@ def decode_record(data: bytes, path: str, record_id: int | None = None, *, way_o
     # Check the digest before the format: a damaged record must not pass for one of a later release.
     digest = content.pop("digest", None)
     if digest != _digest(content):
-        raise damaged("its digest does not fit its contents")
+        raise damaged("its digest does not match its contents")
     if content.get("format") != FORMAT:
-        raise UnsupportedFormatError(path, f"format {content.get('format')!r} of records")
+        raise UnsupportedFormatError(path, f"unknown record format {content.get('format')!r}")
     if record_id is not None and content.get("id") != record_id:
-        raise damaged(f"it is the record of id {content.get('id')!r}")
+        raise damaged(f"it holds the record of id {content.get('id')!r}")
     try:
         check_features(path, content.get("features"))
         record = _record(content)
     except (KeyError, TypeError, ValueError) as e:
-        raise damaged(f"a field is missing or of the wrong kind ({e})") from None
+        raise damaged(f"a field is missing or has the wrong type ({e})") from None
     if isinstance(record, CheckpointRecord) and not is_metadata_path(record.metadata.path):
-        raise damaged(f"it names {record.metadata.path!r}, which is no _metadata of a checkpoint")
+        raise damaged(f"it names {record.metadata.path!r}, which is not the _metadata of a checkpoint")
     return record
 
 

@@ -107,7 +107,7 @@ class StandaloneCompletedCheckpointStore(RecordStore):
     def claim(self) -> ClaimRecord:
         """Claims the location within this driver only; other drivers do not see the claim."""
         _log.warning(
-            "%s: the store 'standalone' has no fence: nothing keeps a second driver from this location",
+            "%s: the store 'standalone' does not fence: nothing stops a second driver on this location",
             self._storage.location,
         )
         location = self._storage.location

@@ -95,7 +95,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
             if self._try_claim(claim):
                 break
         else:
-            raise StorageError(self._where(""), "claim", f"other drivers were faster {_MOST_CLAIMS} times")
+            raise StorageError(self._where(""), "claim", f"lost {_MOST_CLAIMS} races against other drivers")
         self._ids.took(claim.id)
         self._generation = claim.generation
         self._fence = None

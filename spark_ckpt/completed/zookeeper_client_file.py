@@ -134,9 +134,9 @@ def read_client_file(path: str) -> ZooKeeperClient:
         if secret:
             remember_secret(secret)
     if client.digest is not None and client.sasl is not None:
-        raise ZooKeeperClientFileError(path, "it has both digest and sasl: a driver has one identity")
+        raise ZooKeeperClientFileError(path, "it has both digest and sasl, but a driver has one identity")
     if client.digest is not None and (":" in client.digest.username or not client.digest.username):
-        raise ZooKeeperClientFileError(path, "digest.username is empty or has a colon")
+        raise ZooKeeperClientFileError(path, "digest.username is empty or contains a colon")
     if client.sasl is not None:
         _check_sasl(path, client.sasl)
     return client
@@ -144,9 +144,9 @@ def read_client_file(path: str) -> ZooKeeperClient:
 
 def _check_sasl(path: str, sasl: Sasl) -> None:
     if sasl.mechanism not in _SASL_MECHANISMS:
-        raise ZooKeeperClientFileError(path, f"sasl.mechanism is none of {', '.join(_SASL_MECHANISMS)}")
+        raise ZooKeeperClientFileError(path, f"sasl.mechanism is not one of {', '.join(_SASL_MECHANISMS)}")
     if sasl.mechanism != "GSSAPI" and sasl.password is None:
-        raise ZooKeeperClientFileError(path, f"sasl.password is missing, which {sasl.mechanism} needs")
+        raise ZooKeeperClientFileError(path, f"sasl.password is missing; {sasl.mechanism} requires it")
 
 
 def _part(path: str, name: str, kind: type[Any], content: object) -> Any:  # noqa: ANN401  (an object of `kind`)
@@ -154,16 +154,16 @@ def _part(path: str, name: str, kind: type[Any], content: object) -> Any:  # noq
     for key, value in given.items():
         wanted = bool if key == "check_hostname" else str
         if not isinstance(value, wanted):
-            raise ZooKeeperClientFileError(path, f"{name}.{key} is no {'true or false' if wanted is bool else 'text'}")
+            raise ZooKeeperClientFileError(path, f"{name}.{key} is not {'true or false' if wanted is bool else 'text'}")
     try:
         return kind(**given)
     except TypeError:
-        raise ZooKeeperClientFileError(path, f"{name} lacks its username or password") from None
+        raise ZooKeeperClientFileError(path, f"{name} lacks a username or password") from None
 
 
 def _known(path: str, name: str, content: object, known: Mapping[str, object]) -> dict[str, Any]:
     if not isinstance(content, dict):
-        raise ZooKeeperClientFileError(path, f"{name} is no JSON object")
+        raise ZooKeeperClientFileError(path, f"{name} is not a JSON object")
     if unknown := sorted(set(content) - set(known)):
         raise ZooKeeperClientFileError(
             path, f"{name} has the field {unknown[0]!r}, and only {', '.join(known)} have a meaning there"

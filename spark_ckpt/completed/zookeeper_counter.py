@@ -38,9 +38,9 @@ class ZooKeeperCheckpointIDCounter(CheckpointIDCounter):
         """
         self.read()
         if next_id < self._next:
-            raise ValueError(f"id {next_id} lies before {self._next}, the next free one")
+            raise ValueError(f"id {next_id} is below the next free id, {self._next}")
         if not self._write(next_id):
-            raise StorageError(f"{self._session.address}{self.path}", "write", "somebody else has just changed it")
+            raise StorageError(f"{self._session.address}{self.path}", "write", "another client has just changed it")
 
     def shutdown(self, status: JobStatus) -> None:
         """Does nothing: the node stays, so that no id is reused."""
@@ -59,7 +59,9 @@ class ZooKeeperCheckpointIDCounter(CheckpointIDCounter):
             return False
         text, self._version = found
         if not text.isdigit():
-            raise StorageError(f"{self._session.address}{self.path}", "read", f"it holds {text[:40]!r}, and no number")
+            raise StorageError(
+                f"{self._session.address}{self.path}", "read", f"it holds {text[:40]!r} instead of a number"
+            )
         self._next = int(text)
         return True
 

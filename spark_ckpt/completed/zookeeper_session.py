@@ -171,7 +171,7 @@ class ZooKeeperSession:
         return self._client
 
     def _no_access(self, path: str) -> ZooKeeperAccessError:
-        return ZooKeeperAccessError(self.address, path, "the servers do not let this identity in there")
+        return ZooKeeperAccessError(self.address, path, "the servers refuse this identity access")
 
     def _unavailable(self, path: str, cause: Exception) -> ZooKeeperUnavailableError:
         return ZooKeeperUnavailableError(self.address, path, f"{_reason(cause)} within {self._timeout:g} s")

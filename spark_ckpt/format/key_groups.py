@@ -79,7 +79,7 @@ def factors(parallelism: int, max_parallelism: int) -> list[int]:
         raise ParallelismError(
             parallelism,
             max_parallelism,
-            f"max parallelism {max_parallelism} is no multiple of the parallelism {parallelism}: set a multiple of it",
+            f"max parallelism {max_parallelism} is not a multiple of the parallelism {parallelism}: set a multiple",
         )
     return [parallelism, *_prime_factors(max_parallelism // parallelism)]
 
@@ -129,7 +129,8 @@ def owned_ranges(partition: int, parallelism: int, factors: Sequence[int]) -> li
         raise ParallelismError(
             parallelism,
             max_parallelism,
-            f"partitions of parallelism {parallelism} own no whole key groups: it does not divide {max_parallelism}",
+            f"the partitions of parallelism {parallelism} do not own whole key groups: it does not divide "
+            f"{max_parallelism}",
         )
     return list(_ranges(partition, parallelism, tuple(factors)))
 
@@ -166,15 +167,13 @@ def _check_parallelism(parallelism: int, max_parallelism: int | None) -> None:
         raise ParallelismError(
             parallelism,
             max_parallelism,
-            f"parallelism {parallelism} is not in 1 to {MAX_PARALLELISM_LIMIT}, the most key groups there can be",
+            f"parallelism {parallelism} is not in 1 to {MAX_PARALLELISM_LIMIT}, the maximum number of key groups",
         )
 
 
 def _check_partition(partition: int, parallelism: int, max_parallelism: int) -> None:
     if not 0 <= partition < parallelism:
-        raise ParallelismError(
-            parallelism, max_parallelism, f"there is no partition {partition} of parallelism {parallelism}"
-        )
+        raise ParallelismError(parallelism, max_parallelism, f"no partition {partition} at parallelism {parallelism}")
 
 
 def _prime_factors(number: int) -> list[int]:

@@ -147,28 +147,28 @@ def check_block(data: bytes, position: int, path: str, start: int = 0) -> BlockH
     """
     at = start + position
     if len(data) < position + HEADER_BYTES:
-        raise SegmentError(path, at, f"{max(0, len(data) - position)} bytes where a block of at least 32 should be")
+        raise SegmentError(path, at, f"expected a block of at least 32 bytes, found {max(0, len(data) - position)}")
     magic, fmt, kind, codec, reserved, key_group, version, sections, length = _HEADER.unpack_from(data, position)
     if magic != MAGIC:
-        raise SegmentError(path, at, f"no block: it begins with {magic & 0xFFFFFFFF:#010x}, not {MAGIC:#010x}")
+        raise SegmentError(path, at, f"not a block: magic number {magic & 0xFFFFFFFF:#010x} instead of {MAGIC:#010x}")
     if fmt != FORMAT:
-        raise SegmentError(path, at + 4, f"format version {fmt} of the block is unknown, {FORMAT} is known")
+        raise SegmentError(path, at + 4, f"unknown block format version {fmt}; {FORMAT} is supported")
     if length < 0 or len(data) < position + HEADER_BYTES + length:
         raise SegmentError(
-            path, at + 24, f"a body of {length} bytes, and {len(data) - position - HEADER_BYTES} are there"
+            path, at + 24, f"the block's body has {length} bytes, but only {len(data) - position - HEADER_BYTES} follow"
         )
     (stored,) = _CRC.unpack_from(data, position + 28)
     view = memoryview(data)
     body = bytes(view[position + HEADER_BYTES : position + HEADER_BYTES + length])
     found = _checksum(bytes(view[position : position + 28]), body)
     if stored != found:
-        raise SegmentError(path, at + 28, f"the block is damaged: checksum {found:#010x}, {stored:#010x} was written")
+        raise SegmentError(path, at + 28, f"the block is damaged: checksum {found:#010x} instead of {stored:#010x}")
     if codec != 0:
-        raise SegmentError(path, at + 6, f"codec {codec} of the block is unknown")
+        raise SegmentError(path, at + 6, f"unknown block codec {codec}")
     if reserved != 0:
         raise SegmentError(path, at + 7, f"the reserved byte of the block is {reserved}, not 0")
     if kind not in (SegmentKind.BASE, SegmentKind.DELTA):
-        raise SegmentError(path, at + 5, f"a block of kind {kind}; 1 (base) and 2 (delta) are known")
+        raise SegmentError(path, at + 5, f"unknown block kind {kind}; 1 (base) and 2 (delta) are supported")
     return BlockHeader(SegmentKind(kind), key_group, version, sections, length)
 
 
@@ -226,13 +226,13 @@ def list_rows(data: bytes, start: int, end: int, *, appended: bool) -> list[tupl
     while position < end:
         length = _I32.unpack_from(data, position)[0] if position + 4 <= end else -1
         if length < 0 or position + 4 + length > end:
-            raise ValueError(f"a row of {length} bytes in a list value of {end - start}")
+            raise ValueError(f"a list value of {end - start} bytes holds a row of {length} bytes")
         rows.append((position + 4, position + 4 + length))
         position += 4 + length
     if not appended:
         count = _I32.unpack_from(data, start)[0] if start + 4 <= end else -1
         if len(rows) != count:
-            raise ValueError(f"{len(rows)} rows in a list value of {count}")
+            raise ValueError(f"a list value of {count} rows holds {len(rows)}")
     return rows
 
 
@@ -244,10 +244,10 @@ def _read_section(body: DataInput, kind: SegmentKind) -> RawSection:
     name = body.utf("column_family")
     flags = body.i8("flags")
     if flags & ~(_LISTS | _KEYS_OF_ONE_LENGTH | _VALUES_OF_ONE_LENGTH | _APPENDS):
-        raise ValueError(f"flags {flags:#x} are unknown")
+        raise ValueError(f"unknown flags {flags:#x}")
     lists, appends = bool(flags & _LISTS), bool(flags & _APPENDS)
     if appends and (kind is SegmentKind.BASE or not lists):
-        raise ValueError("rows are appended in a base or to single values")
+        raise ValueError("rows are appended in a base or to a single value")
     count = body.i32("entries")
     if count < 0:
         raise ValueError(f"{count} entries")
@@ -265,7 +265,7 @@ def _read_lengths(body: DataInput, count: int, one: bool, least: int) -> NDArray
     data = body.raw(4 if one else 4 * count, "lengths")
     lengths = np.frombuffer(data, ">i4").astype(np.int64)
     if lengths.size and lengths.min() < least:
-        raise ValueError(f"a length of {lengths.min()}")
+        raise ValueError(f"negative length {lengths.min()}")
     return np.broadcast_to(lengths, count) if one else lengths
 
 

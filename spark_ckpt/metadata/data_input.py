@@ -56,7 +56,7 @@ class DataInput:
             MetadataFormatError: more than `MAX_NESTING` nested values.
         """
         if len(self._within) >= MAX_NESTING:
-            self.fail(field, f"more than {MAX_NESTING} values within one another")
+            self.fail(field, f"values nest deeper than {MAX_NESTING} levels")
         self._within.append(field if index is None else (field, index))
 
     def leave(self) -> None:
@@ -116,7 +116,7 @@ class DataInput:
                 return 0
             self.fail(field, f"negative count {count}", at)
         if count * item_size > self.remaining:
-            self.fail(field, f"count {count}, but only {self.remaining} bytes follow", at)
+            self.fail(field, f"a count of {count}, but only {self.remaining} bytes follow", at)
         return count
 
     def each(self, field: str, item_size: int, *, negative_is_none: bool = False) -> Iterator[int]:
@@ -165,7 +165,7 @@ class DataInput:
         self.position = start
         yield
         if self.remaining:
-            self.fail(field, f"{self.remaining} bytes too many")
+            self.fail(field, f"{self.remaining} trailing bytes")
         self._end = end
 
     def _failure(self, offset: int, field: str, reason: str) -> SparkCkptError:

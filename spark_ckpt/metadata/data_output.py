@@ -44,7 +44,7 @@ class DataOutput:
             MetadataValueError: values nest deeper than the reader accepts.
         """
         if len(self._within) >= MAX_NESTING:
-            raise self.error(field, f"more than {MAX_NESTING} values within one another")
+            raise self.error(field, f"values nest deeper than {MAX_NESTING} levels")
         self._within.append(field if index is None else (field, index))
 
     def leave(self) -> None:
@@ -81,7 +81,7 @@ class DataOutput:
         """A string as `DataOutput.writeUTF` writes it: a `u16` length in bytes, then modified UTF-8."""
         encoded = modified_utf8.encode(value)
         if len(encoded) > modified_utf8.LONGEST:
-            raise self.error(field, f"a string of {len(encoded)} bytes; {modified_utf8.LONGEST} is the most")
+            raise self.error(field, f"a string of {len(encoded)} bytes; the maximum is {modified_utf8.LONGEST}")
         self._data += len(encoded).to_bytes(2, "big")
         self._data += encoded
 
@@ -101,4 +101,4 @@ class DataOutput:
         try:
             self._data += struct.pack(value)
         except error:
-            raise self.error(field, f"{value!r} is no integer of {8 * struct.size} bits") from None
+            raise self.error(field, f"{value!r} is not an integer of {8 * struct.size} bits") from None

@@ -103,7 +103,7 @@ def decode(content: bytes, path: str) -> CheckpointMetadata:
 def _checkpoint_metadata(data: DataInput, path: str) -> CheckpointMetadata:
     magic_number = data.i32("magic_number") & 0xFFFFFFFF
     if magic_number != MAGIC_NUMBER:
-        reason = f"this is no checkpoint metadata: it starts with {magic_number:08x} instead of {MAGIC_NUMBER:08x}"
+        reason = f"not checkpoint metadata: it starts with {magic_number:08x} instead of {MAGIC_NUMBER:08x}"
         data.fail("magic_number", reason, 0)
     version = data.i32("version")
     if (layout := _LAYOUTS.get(version)) is None:
@@ -173,7 +173,7 @@ def _subtask_state(data: DataInput, parallelism: int, layout: _Layout) -> tuple[
     finished = stored_index < 0 and layout.coordinator_and_channels
     index = -(stored_index + 1) if finished else stored_index
     if not 0 <= index < parallelism:
-        data.fail("index", f"there is no subtask {index} of parallelism {parallelism}", at)
+        data.fail("index", f"no subtask {index} at parallelism {parallelism}", at)
     return index, _FINISHED if finished else _running_subtask_state(data, layout)
 
 
@@ -182,7 +182,7 @@ def _running_subtask_state(data: DataInput, layout: _Layout) -> OperatorSubtaskS
         data.i64("duration")  # written as -1, never read
         at = data.position
         if data.i32("legacy_states") > 0:
-            data.fail("legacy_states", "state of a release before 1.3 is not supported", at)
+            data.fail("legacy_states", "state of Flink releases before 1.3 is not supported", at)
     managed_operator_state = _optional_operator_state_handle(data, "managed_operator_state")
     raw_operator_state = _optional_operator_state_handle(data, "raw_operator_state")
     managed_keyed_state = _keyed_state_handle(data, "managed_keyed_state")

@@ -84,7 +84,7 @@ def _properties(out: DataOutput, properties: bytes) -> None:
     except MetadataFormatError as error:
         raise out.error("properties", f"{error.reason} ({error.field})") from None
     if data.remaining:
-        raise out.error("properties", f"{data.remaining} bytes too many")
+        raise out.error("properties", f"{data.remaining} trailing bytes")
     out.raw(properties)
 
 

@@ -49,7 +49,7 @@ class MetadataLossError(MetadataValueError):
 
     def __init__(self, version: int, losses: Sequence[Loss]) -> None:
         super().__init__(
-            losses[0].field, f"version {version} has no place for {_explain_losses(losses)}. Write version 3 or later"
+            losses[0].field, f"version {version} cannot hold {_explain_losses(losses)}. Write version 3 or later"
         )
         self.version = version
         self.losses = tuple(losses)
@@ -99,7 +99,7 @@ class PathPrefixError(SparkCkptError, ValueError):
 
     def __init__(self, prefix: str) -> None:
         super().__init__(
-            f"the prefix '{prefix}' is not absolute: name a path from / on, or a URL such as s3://bucket/dir"
+            f"the prefix '{prefix}' is not absolute: give a path that starts with /, or a URL such as s3://bucket/dir"
         )
         self.prefix = prefix
 
@@ -116,11 +116,11 @@ class NothingToRelocateError(SparkCkptError, ValueError):
 
     def __init__(self, prefix: str, directories: Sequence[str], schemes: Sequence[str], relative: int) -> None:
         if schemes:
-            reason = f"it occurs with the scheme {' and '.join(schemes)}, which is another one: name it as the paths do"
+            reason = f"the paths have the scheme {' and '.join(schemes)}: give the prefix with it"
         elif directories:
-            reason = "name a prefix that occurs"
+            reason = "give a prefix of at least one path"
         elif relative:
-            reason = "all count from the directory of _metadata, and stay right if the files move along"
+            reason = "all paths are relative to the directory of _metadata, and stay valid if the files move with it"
         else:
             reason = "there are none"
         places = f"; the paths lie in {', '.join(directories)}" if directories else ""
@@ -146,7 +146,7 @@ def _explain_losses(losses: Sequence[Loss]) -> str:
 def _explain(version: int) -> str:
     if version in (5, 6):
         releases = "Flink 2.0" if version == 5 else "Flink 2.1 and later"
-        return f"version {version} ({releases}) is not supported, versions 2, 3 and 4 are"
+        return f"version {version} ({releases}) is not supported; versions 2, 3 and 4 are"
     if version == 1:
-        return "version 1 (Flink 1.1 and 1.2) is not supported, versions 2, 3 and 4 are"
-    return f"version {version} is unknown, versions 2, 3 and 4 are supported"
+        return "version 1 (Flink 1.1 and 1.2) is not supported; versions 2, 3 and 4 are"
+    return f"unknown version {version}; versions 2, 3 and 4 are supported"

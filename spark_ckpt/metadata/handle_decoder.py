@@ -56,7 +56,7 @@ def read_keyed_state_handle(data: DataInput, field: str) -> KeyedStateHandle | N
     if code == NULL_HANDLE:
         return None
     if (read := _KEYED_STATE_HANDLES.get(code)) is None:
-        data.fail(field, f"unknown code {code} of a keyed state handle", at)
+        data.fail(field, f"unknown keyed state handle code {code}", at)
     return read(data)
 
 
@@ -65,7 +65,7 @@ def read_operator_state_handle(data: DataInput, field: str) -> OperatorStateHand
     at = data.position
     code = data.i8(field)
     if (read := _OPERATOR_STATE_HANDLES.get(code)) is None:
-        data.fail(field, f"unknown code {code} of an operator state handle", at)
+        data.fail(field, f"unknown operator state handle code {code}", at)
     return read(data)
 
 
@@ -76,7 +76,7 @@ def read_optional_stream(data: DataInput, field: str) -> StreamStateHandle | Non
     if code == NULL_HANDLE:
         return None
     if (read := _STREAM_STATE_HANDLES.get(code)) is None:
-        data.fail(field, f"unknown code {code} of a stream state handle", at)
+        data.fail(field, f"unknown stream state handle code {code}", at)
     data.enter(field)
     handle = read(data)
     data.leave()
@@ -88,7 +88,7 @@ def read_stream(data: DataInput, field: str) -> StreamStateHandle:
     at = data.position
     handle = read_optional_stream(data, field)
     if handle is None:
-        data.fail(field, "no stream state handle where one is needed", at)
+        data.fail(field, "a stream state handle is missing", at)
     return handle
 
 
@@ -218,7 +218,7 @@ def _changes(data: DataInput) -> ChangelogStateHandle:
     at = data.position
     handle = read_keyed_state_handle(data, "code")
     if not isinstance(handle, (InMemoryChangelogStateHandle, ChangelogStateHandleStreamImpl)):
-        data.fail("code", f"a {type(handle).__name__}, which is no changelog handle", at)
+        data.fail("code", f"a {type(handle).__name__} instead of a changelog handle", at)
     return handle
 
 
@@ -283,7 +283,7 @@ def _file_merging_operator_stream(data: DataInput) -> FileMergingOperatorStreamS
     at = data.position
     delegate = read_stream(data, "delegate_state_handle")
     if not isinstance(delegate, (SegmentFileStateHandle, EmptySegmentFileStateHandle)):
-        data.fail("delegate_state_handle", f"a {type(delegate).__name__} instead of a part of a merged file", at)
+        data.fail("delegate_state_handle", f"a {type(delegate).__name__} instead of a segment of a merged file", at)
     return FileMergingOperatorStreamStateHandle(states, task_owned_dir, shared_dir, delegate, is_empty)
 
 

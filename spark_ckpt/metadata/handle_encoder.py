@@ -70,7 +70,7 @@ _WriteFields = Callable[[DataOutput, Any], None]
 def _write(out: DataOutput, table: Mapping[type, _WriteFields], handle: object) -> None:
     code = code_of(handle)
     if code is None or (write_fields := table.get(type(handle))) is None:
-        raise out.error("code", f"a {type(handle).__name__} has no place here")
+        raise out.error("code", f"a {type(handle).__name__} is not allowed here")
     out.i8(code, "code")
     write_fields(out, handle)
 
@@ -107,7 +107,7 @@ def _empty_segment_file(out: DataOutput, handle: EmptySegmentFileStateHandle) ->
 
 def _key_groups_as_stream(out: DataOutput, handle: KeyGroupsStateHandle) -> None:
     if handle.state_handle_id is not None:
-        raise out.error("state_handle_id", "a key-groups handle that stands for a stream has no id in the file")
+        raise out.error("state_handle_id", "a key-groups handle written as a stream handle has no id in the file")
     _key_groups(out, handle)
 
 

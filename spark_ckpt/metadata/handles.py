@@ -184,7 +184,7 @@ class IncrementalRemoteKeyedStateHandle:
 
     def __post_init__(self) -> None:
         if (self.checkpointed_size is None) != (self.state_handle_id is None):
-            raise MetadataValueError("checkpointed_size", "needs a state handle id, and the other way round")
+            raise MetadataValueError("checkpointed_size", "requires a state handle id, and vice versa")
 
     @property
     def state_size(self) -> int:

@@ -82,7 +82,7 @@ def read_object(data: DataInput, classes: Mapping[str, KnownClass]) -> Content:
     """
     at = data.position
     if data.i32("") & 0xFFFFFFFF != _STREAM_HEADER:
-        data.fail("", "this is no serialised Java object", at)
+        data.fail("", "not a serialized Java object", at)
     return _ObjectReader(data, classes).content()
 
 
@@ -100,7 +100,7 @@ class _ObjectReader:
         at = self._data.position
         code = self._data.u8("object")
         if (read := _CONTENTS.get(code)) is None:
-            self._data.fail("object", f"type code {code:#04x} is not known", at)
+            self._data.fail("object", f"unknown type code {code:#04x}", at)
         self._data.enter("object")
         content = read(self)
         self._data.leave()
@@ -113,31 +113,31 @@ class _ObjectReader:
         at = self._data.position
         handle = self._data.i32("reference") - _BASE_HANDLE
         if not 0 <= handle < len(self._handles) or self._handles[handle] is _UNFINISHED:
-            self._data.fail("reference", "a reference to nothing", at)
+            self._data.fail("reference", "a dangling reference", at)
         return self._handles[handle]
 
     def _class_description(self) -> _ClassDescription:
         at = self._data.position
         name = self._data.utf("class_name")
         if (known := self._classes.get(name)) is None:
-            self._data.fail("class_name", f"the class {name} is not known", at)
+            self._data.fail("class_name", f"unknown class {name}", at)
         at = self._data.position
         if (uid := self._data.i64("serial_version_uid")) != known.serial_version_uid:
-            reason = f"serial version {uid} of the class {name}; {known.serial_version_uid} is known"
+            reason = f"unknown serial version {uid} of class {name}; {known.serial_version_uid} is supported"
             self._data.fail("serial_version_uid", reason, at)
         handle = self._new_handle()
         at = self._data.position
         if (flags := self._data.u8("flags")) != _SERIALIZABLE | (_ENUM if known.is_enum else 0):
-            self._data.fail("flags", f"class {name} with the flags {flags:#04x} has a format of its own", at)
+            self._data.fail("flags", f"class {name} has the flags {flags:#04x} of a custom format", at)
         description = _ClassDescription(name, self._fields(known))
         at = self._data.position
         if self._data.u8("annotation") != _END_BLOCK_DATA:
-            self._data.fail("annotation", "annotations of classes are not known", at)
+            self._data.fail("annotation", "class annotations are not supported", at)
         at = self._data.position
         parent = self._description()
         expected = _ENUM_CLASS if known.is_enum and name != _ENUM_CLASS else None
         if (parent and parent.name) != expected:
-            self._data.fail("super_class", f"class {name} with another superclass than it has", at)
+            self._data.fail("super_class", f"class {name} has an unexpected superclass", at)
         self._handles[handle] = description
         return description
 
@@ -148,9 +148,9 @@ class _ObjectReader:
             at = self._data.position
             name, kind = self._field()
             if known.is_enum or (name in known.fields and (known.fields[name] == BOOLEAN) != (kind == BOOLEAN)):
-                self._data.fail("", f"a field {name} of type {kind}, which its class does not have", at)
+                self._data.fail("", f"unexpected field {name} of type {kind}", at)
             if kind == BOOLEAN and fields and fields[-1][1] != BOOLEAN:
-                self._data.fail("", "a boolean behind an object", at)
+                self._data.fail("", "a boolean field after an object field", at)
             fields.append((name, kind))
             self._data.leave()
         return tuple(fields)
@@ -160,20 +160,20 @@ class _ObjectReader:
         at = self._data.position
         kind = chr(self._data.u8("type"))
         if kind not in (BOOLEAN, _OBJECT):
-            self._data.fail("type", f"fields of type {kind!r} are not known", at)
+            self._data.fail("type", f"unknown field type {kind!r}", at)
         name = self._data.utf("name")
         if kind == _OBJECT:
             at = self._data.position
             signature = self.content()
             if not isinstance(signature, str) or signature[:1] != _OBJECT:
-                self._data.fail("type", "this is no class of a field", at)
+                self._data.fail("type", "not the class of a field", at)
         return name, kind
 
     def _description(self) -> _ClassDescription | None:
         at = self._data.position
         description = self.content()
         if not (description is None or isinstance(description, _ClassDescription)):
-            self._data.fail("class", "a class description is needed here", at)
+            self._data.fail("class", "a class description is missing", at)
         return description
 
     def _object(self) -> Instance:
@@ -215,7 +215,7 @@ class _ObjectReader:
         at = self._data.position
         name = self.content()
         if not isinstance(name, str) or name not in self._classes[description.name].constants:
-            self._data.fail("constant", f"the enum {description.name} has no constant {name!r}", at)
+            self._data.fail("constant", f"enum {description.name} has no constant {name!r}", at)
         constant = Constant(description.name, name)
         self._handles[handle] = constant
         return constant

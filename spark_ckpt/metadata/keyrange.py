@@ -34,7 +34,7 @@ class KeyGroupRange:
         if self.start < 0:
             raise MetadataValueError("key_group_range", f"the first key group is negative: {self.start}")
         if not self.start - 1 <= self.end <= _LAST_KEY_GROUP or self.number_of_key_groups > _LAST_KEY_GROUP:
-            raise MetadataValueError("key_group_range", f"key groups {self.start} to {self.end} are no range")
+            raise MetadataValueError("key_group_range", f"key groups {self.start} to {self.end} are not a range")
 
     @property
     def number_of_key_groups(self) -> int:
@@ -82,7 +82,7 @@ class KeyGroupRangeOffsets:
         if offsets.shape != (self.key_group_range.number_of_key_groups,):
             raise MetadataValueError(
                 "offsets",
-                f"an array of shape {offsets.shape} for {self.key_group_range.number_of_key_groups} key groups",
+                f"offsets of shape {offsets.shape} for {self.key_group_range.number_of_key_groups} key groups",
             )
         if offsets.flags.writeable:
             # A view leaves the caller's own array writeable. A copy would double the cost of decoding.

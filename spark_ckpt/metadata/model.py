@@ -154,7 +154,7 @@ class OperatorState:
             raise MetadataValueError("parallelism", reason)
         for index in self.subtask_states:
             if not 0 <= index < self.parallelism:
-                reason = f"there is no subtask {index} of parallelism {self.parallelism}"
+                reason = f"no subtask {index} at parallelism {self.parallelism}"
                 raise MetadataValueError("subtask_states", reason)
 
     @property

@@ -28,11 +28,11 @@ def refusal(text: str) -> str | None:
     scheme, authority, path = components(text)
     if scheme is not None:
         if not _SCHEME.fullmatch(scheme):
-            return f"'{scheme}' is no scheme of a path"
+            return f"'{scheme}' is not a path scheme"
         if not path.startswith("/") and (path or authority is None):
-            return f"a path with the scheme '{scheme}' has to be absolute"
+            return f"a path with the scheme '{scheme}' must be absolute"
     if authority is not None and re.search(r"[\[\]]", authority) and not _is_server(authority):
-        return f"'{authority}' is no host of a path"
+        return f"'{authority}' is not a path authority"
     return None
 
 
@@ -52,7 +52,7 @@ def relative_refusal(text: str) -> str | None:
     if scheme is not None or not below:
         return "the path is not relative"
     if not authority and ":" in below.partition("/")[0] and not _ABSOLUTE.match(below):
-        return "the path has a colon in its first name"
+        return "the path has a colon in its first segment"
     return None
 
 

@@ -113,7 +113,7 @@ def _read(data: DataInput) -> CheckpointProperties | None:
     at = data.position
     content = read_object(data, _CLASSES)
     if content is not None and not (isinstance(content, Instance) and content.class_name == _PROPERTIES):
-        data.fail("", "the properties are an object of another class than CheckpointProperties", at)
+        data.fail("", "the properties are not a CheckpointProperties object", at)
     data.leave()
     return None if content is None else _checkpoint_properties(content)
 

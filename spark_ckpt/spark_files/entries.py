@@ -47,7 +47,7 @@ class OffsetEntry:
         """
         version, lines = lines_of(data, path, _OFFSET_VERSIONS)
         if not lines:
-            raise SparkLogFormatError(path, "it ends before the line with the settings of the batch")
+            raise SparkLogFormatError(path, "it ends before the line with the batch's settings")
         metadata = object_of(lines[0], path) if lines[0].strip() else None
         if version == 1:
             return cls(version, metadata, {str(i): _offset(text) for i, text in enumerate(lines[1:])})
@@ -107,7 +107,7 @@ class CommitEntry:
         """
         version, lines = lines_of(data, path, _COMMIT_VERSIONS)
         entry = cls(version, object_of(lines[0], path) if lines else {})
-        checked(path, "the ids of the states", lambda: entry.state_ids)
+        checked(path, "the state ids", lambda: entry.state_ids)
         return entry
 
     def encode(self) -> bytes:

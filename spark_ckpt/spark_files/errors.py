@@ -15,8 +15,8 @@ class SparkLogFormatError(SparkCkptError, ValueError):
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
-            f"{path}: {reason}. It was damaged, or written by a version of Spark that this release does not know: "
-            "bring it back from a copy, or upgrade spark-ckpt"
+            f"{path}: {reason}. It is damaged, or was written by a Spark version that this release does not support: "
+            "restore it from a copy, or upgrade spark-ckpt"
         )
         self.path = path
         self.reason = reason
@@ -30,7 +30,7 @@ class SparkLogEntryExistsError(SparkCkptError, FileExistsError):
     """
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is there already, and is never overwritten: stop the query, then try again")
+        super().__init__(f"{path} exists and is never overwritten: stop the query, then try again")
         self.path = path
 
 
@@ -44,7 +44,7 @@ class StateSchemaError(SparkCkptError, ValueError):
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
-            f"{path}: {reason}. Without this file of Spark's the rows of the state have no types: bring it back from a "
+            f"{path}: {reason}. Without this Spark file the types of the state rows are unknown: restore it from a "
             "copy of the checkpoint location"
         )
         self.path = path

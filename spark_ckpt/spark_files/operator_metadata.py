@@ -147,14 +147,14 @@ def read_operator_metadata(storage: Storage, operator_id: int, batch_id: int) ->
     # A batch writes a file only if the metadata has changed.
     batch = max((batch for batch in batches if batch <= batch_id), default=None)
     if batch is None:
-        raise StateSchemaError(storage.describe(directory), f"there is no operator metadata of batch {batch_id}")
+        raise StateSchemaError(storage.describe(directory), f"no operator metadata of batch {batch_id}")
     name = f"{directory}/{batch}"
     try:
         version, _, text = storage.read(name).decode().partition("\n")
         if version != "v2":
-            raise ValueError(f"version '{version}' is unknown, v2 is known")
+            raise ValueError(f"unknown version '{version}'; v2 is supported")
         metadata = OperatorMetadata(2, json.loads(text))
         _ = metadata.schema_files, metadata.variables  # malformed fields raise here
     except (KeyError, TypeError, ValueError, AttributeError) as e:
-        raise StateSchemaError(storage.describe(name), f"it is no operator metadata: {e!r}") from e
+        raise StateSchemaError(storage.describe(name), f"it is not operator metadata: {e!r}") from e
     return metadata

@@ -75,9 +75,9 @@ def decode_schema(content: bytes, path: str) -> tuple[FamilySchema, ...]:
             return (FamilySchema(DEFAULT_FAMILY, _struct(_chunks(source)), _struct(_chunks(source))),)
         if version == "v3":
             return tuple(_family(source) for _ in source.each("families", 20))
-        raise ValueError(f"version '{version}' of the schema is unknown, v1 to v3 are known")
+        raise ValueError(f"unknown schema version '{version}'; v1 to v3 are supported")
     except (SparkCkptError, ValueError) as e:
-        raise StateSchemaError(path, f"it is no state schema: {getattr(e, 'reason', e)}") from e
+        raise StateSchemaError(path, f"it is not a state schema: {getattr(e, 'reason', e)}") from e
 
 
 def _family(source: DataInput) -> FamilySchema:

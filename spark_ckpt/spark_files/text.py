@@ -22,9 +22,11 @@ def lines_of(data: bytes, path: str, known: Sequence[int]) -> tuple[int, list[st
         rest.pop()
     version = first.strip().removeprefix("v")
     if not first.startswith("v") or not version.isdecimal():
-        raise SparkLogFormatError(path, f"its first line is '{first[:40]}' and no version")
+        raise SparkLogFormatError(path, f"its first line is '{first[:40]}' instead of a version")
     if int(version) not in known:
-        raise SparkLogFormatError(path, f"version {version}; this release knows {', '.join(map(str, known))}")
+        raise SparkLogFormatError(
+            path, f"unknown version {version}; this release supports {', '.join(map(str, known))}"
+        )
     return int(version), rest
 
 
@@ -37,7 +39,7 @@ def decode_text(data: bytes, path: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as e:
-        raise SparkLogFormatError(path, f"it is no text ({e})") from e
+        raise SparkLogFormatError(path, f"it is not text ({e})") from e
 
 
 def object_of(text: str, path: str) -> Mapping[str, Any]:
@@ -49,9 +51,9 @@ def object_of(text: str, path: str) -> Mapping[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as e:
-        raise SparkLogFormatError(path, f"what should be JSON is none ({e})") from e
+        raise SparkLogFormatError(path, f"malformed JSON ({e})") from e
     if not isinstance(value, dict):
-        raise SparkLogFormatError(path, "what should be a JSON object is none")
+        raise SparkLogFormatError(path, "not a JSON object")
     return value
 
 

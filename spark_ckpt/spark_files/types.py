@@ -176,7 +176,7 @@ def struct_of(json: object) -> Struct:
     """
     kind = type_of(json)
     if not isinstance(kind, Struct):
-        raise ValueError(f"a schema that is no struct: {json!r}")
+        raise ValueError(f"the schema is not a struct: {json!r}")
     return kind
 
 
@@ -189,7 +189,7 @@ def type_of(json: object) -> SparkType:
     if isinstance(json, str):
         return _named(json)
     if not isinstance(json, dict):
-        raise ValueError(f"the type {json!r} is not known")
+        raise ValueError(f"unknown type {json!r}")
     try:
         match json["type"]:
             case "struct":
@@ -203,8 +203,8 @@ def type_of(json: object) -> SparkType:
             case "udt":
                 return type_of(json["sqlType"])
     except (KeyError, TypeError) as e:
-        raise ValueError(f"a type that lacks a part: {e!r}") from e
-    raise ValueError(f"the type {json['type']!r} is not known")
+        raise ValueError(f"a type lacks a field: {e!r}") from e
+    raise ValueError(f"unknown type {json['type']!r}")
 
 
 def _unique(names: list[str]) -> tuple[str, ...]:
@@ -224,7 +224,7 @@ def _named(name: str) -> SparkType:
     for pattern, kind in _PATTERNS:
         if pattern.fullmatch(name):
             return kind
-    raise ValueError(f"the type '{name}' is not known")
+    raise ValueError(f"unknown type '{name}'")
 
 
 def map_leaf_types(kind: pa.DataType, of: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:

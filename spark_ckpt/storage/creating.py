@@ -126,7 +126,7 @@ def create_or_find(storage: Storage, name: str, data: bytes, tries: int = 1) -> 
     """
     found = create_and_find(storage, name, data, tries)
     if found.whose is Whose.UNKNOWN:
-        reason = found.cause or "the storage does not say whether it is there"
+        reason = found.cause or "the storage does not report whether the file exists"
         raise StorageError(storage.describe(name), "create", reason) from found.cause
     return found.whose is Whose.MINE
 

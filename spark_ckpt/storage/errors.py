@@ -28,7 +28,7 @@ class DriverGoneError(SparkCkptError, OSError):
     """
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path}: the Spark driver has ended, and only through it could the file be reached")
+        super().__init__(f"{path}: the Spark driver has ended, and the file is reachable only through it")
         self.path = path
 
 
@@ -40,7 +40,7 @@ class UnsupportedSchemeError(SparkCkptError, ValueError):
         self.scheme = scheme
         self.supported = supported
         super().__init__(
-            f"{location}: the coordinator has no storage for the scheme '{scheme}'; it has one for "
+            f"{location}: unsupported scheme '{scheme}'; supported: "
             f"{', '.join(supported)}. Set the query's checkpointLocation to one of them"
         )
 
@@ -51,7 +51,9 @@ class PathEscapeError(SparkCkptError, ValueError):
     def __init__(self, path: str, within: str) -> None:
         self.path = path
         self.within = within
-        super().__init__(f"the path '{path}' leads out of {within}: the file that names it is not one of ours")
+        super().__init__(
+            f"the path '{path}' points outside {within}: the file that names it was not written by spark-ckpt"
+        )
 
 
 class ExclusiveCreateUnsupportedError(SparkCkptError):
@@ -60,6 +62,6 @@ class ExclusiveCreateUnsupportedError(SparkCkptError):
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
         super().__init__(
-            f"{path}: this storage cannot create a file only where there is none ({reason}), so two drivers could both "
-            "complete a checkpoint. Put the checkpoint location on a storage that can (a local disk, S3)"
+            f"{path}: this storage has no exclusive create ({reason}), so two drivers could both complete the same "
+            "checkpoint. Move the checkpoint location to a storage that has (a local disk, S3)"
         )

@@ -163,7 +163,7 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
             self._calls.ask("rename", temporary, target=path, overwrite=overwrite)
         except FileNotFoundError as e:
             # If the file system's client retries requests, an earlier try of this call may have moved the file.
-            raise HadoopError(path, type(e).__name__, f"its temporary file has vanished: {e}") from e
+            raise HadoopError(path, type(e).__name__, f"its temporary file disappeared: {e}") from e
 
 
 def _entry(directory: str, status: Mapping[str, Any]) -> dict[str, Any]:

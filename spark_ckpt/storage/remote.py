@@ -26,8 +26,8 @@ READERS = 64
 """Maximum number of files read concurrently: with default settings, the log is read at a start in one round."""
 
 _WAY_OUT = (
-    "If the storage is slow or refuses so many requests, wait for it, or give it fewer to do; else see that its "
-    "address and the credentials are right. Then try again"
+    "If the storage is slow or throttles requests, wait or reduce the load; otherwise check its "
+    "address and credentials. Then try again"
 )
 
 
@@ -167,7 +167,7 @@ class FsspecStorage(Storage):
         finally:
             self.delete(name)
         if outcome is not CreateOutcome.LOST:
-            raise ExclusiveCreateUnsupportedError(self.location, "it replaced a file that was there")
+            raise ExclusiveCreateUnsupportedError(self.location, "it replaced an existing file")
 
     def _is_final(self, error: Exception) -> bool:
         """True if another try would fail with the same error."""

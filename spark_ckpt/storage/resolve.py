@@ -35,7 +35,7 @@ class S3fsNotFoundError(SparkCkptError, ImportError):
 
     def __init__(self, location: str) -> None:
         super().__init__(
-            f"{location} is on S3, and the Python {sys.executable} has no s3fs: "
+            f"{location} is on S3, but s3fs is not installed for {sys.executable}: "
             f"{sys.executable} -m pip install 'spark-ckpt[s3]'"
         )
 
@@ -80,8 +80,8 @@ def resolve(
     if hadoop is not None:
         if scheme not in _NAMENODE_SCHEMES:
             _log.warning(
-                "%s: two drivers are kept apart only if Hadoop's rename is atomic on '%s'; make sure that there is "
-                "one, or use the store 'zookeeper'",
+                "%s: fencing needs an atomic Hadoop rename on '%s'; make sure that only "
+                "one driver runs, or use the store 'zookeeper'",
                 location,
                 scheme,
             )

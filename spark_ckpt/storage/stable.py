@@ -26,4 +26,4 @@ def until_stable(read: Callable[[], _T | None], place: str) -> _T:
     for _ in range(MOST_READINGS):
         if (found := read()) is not None:
             return found
-    raise StorageError(place, "read", f"it changed during each of {MOST_READINGS} readings")
+    raise StorageError(place, "read", f"it changed during each of {MOST_READINGS} reads")

@@ -146,10 +146,10 @@ def test_what_is_kept_of_an_ack_does_not_hold_its_batch() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda h, i, p: (h, i[:-1], p), "an index of"),
-        (lambda h, i, p: (h, i + b"!", p), "longer than its header says"),
-        (lambda h, i, p: (h, i, p[:-1]), "in the payload"),
-        (lambda h, i, p: (h, i, p + b"!"), "longer than its header says"),
+        (lambda h, i, p: (h, i[:-1], p), "its index has"),
+        (lambda h, i, p: (h, i + b"!", p), "longer than its header states"),
+        (lambda h, i, p: (h, i, p[:-1]), "the payload holds"),
+        (lambda h, i, p: (h, i, p + b"!"), "longer than its header states"),
         (lambda h, i, p: ({**h, "ckpt_id": "short"}, i, p), "32 hexadecimal digits"),
         (lambda h, i, p: ({**h, "ckpt_id": "A" * 32}, i, p), "32 hexadecimal digits"),
         (lambda h, i, p: ({**h, "delta": {**h["delta"], "groups": -1}}, i, p), "-1 key groups"),

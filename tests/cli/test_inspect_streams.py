@@ -386,10 +386,10 @@ def test_a_missing_segment_file(ours: Path) -> None:
 @pytest.mark.parametrize(
     ("at", "value", "reason"),
     [
-        (0, b"X", "no block"),
+        (0, b"X", "not a block"),
         (11, b"\7", "damaged"),
-        (24, b"\xff", "a body of -"),
-        (24, b"\x7f", "a body of 2130706"),
+        (24, b"\xff", "body has -"),
+        (24, b"\x7f", "body has 2130706"),
         (HEADER_BYTES + 5, b"\xee", "damaged"),
     ],
     ids=["magic", "key group", "negative length", "wild length", "body"],

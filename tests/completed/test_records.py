@@ -57,7 +57,7 @@ def test_a_checkpoint_record_has_the_documented_fields() -> None:
 def test_a_record_that_names_another_file_is_refused(path: str) -> None:
     """Its digest holds: someone has written it on purpose."""
     forged = replace(record(7, 3), metadata=replace(record(7, 3).metadata, path=path))
-    with pytest.raises(DamagedRecordError, match="no _metadata of a checkpoint"):
+    with pytest.raises(DamagedRecordError, match="not the _metadata of a checkpoint"):
         decode_record(encode_record(forged), "file", 7)
 
 
@@ -98,5 +98,5 @@ def test_a_damaged_record_does_not_pass_for_one_of_a_later_release() -> None:
 
 @pytest.mark.parametrize("features", ["filters", [1], {}])
 def test_features_that_are_no_names_are_damage(features: object) -> None:
-    with pytest.raises(DamagedRecordError, match="wrong kind"):
+    with pytest.raises(DamagedRecordError, match="wrong type"):
         decode_record(changed(RECORDS[0], features=features), "file")

@@ -397,7 +397,7 @@ class TestLocationsThatCannotBeUsed:
         assert claims(storage) == 2
 
     def test_key_groups_that_are_no_multiple_of_the_partitions(self, storage: LocalStorage) -> None:
-        with pytest.raises(ParallelismError, match="no multiple"):
+        with pytest.raises(ParallelismError, match="is not a multiple"):
             start(storage, settings={"maxParallelism": "66"}).trigger(1)
         assert claims(storage) == 0
 

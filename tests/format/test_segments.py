@@ -120,7 +120,7 @@ GOOD_BODY = b"\0\0" + bytes([6]) + struct.pack(">iii", 1, 1, 1) + b"kv"
         (_block(GOOD_BODY, sections=2), "cut off"),
         (_block(GOOD_BODY + b"!"), "1 bytes after the last section"),
         (_block(b"\0\0" + bytes([16]) + GOOD_BODY[3:]), "flags 0x10"),
-        (_block(b"\0\0" + bytes([8]) + GOOD_BODY[3:], kind=2), "to single values"),
+        (_block(b"\0\0" + bytes([8]) + GOOD_BODY[3:], kind=2), "to a single value"),
         (_block(b"\0\0" + bytes([9]) + GOOD_BODY[3:]), "in a base"),
         (_block(b"\0\0" + bytes([6]) + struct.pack(">iii", -1, 1, 1)), "-1 entries"),
         (_block(b"\0\0" + bytes([6]) + struct.pack(">iii", 1, 1, -1) + b"k"), "a length of -1"),

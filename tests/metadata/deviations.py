@@ -90,7 +90,7 @@ DEVIATIONS = {
     ),
     "nesting": Deviation(
         "We take a bounded number of handles within one another, Flink as many as its stack has room for",
-        lambda outcome: _refused_for(outcome, reason="within one another"),
+        lambda outcome: _refused_for(outcome, reason="nest deeper"),
     ),
     "properties": Deviation(
         "Java leaves much of a serialised object unread that it has no use for; we read what a release of Flink writes",
@@ -98,7 +98,7 @@ DEVIATIONS = {
     ),
     "cut path": Deviation(
         "Flink cuts a path at a ? or # in front of its first colon, and would open another file",
-        lambda outcome: _refused_for(outcome, reason="^'[^']*[?#].*' is no scheme of a path$"),
+        lambda outcome: _refused_for(outcome, reason="^'[^']*[?#].*' is not a path scheme$"),
     ),
     "zone": Deviation(
         "Behind the name of a user Flink escapes the % of an IPv6 zone, and would open another file",

@@ -88,7 +88,7 @@ def test_nesting_is_bounded() -> None:
     # A key-groups handle whose stream is a key-groups handle whose stream ...
     head = struct.pack(">iiqii16sii", 0x4960672D, 3, 1, 0, 1, bytes(16), 1, 128)
     subtask = struct.pack(">biiii", 0, 1, 0, 0, 0)
-    with pytest.raises(MetadataFormatError, match="within one another"):
+    with pytest.raises(MetadataFormatError, match="nest deeper"):
         loads(head + subtask + struct.pack(">bii", 3, 0, 0) * 100_000)
 
 
@@ -102,6 +102,6 @@ def test_errors_name_the_file_the_place_and_the_field() -> None:
     assert error.offset == 65
     assert error.field == "operator_states[0].subtask_states[0].managed_keyed_state.code"
     assert str(error) == (
-        "s3://bucket/chk-1/_metadata: unknown code 99 of a keyed state handle "
+        "s3://bucket/chk-1/_metadata: unknown keyed state handle code 99 "
         "(byte 65, operator_states[0].subtask_states[0].managed_keyed_state.code)"
     )

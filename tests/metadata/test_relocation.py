@@ -99,7 +99,7 @@ def test_the_error_says_where_the_paths_are() -> None:
         m.relocate(metadata, "s3://b/other", "/new")
     assert refused.value.directories == ("/q", "s3://b/a", "s3://c")
     assert refused.value.schemes == ()
-    assert "the paths lie in /q, s3://b/a, s3://c: name a prefix that occurs" in str(refused.value)
+    assert "the paths lie in /q, s3://b/a, s3://c: give a prefix of at least one path" in str(refused.value)
 
 
 def test_the_error_says_that_the_scheme_is_another() -> None:
@@ -112,7 +112,7 @@ def test_the_error_says_that_nothing_needs_a_new_prefix() -> None:
     relative = m.KeyGroupsStateHandle(OFFSETS, m.RelativeFileStateHandle("x", 1))
     subtask = m.OperatorSubtaskState(managed_keyed_state=relative)
     metadata = m.CheckpointMetadata(1, (), (m.OperatorState(bytes(16), 1, 1, {0: subtask}),))
-    with pytest.raises(m.NothingToRelocateError, match="all count from the directory of _metadata") as refused:
+    with pytest.raises(m.NothingToRelocateError, match="all paths are relative to the directory of _metadata") as refused:
         m.relocate(metadata, "/a", "/b")
     assert (refused.value.directories, refused.value.relative) == ((), 1)
     with pytest.raises(m.NothingToRelocateError, match="there are none"):

@@ -112,13 +112,13 @@ def test_no_writer_makes_what_no_reader_takes() -> None:
     handle = KEYED
     for _ in range(40):
         handle = m.KeyGroupsStateHandle(KEYED.group_range_offsets, handle)
-    with pytest.raises(m.MetadataValueError, match="within one another"):
+    with pytest.raises(m.MetadataValueError, match="nest deeper"):
         m.dumps(checkpoint(m.OperatorSubtaskState(managed_keyed_state=handle)))
 
 
 def test_other_handles_in_the_wrong_place_are_refused() -> None:
     wrong = checkpoint(m.OperatorSubtaskState(managed_keyed_state=STREAM))  # type: ignore[arg-type]
-    with pytest.raises(m.MetadataValueError, match="ByteStreamStateHandle has no place here"):
+    with pytest.raises(m.MetadataValueError, match="ByteStreamStateHandle is not allowed here"):
         m.dumps(wrong)
 
 

@@ -219,7 +219,7 @@ def test_metadata_that_is_not_what_was_recorded(storage: LocalStorage) -> None:
     assert record is not None
     name = f"ckpt/{record.metadata.path}"
     change(storage, name, 30, b"\xff")
-    assert "its digest is not the one that was recorded" in only_reason(verify(storage))
+    assert "its digest differs from the recorded one" in only_reason(verify(storage))
     storage.delete(name)
     assert only_reason(verify(storage)) == f"{storage.describe(name)}: the file is missing"
 

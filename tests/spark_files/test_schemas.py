@@ -33,11 +33,11 @@ def test_version_3() -> None:
     ("content", "reason"),
     [
         (b"", "2 bytes needed"),
-        (utf("v4"), "version 'v4' of the schema is unknown"),
-        (utf("v2") + chunks(schema(a="money")) + chunks(VALUE), "the type 'money' is not known"),
-        (utf("v2") + chunks({"type": "array", "elementType": "long"}) + chunks(VALUE), "a schema that is no struct"),
-        (utf("v2") + chunks({"type": "struct"}) + chunks(VALUE), "lacks a part"),
-        (utf("v1") + utf("{") + utf("{"), "it is no state schema"),
+        (utf("v4"), "unknown schema version 'v4'"),
+        (utf("v2") + chunks(schema(a="money")) + chunks(VALUE), "unknown type 'money'"),
+        (utf("v2") + chunks({"type": "array", "elementType": "long"}) + chunks(VALUE), "the schema is not a struct"),
+        (utf("v2") + chunks({"type": "struct"}) + chunks(VALUE), "lacks a field"),
+        (utf("v1") + utf("{") + utf("{"), "it is not a state schema"),
     ],
 )
 def test_what_is_no_schema(content: bytes, reason: str) -> None:

@@ -164,7 +164,7 @@ def test_a_list_that_is_none(tmp_path: Path) -> None:
     location = StateLocation(tmp_path, LISTED, name="transformWithStateExec", variables=KINDS)
     location.commit(Section(((key("a"), b"\0\0\0\2\0\0\0\0"),), "listed"), inline=False)
     location.commit(lists({"b": [1]}))
-    with pytest.raises(StateRowError, match="1 rows in a list value of 2") as caught:
+    with pytest.raises(StateRowError, match="a list value of 2 rows holds 1") as caught:
         spark_ckpt.read_state(location.path, variable="listed").to_arrow()
     assert caught.value.key_group == key_group(key("a"))
 
@@ -277,7 +277,7 @@ def test_operator_metadata_of_later_batches_only(tmp_path: Path) -> None:
     location.commit(section({"a": 1}, "count"))
     metadata = Path(tmp_path, "state", "0", "_metadata", "v2")
     (metadata / "0").rename(metadata / "7")
-    with pytest.raises(StateSchemaError, match="there is no operator metadata of batch 0"):
+    with pytest.raises(StateSchemaError, match="no operator metadata of batch 0"):
         spark_ckpt.read_state(location.path, variable="count")
 
 

@@ -29,12 +29,12 @@ def read_buffers(
     data = stream.input()
     at = data.position
     if (version := data.i32("version")) != _VERSION:
-        data.fail("version", f"version {version} of channel state; {_VERSION} is known", at)
+        data.fail("version", f"unknown channel state version {version}; {_VERSION} is supported", at)
     size = 0
     for offset in handle.offsets:
         buffer = stream.input(offset).byte_array("buffer")
         size += _LENGTH_BYTES + len(buffer)
         yield buffer
     if size != handle.state_size:
-        reason = f"buffers of {size} bytes, where the handle says {handle.state_size}"
+        reason = f"buffers of {size} bytes, but the handle states {handle.state_size}"
         raise StateStreamFormatError(stream.path, 0, "state_size", reason)

@@ -25,7 +25,7 @@ class UnknownSerializerError(StateStreamFormatError):
 
     def __init__(self, path: str, offset: int, field: str, class_name: str) -> None:
         super().__init__(
-            path, offset, field, f"the serializer snapshot {class_name} is not known, so what follows cannot be read"
+            path, offset, field, f"unknown serializer snapshot {class_name}; the bytes after it are unreadable"
         )
         self.class_name = class_name
 
@@ -41,7 +41,7 @@ class StateFileSizeError(SparkCkptError, ValueError):
 
     def __init__(self, path: str, expected: int, found: int) -> None:
         super().__init__(
-            f"{path}: {found} bytes, {expected} were written. The file was cut off or exchanged: restore it from a copy"
+            f"{path}: {found} bytes instead of {expected}. The file was truncated or replaced: restore it from a copy"
         )
         self.path = path
         self.expected = expected
@@ -58,8 +58,8 @@ class StateFileOutsideError(SparkCkptError, ValueError):
 
     def __init__(self, path: str, roots: tuple[str, ...]) -> None:
         super().__init__(
-            f"{path} lies outside of {' and '.join(roots)}, and is not opened. If the checkpoint was moved, say from "
-            "where to where (--map OLD=NEW); if you trust what wrote this _metadata, allow files anywhere "
+            f"{path} is outside {' and '.join(roots)} and is not opened. If the checkpoint was moved, give its old and "
+            "new prefix (--map OLD=NEW); if you trust the writer of this _metadata, allow files anywhere "
             "(--allow-outside)"
         )
         self.path = path

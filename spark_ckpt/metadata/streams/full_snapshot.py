@@ -66,7 +66,7 @@ def read_full_entries(
         at = data.position
         state_id = data.u16("state_id")
     if not open_end and not data.at_end():
-        data.fail("end", "bytes follow the end of the key group")
+        data.fail("end", "trailing bytes after the key group")
 
 
 class _EntryReader:
@@ -106,7 +106,7 @@ class _EntryReader:
 
     def _check_end(self, field: str, end: int) -> None:
         if self._data.position != end:
-            self._data.fail(field, f"its length says that it ends at byte {end}")
+            self._data.fail(field, f"by its length it ends at byte {end}")
 
     def _rest(self, field: str, end: int) -> bytes:
         return self._data.raw(max(0, end - self._data.position), field)
@@ -141,7 +141,7 @@ class _EntryReader:
         length = len(datum.raw)
         expected = length.to_bytes(max(1, (length.bit_length() + 7) // 8), "little")
         if self._data.raw(len(expected), field) != expected:
-            self._data.fail(field, f"another length than the {length} bytes that were read follows", at)
+            self._data.fail(field, f"the repeated length differs from the {length} bytes read", at)
 
     def _value(self, state: StateMetaInfoSnapshot, end: int) -> Value:
         if state.keyed_state_type == "MAP":
@@ -158,7 +158,7 @@ class _EntryReader:
         while self._data.position < end:
             at = self._data.position
             if elements and (found := self._data.u8("value")) != _DELIMITER:
-                self._data.fail("value", f"{found:#04x} where a comma parts the elements of a list", at)
+                self._data.fail("value", f"{found:#04x} instead of the comma between list elements", at)
             elements.append(element.read(self._data, "value"))
         return tuple(elements)
 

@@ -122,7 +122,7 @@ def read_keyed_header(data: StreamInput) -> KeyedHeader:
     """
     at = data.position
     if (version := data.i32("version")) != _KEYED_VERSION:
-        data.fail("version", f"version {version} of a keyed stream; 6 (Flink 1.8 and later) is known", at)
+        data.fail("version", f"unknown keyed stream version {version}; 6 (Flink 1.8 and later) is supported", at)
     compressed = data.boolean("compressed")
     states: list[StateMetaInfoSnapshot] = []
     key_serializer = unknown = None
@@ -143,7 +143,9 @@ def read_operator_header(data: StreamInput) -> OperatorHeader:
     at = data.position
     version = data.i32("version")
     if version not in (_OPERATOR_VERSION_WITHOUT_COMPRESSION, _OPERATOR_VERSION):
-        data.fail("version", f"version {version} of an operator stream; 5 and 6 (Flink 1.8 and later) are known", at)
+        data.fail(
+            "version", f"unknown operator stream version {version}; 5 and 6 (Flink 1.8 and later) are supported", at
+        )
     compressed = version == _OPERATOR_VERSION and data.boolean("compressed")
     list_states: list[StateMetaInfoSnapshot] = []
     broadcast_states: list[StateMetaInfoSnapshot] = []
@@ -173,7 +175,7 @@ def _read_states(
             found = ", ".join(sorted(state.serializers)) or "none"
             data.fail("serializers", f"a state of kind {state.kind.name} with the serializers {found}", at)
         if any(state.name == other.name for other in states):
-            data.fail("name", f"a second state of the name {state.name!r}", at)
+            data.fail("name", f"a second state named {state.name!r}", at)
         data.leave()
         states.append(state)
 

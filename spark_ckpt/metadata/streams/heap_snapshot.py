@@ -39,7 +39,7 @@ def read_heap_entries(
     assert header.key_serializer is not None
     at = data.position
     if (found := data.i32("key_group")) != key_group:
-        data.fail("key_group", f"key group {found} where {key_group} should be", at)
+        data.fail("key_group", f"key group {found} instead of {key_group}", at)
     if header.compressed:
         data = SnappyInput(data)
     data.enter("key_group", key_group)
@@ -60,7 +60,7 @@ def read_heap_entries(
             data.leave()
         data.leave()
     if not open_end and not data.at_end():
-        data.fail("states", "bytes follow the last state of the key group")
+        data.fail("states", "trailing bytes after the last state of the key group")
 
 
 def _parts(data: StreamInput, state: StateMetaInfoSnapshot, checker: KeyChecker) -> dict[Part, Datum]:

@@ -39,7 +39,7 @@ class ManagedOperatorState:
         self.header: OperatorHeader = read_operator_header(stream.input(0, first))
         """Header of the stream."""
         if self.header.unknown is None and (missing := self._offsets.keys() - {state.name for state in self.states}):
-            reason = f"the stream lacks the state {min(missing)!r} that its handle has"
+            reason = f"the stream lacks state {min(missing)!r} of its handle"
             raise StateStreamFormatError(stream.path, 0, "states", reason)
 
     @property

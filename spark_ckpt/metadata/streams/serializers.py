@@ -87,17 +87,17 @@ def _read_snapshot(data: StreamInput) -> Serializer:
         if version == _SIMPLE_VERSION_WITH_NAME:
             data.utf("serializer_class")
         elif version != _SIMPLE_VERSION:
-            data.fail("snapshot_version", f"version {version} of {name} is unknown", at)
+            data.fail("snapshot_version", f"unknown version {version} of {name}", at)
         return Serializer(name)
     if version != _COMPOSITE_VERSION:
-        data.fail("snapshot_version", f"version {version} of {name} is unknown", at)
+        data.fail("snapshot_version", f"unknown version {version} of {name}", at)
     _expect(data, "outer_magic_number", _OUTER_MAGIC)
     data.i32("outer_version")
     _expect(data, "nested_magic_number", _NESTED_MAGIC)
     _expect(data, "nested_version", _NESTED_VERSION)
     at = data.position
     if (count := data.count("nested", _LEAST_SNAPSHOT)) != kind.parts:
-        data.fail("nested", f"{count} nested serializers of {name}, which has {kind.parts}", at)
+        data.fail("nested", f"{count} nested serializers instead of {kind.parts} in {name}", at)
     nested = []
     for index in range(count):
         data.enter("nested", index)

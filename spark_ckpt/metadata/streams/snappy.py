@@ -40,7 +40,7 @@ class SnappyInput(StreamInput):
     def _failure(self, offset: int, field: str, reason: str) -> SparkCkptError:
         # The closest position in the file is that of the last chunk read.
         return StateStreamFormatError(
-            self._path, self._compressed.position, field, f"{reason}, at byte {offset} of what is compressed"
+            self._path, self._compressed.position, field, f"{reason}, at byte {offset} of the compressed data"
         )
 
 
@@ -57,7 +57,7 @@ def _chunks(data: StreamInput) -> Iterator[bytes]:
         elif kind in (_COMPRESSED, _UNCOMPRESSED):
             yield _block(data, kind, content, at)
         else:
-            data.fail("chunk", f"a chunk of the type {kind:#04x}, which Flink does not write", at)
+            data.fail("chunk", f"a chunk of type {kind:#04x}, which Flink does not write", at)
 
 
 def _block(data: StreamInput, kind: int, content: bytes, at: int) -> bytes:
@@ -66,7 +66,7 @@ def _block(data: StreamInput, kind: int, content: bytes, at: int) -> bytes:
         block = _decompressed(data, block, at)
     found = google_crc32c.value(block)
     if len(content) < 4 or checksum != ((found >> 15 | found << 17) + 0xA282EAD8) & 0xFFFFFFFF:
-        data.fail("chunk", "the chunk is damaged: its checksum is not that of its bytes", at)
+        data.fail("chunk", "the chunk is damaged: its checksum does not match", at)
     return block
 
 
@@ -80,7 +80,7 @@ def _decompressed(data: StreamInput, block: bytes, at: int) -> bytes:
         if byte < 0x80:
             break
     if not 0 < size <= _MOST_BYTES:
-        data.fail("chunk", f"a chunk of {size} bytes; {_MOST_BYTES} are the most", at)
+        data.fail("chunk", f"a chunk of {size} bytes; the maximum is {_MOST_BYTES}", at)
     try:
         return bytes(pa.decompress(block, decompressed_size=size, codec="snappy", asbytes=True))
     except (OSError, ValueError) as e:

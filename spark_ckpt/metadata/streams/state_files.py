@@ -55,7 +55,7 @@ class StateStream:
         """
         end = self.size if end is None else end
         if not 0 <= start <= end <= self.size:
-            reason = f"bytes {start} to {end} of a stream that has {self.size}"
+            reason = f"bytes {start} to {end} of a stream of {self.size}"
             raise StateStreamFormatError(self.path, start, "offset", reason)
         return StreamInput(self._pieces(start, end), self.path, start, end)
 
@@ -116,7 +116,7 @@ class StateFiles:
         if isinstance(handle, ByteStreamStateHandle):
             return StateStream(handle.handle_name, BytesIO(handle.data), 0, len(handle.data))
         if isinstance(handle, EmptySegmentFileStateHandle):
-            return StateStream("empty part of a merged file", BytesIO(), 0, 0)
+            return StateStream("empty segment of a merged file", BytesIO(), 0, 0)
         if isinstance(handle, SegmentFileStateHandle):
             location = self._paths.of_absolute(handle.file_path)
             file, size = self._open(location)

@@ -81,10 +81,10 @@ def _varint(data: DataInput, field: str, bits: int) -> int:
         value |= (byte & 0x7F) << shift
         shift += 7
         if shift >= bits:
-            data.fail(field, f"a number of more than {bits} bits", at)
+            data.fail(field, f"a number longer than {bits} bits", at)
     value |= byte << shift
     if value >> bits:
-        data.fail(field, f"a number of more than {bits} bits", at)
+        data.fail(field, f"a number longer than {bits} bits", at)
     return value
 
 
@@ -92,7 +92,7 @@ def read_void(data: DataInput, field: str) -> None:
     """`VoidNamespaceSerializer`: a byte that is always 0."""
     at = data.position
     if (byte := data.u8(field)) != 0:
-        data.fail(field, f"{byte} where a VoidNamespace is 0", at)
+        data.fail(field, f"{byte} instead of 0 for a VoidNamespace", at)
 
 
 def read_time_window(data: DataInput, field: str) -> TimeWindow:

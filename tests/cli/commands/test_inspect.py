@@ -157,7 +157,7 @@ def test_missing_and_foreign_places(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no metadata")
     no_metadata = run("inspect", tmp_path / "text")
     assert no_metadata.status == 1
-    assert "this is no checkpoint metadata" in no_metadata.stderr
+    assert "not checkpoint metadata" in no_metadata.stderr
     unknown = run("inspect", "gopher://host/x", "--json")
     assert (unknown.status, unknown.error["error"]) == (1, "StorageError")
 

@@ -69,7 +69,7 @@ def test_checkpoints_of_ours_move_as_they_are(tmp_path: Path) -> None:
     location = make_location(tmp_path / "query")
     refused = run("relocate", location, "/new", location, tmp_path / "new", "--id", 2)
     assert refused.status == 1
-    assert "all count from the directory of _metadata" in refused.stderr
+    assert "all paths are relative to the directory of _metadata" in refused.stderr
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

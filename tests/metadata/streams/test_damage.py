@@ -154,7 +154,7 @@ def test_bytes_between_key_groups() -> None:
     at = int(offsets[3])
     offsets[3:] += 1
     moved = replace(handle, group_range_offsets=m.KeyGroupRangeOffsets.of(0, offsets))
-    with pytest.raises(StateStreamFormatError, match="bytes follow the last state"):
+    with pytest.raises(StateStreamFormatError, match="trailing bytes after the last state"):
         read_heap(moved, content[:at] + b"\0" + content[at:])
 
 
@@ -171,7 +171,7 @@ def test_bytes_between_key_groups_of_a_full_snapshot() -> None:
     )
     with vector.files.open(moved.delegate_state_handle) as stream:
         state = KeyedState(moved, stream, operator.max_parallelism)
-        with pytest.raises(StateStreamFormatError, match="bytes follow the end of the key group"):
+        with pytest.raises(StateStreamFormatError, match="trailing bytes after the key group"):
             list(entries_of(state))
 
 
@@ -228,8 +228,8 @@ def full_stream(key: bytes, value: bytes, *, is_map: bool = False) -> tuple[byte
         (b"\x81" + struct.pack(">qxq", 7, 1), b"\0" + bytes(8), True, None),
         (b"\x81" + struct.pack(">qxq", 7, 1), b"\1", True, None),
         (b"\x81" + struct.pack(">qxq", 7, 1), b"\1and more", True, None),
-        (b"\x81" + struct.pack(">qxq", 7, 1), b"", True, "its length says"),
-        (b"\x81" + struct.pack(">qxq", 7, 1) + b"\0", b"\1", True, "its length says"),
+        (b"\x81" + struct.pack(">qxq", 7, 1), b"", True, "by its length"),
+        (b"\x81" + struct.pack(">qxq", 7, 1) + b"\0", b"\1", True, "by its length"),
         (b"\x82" + struct.pack(">qxq", 7, 1), b"\1", True, "key group 2 in key group 1"),
     ],
     ids=["unknown", "no key", "map", "null", "null and more", "no value", "long key", "key group"],
@@ -259,7 +259,7 @@ def test_buffers_of_another_size_than_the_handle_says() -> None:
     whole = m.InputChannelStateHandle(0, info, (4,), 7, inline(content))
     with StateFiles("/checkpoint/_metadata").open(whole.delegate) as stream:
         assert list(read_buffers(whole, stream)) == [b"abc"]
-        with pytest.raises(StateStreamFormatError, match="buffers of 7 bytes, where the handle says 8"):
+        with pytest.raises(StateStreamFormatError, match="buffers of 7 bytes, but the handle states 8"):
             list(read_buffers(replace(whole, state_size=8), stream))
 
 

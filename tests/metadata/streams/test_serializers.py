@@ -95,7 +95,7 @@ def test_the_depth_of_snapshots_is_bounded() -> None:
     snapshot = simple(LONG)
     for _ in range(100):
         snapshot = composite(LIST, snapshot)
-    with pytest.raises(StateStreamFormatError, match="within one another"):
+    with pytest.raises(StateStreamFormatError, match="nest deeper"):
         read(snapshot)
 
 

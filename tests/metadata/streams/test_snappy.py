@@ -66,8 +66,8 @@ def test_a_chunk_of_the_largest_size() -> None:
         (chunk(1, b"\0\0"), "checksum"),
         (chunk(0, b""), "0 bytes"),
         (chunk(0, masked(b"x") + b"\x01"), "cannot be decompressed"),
-        (compressed(b"x" * 65537), "65536 are the most"),
-        (chunk(0, masked(b"") + b"\xff\xff\xff\xff\x0f"), "65536 are the most"),
+        (compressed(b"x" * 65537), "the maximum is 65536"),
+        (chunk(0, masked(b"") + b"\xff\xff\xff\xff\x0f"), "the maximum is 65536"),
         (compressed(b"content")[:-1], "bytes needed"),
         (b"\0\0", "bytes needed"),
     ],
@@ -84,7 +84,7 @@ def test_an_error_in_what_is_compressed_tells_where_the_chunk_is() -> None:
     with open_stream(content) as stream:
         data = SnappyInput(stream.input())
         data.raw(4, "before")
-        with pytest.raises(StateStreamFormatError, match=r"at byte 4 of what is compressed") as error:
+        with pytest.raises(StateStreamFormatError, match=r"at byte 4 of the compressed data") as error:
             data.raw(3, "field")
     assert error.value.offset == len(content)
     assert error.value.field == "field"

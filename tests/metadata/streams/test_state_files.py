@@ -226,7 +226,7 @@ def test_parts_of_a_stream(job: Path) -> None:
         assert b"".join(part for part, _ in read) == CONTENT[100_000:200_000]
         assert b"".join(part for _, part in read) == CONTENT[7:100_007]
         for start, end in ((-1, 5), (5, 4), (0, len(CONTENT) + 1)):
-            with pytest.raises(StateStreamFormatError, match="of a stream that has 262144"):
+            with pytest.raises(StateStreamFormatError, match="of a stream of 262144"):
                 stream.input(start, end)
 
 

@@ -157,7 +157,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     val flags = buffer(position)
     if ((flags & ~AllFlags) != 0) fail("unknown flags")
     val appends = (flags & Appends) != 0
-    if (appends && (isBase || (flags & Lists) == 0)) fail("rows are appended in a base or to single values")
+    if (appends && (isBase || (flags & Lists) == 0)) fail("rows are appended in a base or to a single value")
     position += 1
     val n = int(position)
     position += 4
