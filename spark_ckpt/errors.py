@@ -125,7 +125,7 @@ class UnsupportedFormatError(SparkCkptError):
         self.needs = needs
         self.features = features
         super().__init__(
-            f"{path} needs {needs}, which this release of spark-ckpt does not know: a later release wrote it. Upgrade "
+            f"{path} needs {needs}, which this release of spark-ckpt does not support: a later release wrote it. Upgrade "
             "spark-ckpt to that release or a newer one, wheel and jar together. Nothing was changed"
         )
 
@@ -148,7 +148,7 @@ class LogMissingError(SparkCkptError):
         else:
             way_out = (
                 "Bring the directory back from a copy. Without one, spark.sql.streaming.stateStore.ckpt.store="
-                "standalone goes on from the newest checkpoint whose _metadata is whole; it keeps no log and has no "
+                "standalone continues from the newest checkpoint with an intact _metadata; it keeps no log and has no "
                 "fence"
             )
         super().__init__(

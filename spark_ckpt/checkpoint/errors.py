@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from spark_ckpt.errors import CheckpointError
 
 NO_OTHER_IS_WHOLE = (
-    "No other retained checkpoint is whole: restore the file from a backup, or start the query with a new checkpoint "
+    "No other retained checkpoint is intact: restore the file from a backup, or start the query with a new checkpoint "
     "location"
 )
 """Remedy for damage without an intact checkpoint to go back to."""

@@ -192,7 +192,7 @@ def way_out(storage: Storage, good: CheckpointRecord | None) -> str:
     if good is None:
         return NO_OTHER_IS_WHOLE
     return (
-        f"The newest whole checkpoint is {good.id}, of batch {good.batch_id}: restore the file from a backup, or go "
+        f"The newest intact checkpoint is {good.id}, of batch {good.batch_id}: restore the file from a backup, or go "
         f"back to it and start the query again: spark-ckpt rollback {storage.location} --id {good.id}"
     )
 

@@ -99,7 +99,7 @@ class StandaloneCompletedCheckpointStore(RecordStore):
             raise StoreMismatchError(self._storage.describe(log.directory), len(ids))
         found = self._scan()
         for damaged in found.damaged:
-            _log.warning("left aside: %s", damaged)
+            _log.warning("ignored: %s", damaged)
         self.damaged = found.damaged
         self._records = {record.id: record for record in found.records}
         self._ids.advance_to(max(found.next_id, self._process_claims.free_id(self._storage.location)))

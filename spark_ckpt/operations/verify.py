@@ -97,7 +97,7 @@ def verify(
     Args:
         storage: storage of the checkpoint location or savepoint.
         checkpoint_id: the checkpoint to read. By default the newest; if it is damaged, also earlier ones until one is
-            whole.
+            intact.
         everything: True to read all retained checkpoints.
         progress: called after each segment.
 

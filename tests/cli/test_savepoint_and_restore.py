@@ -22,7 +22,7 @@ def test_a_savepoint_and_a_query_from_it(location: Path, tmp_path: Path) -> None
     assert done.status == 0
     assert planned.stdout == done.stdout.replace(", copied", ", would be copied")
     assert done.stdout.startswith(f"checkpoint 7, batch 5, copied to {tmp_path / 's'}: ")
-    assert run("verify", tmp_path / "s").stdout.startswith("checkpoint 7, batch 5: whole; ")
+    assert run("verify", tmp_path / "s").stdout.startswith("checkpoint 7, batch 5: intact; ")
     assert run("inspect", tmp_path / "s", "--streams").status == 0
     restored = run("restore", tmp_path / "s", tmp_path / "new", "--json").json
     assert (restored["id"], restored["batch_id"], restored["source"]) == (7, 5, str(tmp_path / "s"))

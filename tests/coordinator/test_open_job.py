@@ -432,7 +432,7 @@ class TestDamage:
         error = self.damage(storage, "ckpt/chk-5/_metadata", storage.read("ckpt/chk-5/_metadata")[:-10])
         assert error.newest_good == 4
         assert "bytes instead of" in str(error)
-        assert "newest whole checkpoint is 4" in str(error)
+        assert "newest intact checkpoint is 4" in str(error)
         assert str(error).endswith(f"start the query again: spark-ckpt rollback {storage.location} --id 4")
 
     def test_metadata_with_another_byte(self, storage: LocalStorage, driver: Driver) -> None:
@@ -460,7 +460,7 @@ class TestDamage:
         first = located(driver, 4, driver.subtasks()[0]).segments[0].path
         error = self.damage(storage, f"ckpt/{first}", None)
         assert error.newest_good is None
-        assert "No other retained checkpoint is whole" in str(error)
+        assert "No other retained checkpoint is intact" in str(error)
 
     def test_the_batch_after_the_good_one_can_be_started(self, storage: LocalStorage, driver: Driver) -> None:
         self.damage(storage, "ckpt/chk-5/_metadata", None)

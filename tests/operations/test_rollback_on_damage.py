@@ -117,7 +117,7 @@ def test_no_task_is_told_so_by_a_start_that_goes_on(query: Query) -> None:
 
 def test_no_checkpoint_is_whole(query: Query) -> None:
     damage(query, 4, 5, 6, 7)
-    with pytest.raises(DamagedCheckpointError, match="No other retained checkpoint is whole"):
+    with pytest.raises(DamagedCheckpointError, match="No other retained checkpoint is intact"):
         query.restart()
     assert query.storage.exists("commits/5")
 
@@ -189,7 +189,7 @@ def test_a_damaged_record_without_the_setting(query: Query) -> None:
 def test_a_record_is_damaged_and_no_checkpoint_is_whole(query: Query) -> None:
     damage(query, 4, 5, 6)
     query.storage.write_atomic(newest_record(query), b"")
-    with pytest.raises(DamagedRecordError, match="No other retained checkpoint is whole"):
+    with pytest.raises(DamagedRecordError, match="No other retained checkpoint is intact"):
         query.restart()
     assert query.storage.exists("commits/5")
 
@@ -219,7 +219,7 @@ def meet(query: Query) -> None:
     batch = query.open()
     assert query.driver.job is not None
     for key in query.driver.subtasks():
-        query.driver.job.unreadable(Unreadable(query.driver.run_id, key, batch, "the checksum of the block is wrong"))
+        query.driver.job.unreadable(Unreadable(query.driver.run_id, key, batch, "wrong block checksum"))
 
 
 def test_an_executor_meets_damage_and_the_query_goes_back(query: Query) -> None:
@@ -243,7 +243,7 @@ def test_an_executor_meets_damage_and_the_command_is_named(query: Query) -> None
 def test_an_executor_meets_damage_that_all_checkpoints_have(query: Query) -> None:
     for checkpoint_id in (4, 5, 6, 7):
         flip(query, checkpoint_id)
-    with pytest.raises(DamagedCheckpointError, match="No other retained checkpoint is whole"):
+    with pytest.raises(DamagedCheckpointError, match="No other retained checkpoint is intact"):
         meet(query)
     assert query.storage.exists("commits/5")
 

@@ -53,7 +53,7 @@ class VerifyResult(Result):
                 )
                 # After a rescale subtasks may share blocks; only Spark can separate their rows.
                 rows = "rows not counted" if record.rows and not verdict.rows else count(verdict.rows, "row")
-                yield f"{name}: whole; {read}, {rows}{logs}"
+                yield f"{name}: intact; {read}, {rows}{logs}"
             else:
                 yield f"{name}: damaged in {count(len(verdict.damages), 'place')}; {read} read"
                 yield from _damage_lines(verdict.damages)
@@ -114,7 +114,7 @@ def verify_checkpoints(session: Session, location: str, checkpoint_id: int | Non
     """Read checkpoints in full and report damage.
 
     LOCATION is the checkpointLocation of a query, or a savepoint, as a path or URL. The query may be running. By
-    default the command reads the newest checkpoint and, if it is damaged, earlier ones until one is whole.
+    default the command reads the newest checkpoint and, if it is damaged, earlier ones until one is intact.
 
     It verifies the log of completed checkpoints; the digest of _metadata; the checksum, position, key group and version
     of each block of state; the number of rows; and the agreement with Spark's offsets and commits.

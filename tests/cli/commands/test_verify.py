@@ -25,7 +25,7 @@ def damage(location: Path, checkpoint_id: int = 7) -> Path:
 def test_a_whole_location(location: Path) -> None:
     done = run("verify", location)
     assert done.status == 0
-    assert done.stdout.startswith("checkpoint 7, batch 5: whole; ")
+    assert done.stdout.startswith("checkpoint 7, batch 5: intact; ")
     assert len(done.stdout.splitlines()) == 1
     every = run("verify", location, "--all", "--json").json
     assert [(c["id"], c["whole"]) for c in every["checkpoints"]] == [(7, True), (6, True), (5, True), (4, True)]
@@ -40,7 +40,7 @@ def test_damage_is_status_3_and_names_the_way_back(location: Path) -> None:
     first, second, third, way_out = done.stdout.splitlines()
     assert first.startswith("checkpoint 7, batch 5: damaged in 1 place; ")
     assert second.startswith(f"  {file}: ")
-    assert third.startswith("checkpoint 6, batch 4: whole; ")
+    assert third.startswith("checkpoint 6, batch 4: intact; ")
     assert way_out == f"roll back with: spark-ckpt rollback {location} --id 6"
     shown = run("verify", location, "--json")
     assert (shown.status, shown.json["whole"], shown.json["restorable"]) == (3, False, [6])

@@ -40,7 +40,7 @@ private[ckpt] object SparkVersion {
   /** Error message for a jar and a running Spark; None if they fit. */
   private[ckpt] def mismatch(minor: String, running: String): Option[String] =
     Option.when(running.split('.').take(2).mkString(".") != minor)(
-      s"this spark-ckpt jar is made for Spark $minor, and Spark $running runs: use the jar that " +
+      s"this spark-ckpt jar is for Spark $minor, but Spark $running is running: use the jar that " +
         "spark_ckpt.jar_path() names in this Spark's Python, or start the session with spark_ckpt.configure(), which " +
         "finds it or says that this release has none")
 }

@@ -30,7 +30,7 @@ class SparkVersionSuite extends AnyFunSuite {
   test("another minor version is refused with both versions and the way out in the first line") {
     for (version <- Seq("4.1.1", "4.3.0", "4.20.0", "4.0", "5.2.0")) {
       val text = SparkVersion.mismatch("4.2", version).get
-      assert(text.contains("made for Spark 4.2,") && text.contains(s"Spark $version runs"))
+      assert(text.contains("is for Spark 4.2,") && text.contains(s"Spark $version is running"))
       assert(text.contains("spark_ckpt.jar_path()") && text.contains("configure"))
       assert(!text.contains("\n"))
     }

@@ -34,7 +34,7 @@ final class ArrayByteSource(val name: String, array: Array[Byte], from: Int, cou
 
   override def readFully(position: Long, buffer: Array[Byte], bufferFrom: Int, n: Int): Unit = {
     if (position < 0 || position + n > count) {
-      throw new EOFException(s"$name ends at $count, wanted ${position + n}")
+      throw new EOFException(s"$name ends at $count, expected ${position + n}")
     }
     System.arraycopy(array, from + position.toInt, buffer, bufferFrom, n)
   }

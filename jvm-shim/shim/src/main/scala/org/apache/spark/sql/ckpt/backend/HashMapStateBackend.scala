@@ -33,7 +33,7 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
 
   require(
     maxParallelism >= 1 && maxParallelism <= TableRecord.MaxKeyGroups,
-    s"The number of key groups is $maxParallelism, possible are 1 to ${TableRecord.MaxKeyGroups}.")
+    s"The number of key groups is $maxParallelism, outside 1 to ${TableRecord.MaxKeyGroups}.")
 
   // Families of the folded version, of the open or committed batch, and those that this batch has dropped, which hold
   // removals for the delta only. A family of the batch may differ from its namesake in the folded version, if it was
@@ -289,7 +289,7 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
     if (!canServe(v)) {
       val has = if (folded < 0) "none" else if (current.isCommitted) s"$folded and ${folded + 1}" else s"$folded"
       throw new IllegalStateException(
-        s"Version $v of the state is not in memory, there is $has: it must be restored.")
+        s"State version $v is not in memory ($has is): it must be restored.")
     }
   }
 

@@ -233,7 +233,7 @@ final class HashMapTable private[backend] (
     } else {
       if (currentBuffer.count > 0) {
         throw new IllegalStateException(
-          s"Column family $name is declared anew after the batch has written to it.")
+          s"Column family $name is redeclared after the batch wrote to it.")
       }
       currentTable = currentTable.rebuilt(access)
       currentBuffer = new WriteBuffer(access)

@@ -28,7 +28,7 @@ private[backend] final class HashMapTableView(
     HashMapTable.checkKeyLength(keyLength)
     if (table.generation != generation || (buffer != null && owner.epoch != epoch)) {
       throw new IllegalStateException(
-        s"The version that this reader of column family $name was made for is gone.")
+        s"The state version of this reader of column family $name is no longer in memory.")
     }
   }
 }

@@ -102,13 +102,13 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
   }
 
   private def loadBlock(isBase: Boolean, newest: Long, lastOffset: Long): Unit = {
-    if (blockOffset < 0) fail(0, s"a block is said to begin at $blockOffset")
+    if (blockOffset < 0) fail(0, s"a block begins at the negative offset $blockOffset")
     val start = fetch(HeaderBytes, lastOffset)
     val magic = int(start)
-    if (magic != Magic) fail(0, f"a block begins with 0x$magic%08x and not with 0x$Magic%08x")
+    if (magic != Magic) fail(0, f"magic number 0x$magic%08x instead of 0x$Magic%08x")
     val length = int(start + BodyLengthAt)
     if (length < 0 || length > MaxBlockBytes || length > source.length - blockOffset - HeaderBytes) {
-      fail(BodyLengthAt, s"the block is said to have $length bytes, the stream has ${source.length} in all")
+      fail(BodyLengthAt, s"the block has $length bytes by its header, but the stream has ${source.length}")
     }
     position = fetch(HeaderBytes + length, lastOffset)
     end = position + HeaderBytes + length
@@ -116,12 +116,12 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     checksum.update(buffer, position, ChecksumAt)
     checksum.update(buffer, position + HeaderBytes, length)
     if (checksum.getValue.toInt != int(position + ChecksumAt)) {
-      fail(ChecksumAt, "the checksum of the block is wrong")
+      fail(ChecksumAt, "wrong block checksum")
     }
     checkHeader(isBase, newest)
     val group = int(position + KeyGroupAt)
     val sections = int(position + SectionsAt)
-    if (sections < 0) fail(SectionsAt, s"the block is said to have $sections sections")
+    if (sections < 0) fail(SectionsAt, s"the block has $sections sections by its header")
     position += HeaderBytes
     var s = 0
     while (s < sections) {
@@ -133,21 +133,21 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
 
   private def checkHeader(isBase: Boolean, newest: Long): Unit = {
     val format = buffer(position + 4)
-    if (format != Version) fail(4, s"the format version is $format, this version reads $Version")
+    if (format != Version) fail(4, s"unknown block format version $format; $Version is supported")
     val kind = buffer(position + 5)
     val wanted = if (isBase) KindBase else KindDelta
-    if (kind != wanted) fail(5, s"the kind of the block is $kind, expected $wanted")
+    if (kind != wanted) fail(5, s"block kind $kind instead of $wanted")
     val codec = buffer(position + 6)
-    if (codec != CodecNone) fail(6, s"the codec $codec is not known")
+    if (codec != CodecNone) fail(6, s"unknown block codec $codec")
     if (buffer(position + 7) != 0) fail(7, "a reserved byte is not 0")
     val group = int(position + KeyGroupAt)
     if (group < 0 || !filter.acceptsKeyGroup(group)) {
-      fail(KeyGroupAt, s"key group $group does not belong here")
+      fail(KeyGroupAt, s"unexpected key group $group")
     }
     val upper = int(position + StateVersionAt).toLong
     val version = (upper << 32) | (int(position + StateVersionAt + 4) & 0xFFFFFFFFL)
     if (version > newest) {
-      fail(StateVersionAt, s"the block is of version $version, expected at most $newest")
+      fail(StateVersionAt, s"block of state version $version, newer than $newest")
     }
   }
 
@@ -205,7 +205,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
         } else if (appends) {
           val rows = countRows(valueLength)
           if (!target.append(buffer, keyAt, keyLength, rows, buffer, valueAt, valueLength)) {
-            fail("rows are appended to a key that is not there")
+            fail("rows are appended to a missing key")
           }
         } else {
           target.put(group, buffer, keyAt, keyLength, buffer, valueAt, valueLength)
@@ -224,7 +224,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     var rows = 0
     while (at < until) {
       val rowLength = if (until - at < 4) -1 else int(at)
-      if (rowLength < 0 || rowLength > until - at - 4) fail(s"an appended row is cut off or has length $rowLength")
+      if (rowLength < 0 || rowLength > until - at - 4) fail(s"an appended row is truncated or has length $rowLength")
       at += 4 + rowLength
       rows += 1
     }
@@ -247,7 +247,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
         try {
           new DataInputStream(new ByteArrayInputStream(buffer, position, 2 + length)).readUTF()
         } catch {
-          case e: IOException => throw damaged(0, "the name of a column family is no text", e)
+          case e: IOException => throw damaged(0, "the name of a column family is not text", e)
         }
       }
     position += 2 + length
@@ -265,7 +265,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     val at = blockOffset - bufferStart
     if (at < 0 || at + count > bufferCount) {
       if (blockOffset + count > source.length) {
-        fail(0, s"the block needs $count bytes, the stream has ${source.length} in all")
+        fail(0, s"the block needs $count bytes, but the stream has ${source.length}")
       }
       // Reads ahead only a little beyond the start of the last block.
       val ahead = math.min(window.toLong, lastOffset - blockOffset + tail)

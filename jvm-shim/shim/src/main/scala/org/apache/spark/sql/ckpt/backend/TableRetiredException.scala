@@ -13,4 +13,4 @@ package org.apache.spark.sql.ckpt.backend
 /** Use of a column family by the task of a batch that ended without a commit. */
 final class TableRetiredException(name: String)
   extends IllegalStateException(
-      s"The batch that used column family '$name' was given up; this is a leftover of its task.")
+      s"The batch that used column family '$name' was abandoned; this call comes from a leftover of its task.")

@@ -84,7 +84,7 @@ private[ckpt] final class HadoopFiles(settings: Supplier[Configuration]) {
         if (request.isFirst) {
           context(path).create(path, util.EnumSet.of(CreateFlag.CREATE), CreateOpts.createParent())
         } else {
-          Option(unfinished.get(path)).getOrElse(throw new IOException(s"$path is written without a first part"))
+          Option(unfinished.get(path)).getOrElse(throw new IOException(s"the first part of $path is missing"))
         }
       unfinished.put(path, out)
       out.write(request.bytes)

@@ -32,5 +32,5 @@ private[executor] object CheckpointPaths {
 
   /** @param file file that contains the path */
   def refused(path: String, file: String): CheckpointFailure = new CheckpointFailure("PathEscapeError",
-    s"the path '$path' is none that spark-ckpt writes: the file that names it, $file, is not one of ours")
+    s"the path '$path' is not one that spark-ckpt writes: spark-ckpt did not write $file, which names it")
 }

@@ -97,7 +97,7 @@ private[ckpt] final class CommitMessages(job: StoreJob, coordinator: Coordinator
 
   /** The error of a task whose ack does not count. */
   def refused(outcome: String, version: Long, reason: String): Exception = {
-    val what = s"version $version of ${job.id} does not count: $reason"
+    val what = s"ack of version $version of ${job.id} rejected: $reason"
     outcome match {
       case AckReply.Denied =>
         val context = TaskContext.get()

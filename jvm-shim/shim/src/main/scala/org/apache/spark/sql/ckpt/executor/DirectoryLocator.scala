@@ -154,12 +154,14 @@ private[ckpt] object DirectoryLocator {
   /** True if a query has checkpoints here. */
   def hasCheckpoints(files: StateFiles): Boolean = files.exists(CompletedDirectory) || directories(files).nonEmpty
 
-  /** Directories `chk-<id>` and `chk-<id>-<attempt>`, newest id first. */
+  /** Directories `chk-<id>` and `chk-<id>-<attempt>`, newest id first. Numbers beyond 64 bits are not ours. */
   private def directories(files: StateFiles): Seq[(Long, String)] =
     if (!files.exists(".")) Nil
     else files.list(".")
-      .collect { case name @ CheckpointDirectory(number, attempt) =>
-        (number.toLong, Option(attempt).fold(1L)(_.toLong), name)
+      .flatMap {
+        case name @ CheckpointDirectory(number, attempt) =>
+          number.toLongOption.zip(Option(attempt).fold(Option(1L))(_.toLongOption)).map { case (n, a) => (n, a, name) }
+        case _ => None
       }
       .sortBy(found => (found._1, found._2))
       .reverse

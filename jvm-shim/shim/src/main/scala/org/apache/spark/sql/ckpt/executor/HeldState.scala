@@ -191,7 +191,7 @@ private[ckpt] final class HeldState(
   }
 
   def superseded(version: Long): StoreUsageFailure = new StoreUsageFailure(
-    s"version $version of $storeId was opened again by another attempt; this one was given up")
+    s"version $version of $storeId was opened by a newer attempt; this one was abandoned")
 
   // ---- figures, from any thread ----
 

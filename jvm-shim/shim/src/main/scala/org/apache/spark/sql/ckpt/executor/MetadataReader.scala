@@ -124,7 +124,7 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
   private def bytes(): Array[Byte] = {
     val length = count("bytes")
     val read = in.readNBytes(length)
-    if (read.length != length) throw refuse(s"$length bytes where only ${read.length} are left")
+    if (read.length != length) throw refuse(s"$length bytes needed, ${read.length} left")
     read
   }
 
@@ -144,7 +144,7 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
   }
 
   private def expect(what: String, found: Int, wanted: Int): Unit =
-    if (found != wanted) throw refuse(s"$what $found where $wanted is expected")
+    if (found != wanted) throw refuse(s"$what $found instead of $wanted")
 
   private def refuse(what: String) = new CheckpointFailure("MetadataFormatError",
     s"$name contains $what: it is damaged, or spark-ckpt did not write it")

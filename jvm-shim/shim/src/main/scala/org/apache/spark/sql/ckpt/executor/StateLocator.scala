@@ -80,7 +80,7 @@ private[executor] object StateLocator {
   def checked(id: StateStoreId, version: Long, asked: Option[String], found: StateLocation): StateLocation = {
     asked.filter(_ != found.stateId).foreach { other =>
       throw new CheckpointFailure("StateIdMismatchError",
-        s"$id: Spark asks for state $other of version $version, and the completed checkpoint has state " +
+        s"$id: Spark requests state $other of version $version, but the completed checkpoint has state " +
           s"${found.stateId} of it. Spark's commit log and the completed checkpoints are of different runs: go back " +
           "to a batch on which both agree")
     }

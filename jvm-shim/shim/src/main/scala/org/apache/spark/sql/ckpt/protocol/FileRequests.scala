@@ -57,7 +57,7 @@ private[ckpt] object FileRequest {
       case "delete" => DeleteFile(path)
       case "list" => ListFiles(path)
       case "status" => StatFile(path)
-      case other => throw new IllegalArgumentException(s"there is no file operation '$other'")
+      case other => throw new IllegalArgumentException(s"unknown file operation '$other'")
     }
   }
 }

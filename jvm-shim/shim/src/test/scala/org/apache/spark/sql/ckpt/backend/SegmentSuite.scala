@@ -120,7 +120,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     def failure(version: Long, segments: SegmentBytes*): String = intercept[StateStreamDamagedException] {
       new HashMapStateBackend(K).restore(version, 0, segments.map(segment(isBase = false, _)), groups(b))
     }.what
-    assert(failure(2, second).contains("not there"))
+    assert(failure(2, second).contains("missing key"))
     val rowLengthAt = second.bytes.length - 12
     ByteBuffer.wrap(second.bytes).putInt(rowLengthAt, 9)
     val crc = new CRC32C

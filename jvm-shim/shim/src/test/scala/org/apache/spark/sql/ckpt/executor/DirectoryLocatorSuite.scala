@@ -10,9 +10,14 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import java.nio.file.Files
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.ckpt.protocol.Message
+import org.apache.spark.util.Utils
 
 /** Rules that tests/completed/test_void.py states for Python. */
 class DirectoryLocatorSuite extends AnyFunSuite {
@@ -45,5 +50,15 @@ class DirectoryLocatorSuite extends AnyFunSuite {
 
   test("a claim that an earlier generation follows does not count, nor what it has seen") {
     assert(kept(claim(1, 1, Some(Nil)), claim(2, 2, Some(Seq(1))), checkpoint(3, 1)) == Seq(1, 3))
+  }
+
+  test("a directory whose number exceeds 64 bits is not a checkpoint") {
+    val location = Utils.createTempDir(namePrefix = "directories").toPath
+    val files = new StateFiles(new Path(location.toUri), new Configuration())
+    Seq("chk-9223372036854775808", "chk-1-99999999999999999999")
+      .foreach(name => Files.createDirectory(location.resolve(name)))
+    assert(!DirectoryLocator.hasCheckpoints(files))
+    Files.createDirectory(location.resolve("chk-9223372036854775807"))
+    assert(DirectoryLocator.hasCheckpoints(files))
   }
 }
