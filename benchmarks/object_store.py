@@ -152,7 +152,5 @@ def s3a_class_path() -> str:
         SystemExit: it is not there.
     """
     if not any(S3A_JARS.glob("hadoop-aws-*.jar")):
-        raise SystemExit(
-            f"there are no jars of S3A in {S3A_JARS}: 'make test-python' and 'make demo DEMO_ARGS=--s3' build them"
-        )
+        raise SystemExit(f"no S3A jars in {S3A_JARS}: 'make test-python' and 'make demo DEMO_ARGS=--s3' build them")
     return f"{S3A_JARS}/*"

@@ -125,8 +125,8 @@ class UnsupportedFormatError(SparkCkptError):
         self.needs = needs
         self.features = features
         super().__init__(
-            f"{path} needs {needs}, which this release of spark-ckpt does not support: a later release wrote it. Upgrade "
-            "spark-ckpt to that release or a newer one, wheel and jar together. Nothing was changed"
+            f"{path} requires {needs}, which this release of spark-ckpt does not support: a later release wrote it. "
+            "Upgrade spark-ckpt to that release or a newer one, wheel and jar together. Nothing was changed"
         )
 
 

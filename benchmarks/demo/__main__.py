@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace, console: Console, layout: Layout, enviro
         os.environ.update(environment)  # not before: the drivers have to do with what Spark is told
         _show_checkpoints(console, layout)
     good = all(verdict.equal for verdict in verdicts) and len(kills) >= arguments.kills
-    result = "[bold green]equal[/], to the row" if good else "[bold red]NOT as it has to be[/]"
+    result = "[bold green]equal[/], to the row" if good else "[bold red]NOT equal[/]"
     console.print(f"\n{len(kills)} kills in the middle of a batch, {time.monotonic() - began:.0f} s: {result}")
     return 0 if good else 1
 
@@ -77,13 +77,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--provider", choices=PROVIDERS, default="ckpt", help="state-store provider (default: ours)")
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--days-per-file", type=int, default=21)
+    parser.add_argument("--s3", action="store_true", help="checkpoint locations on an S3 server that the demo starts")
     parser.add_argument(
-        "--s3", action="store_true", help="checkpoint locations on S3, from a server that is started here"
+        "--serve", action="store_true", help="with --s3: keep the server running at the end, until Ctrl-C"
     )
-    parser.add_argument("--serve", action="store_true", help="with --s3: leave that server up at the end, until Ctrl-C")
     arguments = parser.parse_args()
     if arguments.serve and not arguments.s3:
-        parser.error("--serve is for --s3: without it there is no server")
+        parser.error("--serve requires --s3")
     return arguments
 
 
@@ -99,7 +99,7 @@ def _show_checkpoints(console: Console, layout: Layout) -> None:
 def _serve(console: Console, layout: Layout, store: ObjectStore) -> None:
     """Keep the object store up until Ctrl-C, and say how another shell finds it."""
     variables = " ".join(f"{name}={value}" for name, value in store.environment().items())
-    console.print("\nThe object store stays up until Ctrl-C. In another shell:", markup=False)
+    console.print("\nThe object store runs until Ctrl-C. In another shell:", markup=False)
     for line in (f"export {variables}", f"spark-ckpt list {layout.checkpoint(INSPECTED)}"):
         console.print(f"    {line}", markup=False, soft_wrap=True)
     with suppress(KeyboardInterrupt):

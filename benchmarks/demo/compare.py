@@ -45,7 +45,7 @@ def compare(spark: SparkSession, layout: Layout, query: DemoQuery) -> Verdict:
     expected = query.build(flights.where(F.col("origin") != CLOSING_ORIGIN), weather)
     streamed = spark.read.format("delta").load(str(layout.table(query.name))).select(*expected.columns)
     if streamed.dtypes != expected.dtypes:
-        raise SystemExit(f"the table of {query.name} has columns {streamed.dtypes} and not {expected.dtypes}")
+        raise SystemExit(f"the table of {query.name} has columns {streamed.dtypes} instead of {expected.dtypes}")
     difference = _difference(streamed, expected).cache()
     missing, surplus = (_total(difference, sign) for sign in (-1, 1))
     examples = [str(row) for row in difference.limit(SAMPLE).collect()]

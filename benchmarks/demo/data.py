@@ -95,7 +95,7 @@ def _write(folder: Path, table: pa.Table, cuts: list[datetime], mark: pa.Table) 
         pq.write_table(part, path)
         os.utime(path, (FIRST_MODIFIED + number,) * 2)
         rows.append(len(part))
-    assert begin == len(table), "the last cut is not the end of the data"
+    assert begin == len(table), "the last cut is not at the end of the data"
     return rows
 
 

@@ -51,7 +51,7 @@ class Display:
 
     def resumed(self, start: int, seconds: float) -> None:
         """Say how long the restart took."""
-        self._console.print(f"back at work: first batch committed {seconds:.1f} s after the start")
+        self._console.print(f"recovered: first batch committed {seconds:.1f} s after the start")
 
     def killed(self, kill: Kill) -> None:
         """Say what the kill met."""

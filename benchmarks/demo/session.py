@@ -49,7 +49,7 @@ def delta_jars() -> list[Path]:
     """Delta's jars, which Maven put into the source tree."""
     jars = sorted(DELTA_JARS.glob("*.jar"))
     if not jars:
-        raise SystemExit(f"there are no Delta jars in {DELTA_JARS}: run 'make prepare'")
+        raise SystemExit(f"no Delta jars in {DELTA_JARS}: run 'make prepare'")
     return jars
 
 

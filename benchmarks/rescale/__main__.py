@@ -65,7 +65,7 @@ def _show(console: Console, summary: Summary, records: Sequence[Record]) -> None
     for workload in summary.workloads():
         console.print(f"\n[bold]{titles[workload]}[/]")
         console.print(tables.figures_table(summary, workload))
-    console.print("Medians, and between what the middle half is.")
+    console.print("Medians, with the interquartile range.")
     for warning in tables.warnings(summary, records):
         console.print(f"[bold red]{warning}[/]")
 
@@ -74,15 +74,15 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rescale", description=main.__doc__)
     parser.add_argument("--keys", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--partitions", nargs="+", type=int, default=[16, 12], help="of 8, a multiple and none")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each provider has its turn (default: 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds per provider (default: 3)")
     parser.add_argument("--heap", default="3g", help="of the driver (default: 3g)")
     parser.add_argument("--seed", type=int, default=2013)
     results = machine.REPOSITORY / "benchmarks" / "results" / f"rescale-{datetime.now(timezone.utc):%Y-%m-%dT%H%M%S}"
     parser.add_argument(
-        "--results", type=Path, default=results, help="a folder; runs that it has results of are not repeated"
+        "--results", type=Path, default=results, help="results folder; finished runs in it are not repeated"
     )
     work = machine.REPOSITORY / "build" / "benchmarks" / "rescale"
-    parser.add_argument("--work", type=Path, default=work, help="scratch folder; what it has of input is used again")
+    parser.add_argument("--work", type=Path, default=work, help="scratch folder; input found in it is reused")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON instead of tables")
     return parser.parse_args()
 

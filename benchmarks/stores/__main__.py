@@ -29,7 +29,7 @@ def main() -> int:
     options = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no run behind
     if not FLOOR_JAR.exists():
-        raise SystemExit(f"there is no {FLOOR_JAR}: run 'make bench', which builds it")
+        raise SystemExit(f"{FLOOR_JAR} is missing: run 'make bench', which builds it")
     console = Console(highlight=False, stderr=options.json, width=None if sys.stdout.isatty() else 160)
     folder = ResultFolder(options.results.resolve())
     workloads = [WORKLOADS[name].scaled(options.scale, options.batches) for name in options.only]
@@ -76,8 +76,8 @@ def _show(console: Console, summary: Summary, records: list[Record]) -> None:
     for workload in summary.workloads():
         console.print(f"\n[bold]{workload}[/]: {WORKLOADS[workload].title}")
         console.print(tables.figures_table(summary, workload))
-    console.print("Medians, and between what the middle half is; times of stores are sums over all tasks of a batch.")
-    console.print("\n[bold]targets[/]: of ratios, the spread is from the lowest to the highest of a round")
+    console.print("Medians, with the interquartile range; store times are sums over all tasks of a batch.")
+    console.print("\n[bold]targets[/]: the spread of a ratio is from the lowest to the highest round")
     console.print(tables.verdicts_table(tables.verdicts(summary)))
     for warning in tables.warnings(summary, records):
         console.print(f"[bold red]{warning}[/]")
@@ -87,14 +87,14 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stores", description=main.__doc__)
     parser.add_argument("--only", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), metavar="WORKLOAD")
     parser.add_argument("--providers", nargs="+", choices=PROVIDERS, default=list(PROVIDERS), metavar="PROVIDER")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each provider has its turn (default: 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds per provider (default: 3)")
     parser.add_argument("--scale", type=float, default=1.0, help="share of keys and changes, for a quick look")
-    parser.add_argument("--batches", type=int, help="measured batches of a run, instead of the workload's own number")
+    parser.add_argument("--batches", type=int, help="measured batches per run (default: the workload's number)")
     parser.add_argument("--heap", default="6g", help="of the driver (default: 6g)")
     parser.add_argument("--seed", type=int, default=2013)
     now = f"{datetime.now(timezone.utc):%Y-%m-%dT%H%M%S}"
     parser.add_argument(
-        "--results", type=Path, default=RESULTS / now, help="a folder; runs that it has results of are not repeated"
+        "--results", type=Path, default=RESULTS / now, help="results folder; finished runs in it are not repeated"
     )
     parser.add_argument("--work", type=Path, default=machine.REPOSITORY / "build" / "benchmarks", help="scratch folder")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON instead of tables")

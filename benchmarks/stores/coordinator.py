@@ -124,7 +124,7 @@ def measure(order: Order) -> dict[str, Any]:
         protocol.to_batch(replies)
         times.append((took + time.process_time() - began) * 1000)
         if answer.completed_version != version:
-            raise AssertionError(f"version {version} is not complete after its last acknowledgement: {answer}")
+            raise AssertionError(f"version {version} is incomplete after its last ack: {answer}")
     return {"samples": {"coordinator_ms": times[WARMUPS:]}, "rows": 0}
 
 

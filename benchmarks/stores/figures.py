@@ -29,7 +29,7 @@ MEASURES: Mapping[str, Measure] = {
     "commit_ms": Measure("commits, sum over all tasks", "ms"),
     "restart_ms": Measure("from the start to the first committed batch", "ms"),
     "heap_bytes": Measure("heap after garbage collection, per key", "bytes"),
-    "native_bytes": Measure("memory outside of the heap, per key", "bytes"),
+    "native_bytes": Measure("off-heap memory, per key", "bytes"),
     "memory_bytes": Measure("memory, per key", "bytes"),
     "requests": Measure("requests to the object store, per batch", "number"),
     "state_requests": Measure("requests to the object store but for Spark's own logs, per batch", "number"),

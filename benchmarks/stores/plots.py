@@ -71,7 +71,7 @@ def rescaling(summary: Summary, points: Mapping[str, float], title: str) -> Figu
         axes.set_ylabel(MEASURES[measure].unit)
         axes.set_title(_title(measure), fontsize=9, loc="left")
         _bare(axes)
-    figure.suptitle(f"{title} (band: middle half of the figures)", fontsize=11)
+    figure.suptitle(f"{title} (band: interquartile range)", fontsize=11)
     return figure
 
 
@@ -94,8 +94,10 @@ def _targets(found: Sequence[Verdict]) -> Figure | None:
     axes.set_yticks(range(len(found)), labels, fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, 1.9 * max(1.2, *(max(v.measured.high, v.measured.median) for v in found)))
-    axes.set_xlabel("our time divided by the other's (bar; thin line: from round to round; thick mark: target)")
-    axes.set_title("spark-ckpt against its targets: green is met, shorter is better", loc="left", fontsize=10)
+    axes.set_xlabel(
+        "our time as a share of the rival's (bar: median; thin line: range of the rounds; thick mark: target)"
+    )
+    axes.set_title("spark-ckpt against its targets (green: met; shorter is better)", loc="left", fontsize=10)
     _bare(axes)
     return figure
 
@@ -112,7 +114,7 @@ def _bars(summary: Summary, measure: str) -> Figure | None:
         axes.set_visible(False)
     for axes, workload in zip(grid.flat, workloads, strict=False):
         _panel(axes, summary, workload, measure)
-    figure.suptitle(f"{_title(measure)} ({MEASURES[measure].unit}; thin line: middle half of the figures)", fontsize=11)
+    figure.suptitle(f"{_title(measure)} ({MEASURES[measure].unit}; thin line: interquartile range)", fontsize=11)
     return figure
 
 
@@ -158,7 +160,7 @@ def _lines(summary: Summary, points: Mapping[str, float], axis: str, title: str)
         axes.set_xlabel(axis)
         axes.set_ylabel(f"{_measure_title(measure)}, {MEASURES[measure].unit}")
         _bare(axes)
-    figure.suptitle(f"{title} (band: middle half of the figures)", fontsize=11)
+    figure.suptitle(f"{title} (band: interquartile range)", fontsize=11)
     return figure
 
 

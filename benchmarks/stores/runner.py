@@ -125,7 +125,7 @@ class Runner:
             )
         if not result.exists():
             end = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-25:])
-            raise RunFailedError(f"{run.name} left no figures; the end of {log}:\n{end}")
+            raise RunFailedError(f"{run.name} produced no figures; end of {log}:\n{end}")
         found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
         return found
 

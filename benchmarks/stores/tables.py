@@ -55,15 +55,15 @@ def verdicts_table(found: Iterable[Verdict]) -> Table:
 def warnings(summary: Summary, records: Sequence[Record]) -> Iterator[str]:
     """What makes the figures worth less."""
     for workload, rows in summary.disagreements().items():
-        yield f"{workload}: the providers do not end with the same rows of state: {rows}"
+        yield f"{workload}: the providers end with different numbers of state rows: {rows}"
     busy = [r for r in records if r.load > r.machine["cores"]]
     if busy:
-        yield f"{len(busy)} runs began on a busy machine, with a load of up to {max(r.load for r in busy)}"
+        yield f"{len(busy)} runs started on a busy machine, with a load of up to {max(r.load for r in busy)}"
     changed = sorted(
         key for key in {key for r in records for key in r.machine} if len({r.machine.get(key) for r in records}) > 1
     )
     if changed:
-        yield f"not all runs were made alike; different: {', '.join(changed)}"
+        yield f"runs differ in {', '.join(changed)}"
 
 
 def to_json(summary: Summary, records: Sequence[Record]) -> dict[str, Any]:

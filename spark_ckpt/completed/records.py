@@ -188,13 +188,13 @@ def decode_record(data: bytes, path: str, record_id: int | None = None, *, way_o
     except ValueError as e:
         raise damaged(f"no JSON ({e})") from None
     if not isinstance(content, dict):
-        raise damaged("no JSON object")
+        raise damaged("it is not a JSON object")
     # Check the digest before the format: a damaged record must not pass for one of a later release.
     digest = content.pop("digest", None)
     if digest != _digest(content):
         raise damaged("its digest does not match its contents")
     if content.get("format") != FORMAT:
-        raise UnsupportedFormatError(path, f"unknown record format {content.get('format')!r}")
+        raise UnsupportedFormatError(path, f"record format {content.get('format')!r}")
     if record_id is not None and content.get("id") != record_id:
         raise damaged(f"it holds the record of id {content.get('id')!r}")
     try:

@@ -79,7 +79,7 @@ def test_warns_of_a_busy_machine() -> None:
 
 def test_warns_of_runs_that_were_made_otherwise() -> None:
     records = [record("count-1", "ckpt", commit="abc"), record("count-1", "hdfs", commit="def")]
-    assert warnings(records) == ["not all runs were made alike; different: commit"]
+    assert warnings(records) == ["runs differ in commit"]
 
 
 def test_warns_of_different_states() -> None:

@@ -150,8 +150,8 @@ def test_what_is_kept_of_an_ack_does_not_hold_its_batch() -> None:
         (lambda h, i, p: (h, i + b"!", p), "longer than its header states"),
         (lambda h, i, p: (h, i, p[:-1]), "the payload holds"),
         (lambda h, i, p: (h, i, p + b"!"), "longer than its header states"),
-        (lambda h, i, p: ({**h, "ckpt_id": "short"}, i, p), "32 hexadecimal digits"),
-        (lambda h, i, p: ({**h, "ckpt_id": "A" * 32}, i, p), "32 hexadecimal digits"),
+        (lambda h, i, p: ({**h, "ckpt_id": "short"}, i, p), "32 lower-case hexadecimal digits"),
+        (lambda h, i, p: ({**h, "ckpt_id": "A" * 32}, i, p), "32 lower-case hexadecimal digits"),
         (lambda h, i, p: ({**h, "delta": {**h["delta"], "groups": -1}}, i, p), "-1 key groups"),
     ],
 )
@@ -163,7 +163,7 @@ def test_an_ack_whose_parts_do_not_fit_is_refused(change: object, reason: str) -
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "17"])
 def test_a_header_that_is_no_json_object_is_refused(text: str) -> None:
-    with pytest.raises(ProtocolError, match="'ack' message is no JSON"):
+    with pytest.raises(ProtocolError, match=r"'ack' message is not (JSON|a JSON object)"):
         protocol.parse_header(Message(1, "ack", text))
 
 

@@ -79,7 +79,7 @@ def test_fields_that_a_later_release_adds_are_ignored(original: Record) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "needs"),
-    [({"features": ["from-the-future"]}, "the features from-the-future"), ({"format": 2}, "format 2 of records")],
+    [({"features": ["from-the-future"]}, "the features from-the-future"), ({"format": 2}, "record format 2")],
 )
 @pytest.mark.parametrize("original", RECORDS, ids=lambda r: r.kind)
 def test_what_a_later_release_would_have_to_read_is_refused(

@@ -92,8 +92,8 @@ def no_secret_in(error: BaseException) -> None:
         ({"digest": {"username": "a", "password": SECRET, "acl": "x"}}, "'acl'"),
         ({"digest": {"username": "a", "password": "b"}, "sasl": {"username": "a", "password": SECRET}}, "both"),
         ({"sasl": {"username": "a"}}, "sasl.password is missing"),
-        ({"sasl": {"username": "a", "password": SECRET, "mechanism": "NTLM"}}, "none of DIGEST-MD5"),
-        ({"tls": {"check_hostname": "no"}}, "tls.check_hostname is no true or false"),
+        ({"sasl": {"username": "a", "password": SECRET, "mechanism": "NTLM"}}, "not one of DIGEST-MD5"),
+        ({"tls": {"check_hostname": "no"}}, "tls.check_hostname is not true or false"),
     ],
 )
 def test_a_file_that_does_not_say_how_to_connect_is_refused(content: object, reason: str, tmp_path: Path) -> None:

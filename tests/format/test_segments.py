@@ -123,11 +123,11 @@ GOOD_BODY = b"\0\0" + bytes([6]) + struct.pack(">iii", 1, 1, 1) + b"kv"
         (_block(b"\0\0" + bytes([8]) + GOOD_BODY[3:], kind=2), "to a single value"),
         (_block(b"\0\0" + bytes([9]) + GOOD_BODY[3:]), "in a base"),
         (_block(b"\0\0" + bytes([6]) + struct.pack(">iii", -1, 1, 1)), "-1 entries"),
-        (_block(b"\0\0" + bytes([6]) + struct.pack(">iii", 1, 1, -1) + b"k"), "a length of -1"),
+        (_block(b"\0\0" + bytes([6]) + struct.pack(">iii", 1, 1, -1) + b"k"), "negative length -1"),
         (_block(b"\0\0" + bytes([7]) + struct.pack(">iii", 1, 1, 8) + b"k" + struct.pack(">ii", 1, 99)), "row of 99"),
         (_block(b"\0\0" + bytes([7]) + struct.pack(">iii", 1, 1, 5) + b"k" + struct.pack(">i", 0) + b"!"), "row of -1"),
-        (_block(b"\0\0" + bytes([7]) + struct.pack(">iii", 1, 1, 4) + b"k" + struct.pack(">i", 1)), "0 rows"),
-        (_block(b"\0\0" + bytes([15]) + struct.pack(">iii", 1, 1, -1) + b"k", kind=2), "a length of -1"),
+        (_block(b"\0\0" + bytes([7]) + struct.pack(">iii", 1, 1, 4) + b"k" + struct.pack(">i", 1)), "holds 0"),
+        (_block(b"\0\0" + bytes([15]) + struct.pack(">iii", 1, 1, -1) + b"k", kind=2), "negative length -1"),
     ],
 )
 def test_bytes_with_a_good_checksum_that_make_no_sense_are_refused(data: bytes, reason: str) -> None:

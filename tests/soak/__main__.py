@@ -66,7 +66,7 @@ def main() -> int:
         console.print(violation, markup=False)
     _show_summary(console, layout, killer)
     good = all(verdict.equal for verdict in verdicts) and not killer.violations and len(killer.done) == arguments.kills
-    result = "[bold green]equal[/], to the row" if good else "[bold red]NOT as it has to be[/]"
+    result = "[bold green]equal[/], to the row" if good else "[bold red]NOT equal[/]"
     console.print(f"{len(killer.done)} kills, {time.monotonic() - began:.0f} s, seed {arguments.seed}: {result}")
     return 0 if good else 1
 

@@ -262,7 +262,7 @@ def test_the_schema_is_missing(location: StateLocation) -> None:
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [("v3\n{}", "version 'v3' is unknown"), ("v2\n{}", "KeyError"), ("v2\n[]", "TypeError"), ("v2\n{", "no operator")],
+    [("v3\n{}", "unknown version 'v3'"), ("v2\n{}", "KeyError"), ("v2\n[]", "TypeError"), ("v2\n{", "not operator")],
 )
 def test_operator_metadata_that_is_none(tmp_path: Path, content: str, reason: str) -> None:
     location = StateLocation(tmp_path, LISTED, name="transformWithStateExec", variables=KINDS)

@@ -178,7 +178,7 @@ def test_unknown_serializer_in_a_heap_snapshot() -> None:
         assert state.layout is Layout.HEAP
         assert not state.can_read_entries
         groups = state.key_groups()
-        with pytest.raises(UnknownSerializerError, match="unknown serializer snapshot .*InstantSerializerSnapshot"):
+        with pytest.raises(UnknownSerializerError, match=r"unknown serializer snapshot .*InstantSerializerSnapshot"):
             next(state.entries(groups[0]))
         # The bytes are there all the same, key group by key group.
         raw = [state.raw(group) for group in groups]

@@ -36,6 +36,6 @@ private[executor] object FormatFeatures {
     if (found != known) throw unsupported(file, s"version $found of a format")
 
   private def unsupported(file: String, needs: String) = new CheckpointFailure(Unsupported,
-    s"$file needs $needs, which this release of spark-ckpt does not support: a later release wrote it. Upgrade " +
+    s"$file requires $needs, which this release of spark-ckpt does not support: a later release wrote it. Upgrade " +
       "spark-ckpt to that release or a newer one, wheel and jar together")
 }
