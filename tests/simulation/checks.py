@@ -150,14 +150,16 @@ class Checks:
     def _recorded_standalone(self, record_id: int, directory: str) -> None:
         """Registers a checkpoint without a log, which exists as soon as its `_metadata` does."""
         self._world.trace(f"{directory} is there")
-        if record_id < self._newest:
-            self._violated(f"{directory} follows checkpoint {self._newest}")
+        # Without a log, an id is free again if its checkpoint was never announced as complete and is deleted.
+        newest = max(self._told | self._needed.keys(), default=0)
+        if record_id < newest:
+            self._violated(f"{directory} follows checkpoint {newest}")
         try:
             record, _ = read_directory(self._storage, record_id, directory)
         except SparkCkptError as e:
             self._violated(f"checkpoint {record_id} is incomplete the moment it is recorded: {e}")
         self._dropped(record_id)
-        self._records[record_id], self._newest = record, record_id
+        self._records[record_id] = record
         self._world.count("checkpoints")
         self._completed(record)
 
