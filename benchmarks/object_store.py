@@ -1,4 +1,4 @@
-"""An object store on this machine: moto's server of S3, in which each request takes a while and is counted."""
+"""A local object store: moto's S3 server, with a delay and a counter for each request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 BUCKET = "benchmark"
-_KEY = "benchmark"  # moto takes any
+_KEY = "benchmark"  # moto accepts any key
 _REGION = "us-east-1"
 
 S3A_JARS = Path(__file__).resolve().parents[1] / "jvm-shim" / "benchmark" / "target" / "s3a"
@@ -32,7 +32,7 @@ class Request:
     """A request to an object store.
 
     Args:
-        moment: when it came, in seconds since 1970.
+        moment: time of arrival, in seconds since 1970.
         target: path and query of its URL.
     """
 
@@ -41,12 +41,12 @@ class Request:
 
     @property
     def is_of_log(self) -> bool:
-        """Whether it is about what Spark itself writes below a checkpoint location, and not about state."""
+        """True if the request concerns Spark's own files below a checkpoint location, rather than state."""
         return _SPARK_LOG.search(self.target) is not None
 
 
 class DelayedRequests:
-    """A WSGI application before another one: notes each request, waits, and passes it on."""
+    """WSGI middleware that records each request, waits, and passes it on."""
 
     def __init__(self, application: Callable[..., Iterable[bytes]], latency_ms: int) -> None:
         self.latency_ms = latency_ms
@@ -55,7 +55,7 @@ class DelayedRequests:
 
     @property
     def noted(self) -> tuple[Request, ...]:
-        """All of them, in the order in which they came."""
+        """All requests, in order of arrival."""
         return tuple(self._noted)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -70,7 +70,7 @@ class ObjectStore:
     """A running server with one empty bucket, as a context manager.
 
     Args:
-        latency_ms: what each request waits before it is looked at.
+        latency_ms: delay before each request is handled.
     """
 
     def __init__(self, latency_ms: int) -> None:
@@ -82,24 +82,24 @@ class ObjectStore:
         from werkzeug.serving import make_server
 
         class RequestHandler(MotoRequestHandler):
-            """Says "100 Continue" once: the asynchronous client of AWS takes a second one for the answer."""
+            """Sends "100 Continue" only once: the asynchronous AWS client takes a second one for the response."""
 
             def handle_expect_100(self) -> bool:
-                """Leaves it to werkzeug, which says it as well."""
+                """Leaves it to werkzeug, which sends it as well."""
                 return True
 
-        logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else a line for each request
+        logging.getLogger("werkzeug").setLevel(logging.WARNING)  # otherwise logs a line per request
         self.requests = DelayedRequests(DomainDispatcherApplication(create_backend_app), latency_ms)
         self._server = make_server(HOST, 0, self.requests, threaded=True, request_handler=RequestHandler)
         self._thread = threading.Thread(target=self._server.serve_forever, name="object store", daemon=True)
 
     @property
     def endpoint(self) -> str:
-        """Its URL."""
+        """URL of the server."""
         return f"http://{HOST}:{self._server.port}"
 
     def conf(self) -> Mapping[str, str]:
-        """Settings with which Spark finds it."""
+        """Spark settings for access to the store."""
         options = {
             "endpoint": self.endpoint,
             "endpoint.region": _REGION,
@@ -107,13 +107,13 @@ class ObjectStore:
             "connection.ssl.enabled": "false",
             "access.key": _KEY,
             "secret.key": _KEY,
-            # State files are read whole, from the beginning to the end: nothing to be clever about.
+            # State files are read whole, sequentially: no read-ahead logic needed.
             "input.stream.type": "classic",
         }
         return {f"spark.hadoop.fs.s3a.{name}": value for name, value in options.items()}
 
     def environment(self) -> Mapping[str, str]:
-        """Variables with which the tools of AWS find it."""
+        """Environment variables for access to the store with AWS tools."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_DEFAULT_REGION": _REGION,
@@ -138,7 +138,7 @@ class ObjectStore:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # What moto keeps is the process's, and would be there again in the next store.
+        # moto keeps its state per process; it would reappear in the next store.
         with urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/moto-api/reset", method="POST")):
             self._server.shutdown()
         self._server.server_close()
@@ -146,10 +146,10 @@ class ObjectStore:
 
 
 def s3a_class_path() -> str:
-    """What a driver's class path needs to reach a location on S3; Maven put it into the source tree.
+    """Class path that a driver needs to reach a location on S3; Maven copied the jars into the source tree.
 
     Raises:
-        SystemExit: it is not there.
+        SystemExit: the jars are missing.
     """
     if not any(S3A_JARS.glob("hadoop-aws-*.jar")):
         raise SystemExit(f"no S3A jars in {S3A_JARS}: 'make test-python' and 'make demo DEMO_ARGS=--s3' build them")

@@ -1,1 +1,1 @@
-"""The main job: three stateful queries over a year of flights, killed on the way, compared with the batch answer."""
+"""The main job: three stateful queries over a year of flights, killed along the way and compared with a batch run."""

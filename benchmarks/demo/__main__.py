@@ -45,7 +45,10 @@ def main() -> int:
 
 
 def _run(arguments: argparse.Namespace, console: Console, layout: Layout, environment: Mapping[str, str]) -> int:
-    """The exit status. `environment` is what the command line needs to find the checkpoint locations."""
+    """Runs the demo and returns its exit status.
+
+    `environment` holds the variables with which the command line reaches the checkpoint locations.
+    """
     began = time.monotonic()
     shutil.rmtree(layout.work, ignore_errors=True)
     rows = data.prepare(layout.feed, arguments.days_per_file)
@@ -63,7 +66,7 @@ def _run(arguments: argparse.Namespace, console: Console, layout: Layout, enviro
     verdicts = judge(console, layout)
     show_verdicts(console, verdicts)
     if arguments.provider == "ckpt":
-        os.environ.update(environment)  # not before: the drivers have to do with what Spark is told
+        os.environ.update(environment)  # only now: until here, drivers must get by with Spark's settings alone
         _show_checkpoints(console, layout)
     good = all(verdict.equal for verdict in verdicts) and len(kills) >= arguments.kills
     result = "[bold green]equal[/], to the row" if good else "[bold red]NOT equal[/]"
@@ -88,7 +91,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _show_checkpoints(console: Console, layout: Layout) -> None:
-    """What the command line shows of the checkpoints that are left."""
+    """Show what the command line reports about the retained checkpoints."""
     commands = [["list", _shown(layout.checkpoint(query.name))] for query in QUERIES]
     commands.append(["inspect", _shown(layout.checkpoint(INSPECTED))])
     for command in commands:
@@ -97,7 +100,7 @@ def _show_checkpoints(console: Console, layout: Layout) -> None:
 
 
 def _serve(console: Console, layout: Layout, store: ObjectStore) -> None:
-    """Keep the object store up until Ctrl-C, and say how another shell finds it."""
+    """Keep the object store up until Ctrl-C, and print how to reach it from another shell."""
     variables = " ".join(f"{name}={value}" for name, value in store.environment().items())
     console.print("\nThe object store runs until Ctrl-C. In another shell:", markup=False)
     for line in (f"export {variables}", f"spark-ckpt list {layout.checkpoint(INSPECTED)}"):
@@ -107,7 +110,7 @@ def _serve(console: Console, layout: Layout, store: ObjectStore) -> None:
 
 
 def _shown(place: str) -> str:
-    """A path as one would type it here; a URI as it is."""
+    """Path relative to the working directory; URIs unchanged."""
     return os.path.relpath(place) if Path(place).is_relative_to(Path.cwd()) else place
 
 

@@ -1,6 +1,6 @@
-"""The judge: every table the streams wrote against the answer of a plain batch query over the same files.
+"""The judge: compares every table written by the streams with a plain batch query over the same files.
 
-A process of its own with a fresh Spark, so that nothing of the streams' driver can help or hide.
+Runs in a process of its own with a fresh Spark, so that no state of the streams' driver can help or hide anything.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Verdict:
 
     @property
     def equal(self) -> bool:
-        """Whether the table holds the rows of the answer, each as often, and no other."""
+        """True if the table holds exactly the rows of the answer, with the same multiplicity."""
         return self.streamed == self.expected and not self.missing and not self.surplus
 
 
 def compare(spark: SparkSession, layout: Layout, query: DemoQuery) -> Verdict:
     """Judge one query."""
     flights, weather = (spark.read.parquet(str(folder)) for folder in (layout.flights, layout.weather))
-    # The closing mark of the flights only moves the watermark. It finds no partner and is in no result.
+    # The closing mark of the flights only advances the watermark. It has no partner and appears in no result.
     expected = query.build(flights.where(F.col("origin") != CLOSING_ORIGIN), weather)
     streamed = spark.read.format("delta").load(str(layout.table(query.name))).select(*expected.columns)
     if streamed.dtypes != expected.dtypes:
@@ -53,7 +53,7 @@ def compare(spark: SparkSession, layout: Layout, query: DemoQuery) -> Verdict:
 
 
 def _difference(streamed: DataFrame, expected: DataFrame) -> DataFrame:
-    """The rows that one side has more often than the other, with how much more often the stream has them."""
+    """Rows whose multiplicity differs, with the stream's surplus (negative where the stream lacks rows)."""
     columns = streamed.columns
     both = streamed.withColumn("_times", F.lit(1)).unionAll(expected.withColumn("_times", F.lit(-1)))
     return both.groupBy(*columns).agg(F.sum("_times").alias("_times")).where("_times != 0")

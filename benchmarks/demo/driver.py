@@ -1,6 +1,6 @@
-"""The Spark application: all three queries in one driver, until the feed is read to its end.
+"""The Spark application: all three queries in one driver, until the feed is exhausted.
 
-It knows nothing of being killed: started again with the same folder, it goes on where the checkpoints are.
+It is unaware of kills: restarted with the same folder, it resumes from the checkpoints.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def start(spark: SparkSession, layout: Layout, query: DemoQuery) -> StreamingQuery:
-    """Start one query over both feeds, into its Delta table."""
+    """Start one query over both feeds, writing to its Delta table."""
     feeds = [_read(spark, folder) for folder in (layout.flights, layout.weather)]
     table = str(layout.table(query.name))
     result = query.build(*feeds)
@@ -55,21 +55,21 @@ def start(spark: SparkSession, layout: Layout, query: DemoQuery) -> StreamingQue
 
 
 def _read(spark: SparkSession, folder: Path) -> DataFrame:
-    """A stream that takes one file a batch."""
+    """Stream that reads one file per batch."""
     schema = spark.read.parquet(str(folder)).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
 def _merge_into(table: str, name: str, key: str) -> Callable[[DataFrame, int], None]:
-    """What to do with each batch of changed rows: merge it into the Delta table, once."""
+    """Function that merges each batch of changed rows into the Delta table, exactly once."""
 
     def merge(changes: DataFrame, batch_id: int) -> None:
         spark = changes.sparkSession
-        # Delta skips a merge that carries the number of one it has already done ...
+        # Delta skips a merge whose transaction version it has already committed ...
         spark.conf.set("spark.databricks.delta.write.txnAppId", name)
         spark.conf.set("spark.databricks.delta.write.txnVersion", str(batch_id))
-        # ... and a skipped merge reads nothing, but the state of this batch has to be made: make it first, and keep the
-        # rows where they outlive an executor.
+        # ... and a skipped merge reads nothing, although the batch must still update its state: compute the rows first,
+        # and store them where they outlive an executor.
         changes = changes.checkpoint()
         target = DeltaTable.forPath(spark, table).alias("t")
         merged = target.merge(changes.alias("c"), f"t.{key} <=> c.{key}")

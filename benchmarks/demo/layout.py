@@ -1,4 +1,4 @@
-"""Where the demo keeps its things, and what the checkpoint locations tell about the queries' progress."""
+"""File layout of the demo, and the progress of its queries as recorded in the checkpoint locations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from spark_ckpt.storage import Storage, resolve
 
 @dataclass(frozen=True)
 class Layout:
-    """The folders below the demo's work folder, and the checkpoint locations, which may be elsewhere.
+    """Folders below the demo's work folder, and the checkpoint locations, which may be elsewhere.
 
     Args:
-        work: the folder.
-        elsewhere: URI of a folder for the checkpoint locations, as Spark is given it.
-        conf: Spark's settings with which the checkpoint locations are reached.
+        work: the work folder.
+        elsewhere: URI of the folder of the checkpoint locations, in the form passed to Spark.
+        conf: Spark settings for access to the checkpoint locations.
     """
 
     work: Path
@@ -27,25 +27,25 @@ class Layout:
 
     @property
     def feed(self) -> Path:
-        """The input."""
+        """Folder of the input."""
         return self.work / "feed"
 
     @property
     def flights(self) -> Path:
-        """The flights' files."""
+        """Folder of the flight files."""
         return self.feed / "flights"
 
     @property
     def weather(self) -> Path:
-        """The weather's files."""
+        """Folder of the weather files."""
         return self.feed / "weather"
 
     def checkpoint(self, query: str) -> str:
-        """Checkpoint location of a query, as Spark is given it."""
+        """Checkpoint location of a query, in the form passed to Spark."""
         return f"{self.elsewhere or self.work / 'checkpoints'}/{query}"
 
     def storage(self, query: str) -> Storage:
-        """The checkpoint location of a query; S3 is found, as by the coordinator, by what Spark is told."""
+        """Storage of a query's checkpoint location; S3 access follows Spark's settings, as in the coordinator."""
         return resolve(self.checkpoint(query), self.conf)
 
     def table(self, query: str) -> Path:
@@ -54,45 +54,45 @@ class Layout:
 
     @property
     def changes(self) -> Path:
-        """Rows that have been computed and wait to be merged into a table."""
+        """Computed rows waiting to be merged into a table."""
         return self.work / "changes"
 
     @property
     def verdicts(self) -> Path:
-        """What the judge found."""
+        """Findings of the judge."""
         return self.work / "verdicts.json"
 
     @property
     def judge_log(self) -> Path:
-        """What the judge printed."""
+        """Output of the judge."""
         return self.work / "compare.log"
 
     def driver_log(self, start: int) -> Path:
-        """What the driver printed, by the number of its start."""
+        """Output of the driver, by start number."""
         return self.work / f"driver-{start}.log"
 
 
 @dataclass(frozen=True)
 class Batches:
-    """What Spark's own logs in a checkpoint location say: the last batch planned, and the last committed."""
+    """Last planned and last committed batch according to Spark's own logs in a checkpoint location."""
 
     planned: int
     committed: int
 
     @property
     def running(self) -> bool:
-        """Whether a batch has been planned and not committed."""
+        """True if a batch has been planned but not committed."""
         return self.planned > self.committed
 
 
 def read_batches(log: SparkLog) -> Batches:
-    """The state of a query's logs; -1 where there is none yet. The commits first: they follow the plans."""
+    """Batches of a query; -1 where a log is empty. Reads the commits first, since they follow the plans."""
     committed = max(log.batches(BatchLog.COMMITS), default=-1)
     return Batches(max(log.batches(BatchLog.OFFSETS), default=-1), committed)
 
 
 def files_done(log: SparkLog, batch: int) -> int:
-    """How many files of each feed are behind a batch, as Spark's offset log has it."""
+    """Number of files of each feed covered up to a batch, according to Spark's offset log."""
     if batch < 0:
         return 0
     offsets = log.offsets(batch).offsets.values()

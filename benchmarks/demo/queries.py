@@ -1,4 +1,4 @@
-"""The three queries. Each is one function that serves the stream and the batch answer alike."""
+"""The three queries. Each is a single function that serves both the stream and the batch answer."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ LATENESS = "1 hour"
 
 @dataclass(frozen=True)
 class DemoQuery:
-    """A query with the way its result gets into its Delta table."""
+    """A query, and how its result reaches its Delta table."""
 
     name: str
     title: str
     build: Callable[[DataFrame, DataFrame], DataFrame]
     merge_key: str | None = None
-    """Column by which changed rows replace older ones; without it the query appends."""
+    """Column by which changed rows replace older ones; without it, the query appends."""
 
 
 def aircraft_totals(flights: DataFrame, weather: DataFrame) -> DataFrame:
-    """What each aircraft has done so far this year."""
+    """Totals of each aircraft for the year to date."""
     return (
         flights.where(F.col("origin") != CLOSING_ORIGIN)
         .groupBy("tailnum")
@@ -41,10 +41,10 @@ def aircraft_totals(flights: DataFrame, weather: DataFrame) -> DataFrame:
 
 
 def flights_with_weather(flights: DataFrame, weather: DataFrame) -> DataFrame:
-    """Each flight with its airport's observation of the hour of departure, or without any.
+    """Each flight with its airport's weather observation of the hour of departure, or without any.
 
-    The hour is the event time of both sides, so the watermark bounds how long a flight and an observation wait for each
-    other in the state; a flight that nothing has matched by then comes out alone.
+    The hour is the event time on both sides, so the watermark bounds how long flights and observations wait for each
+    other in the state; a flight still unmatched by then is emitted alone.
     """
     left = flights.withColumn("hour", F.date_trunc("hour", "sched_time")).withWatermark("hour", LATENESS)
     right = weather.withColumnRenamed("origin", "station").withWatermark("observed", LATENESS)
@@ -53,7 +53,7 @@ def flights_with_weather(flights: DataFrame, weather: DataFrame) -> DataFrame:
 
 
 def route_days(flights: DataFrame, weather: DataFrame) -> DataFrame:
-    """On which days each carrier served each route."""
+    """Days on which each carrier served each route."""
     days = flights.where(F.col("origin") != CLOSING_ORIGIN).select(
         "carrier", "origin", "dest", F.date_trunc("day", "sched_time").alias("day")
     )

@@ -1,4 +1,4 @@
-"""Spark sessions of the demo: two cores, Delta, and the state-store provider that was asked for."""
+"""Spark sessions of the demo: two cores, Delta, and the selected state-store provider."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOCAL = "local[2]"
 SETTINGS = {
     "spark.driver.memory": "2g",
     "spark.executor.memory": "512m",
-    # Drivers that live for a minute gain more from a quick start than from the best machine code.
+    # Drivers that live for a minute gain more from a quick start than from optimal machine code.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.host": "127.0.0.1",
@@ -39,14 +39,14 @@ SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "1",
-    # What the driver merges has been computed and kept already, and is of no use afterwards.
+    # Rows to be merged are already computed and stored (a checkpoint), which is useless after the merge.
     "spark.databricks.delta.merge.materializeSource": "none",
     "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
 }
 
 
 def delta_jars() -> list[Path]:
-    """Delta's jars, which Maven put into the source tree."""
+    """Delta's jars, copied into the source tree by Maven."""
     jars = sorted(DELTA_JARS.glob("*.jar"))
     if not jars:
         raise SystemExit(f"no Delta jars in {DELTA_JARS}: run 'make prepare'")
@@ -56,7 +56,7 @@ def delta_jars() -> list[Path]:
 def open_session(
     work: Path, provider: str | None, master: str = LOCAL, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start Spark with settings of its own; `provider` None is for batch work, which keeps no state."""
+    """Start Spark with its own settings; `provider` is None for batch work, which keeps no state."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName("spark-ckpt demo")
     builder = builder.config(map={**SETTINGS, **(conf or {}), "spark.sql.warehouse.dir": str(work / "warehouse")})

@@ -1,4 +1,4 @@
-"""Starts the driver, kills it in the middle of batches, and starts it again until the feed is read to its end."""
+"""Starts the driver, kills it in the middle of batches, and restarts it until the feed is exhausted."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from spark_ckpt.spark_files.logs import SparkLog
 
 POLL_SECONDS = 0.05
 REMOTE_POLL_SECONDS = 0.5
-"""Each look at logs in an object store is three requests for a query."""
+"""Longer than for local logs: one look at logs in an object store takes three requests per query."""
 
 DEADLINE_SECONDS = 1200.0
 
-# How long a batch has been running when the blow falls, so that different kills meet a batch at different work.
+# Delay of each kill within a batch, varied so that different kills interrupt different work.
 KILL_DELAYS = (0.3, 1.0, 0.6)
 
 
 class DriverFailedError(Exception):
-    """The driver ended by itself and not well."""
+    """The driver ended by itself with an error."""
 
     def __init__(self, log: Path, tail: str) -> None:
         self.log = log
@@ -39,7 +39,7 @@ class DriverFailedError(Exception):
 
 @dataclass(frozen=True)
 class QueryState:
-    """How far a query is."""
+    """Progress of a query."""
 
     name: str
     batches: Batches
@@ -48,7 +48,7 @@ class QueryState:
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill, with what was running when it fell: batch by query, from Spark's logs after the victim was dead."""
+    """A kill and the batches it interrupted, by query, as read from Spark's logs after the victim's death."""
 
     start: int
     interrupted: dict[str, int]
@@ -56,16 +56,16 @@ class Kill:
 
 
 class Audience(Protocol):
-    """Who is told what happens."""
+    """Receiver of the supervisor's events."""
 
     def started(self, start: int) -> None:
         """A driver has been started."""
 
     def progressed(self, states: list[QueryState]) -> None:
-        """The state of all queries, several times a second."""
+        """State of all queries, reported several times a second."""
 
     def resumed(self, start: int, seconds: float) -> None:
-        """A restarted driver has committed its first batch, so long after its start."""
+        """A restarted driver has committed its first batch, `seconds` after its start."""
 
     def killed(self, kill: Kill) -> None:
         """The driver, or another process of the job, has been killed."""
@@ -73,7 +73,7 @@ class Audience(Protocol):
 
 @dataclass
 class Supervisor:
-    """Runs one demo. Each kill aims at another query, at equal distances on the way through the feed."""
+    """Runs one demo. Kills target the queries in turn, at equal intervals over the feed."""
 
     layout: Layout
     provider: str
@@ -84,11 +84,11 @@ class Supervisor:
 
     @cached_property
     def _logs(self) -> dict[str, SparkLog]:
-        """Spark's logs by query, opened once: a client of S3 takes longer to make than to use."""
+        """Spark's logs by query, opened once: creating an S3 client takes longer than using it."""
         return {query.name: SparkLog(self.layout.storage(query.name)) for query in QUERIES}
 
     def run(self) -> list[Kill]:
-        """Run to the end of the feed; return the kills that met a batch."""
+        """Run to the end of the feed; return the kills that interrupted a batch."""
         start = 0
         while True:
             start += 1
@@ -97,7 +97,7 @@ class Supervisor:
                 return self.done
 
     def _run_driver(self, start: int) -> bool:
-        """One life of the driver. Whether it got to the end."""
+        """Run one driver; return true if it reached the end of the feed."""
         log = self.layout.driver_log(start)
         before = self._committed()
         with log.open("wb") as output, self._driver(output) as driver:
@@ -119,26 +119,26 @@ class Supervisor:
         return True
 
     def strike(self, driver: subprocess.Popen[bytes], start: int, states: list[QueryState], resumed: bool) -> bool:
-        """Kill the driver if it is time. Whether it has been killed."""
+        """Kill the driver if a kill is due; return true if it was killed."""
         if not resumed or not self._is_time_to_kill(states):
             return False
         kill_group(driver)
         interrupted = self.interrupted()
-        if interrupted:  # it counts as a kill only if Spark's logs say that it met a batch
+        if interrupted:  # a kill counts only if Spark's logs show that it interrupted a batch
             self.note(Kill(start, interrupted))
         return True
 
     def note(self, kill: Kill) -> None:
-        """Count a kill."""
+        """Record a kill."""
         self.done.append(kill)
         self.audience.killed(kill)
 
     def interrupted(self) -> dict[str, int]:
-        """The batch that each query has planned and not committed, as Spark's logs have it now."""
+        """Planned but uncommitted batch of each query, according to Spark's logs."""
         return {state.name: state.batches.planned for state in self._states() if state.batches.running}
 
     def command(self) -> list[str]:
-        """What starts the driver."""
+        """Command that starts the driver."""
         command = [sys.executable, "-m", "benchmarks.demo.driver", "--work", str(self.layout.work)]
         command += ["--provider", self.provider]
         if self.layout.elsewhere is not None:
@@ -146,7 +146,7 @@ class Supervisor:
         return [*command, *(part for key, value in self.layout.conf.items() for part in ("--conf", f"{key}={value}"))]
 
     def _driver(self, output: IO[bytes]) -> subprocess.Popen[bytes]:
-        # A process group of its own: the signal takes Python, JVM and side process at once, as a lost machine would.
+        # A process group of its own: the signal hits Python, JVM and side process at once, like the loss of a machine.
         return subprocess.Popen(
             self.command(),
             cwd=REPOSITORY,
@@ -175,7 +175,7 @@ class Supervisor:
         return sum(state.batches.committed for state in self._states())
 
     def _is_time_to_kill(self, states: list[QueryState]) -> bool:
-        """Whether the next kill's query is far enough, and still in the same batch after a moment."""
+        """True if the next target query has read enough files, and is still in the same batch after a delay."""
         if len(self.done) >= self.kills:
             return False
         target = states[len(self.done) % len(states)]
@@ -187,7 +187,7 @@ class Supervisor:
 
 
 def kill_group(driver: subprocess.Popen[bytes]) -> None:
-    """Kill the driver with all its processes, and wait until the last of them is gone."""
+    """Kill the driver with all its processes, and wait until the last one is gone."""
     with suppress(ProcessLookupError):
         os.killpg(driver.pid, signal.SIGKILL)
     driver.wait()
@@ -196,7 +196,7 @@ def kill_group(driver: subprocess.Popen[bytes]) -> None:
 
 
 def _is_alive(group: int) -> bool:
-    """Whether a process of the group runs. A dead one that nobody has waited for (state Z) does not."""
+    """True if a process of the group is running. A zombie (state Z) is not."""
     ps = subprocess.run(["ps", "-e", "-o", "pgid=,stat="], capture_output=True, text=True, check=True)
     members = (line.split() for line in ps.stdout.splitlines())
     return any(int(pgid) == group and not state.startswith("Z") for pgid, state in members)

@@ -1,4 +1,4 @@
-"""What the judge says of the streams' tables, asked for and shown."""
+"""Runs the judge on the streams' tables and shows its verdicts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.demo.session import REPOSITORY
 
 
 def judge(console: Console, layout: Layout) -> list[Verdict]:
-    """Compare all tables with the batch answer, in a process of its own."""
+    """Compare all tables with the batch answer, in a separate process."""
     command = [sys.executable, "-m", "benchmarks.demo.compare", "--work", str(layout.work)]
     command += ["--result", str(layout.verdicts)]
     with layout.judge_log.open("wb") as log, console.status("comparing with the batch answer"):
@@ -27,7 +27,7 @@ def judge(console: Console, layout: Layout) -> list[Verdict]:
 
 
 def show_verdicts(console: Console, verdicts: list[Verdict]) -> None:
-    """Print a row per query, and examples of what differs."""
+    """Print a row per query, and examples of the differences."""
     titles = {query.name: query.title for query in QUERIES}
     table = Table(title="Stream against batch", title_justify="left")
     table.add_column("result")

@@ -1,4 +1,4 @@
-"""How long the codec takes for a `_metadata` file as the number of subtasks grows.
+"""Benchmark of the codec on a `_metadata` file as the number of subtasks grows.
 
 python -m benchmarks.metadata.codec
 """
@@ -21,7 +21,7 @@ RUNS = 7
 
 
 def checkpoint(subtasks: int) -> m.CheckpointMetadata:
-    """A checkpoint of four stores with one segment for each subtask, in a file that all share."""
+    """Checkpoint of four stores with one segment per subtask, all in one shared file."""
     offsets = np.arange(KEY_GROUPS) * 1000
     operators = []
     for store in range(STORES):
@@ -35,7 +35,7 @@ def checkpoint(subtasks: int) -> m.CheckpointMetadata:
 
 
 def milliseconds(work: Callable[[], object]) -> tuple[float, float]:
-    """Median and shortest time of some runs, in milliseconds."""
+    """Median and minimum duration of several runs, in milliseconds."""
     times = []
     for _ in range(RUNS):
         start = time.perf_counter()

@@ -1,1 +1,1 @@
-"""Another number of partitions: ours by metadata beside Spark's own offline repartition of RocksDB state."""
+"""Change of the number of partitions: our metadata-only rescale against Spark's own repartition of RocksDB state."""

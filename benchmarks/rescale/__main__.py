@@ -1,4 +1,4 @@
-"""`python -m benchmarks.rescale`, or `make bench-rescale`: runs what is asked for, keeps it, shows what came of it."""
+"""`python -m benchmarks.rescale`, or `make bench-rescale`: runs the benchmark, stores and shows its results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def _run_all(console: Console, folder: ResultFolder, runs: Sequence[Run], options: argparse.Namespace) -> None:
-    """Does the runs that the folder has no results of."""
+    """Executes the runs without a result in the folder."""
     kept = {record.run for record in folder.records()}
     missing = [run for run in runs if run not in kept]
     if not missing:

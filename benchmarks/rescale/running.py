@@ -1,4 +1,4 @@
-"""Locations of queries with some state, and what changing their number of partitions takes."""
+"""Checkpoint locations of queries with some state, and the cost of changing their number of partitions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.storage import LocalStorage
 
 BEFORE = 8
-"""Partitions of each query until it is rescaled: with them it has 1024 key groups."""
+"""Number of partitions of each query before the rescale; it implies 1024 key groups."""
 
 RIVAL = PROVIDERS["rocksdb"]
 """The provider whose state Spark can repartition."""
@@ -33,7 +33,7 @@ _CHANGES = 8  # batches after the load, each with a hundredth of the keys
 
 
 def workloads(keys: Iterable[int], partitions: Iterable[int]) -> Iterator[Workload]:
-    """A running count over so many keys, for each number of partitions that it is rescaled to."""
+    """A running count over each number of keys, for each target number of partitions."""
     for number in partitions:
         for count in keys:
             yield Workload(
@@ -49,7 +49,7 @@ def workloads(keys: Iterable[int], partitions: Iterable[int]) -> Iterator[Worklo
 
 
 def session(heap: str, work: Path) -> SparkSession:
-    """The JVM in which all queries run, and Spark's own repartition; it serves all providers."""
+    """The JVM for all queries of all providers, and for Spark's own repartition."""
     builder = SparkSession.builder.master(f"local[{os.cpu_count()}]")
     places = {"spark.sql.warehouse.dir": str(work / "warehouse"), "spark.local.dir": str(work / "spark")}
     settings = {**CONF, **places, "spark.driver.memory": heap, "spark.jars": str(jar_path())}
@@ -64,9 +64,9 @@ class Rescaler:
     """Changes the number of partitions of copies of locations.
 
     Args:
-        spark: as `session` makes it.
+        spark: session created by `session`.
         work: folder for input, locations and their copies.
-        seed: of the input.
+        seed: seed of the input.
     """
 
     def __init__(self, spark: SparkSession, work: Path, seed: int) -> None:
@@ -75,7 +75,7 @@ class Rescaler:
         self._seed = seed
 
     def run(self, run: Run) -> Record:
-        """Rescales a fresh copy, and makes sure that all rows are there afterwards."""
+        """Rescales a fresh copy, and counts its rows afterwards."""
         original = self._location(run)
         copy = self._work / "copy"
         shutil.rmtree(copy, ignore_errors=True)
@@ -92,14 +92,14 @@ class Rescaler:
         return Record(run, samples, rows, load, {**machine.facts(), "seed": self._seed})
 
     def _by_metadata(self, location: Path, partitions: int) -> None:
-        rescale(LocalStorage(location), partitions, force=True)  # this JVM has run the query, and lives
+        rescale(LocalStorage(location), partitions, force=True)  # forced: this JVM ran the query and is still alive
 
     def _by_spark(self, location: Path, partitions: int) -> None:
         jvm: Any = self._spark._jsparkSession
         jvm.streamingCheckpointManager().repartition(location.as_uri(), partitions, True)
 
     def _location(self, run: Run) -> Path:
-        """The location of a query that has taken all of its input and was stopped."""
+        """Location of a query that was stopped after processing all of its input."""
         location = self._work / f"{run.provider}-{run.workload.keys}"
         if location.exists():
             return location
@@ -126,6 +126,6 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
 
 
 def _files(location: Path) -> dict[str, tuple[int, int]]:
-    """Size and time of the last change of every file."""
+    """Size and modification time of every file."""
     found = ((path, path.stat()) for path in location.rglob("*") if path.is_file())
     return {str(path): (stat.st_size, stat.st_mtime_ns) for path, stat in found}
