@@ -1,1 +1,1 @@
-"""Change of the number of partitions: our metadata-only rescale against Spark's own repartition of RocksDB state."""
+"""Changing the number of partitions: our metadata-only rescale and Spark's offline repartition of RocksDB state."""

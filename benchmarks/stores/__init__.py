@@ -1,1 +1,1 @@
-"""State stores side by side: ours, Spark's own and a floor, on the same workloads in turns."""
+"""State-store providers side by side: ours, Spark's own and a floor, on the same workloads in turns."""

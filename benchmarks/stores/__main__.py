@@ -1,4 +1,4 @@
-"""`python -m benchmarks.stores`, or `make bench`: runs what is asked for, keeps it, and shows what came of it."""
+"""`python -m benchmarks.stores`, or `make bench`: runs the benchmark, stores and shows its results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def _run_all(console: Console, folder: ResultFolder, runs: Sequence[Run], runner: Runner) -> bool:
-    """Does the runs that the folder has no results of; whether all went well."""
+    """Executes the runs without a result in the folder; returns true if all of them succeeded."""
     kept = {record.run for record in folder.records()}
     good = True
     with shown(console, runs) as turns:

@@ -1,6 +1,6 @@
-"""What the coordinator costs: CPU per batch with many subtasks, without Spark and without a JVM.
+"""Cost of the coordinator: CPU time per batch with many subtasks, without Spark and without a JVM.
 
-python -m benchmarks.stores.coordinator ORDER RESULT, where ORDER is the JSON of an `Order`; its location is a folder.
+python -m benchmarks.stores.coordinator ORDER RESULT, where ORDER is the JSON of an `Order` whose location is a folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from spark_ckpt.storage import LocalStorage
 from tests.support.segments import Segment, encode_segment
 
 STORES = ("keyToNumValues.left", "keyWithIndexToValue.left", "keyToNumValues.right", "keyWithIndexToValue.right")
-"""As many as a join has in each partition."""
+"""One per state store of a join partition."""
 
 WARMUPS = 5
 _GROUPS_CHANGED = 3
@@ -37,7 +37,7 @@ _GROUPS_CHANGED = 3
 
 @dataclass
 class Executors:
-    """Makes the acknowledgements of a batch: a small delta of each subtask, and the bases that were asked for."""
+    """Generates the acknowledgements of a batch: a small delta per subtask, and the requested base snapshots."""
 
     location: str
     partitions: int
@@ -45,7 +45,7 @@ class Executors:
     due: set[SubtaskKey] = field(default_factory=set)
 
     def trigger(self, version: int) -> dict[str, Any]:
-        """Header of the message with which a batch begins."""
+        """Header of the message that begins a batch."""
         operator = {"operator_id": 0, "name": "symmetricHashJoin", "stores": STORES, "parallelism": self.partitions}
         return {
             "job": "run",
@@ -59,7 +59,7 @@ class Executors:
         }
 
     def acknowledgements(self, version: int, reply: TriggerReply) -> Iterator[protocol.Message]:
-        """One of each subtask, in the order of the stores."""
+        """One acknowledgement per subtask, store by store."""
         for store in STORES:
             for partition in range(self.partitions):
                 ranges = owned_ranges(partition, self.partitions, reply.key_group_factors)
@@ -96,7 +96,7 @@ class Executors:
 
 
 def measure(order: Order) -> dict[str, Any]:
-    """Plays the batches; of each it takes the CPU time of what the side process does with its messages."""
+    """Plays the batches and measures the CPU time that the side process spends on the messages of each."""
     workload = order.workload
     collect_seldom()
     executors = Executors(order.location, workload.partitions)
@@ -137,7 +137,7 @@ def _described(segment: Segment) -> dict[str, Any]:
 
 
 def main(order: str, result: str) -> None:
-    """Plays the order and writes what it measured as JSON."""
+    """Executes the order and writes the measurements as JSON."""
     Path(result).write_text(json.dumps(measure(Order.of_json(order))), encoding="utf-8")
 
 

@@ -1,7 +1,7 @@
-"""The input: Parquet files, one a batch, the same for every provider and every run with the same seed.
+"""The input: Parquet files, one per batch, identical for every provider and every run with the same seed.
 
-State is as large after each batch as it was before: what comes new in the windowed workloads is as much as expires. The
-event time of the load covers one `HORIZON`, and each batch the share of it that its new keys are of all.
+The size of the state is constant across batches: in the windowed workloads, as many rows expire as arrive. The event
+time of the load spans one `HORIZON`; that of a batch spans the fraction of it that its new keys are of all keys.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import pyarrow.parquet as pq
 from benchmarks.stores.workloads import Workload
 
 HORIZON_SECONDS = 3600
-"""How much event time the state covers."""
+"""Event time covered by the state, in seconds."""
 
 _EPOCH = 1_700_000_000
-_ROW_GROUP = 65_536  # several in a large file, so that all cores can read it
+_ROW_GROUP = 65_536  # several row groups per large file, so that all cores can read it
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def prepare(folder: Path, workload: Workload, seed: int) -> Path:
-    """Writes the workload's input below `folder` unless it is there; returns where: a folder for each stream."""
+    """Writes the workload's input below `folder` if missing; returns its directory, with one folder per stream."""
     loads = "+".join(map(str, workload.loads))
     target = folder / f"{workload.query}-{loads}-{workload.changes}x{workload.changed}-seed{seed}"
     if target.exists():
@@ -40,19 +40,19 @@ def prepare(folder: Path, workload: Workload, seed: int) -> Path:
             file = partial / stream / f"{number:06}.parquet"
             file.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(table, file, row_group_size=_ROW_GROUP)
-            os.utime(file, (_EPOCH + number,) * 2)  # the file source takes the oldest file first
+            os.utime(file, (_EPOCH + number,) * 2)  # the file source reads the oldest file first
     partial.rename(target)
     return target
 
 
 def batches(workload: Workload, seed: int) -> Iterator[Mapping[str, pa.Table]]:
-    """The rows of each batch by stream, first those that load the state."""
+    """Rows of each batch by stream; the first batches load the state."""
     make = {"count": _counted, "join": _joined, "dedup": _repeated, "session": _repeated}[workload.query]
     return make(workload, np.random.default_rng(seed))
 
 
 def _counted(workload: Workload, rng: np.random.Generator) -> Iterator[Mapping[str, pa.Table]]:
-    """Each key once, then another sample of them in each batch."""
+    """Each key once, then a new random sample of the keys in each batch."""
     for begin, end in _spans(workload.loads):
         yield {"events": _table(np.arange(begin, end))}
     for _ in range(workload.changes):
@@ -60,7 +60,7 @@ def _counted(workload: Workload, rng: np.random.Generator) -> Iterator[Mapping[s
 
 
 def _joined(workload: Workload, rng: np.random.Generator) -> Iterator[Mapping[str, pa.Table]]:
-    """Each key once on either side, at most half a horizon apart."""
+    """Each key once on both sides, at most half a horizon apart."""
     sizes = (*workload.loads, *[workload.changed] * workload.changes)
     keys = np.arange(sum(sizes))
     partners = keys.copy()
@@ -72,7 +72,7 @@ def _joined(workload: Workload, rng: np.random.Generator) -> Iterator[Mapping[st
 
 
 def _repeated(workload: Workload, rng: np.random.Generator) -> Iterator[Mapping[str, pa.Table]]:
-    """Each key of the load once; in each batch new keys, and as many again of the younger half of those there are."""
+    """Each key of the load once; then, per batch, new keys and as many from the younger half of the state."""
     for begin, end in _spans(workload.loads):
         keys = np.arange(begin, end)
         yield {"events": _table(keys, _times(keys, workload.keys))}
@@ -91,7 +91,7 @@ def _spans(sizes: tuple[int, ...] | list[int], begin: int = 0) -> Iterator[tuple
 
 
 def _times(numbers: Ints, keys: int) -> Ints:
-    """Event times in microseconds: as many numbers as there are keys take one horizon."""
+    """Event times in microseconds; a range of `keys` numbers spans one horizon."""
     return _EPOCH * 1_000_000 + numbers * (HORIZON_SECONDS * 1_000_000) // keys
 
 

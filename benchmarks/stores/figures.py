@@ -1,4 +1,4 @@
-"""What a run has measured: from Spark's progress reports to named samples."""
+"""Figures of a run: from Spark's progress reports to named samples."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from benchmarks.object_store import Request
 
 Samples = Mapping[str, Sequence[float]]
-"""Figures of a run, by measure."""
+"""Samples of a run, by measure."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Something that is measured; less is better."""
+    """A measured quantity; less is better."""
 
     title: str
     unit: str
@@ -41,15 +41,15 @@ MEASURES: Mapping[str, Measure] = {
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch with input, as Spark reports it; times of the stores are sums over all tasks.
+    """A batch with input, as reported by Spark; store times are sums over all tasks.
 
     Args:
-        began: when its trigger fired, in seconds since 1970.
-        batch_ms: duration of all of it.
-        updates_ms: time for the rows, reading the shuffle included.
-        removals_ms: time for what has expired.
+        began: time of the trigger, in seconds since 1970.
+        batch_ms: total duration.
+        updates_ms: time to process the rows, including the shuffle read.
+        removals_ms: time to remove expired rows.
         commit_ms: time to commit.
-        rows: rows of state after it.
+        rows: rows of state after the batch.
     """
 
     began: float
@@ -61,25 +61,25 @@ class Batch:
 
     @property
     def state_ms(self) -> float:
-        """All time of the stores."""
+        """Total time of the stores."""
         return self.updates_ms + self.removals_ms + self.commit_ms
 
     @property
     def ended(self) -> float:
-        """When it was committed, in seconds since 1970."""
+        """Time of the commit, in seconds since 1970."""
         return self.began + self.batch_ms / 1000
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What a JVM holds, in bytes: its heap after a collection, and what is resident outside of the heap."""
+    """Memory of a JVM in bytes: heap in use after a collection, and resident memory outside the heap."""
 
     heap: int
     native: int
 
 
 def batch_of(progress: Mapping[str, Any]) -> Batch:
-    """Reads the JSON of Spark's `StreamingQueryProgress`."""
+    """Parses the JSON of Spark's `StreamingQueryProgress`."""
     operators = progress["stateOperators"]
 
     def total(name: str) -> int:
@@ -96,19 +96,19 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
 
 
 def batch_samples(batches: Sequence[Batch]) -> Samples:
-    """One figure a batch."""
+    """One sample per batch."""
     names = ("batch_ms", "state_ms", "updates_ms", "removals_ms", "commit_ms")
     return {name: [getattr(batch, name) for batch in batches] for name in names}
 
 
 def memory_samples(few: Memory, many: Memory, keys: int) -> Samples:
-    """Bytes per key, of what came with so many keys."""
+    """Growth in bytes per key, where `keys` keys were added between the two readings."""
     heap, native = (many.heap - few.heap) / keys, (many.native - few.native) / keys
     return {"heap_bytes": [heap], "native_bytes": [native], "memory_bytes": [heap + native]}
 
 
 def request_samples(requests: Sequence[Request], began: float, ended: float, batches: int) -> Samples:
-    """Requests per batch, of those that fell between two moments in seconds since 1970."""
+    """Requests per batch among those between two moments, in seconds since 1970."""
     counted = [request for request in requests if began <= request.moment <= ended]
     of_state = [request for request in counted if not request.is_of_log]
     return {"requests": [len(counted) / batches], "state_requests": [len(of_state) / batches]}

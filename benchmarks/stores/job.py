@@ -1,4 +1,4 @@
-"""One run, as a program for spark-submit: one provider on one workload, figures into a file.
+"""A single run as a spark-submit program: one provider on one workload, results written to a file.
 
 spark-submit ... job.py ORDER RESULT, where ORDER is the JSON of an `Order`.
 """
@@ -24,13 +24,13 @@ from benchmarks.stores.workloads import Workload
 
 @dataclass(frozen=True)
 class Order:
-    """What to do.
+    """Instructions for one run.
 
     Args:
-        workload: what to measure.
+        workload: the workload to measure.
         feed: the prepared input.
-        work: empty folder for the files that the query reads.
-        location: URI of the checkpoint location, which does not exist yet.
+        work: empty folder for the query's input files.
+        location: URI of the checkpoint location, which must not exist yet.
     """
 
     workload: Workload
@@ -40,13 +40,13 @@ class Order:
 
     @classmethod
     def of_json(cls, text: str) -> Order:
-        """Reads the JSON of its fields."""
+        """Parses the JSON of the fields."""
         found = json.loads(text)
         return cls(**found | {"workload": Workload.of_json(found["workload"])})
 
 
 class Job:
-    """The query of a run, and what it reads."""
+    """The query of a run, and its input."""
 
     def __init__(self, spark: SparkSession, order: Order) -> None:
         self._spark = spark
@@ -59,7 +59,7 @@ class Job:
             (self._work / folder.name).mkdir(parents=True)
 
     def measure(self) -> dict[str, Any]:
-        """Runs it; returns samples, rows of state, and the moments between which the measured batches ran."""
+        """Runs the query; returns samples, rows of state, and the start and end of the measured batches."""
         measured = {"batches": self._batches, "restart": self._restarts, "memory": self._memory}[self._workload.kind]
         samples, batches = measured()
         return {
@@ -114,25 +114,25 @@ class Job:
         return writer.option("checkpointLocation", self._order.location).start()
 
     def _drop(self, count: int) -> None:
-        """Gives the query so many more batches of input."""
+        """Adds `count` batches of input."""
         for folder, files in self._feed.items():
             for file in files[self._dropped : self._dropped + count]:
                 os.link(file, self._work / folder.name / file.name)
         self._dropped += count
 
     def _look(self) -> Memory:
-        """The JVM's memory, after a collection. All of its heap is resident from the beginning (AlwaysPreTouch)."""
+        """The JVM's memory after a collection. The whole heap is resident from the start (AlwaysPreTouch)."""
         jvm: Any = self._spark.sparkContext._jvm
         runtime = jvm.java.lang.Runtime.getRuntime()
-        for _ in range(2):  # the second one takes what the first one has made unreachable
+        for _ in range(2):  # the second collection frees what the first one made unreachable
             runtime.gc()
         heap = runtime.totalMemory()
-        driver = os.getppid()  # spark-submit's JVM has started this program
+        driver = os.getppid()  # this program is a child of spark-submit's JVM
         return Memory(heap - runtime.freeMemory(), _resident(driver) - heap)
 
 
 def _work_off(query: StreamingQuery) -> list[Batch]:
-    """Waits until the query has taken all of its input; returns all batches with input since it was started."""
+    """Waits until the query has processed all of its input; returns all batches with input since its start."""
     query.processAllAvailable()
     return [batch_of(json.loads(progress.json)) for progress in query.recentProgress if progress.numInputRows]
 
@@ -144,7 +144,7 @@ def _resident(pid: int) -> int:
 
 
 def main(order: str, result: str) -> None:
-    """Runs the order and writes what it measured as JSON."""
+    """Executes the order and writes the measurements as JSON."""
     spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     found: Mapping[str, Any] = Job(spark, Order.of_json(order)).measure()

@@ -1,4 +1,4 @@
-"""What the figures were taken on."""
+"""The machine on which the figures were taken."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 @functools.cache
 def facts() -> Mapping[str, Any]:
-    """Cores, memory and versions of this machine, and the commit that is measured."""
+    """Cores, memory and software versions of this machine, and the measured commit."""
     return {
         "cores": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
@@ -46,7 +46,7 @@ def _processor() -> str:
 
 
 def _first_line(*command: str) -> str:
-    """What a program says of itself; empty if there is none."""
+    """First line that a program prints; empty if the program is missing."""
     try:
         found = subprocess.run(command, capture_output=True, text=True)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Which runs there are, in which order, and which of them are still to be done."""
+"""The runs of a benchmark and their order."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Run:
     """One JVM: one provider on one workload.
 
     Args:
-        workload: what is measured, as it is scaled.
+        workload: the workload, already scaled.
         provider: name of the provider.
-        round: number of the turn, from 0.
+        round: number of the round, from 0.
     """
 
     workload: Workload
@@ -24,14 +24,14 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Short and unlike that of every other run of a plan; for files."""
+        """Short name, unique within a plan; used for files."""
         return f"{self.workload.name}.{self.provider}.{self.round}"
 
 
 def plan(workloads: Iterable[Workload], providers: Iterable[str], rounds: int) -> Iterator[Run]:
-    """All runs: workload by workload, and within it round by round, each round with another provider first.
+    """All runs: workload by workload, round by round, with a different provider first in each round.
 
-    What is compared lies close together in time, and a machine that gets slower or faster favours nobody.
+    Compared runs are close together in time, and no provider gains from a machine that slows down or speeds up.
     """
     chosen = list(providers)
     for workload in workloads:

@@ -1,4 +1,4 @@
-"""The summary as pictures that need no text beside them."""
+"""Plots of the summary that need no explanatory text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GOOD, BAD = "#15803d", "#b91c1c"
 
 
 def draw(summary: Summary, folder: Path) -> list[Path]:
-    """Draws what there are figures for; returns the files."""
+    """Draws the plots with data; returns their files."""
     figures: Mapping[str, Callable[[], Figure | None]] = {
         "targets": lambda: _targets([v for v in verdicts(summary) if v.rival is not None]),
         "batches": lambda: _bars(summary, "batch_ms"),
@@ -53,13 +53,13 @@ def draw(summary: Summary, folder: Path) -> list[Path]:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes a picture, and frees its memory."""
+    """Writes a plot and frees its memory."""
     figure.savefig(path, dpi=130, bbox_inches="tight")
     plt.close(figure)
 
 
 def rescaling(summary: Summary, points: Mapping[str, float], title: str) -> Figure:
-    """Time and bytes of each provider over the keys of the workloads, all of them in powers of ten."""
+    """Time and bytes of each provider over the workloads' number of keys; all axes are logarithmic."""
     figure, panels = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
     for axes, measure in zip(panels, ("rescale_ms", "written_bytes"), strict=True):
         axes.set_xscale("log")
@@ -76,7 +76,7 @@ def rescaling(summary: Summary, points: Mapping[str, float], title: str) -> Figu
 
 
 def _targets(found: Sequence[Verdict]) -> Figure | None:
-    """A bar for each ratio, with a mark where it has to end."""
+    """A bar per ratio, with a mark at its limit."""
     if not found:
         return None
     figure, axes = plt.subplots(figsize=(9, 0.5 * len(found) + 1.6))
@@ -103,7 +103,7 @@ def _targets(found: Sequence[Verdict]) -> Figure | None:
 
 
 def _bars(summary: Summary, measure: str) -> Figure | None:
-    """A panel for each workload that has the measure, with a bar for each provider."""
+    """A panel per workload with this measure, with a bar per provider."""
     workloads = [name for name in summary.workloads() if measure in summary.measures(name)]
     if not workloads:
         return None
@@ -146,7 +146,7 @@ def _panel(axes: Axes, summary: Summary, workload: str, measure: str) -> None:
 
 
 def _lines(summary: Summary, points: Mapping[str, float], axis: str, title: str) -> Figure | None:
-    """Whole batch and state time of each provider along a row of workloads."""
+    """Batch time and state time of each provider over a series of workloads."""
     there = [name for name in points if name in summary.workloads()]
     if len(there) < 2:
         return None
@@ -167,7 +167,7 @@ def _lines(summary: Summary, points: Mapping[str, float], axis: str, title: str)
 def _draw_lines(
     axes: Axes, summary: Summary, points: Mapping[str, float], measure: str
 ) -> list[tuple[float, float, str, str]]:
-    """A line for each provider that has the measure; returns where each ends, its label and its colour."""
+    """A line per provider with this measure; returns the end, label and colour of each line."""
     ends = []
     for provider in PROVIDERS:
         found = [(x, f) for name, x in points.items() if (f := summary.figure(name, provider, measure)) is not None]
@@ -182,7 +182,7 @@ def _draw_lines(
 
 
 def _label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Names of lines at their ends, moved apart where they would overlap."""
+    """Labels the lines at their ends, shifted apart where they would overlap."""
     least, last = axes.get_ylim()[1] * 0.05, float("-inf")
     for x, y, label, colour in sorted(ends, key=lambda end: end[1]):
         last = max(y, last + least)

@@ -1,4 +1,4 @@
-"""The state-store providers that are compared."""
+"""The compared state-store providers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Provider:
     """A state-store provider with its settings.
 
     Args:
-        name: in results and on the command line.
-        title: for readers.
-        class_name: what Spark is told.
-        settings: what differs from the settings of all.
-        built_in: whether it is Spark's own, and so a rival.
+        name: name in results and on the command line.
+        title: name for readers.
+        class_name: provider class set in Spark.
+        settings: settings beyond the common ones.
+        built_in: whether it is one of Spark's own, and thus a rival.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Provider:
     built_in: bool = True
 
     def conf(self) -> Mapping[str, str]:
-        """The settings that make Spark use it."""
+        """Spark settings that select this provider."""
         return {PROVIDER_KEY: self.class_name, **self.settings}
 
 
@@ -53,4 +53,4 @@ PROVIDERS: Mapping[str, Provider] = {
         FLOOR,
     )
 }
-"""By name. The floor shows what of a batch is not the state store at all."""
+"""Providers by name. The floor shows the part of a batch that is not spent on the state store."""

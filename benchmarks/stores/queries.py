@@ -1,4 +1,4 @@
-"""The queries of the workloads, over folders of input."""
+"""Queries of the workloads over folders of input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TIMED = "key long, time timestamp"
 
 
 def build(spark: SparkSession, query: str, feed: Path) -> DataFrame:
-    """The streaming DataFrame of a query: `count`, `join`, `dedup` or `session`."""
+    """Streaming DataFrame of a query: `count`, `join`, `dedup` or `session`."""
     return {"count": _count, "join": _join, "dedup": _dedup, "session": _session}[query](spark, feed)
 
 
@@ -33,7 +33,7 @@ def _join(spark: SparkSession, feed: Path) -> DataFrame:
 
 
 def _dedup(spark: SparkSession, feed: Path) -> DataFrame:
-    # A key is forgotten when the watermark has passed its time by the delay: one horizon after it, all in all.
+    # A key expires once the watermark, itself late by the delay, passes its event time plus the delay: one horizon.
     events = _files(spark, feed / "events", _TIMED).withWatermark("time", f"{HORIZON_SECONDS // 2} seconds")
     return events.dropDuplicatesWithinWatermark(["key"])
 

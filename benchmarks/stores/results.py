@@ -1,4 +1,4 @@
-"""Where results are kept: a folder with one line of JSON per run, so that a plan can be broken off and gone on with."""
+"""Storage of results: a folder with one line of JSON per run, so that an interrupted plan can be resumed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from benchmarks.stores.workloads import Workload
 
 @dataclass(frozen=True)
 class Record:
-    """What one run left.
+    """Result of one run.
 
     Args:
-        run: which.
-        samples: what it measured.
-        rows: rows of state at its end; 0 where there are none to count.
-        load: load average of the machine over a minute, before the run.
+        run: the run.
+        samples: its measurements.
+        rows: rows of state at the end; 0 for runs without a count.
+        load: one-minute load average of the machine before the run.
         machine: cores, memory, versions (`benchmarks.stores.machine`), heap and seed.
     """
 
@@ -32,19 +32,19 @@ class Record:
     machine: Mapping[str, Any]
 
     def to_json(self) -> str:
-        """One line."""
+        """The record as one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def of_json(cls, line: str) -> Record:
-        """Reads what `to_json` has written."""
+        """Parses the output of `to_json`."""
         found = json.loads(line)
         workload = Workload.of_json(found["run"]["workload"])
         return cls(**found | {"run": Run(**found["run"] | {"workload": workload})})
 
 
 class ResultFolder:
-    """The results of one plan."""
+    """Results of one plan."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -52,18 +52,18 @@ class ResultFolder:
         self._lines = path / "runs.jsonl"
 
     def append(self, record: Record) -> None:
-        """Keeps one more."""
+        """Appends a record."""
         with self._lines.open("a", encoding="utf-8") as file:
             file.write(record.to_json() + "\n")
 
     def records(self) -> list[Record]:
-        """All that have been kept, in the order in which they were."""
+        """All stored records, in order of arrival."""
         if not self._lines.exists():
             return []
         return [Record.of_json(line) for line in self._lines.read_text(encoding="utf-8").splitlines()]
 
     def log(self, run: Run) -> Path:
-        """What the run printed."""
+        """Log file of a run."""
         folder = self.path / "logs"
         folder.mkdir(exist_ok=True)
         return folder / f"{run.name}.log"

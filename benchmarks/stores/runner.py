@@ -1,4 +1,4 @@
-"""Starts the runs, each in a JVM of its own, and collects what they measured."""
+"""Starts the runs, each in its own JVM, and collects their measurements."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.files.openCostInBytes": "512k",  # a file of many rows is read by all cores, one of few by one
-    "spark.sql.streaming.fileSource.log.compactInterval": "1000",  # else every tenth batch takes longer
+    "spark.sql.files.openCostInBytes": "512k",  # all cores read a file of many rows, a single core reads one of few
+    "spark.sql.streaming.fileSource.log.compactInterval": "1000",  # otherwise every tenth batch takes longer
     "spark.sql.streaming.numRecentProgressUpdates": "10000",
-    "spark.sql.streaming.stateStore.maintenanceInterval": "10s",  # short runs see background work as well
+    "spark.sql.streaming.stateStore.maintenanceInterval": "10s",  # short runs include background work as well
 }
-"""The same for every provider."""
+"""Settings common to all providers."""
 
 
 class RunFailedError(RuntimeError):
@@ -45,13 +45,13 @@ class RunFailedError(RuntimeError):
 
 
 class Runner:
-    """Runs one after the other.
+    """Executes runs one at a time.
 
     Args:
-        results: where logs go.
-        work: for input, which stays, and for the files of a run, which do not.
-        heap: of the driver's JVM, as Java writes it; all of it is resident from the start.
-        seed: of the input.
+        results: folder for logs.
+        work: folder for input, which is kept, and for the files of a run, which are deleted.
+        heap: heap size of the driver's JVM in Java's notation; all of it is resident from the start.
+        seed: seed of the input.
     """
 
     def __init__(self, results: ResultFolder, work: Path, heap: str, seed: int) -> None:
@@ -61,10 +61,10 @@ class Runner:
         self._seed = seed
 
     def run(self, run: Run) -> Record:
-        """Does one.
+        """Executes one run.
 
         Raises:
-            RunFailedError: it ended without figures.
+            RunFailedError: the run ended without figures.
         """
         load = machine.load()
         folder = self._work / run.name
@@ -131,7 +131,7 @@ class Runner:
 
 
 def _environment() -> Mapping[str, str]:
-    """This Python and this repository for the job and the coordinator; the Spark of PySpark."""
+    """Environment of the job and the coordinator: this Python, this repository, and PySpark's Spark."""
     path = os.pathsep.join(filter(None, [str(machine.REPOSITORY), os.environ.get("PYTHONPATH")]))
     ours = {
         "PYTHONPATH": path,

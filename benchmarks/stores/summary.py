@@ -1,4 +1,4 @@
-"""From samples to figures: medians, spread, ratios, and whether the targets are met."""
+"""From samples to figures: medians, spread, ratios, and verdicts on the targets."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from benchmarks.stores.workloads import BEST_BUILT_IN, Target
 
 @dataclass(frozen=True)
 class Spread:
-    """A figure and how far it strays.
+    """A figure and its spread.
 
     Args:
-        median: of all samples, or the ratio of two such medians.
-        low: a quarter of the samples is below; or the lowest ratio of a round.
-        high: a quarter of the samples is above; or the highest ratio of a round.
-        count: of the samples, or rounds.
+        median: median of all samples, or the ratio of two such medians.
+        low: lower quartile of the samples, or the lowest ratio of a round.
+        high: upper quartile of the samples, or the highest ratio of a round.
+        count: number of samples or rounds.
     """
 
     median: float
@@ -31,7 +31,7 @@ class Spread:
 
     @classmethod
     def of(cls, samples: Sequence[float]) -> Spread:
-        """Median and quartiles."""
+        """Median and quartiles of the samples."""
         if len(samples) == 1:
             return cls(samples[0], samples[0], samples[0], 1)
         low, median, high = statistics.quantiles(samples, n=4, method="inclusive")
@@ -40,12 +40,12 @@ class Spread:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a target.
+    """Verdict on a target.
 
     Args:
-        target: which.
-        measured: the ratio, or the figure if it is one.
-        rival: what the figure was divided by: a title, or nothing.
+        target: the target.
+        measured: the ratio, or the figure for a target without a rival.
+        rival: title of the divisor, or None.
     """
 
     target: Target
@@ -54,12 +54,12 @@ class Verdict:
 
     @property
     def met(self) -> bool:
-        """Whether we are where we have to be."""
+        """True if the measured value is within the limit."""
         return self.measured.median <= self.target.limit
 
 
 class Summary:
-    """Everything that some records say."""
+    """Summary of a set of records."""
 
     def __init__(self, records: Iterable[Record]) -> None:
         self._samples: dict[tuple[str, str], dict[int, Samples]] = defaultdict(dict)
@@ -71,25 +71,25 @@ class Summary:
                 self._rows[workload][record.run.provider].add(record.rows)
 
     def workloads(self) -> list[str]:
-        """The workloads of which there is anything, in the order of the records."""
+        """Workloads with results, in the order of the records."""
         return list(dict.fromkeys(workload for workload, _ in self._samples))
 
     def providers(self, workload: str) -> list[str]:
-        """The providers of which there is anything, in the order of `PROVIDERS`."""
+        """Providers with results, in the order of `PROVIDERS`."""
         return [name for name in PROVIDERS if (workload, name) in self._samples]
 
     def measures(self, workload: str) -> list[str]:
-        """What was measured of it."""
+        """Measures taken for a workload."""
         found = (m for name in self.providers(workload) for run in self._runs(workload, name).values() for m in run)
         return list(dict.fromkeys(found))
 
     def figure(self, workload: str, provider: str, measure: str) -> Spread | None:
-        """The samples of all rounds taken together; None if there are none."""
+        """Spread over the samples of all rounds; None without samples."""
         samples = [sample for run in self._runs(workload, provider).values() for sample in run.get(measure, ())]
         return Spread.of(samples) if samples else None
 
     def best_built_in(self, workload: str, measure: str) -> str | None:
-        """The provider of Spark's own with the lowest median."""
+        """Built-in provider of Spark with the lowest median."""
         figures = {
             name: found.median
             for name in self.providers(workload)
@@ -98,7 +98,7 @@ class Summary:
         return min(figures, key=lambda name: figures[name], default=None)
 
     def ratio(self, measure: str, one: tuple[str, str], other: tuple[str, str]) -> Spread | None:
-        """One (workload, provider) divided by another: ratio of the medians, and of the medians of single rounds."""
+        """Quotient of two (workload, provider) pairs: ratio of the medians overall, and per round."""
         figures = self.figure(*one, measure), self.figure(*other, measure)
         if figures[0] is None or figures[1] is None or not figures[1].median:
             return None
@@ -108,7 +108,7 @@ class Summary:
         return Spread(total, min(rounds, default=total), max(rounds, default=total), len(rounds))
 
     def verdict(self, target: Target) -> Verdict | None:
-        """What came of a target; None as long as something for it is missing."""
+        """Verdict on a target; None while a figure for it is missing."""
         ours = (target.workload, OURS.name)
         if target.against is None:
             figure = self.figure(*ours, target.measure)
@@ -121,7 +121,7 @@ class Summary:
         return Verdict(target, ratio, f"ours in {workload}" if provider == OURS.name else PROVIDERS[provider].title)
 
     def allowed(self, target: Target) -> float | None:
-        """The figure with which a target is just met; None as long as something for it is missing."""
+        """The figure that just meets a target; None while a figure for it is missing."""
         if target.against is None:
             return target.limit
         other = self._rival(target)
@@ -129,7 +129,7 @@ class Summary:
         return None if figure is None else target.limit * figure.median
 
     def disagreements(self) -> Mapping[str, Mapping[str, list[int]]]:
-        """Workloads after which not every run has the same rows of state: the rows by provider. It has to be empty."""
+        """Workloads whose runs end with different numbers of state rows, by provider; expected to be empty."""
         return {
             workload: {provider: sorted(rows) for provider, rows in found.items()}
             for workload, found in self._rows.items()
@@ -137,7 +137,7 @@ class Summary:
         }
 
     def _rival(self, target: Target) -> tuple[str, str] | None:
-        """Whose figure ours is divided by."""
+        """The (workload, provider) pair whose figure is the divisor."""
         if target.against not in (None, BEST_BUILT_IN):
             return target.against, OURS.name
         best = self.best_built_in(target.workload, target.measure)

@@ -1,4 +1,4 @@
-"""The summary as tables, and as JSON."""
+"""The summary as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.stores.workloads import TARGETS
 
 
 def verdicts(summary: Summary) -> list[Verdict]:
-    """What came of the targets for which there are figures."""
+    """Verdicts on all targets with figures."""
     return [found for target in TARGETS if (found := summary.verdict(target)) is not None]
 
 
@@ -34,7 +34,7 @@ def figures_table(summary: Summary, workload: str) -> Table:
 
 
 def verdicts_table(found: Iterable[Verdict]) -> Table:
-    """The targets beside what was measured."""
+    """The targets next to the measured values."""
     table = Table()
     for heading in ("workload", "measure", "measured", "spread", "at most", "against", ""):
         table.add_column(heading, justify="right" if heading in ("measured", "spread", "at most") else "left")
@@ -53,7 +53,7 @@ def verdicts_table(found: Iterable[Verdict]) -> Table:
 
 
 def warnings(summary: Summary, records: Sequence[Record]) -> Iterator[str]:
-    """What makes the figures worth less."""
+    """Reasons to trust the figures less."""
     for workload, rows in summary.disagreements().items():
         yield f"{workload}: the providers end with different numbers of state rows: {rows}"
     busy = [r for r in records if r.load > r.machine["cores"]]
@@ -67,7 +67,7 @@ def warnings(summary: Summary, records: Sequence[Record]) -> Iterator[str]:
 
 
 def to_json(summary: Summary, records: Sequence[Record]) -> dict[str, Any]:
-    """Everything, for programs."""
+    """The whole summary, machine-readable."""
     return {
         "machine": dict(records[-1].machine) if records else {},
         "figures": [

@@ -1,4 +1,4 @@
-"""A progress bar over the runs of a benchmark."""
+"""Progress bar over the runs of a benchmark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.stores.plan import Run
 
 @contextmanager
 def shown(console: Console, runs: Sequence[Run]) -> Iterator[Iterator[Run]]:
-    """The runs, one after the other, with a bar that says which one has its turn."""
+    """Yields the runs one at a time, with a bar that shows the current one."""
     with Progress(
         TextColumn("{task.description:<44}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console
     ) as progress:

@@ -1,4 +1,4 @@
-"""What is measured: the workloads, and the targets for them."""
+"""The workloads, and the targets for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 from benchmarks.stores.providers import OURS, PROVIDERS
 
 LOAD_ROWS = 1_000_000
-"""More keys than this are loaded in several batches."""
+"""Maximum number of keys loaded in one batch."""
 
 MILLION = 1_000_000
 BEST_BUILT_IN = "built-in"
@@ -21,18 +21,18 @@ class Workload:
     """A query over prepared input, with the same number of rows in each measured batch.
 
     Args:
-        name: in results and on the command line.
-        title: for readers.
-        kind: what is measured: batches, restarts, memory, or our coordinator without Spark.
-        query: which query, see `benchmarks.stores.queries`.
-        keys: rows of state; of each side, for a join.
-        changed: rows of input in a batch; of each side, for a join.
-        partitions: of the stateful stages.
-        warmups: batches after the load that do not count.
-        batches: measured batches, or those before the first restart.
+        name: name in results and on the command line.
+        title: name for readers.
+        kind: subject of the measurement: batches, restarts, memory, or our coordinator without Spark.
+        query: name of the query, see `benchmarks.stores.queries`.
+        keys: rows of state; for a join, per side.
+        changed: rows of input per batch; for a join, per side.
+        partitions: partitions of the stateful stages.
+        warmups: unmeasured batches after the load.
+        batches: measured batches, or batches before the first restart.
         restarts: measured restarts.
-        latency_ms: of each request to an object store that holds the checkpoints; None: the local disk.
-        providers: names of those that take part.
+        latency_ms: latency per request to the object store that holds the checkpoints; None for the local disk.
+        providers: names of the participating providers.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Workload:
 
     @classmethod
     def of_json(cls, fields: Mapping[str, Any]) -> Workload:
-        """The workload that was written as JSON with `dataclasses.asdict`."""
+        """The workload serialized with `dataclasses.asdict`."""
         return cls(**{**fields, "providers": tuple(fields["providers"])})
 
     @property
     def loads(self) -> tuple[int, ...]:
-        """How many keys each of the first batches brings. Memory is compared with that of the first one's."""
+        """Number of keys in each of the first batches. Memory is compared with that after the first one."""
         first = [self.keys // 100] if self.kind == "memory" else []
         rest = self.keys - sum(first)
         count = math.ceil(rest / LOAD_ROWS)
@@ -67,11 +67,11 @@ class Workload:
 
     @property
     def changes(self) -> int:
-        """Batches of input after the load."""
+        """Number of input batches after the load."""
         return self.warmups + self.batches + self.restarts
 
     def scaled(self, scale: float, batches: int | None) -> Workload:
-        """The same with a share of the keys and changes, and perhaps with another number of measured batches."""
+        """The workload with scaled keys and changes, and optionally another number of measured batches."""
         if self.kind == "coordinator":
             return self if batches is None else replace(self, batches=batches)
         changed = max(round(self.changed * scale), 10)
@@ -106,7 +106,7 @@ def _all() -> Iterator[Workload]:
             warmups=3,
             batches=batches,
             latency_ms=latency,
-            # With 200 partitions Spark's own take minutes for a batch.
+            # With 200 partitions, a batch takes minutes with Spark's own providers.
             providers=tuple(PROVIDERS) if partitions < 200 else (OURS.name,),
         )
     yield Workload(
@@ -120,25 +120,25 @@ def _all() -> Iterator[Workload]:
 
 
 WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in _all()}
-"""By name, in the order in which they run."""
+"""Workloads by name, in execution order."""
 
 GROWTH: Mapping[str, float] = {"count-1": 1, "keys-4m": 4, "keys-8m": 8}
-"""Workloads that differ in their keys alone; millions of them."""
+"""Workloads that differ only in the number of keys, in millions."""
 
 PARTITIONS: Mapping[str, float] = {"count-1": 8, "partitions-64": 64, "partitions-200": 200}
-"""Workloads that differ in their partitions alone."""
+"""Workloads that differ only in the number of partitions."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What our provider has to reach.
+    """Target for our provider.
 
     Args:
-        workload: where.
-        measure: of what, see `benchmarks.stores.figures`.
+        workload: name of the workload.
+        measure: name of the measure, see `benchmarks.stores.figures`.
         limit: highest ratio, or highest figure.
-        against: what the figure is divided by: that of the best of Spark's own in the same rounds, that of ours in
-            another workload (its name), or nothing.
+        against: divisor of the figure: the best of Spark's own providers in the same rounds, ours in another workload
+            (its name), or None.
     """
 
     workload: str

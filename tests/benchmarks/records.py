@@ -1,4 +1,4 @@
-"""Made-up records of runs."""
+"""Synthetic records of runs."""
 
 from __future__ import annotations
 

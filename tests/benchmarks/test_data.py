@@ -88,7 +88,7 @@ def test_half_of_a_batch_is_known_already(query: str) -> None:
         found = keys(batch["events"])
         assert len(set(found) - seen) == 50
         assert sum(key in seen for key in found) == 50
-        # Of the younger half, so that it has not expired.
+        # Seen keys come from the younger half, so that none has expired.
         assert min(found) >= max(seen) + 1 - 500
         seen |= set(found)
 

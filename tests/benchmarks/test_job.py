@@ -46,7 +46,7 @@ def test_drops_the_batches_of_both_streams_in_their_order(tmp_path: Path) -> Non
 def test_memory_is_the_heap_in_use_and_what_is_resident_beside_the_heap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that holds 64 MiB stands for the JVM."""
+    """A process that holds 64 MiB stands in for the JVM."""
     program = "held = b'x' * (64 << 20); print(flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None

@@ -13,7 +13,7 @@ def test_a_record_comes_back_as_it_was() -> None:
 
 
 def test_a_run_comes_back_equal_and_hashes_alike() -> None:
-    """So a plan that was broken off finds what has been done."""
+    """A resumed plan recognizes the runs that are already done."""
     one = record("coordinator", "ckpt", coordinator_ms=[1.0])
     assert {Record.of_json(one.to_json()).run} == {one.run}
 

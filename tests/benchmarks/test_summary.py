@@ -119,7 +119,7 @@ def test_names_workloads_whose_providers_disagree() -> None:
         [
             record("count-1", "ckpt", rows=5),
             record("count-1", "hdfs", rows=5),
-            record("count-1", "floor", rows=1),  # it loses its state when a query starts again
+            record("count-1", "floor", rows=1),  # loses its state when a query restarts
             record("join", "ckpt", 0, rows=5),
             record("join", "ckpt", 1, rows=6),
             record("join", "hdfs", rows=6),

@@ -31,7 +31,7 @@ def test_holds_every_flight_and_observation_and_the_marks(feed: tuple[Path, tupl
 
 @pytest.mark.parametrize(("name", "time_column"), [("flights", "sched_time"), ("weather", "observed")])
 def test_files_follow_the_order_of_events(feed: tuple[Path, tuple[int, ...]], name: str, time_column: str) -> None:
-    """In the order in which Spark's file source takes them; so nothing is late, whatever the watermark's delay."""
+    """File order, as read by Spark's file source, is event-time order: no row is late, whatever the watermark delay."""
     last = None
     for file in files(feed[0], name):
         times = file[time_column]
@@ -41,7 +41,7 @@ def test_files_follow_the_order_of_events(feed: tuple[Path, tuple[int, ...]], na
 
 
 def test_weather_comes_behind_the_flights(feed: tuple[Path, tuple[int, ...]]) -> None:
-    """Else no flight would have to wait in the state of the join."""
+    """Otherwise no flight would wait in the state of the join."""
     flights, weather = files(feed[0], "flights"), files(feed[0], "weather")
     assert len(flights) == len(weather)
     for seen, known in list(zip(flights, weather, strict=True))[:-1]:
@@ -50,7 +50,7 @@ def test_weather_comes_behind_the_flights(feed: tuple[Path, tuple[int, ...]]) ->
 
 
 def test_days_are_split_over_files(feed: tuple[Path, tuple[int, ...]]) -> None:
-    """Else de-duplication by day would need no state across batches."""
+    """Otherwise de-duplication by day would need no state across batches."""
     flights = files(feed[0], "flights")
     days = [set(pc.floor_temporal(file["sched_time"], unit="day").to_pylist()) for file in flights]
     assert all(days[number] & days[number + 1] for number in range(len(days) - 2))

@@ -44,7 +44,7 @@ def test_a_short_run_is_equal_and_the_judge_is_not_blind(tmp_path: Path) -> None
     assert result.returncode == 0, result.stdout[-4000:]
     assert "1 kills in the middle of a batch" in result.stdout
 
-    # One more flight in the input than the stream has seen: the judge has to find it in every result it belongs to.
+    # One more flight in the input than the stream has read: the judge must report it for every affected result.
     layout = Layout(tmp_path)
     flight = pq.read_table(layout.flights / "0000.parquet").slice(100, 1)
     pq.write_table(flight, layout.flights / "again.parquet")
@@ -56,7 +56,7 @@ def test_a_short_run_is_equal_and_the_judge_is_not_blind(tmp_path: Path) -> None
 
 
 def test_a_short_run_on_s3_is_equal_and_leaves_its_server_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it prints at the end is all that another shell needs."""
+    """The final output suffices to use the checkpoints from another shell."""
     command = [sys.executable, "-m", "benchmarks.demo", "--s3", "--serve", "--work", str(tmp_path)]
     command += ["--kills", "1", "--days-per-file", "122"]
     lines: list[str] = []
@@ -77,7 +77,7 @@ def test_a_short_run_on_s3_is_equal_and_leaves_its_server_up(tmp_path: Path, mon
             ]
             for name, value in variables:
                 monkeypatch.setenv(name, value)
-            s3fs.S3FileSystem.clear_instance_cache()  # shared instances know the environment of another test
+            s3fs.S3FileSystem.clear_instance_cache()  # cached instances hold the environment of another test
             root, _, inspected = lines[-1].split()[-1].rpartition("/")
             assert inspected in [query.name for query in QUERIES]
             for query in QUERIES:

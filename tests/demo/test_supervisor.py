@@ -14,8 +14,8 @@ from benchmarks.demo.layout import Layout
 from benchmarks.demo.supervisor import DriverFailedError, Kill, QueryState, Supervisor, _is_alive
 from tests.support.waiting import eventually
 
-# Writes logs as Spark does: a batch is planned, takes a while, is committed. Has a child, as the real driver has. The
-# third batch of each life waits for the kill: one that comes late, as on a busy machine, would meet nothing.
+# Writes logs as Spark does: a batch is planned, takes a while, and is committed. Has a child process, like the real
+# driver. The third batch of each life waits for the kill: on a busy machine, a late kill would find no batch.
 DRIVER = """
 import json, subprocess, sys, time
 from pathlib import Path
@@ -45,7 +45,7 @@ child.kill()
 
 @dataclass
 class Notes:
-    """An audience that remembers."""
+    """An audience that records the events."""
 
     starts: list[int] = field(default_factory=list)
     resumes: list[int] = field(default_factory=list)
@@ -67,12 +67,12 @@ class Notes:
 
 @dataclass
 class FakeDriver(Supervisor):
-    """Supervises a program that only writes the logs."""
+    """Supervises a program that only writes Spark's logs."""
 
     program: str = DRIVER
     seconds: float = 0.1
     waits: bool = False
-    """Whether batches wait for their kills."""
+    """True if batches wait for their kills."""
 
     def note(self, kill: Kill) -> None:
         super().note(kill)
@@ -96,7 +96,7 @@ def test_kills_in_the_middle_of_batches_and_gets_to_the_end(tmp_path: Path, monk
 
 
 def test_a_batch_that_ends_too_soon_is_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No batch lives long enough here to be met, so there is nothing to count."""
+    """Every batch ends before the kill, so no kill is counted."""
     log = Path(Layout(tmp_path).checkpoint("aircraft"))
 
     def sleep(seconds: float) -> None:
