@@ -1,4 +1,4 @@
-"""Made-up checkpoint locations like that of the demo's totals per aircraft, of which the pages show the real one."""
+"""Synthetic checkpoint locations that resemble the one of the demo's totals per aircraft, which the pages show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.state_location import Schema, StateLocation, row, schema
 
 KEYS = 12
 COMMITS = 23
-"""Checkpoints 2 to 24; the newest one of a run of the demo has id 24."""
+"""Number of checkpoints: ids 2 to 24, like the ids of a demo run."""
 
 PARTITIONS = 2
 _BASE_AT = COMMITS - 1
@@ -31,7 +31,7 @@ _OFFSETS = OffsetEntry(
 def _value() -> Schema:
     value = schema(count="long", flown="long", sum="long", minutes="long", max="long", seen="timestamp")
     for field, name in zip(value["fields"], ("count", "count", "sum", "sum", "max", "max"), strict=True):
-        field["name"] = name  # Spark names the buffers of an aggregate so
+        field["name"] = name  # Spark's names for the buffers of an aggregate
     return value
 
 
@@ -39,7 +39,7 @@ VALUE = _value()
 
 
 def make_totals(directory: Path, key_name: str) -> None:
-    """A stopped query, of which each checkpoint changes all keys; some add two more."""
+    """Builds the location of a stopped query. Each checkpoint changes all keys; some add two more."""
     key = schema(**{key_name: "string"})
     location = StateLocation(directory, {"default": (key, VALUE)}, offsets=_OFFSETS.encode())
     location.storage.write_atomic(QUERY, b'{"id":"query"}')
@@ -57,14 +57,14 @@ def make_totals(directory: Path, key_name: str) -> None:
 
 
 def drop_older(directory: Path, retained: int) -> None:
-    """Drops the records of all but the newest checkpoints, as retention does."""
+    """Deletes the records of all but the newest `retained` checkpoints, as retention does."""
     records = RecordFiles(LocalStorage(directory))
     for checkpoint_id in range(2, COMMITS + 2 - retained):
         (directory / records.name(checkpoint_id)).unlink()
 
 
 def damage_newest(directory: Path) -> None:
-    """Changes a byte of the last delta, which the newest checkpoint alone refers to."""
+    """Changes a byte of the last delta, which only the newest checkpoint refers to."""
     storage = LocalStorage(directory)
     (chains,) = read_checkpoint(storage, list_completed(storage).records[-1]).table.values()
     path = chains[-1].entries[-1].path

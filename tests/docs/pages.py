@@ -1,4 +1,4 @@
-"""The pages of the documentation, and what in them can be run."""
+"""The pages of the documentation, and the parts of them that can be executed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROMPT = "$ "
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: the word after the fence, and its text."""
+    """A fenced block: the word after the fence, and the text."""
 
     language: str
     text: str
@@ -28,24 +28,24 @@ class Block:
 
 @dataclass(frozen=True)
 class Command:
-    """A command line of a console block, and the lines that the page shows below it."""
+    """A command line of a console block, and the output that the page shows below it."""
 
     line: str
     shown: tuple[str, ...]
 
     @property
     def words(self) -> list[str]:
-        """As a shell splits it."""
+        """The command line split like a shell does."""
         return shlex.split(self.line)
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The texts of the fenced blocks of a language, in their order."""
+    """Texts of the fenced blocks in a language, in page order."""
     return [block.text for block in _fenced(page.read_text(encoding="utf-8")) if block.language == language]
 
 
 def console(text: str) -> list[Command]:
-    """The commands of a console block."""
+    """Commands of a console block."""
     commands: list[Command] = []
     for line in text.splitlines():
         if line.startswith(_PROMPT):
@@ -57,7 +57,7 @@ def console(text: str) -> list[Command]:
 
 
 def command_lines(page: Path) -> list[str]:
-    """All command lines: in fenced blocks, in indented ones, and in the text."""
+    """All command lines of a page: in fenced blocks, in indented ones, and inline."""
     text = page.read_text(encoding="utf-8")
     lines = [line for block in _fenced(text) for line in _joined(block.text)]
     prose = _FENCE.sub("", text)
@@ -67,7 +67,7 @@ def command_lines(page: Path) -> list[str]:
 
 
 def spans(page: Path) -> list[str]:
-    """What stands between backquotes in the text."""
+    """Texts between backquotes, outside of blocks."""
     return _SPAN.findall(_INDENTED.sub("", _FENCE.sub("", page.read_text(encoding="utf-8"))))
 
 

@@ -1,4 +1,4 @@
-"""The shape of what a command prints: its words, without the figures, names and widths that differ from run to run."""
+"""Shape of a command's output: its words, without the figures, names and widths that vary between runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 GAP = "..."
-"""A line that stands for any number of lines, or the end of one for the rest of it."""
+"""A line that stands for any number of lines, or an ending that stands for the rest of its line."""
 
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
 _SIZE = re.compile(r"\S*\d\S* (?:bytes|B|KiB|MiB|GiB)\b")
@@ -16,7 +16,7 @@ _REPEATED = re.compile(r"(#)(?:, #)+")
 
 
 def shape(line: str) -> str:
-    """A line with a # for each word that has a digit, one space between words, and lists of figures as one."""
+    """The line with # for each word that contains a digit, single spaces, and each list of figures reduced to one."""
     line = _SIZE.sub("#size", _THOUSANDS.sub("", line))
     line = _TIME.sub("#time", line)
     line = _WITH_DIGIT.sub("#", line)
@@ -24,9 +24,9 @@ def shape(line: str) -> str:
 
 
 def missing_line(shown: Sequence[str], printed: Sequence[str]) -> str | None:
-    """The first line of a page that is not printed right below the one before, or, after a gap, anywhere below it.
+    """First line of a page that is not printed directly after the previous one, or, after a gap, anywhere after it.
 
-    A shown line that ends with `GAP` is the beginning of a printed one.
+    A shown line that ends with `GAP` matches by prefix.
     """
     shapes = [shape(line) for line in printed]
     position = 0

@@ -1,4 +1,4 @@
-"""On made-up locations the program prints what the pages show, and does what they say to type."""
+"""On synthetic locations, the program prints what the pages show, and accepts the commands on them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.docs.shapes import missing_line
 from tests.support.cli import Run, run
 
 SHOWING = (DOCS / "demo.md", DOCS / "operations.md", DOCS / "reading-state.md")
-"""Pages with commands on what `make demo` leaves. Those of the first steps run on a query of their own."""
+"""Pages with commands on the output of `make demo`. The first steps use a query of their own."""
 
 DAMAGED = 3
-"""Exit status of `verify` on the pages that show what it finds."""
+"""Exit status of `verify` on the pages that show its findings."""
 
 RETAINED = 5
-"""Checkpoints that the demo keeps."""
+"""Number of checkpoints retained by the demo."""
 
 ORDERS = "/checkpoints/orders"
 SAVEPOINTS = ("/backup/orders", "/backup/orders-2026-03-01")
@@ -28,7 +28,7 @@ SAVEPOINTS = ("/backup/orders", "/backup/orders-2026-03-01")
 
 @pytest.fixture(scope="module")
 def aircraft(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the demo has left."""
+    """The demo's location of the totals per aircraft."""
     place = tmp_path_factory.mktemp("aircraft")
     make_totals(place, "tailnum")
     drop_older(place, RETAINED)
@@ -37,7 +37,7 @@ def aircraft(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def orders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The query that the pages speak of."""
+    """The location of the pages' example query."""
     place = tmp_path_factory.mktemp("orders")
     make_totals(place, "user")
     return place
@@ -61,7 +61,7 @@ def test_prints_what_the_page_shows(
         monkeypatch.chdir(here)
         result = run(*arguments, *_FURTHER.get(arguments[0], ()))
         assert result.status == (DAMAGED if arguments[0] == "verify" else 0), result.stderr
-        printed = result.stdout.replace(f"{here}/", "")  # the pages show paths from where they are
+        printed = result.stdout.replace(f"{here}/", "")  # the pages show relative paths
         missing = missing_line(command.shown, printed.splitlines())
         assert missing is None, f"{page.name}, {command.line}: no {missing!r} in\n{printed}"
 
@@ -69,7 +69,7 @@ def test_prints_what_the_page_shows(
 def lines_on_orders() -> list[str]:
     lines = {line for page in PAGES for line in command_lines(page) if line.startswith("spark-ckpt ")}
     here = {line for line in lines if ORDERS in line or any(place in line for place in SAVEPOINTS)}
-    # Statistics are made by a coordinator, which these locations have not had.
+    # Statistics come from a coordinator; no coordinator has run on these locations.
     return sorted(line for line in here if "://" not in line and " history " not in line)
 
 
@@ -86,11 +86,11 @@ def test_does_what_the_page_says_to_type(line: str, orders: Path, tmp_path: Path
 
 
 _FURTHER = {"rollback": ["--force"], "rescale": ["--force"]}
-"""The driver of a made-up location ran on another host, of which nothing is known."""
+"""Options needed because the owner of a synthetic location ran on another host, so its liveness is unknown."""
 
 
 def _here(argument: str, folder: Path) -> str:
-    """The argument with a place of ours, or with a number of partitions that the made-up query can have."""
+    """The argument with a local path, or with a number of partitions possible for the synthetic query."""
     if argument == "400":
         return "8"
     return str(folder / argument[1:]) if argument.startswith("/") else argument

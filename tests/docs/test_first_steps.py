@@ -1,4 +1,4 @@
-"""The first steps, as a new user walks them: a query is started, killed, started again, and looked at."""
+"""The first steps as a new user follows them: start a query, kill it, restart it, and look at its checkpoints."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ START = "python job.py &"
 KILL = "kill -9 $!"
 
 SHOWN = 3
-"""Checkpoints of each driver that the page shows, at least."""
+"""Minimum number of checkpoints of each driver in the page's output."""
 
 
 class Terminal:
-    """Takes the command lines of the page in a folder."""
+    """Executes the command lines of the page in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -33,7 +33,7 @@ class Terminal:
         if command.line == START:
             self._start()
         elif command.line == KILL:
-            kill(self.drivers[-1].pid)  # and nothing else: the page says that the JVM ends with it
+            kill(self.drivers[-1].pid)  # only Python: the page says that the JVM ends with it
             self.drivers[-1].wait()
         else:
             program, *arguments = command.words
@@ -45,7 +45,7 @@ class Terminal:
             assert missing is None, f"{command.line}: no {missing!r} in\n{printed}"
 
     def _start(self) -> None:
-        """Starts the query, and goes on when it has left what the page shows."""
+        """Starts the query, and returns once it has the checkpoints that the page shows."""
         location = self.folder / "checkpoint"
         before = len(completed_checkpoints(location))
         driver = DriverJob(str(self.folder / "job.py"), self.folder, [])

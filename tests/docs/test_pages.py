@@ -1,4 +1,4 @@
-"""What the pages name is there."""
+"""Everything that the pages name exists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ by_name = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGE
 
 
 def lines_of(program: str) -> list[tuple[Path, list[str]]]:
-    """The command lines of all pages that begin with a word, without it."""
+    """Arguments of all command lines of a program, with their pages."""
     split = [(page, line.split(" #")[0].split()) for page in PAGES for line in command_lines(page)]
     return [(page, words[1:]) for page, words in split if words[:1] == [program]]
 
@@ -37,7 +37,7 @@ def own_lines() -> Iterator[tuple[Path, str]]:
 def test_every_command_is_one_that_the_program_takes() -> None:
     known = list(own_lines())
     assert len(known) > 30
-    # Commands keep the names of the help option that the first context has.
+    # Commands inherit the names of the help option from the first context.
     program = click.Context(main, **main.context_settings)
     for page, line in known:
         name, *arguments = shlex.split(line, comments=True)
@@ -46,7 +46,7 @@ def test_every_command_is_one_that_the_program_takes() -> None:
         try:
             command.make_context(name, arguments, parent=program)
         except click.MissingParameter:
-            # In the text a command may be named without what it is called with.
+            # Inline text may name a command without its arguments.
             assert all(argument.startswith("-") for argument in arguments), f"{page.name}: spark-ckpt {line}"
         except click.UsageError as error:
             pytest.fail(f"{page.name}: spark-ckpt {line}: {error.format_message()}")
@@ -87,7 +87,7 @@ def test_every_setting_is_one(page: Path) -> None:
 
 @pytest.fixture(scope="module")
 def errors() -> set[str]:
-    """Names of all errors: of the library, and those that the provider gives its failures."""
+    """Names of all errors: those of the library, and those that the provider gives to its failures."""
     for module in pkgutil.walk_packages(spark_ckpt.__path__, "spark_ckpt."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)

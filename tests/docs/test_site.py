@@ -1,4 +1,4 @@
-"""The site: every page is in it, and every link and anchor resolves."""
+"""The site contains every page, and every link and anchor resolves."""
 
 from __future__ import annotations
 

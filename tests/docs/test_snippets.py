@@ -1,4 +1,4 @@
-"""The Python of the pages runs. That of `metadata.md` and `first-steps.md` has tests of its own; see there."""
+"""The Python blocks of the pages run. Those of `metadata.md` and `first-steps.md` have tests of their own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_block_is_run_somewhere() -> None:
 
 
 def run_blocks(page: Path, places: dict[str, object], **names: object) -> dict[str, Any]:
-    """Runs the blocks of a page in their order, with other places in them; returns the names that they leave."""
+    """Runs the blocks of a page in order, with `places` substituted in them; returns the resulting names."""
     for block in blocks(page, "python"):
         for place, ours in places.items():
             block = block.replace(place, str(ours))
@@ -44,7 +44,7 @@ def run_blocks(page: Path, places: dict[str, object], **names: object) -> dict[s
 
 
 def test_the_readme_configures_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without starting one: the first steps do."""
+    """Starts no session: the first steps do that."""
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda builder: MagicMock())
     settings = run_blocks(REPOSITORY / "README.md", {})["builder"]._options
     assert settings[PROVIDER_KEY] == PROVIDER_CLASS
@@ -74,7 +74,7 @@ def test_the_schema_is_that_of_the_output(orders: Path) -> None:
 
 
 def test_a_query_can_be_operated(orders: Path, tmp_path: Path) -> None:
-    # Its last claim is a command's now, so nobody holds it.
+    # The newest claim is now that of a command, so the location has no live owner.
     assert run("rollback", orders, "--id", 24, "--force").status == 0
     run_blocks(
         DOCS / "operations.md", {"/checkpoints": tmp_path / "checkpoints", "/backup": tmp_path / "backup", "400": 8}

@@ -1,1 +1,1 @@
-"""A long run in one driver: what it uses must not grow."""
+"""A long run in one driver, whose resource usage must not grow."""

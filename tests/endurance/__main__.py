@@ -1,4 +1,4 @@
-"""Many batches, and many runs of one batch, in one driver. Run it with `make endurance`."""
+"""Many batches, and many one-batch runs, in one driver. Run it with `make endurance`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two runs: many batches of one query, and many runs of one batch each."""
+"""The two phases: many batches of one query, and many runs of one batch each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Progress = Callable[[str, int, Sample], None]
 
 
 def open_driver(folder: Path) -> SparkSession:
-    """A driver with the settings of a small production job. Spark keeps as little as it can for its own pages."""
+    """Driver with the settings of a small production job. Spark retains as little as possible for its UI."""
     conf = {
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.minBatchesToRetain": "10",
@@ -42,13 +42,13 @@ def open_driver(folder: Path) -> SparkSession:
 
 
 def many_batches(spark: SparkSession, folder: Path, batches: int, progress: Progress) -> list[Sample]:
-    """One run of a query, sampled while it stands still between two batches, or nearly.
+    """One run of a query, sampled when the query is idle, or nearly so, between two batches.
 
     Args:
         spark: the driver.
-        folder: an empty one.
-        batches: how many at least.
-        progress: is told of each sample.
+        folder: an empty folder.
+        batches: minimum number of batches.
+        progress: called with each sample.
     """
     location = folder / "batches"
     samples = []
@@ -65,13 +65,13 @@ def many_batches(spark: SparkSession, folder: Path, batches: int, progress: Prog
 
 
 def many_runs(spark: SparkSession, folder: Path, runs: int, progress: Progress) -> list[Sample]:
-    """Runs that end after one batch each, on one location, as a scheduler starts them.
+    """Runs of one batch each on one location, as started by a scheduler.
 
     Args:
         spark: the driver.
-        folder: an empty one.
-        runs: how many.
-        progress: is told of each sample.
+        folder: an empty folder.
+        runs: number of runs.
+        progress: called with each sample.
     """
     location = folder / "runs"
     samples = []
@@ -88,7 +88,7 @@ def many_runs(spark: SparkSession, folder: Path, runs: int, progress: Progress) 
 
 
 def last_batch(location: Path) -> int:
-    """The last batch that is committed; -1 if none is."""
+    """Last committed batch; -1 before the first."""
     return max(committed_batches(location), default=-1)
 
 

@@ -1,4 +1,4 @@
-"""What a driver, its side process and a checkpoint location use at a moment."""
+"""Resource usage of a driver, its side process and a checkpoint location at a moment."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Figure:
-    """Something that is measured.
+    """A measured quantity.
 
     Args:
-        name: for a person.
-        slack: how much more of it the last third of a run may use than the middle third.
-        ratio: the same, as a part of what the middle third uses.
-        is_exact: whether it is a count that a short run can be judged by. Memory is none.
+        name: name for people.
+        slack: permitted growth from the middle third of a run to the last third.
+        ratio: permitted growth as a fraction of the middle third; the larger of both applies.
+        is_exact: whether it is a count, by which a short run can be judged; false for memory.
     """
 
     name: str
@@ -53,14 +53,14 @@ Sample = Mapping[str, float]
 
 
 def take_sample(spark: SparkSession, location: Path) -> Sample:
-    """What is used now, by the name of the figure.
+    """Current usage, by figure.
 
     Args:
         spark: a session of this process's driver.
         location: the checkpoint location of its query.
     """
     jvm: Any = spark._jvm
-    gc.collect()  # Python's proxies keep objects of the JVM
+    gc.collect()  # Python's proxies keep JVM objects alive
     factory = jvm.java.lang.management.ManagementFactory
     for _ in range(2):
         jvm.System.gc()
@@ -70,7 +70,7 @@ def take_sample(spark: SparkSession, location: Path) -> Sample:
         "driver_rss": _rss(driver),
         "driver_threads": _entries(driver, "task"),
         "driver_files": _entries(driver, "fd"),
-        # `os.walk` does not mind if a directory goes meanwhile.
+        # `os.walk` tolerates directories that disappear meanwhile.
         "files": float(sum(len(names) for _, _, names in os.walk(location / "ckpt"))),
         "chain": float(longest_chain(location)),
     }
@@ -83,7 +83,7 @@ def take_sample(spark: SparkSession, location: Path) -> Sample:
 
 
 def longest_chain(location: Path) -> int:
-    """Segments that the start of a task would load, at most; a checkpoint that is just dropped counts as none."""
+    """Maximum number of segments that a starting task would load; 0 if the checkpoint is being deleted."""
     storage = LocalStorage(location)
     try:
         records = RecordFiles(storage).read_all({})

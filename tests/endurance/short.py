@@ -1,4 +1,4 @@
-"""The short form, in a process of its own."""
+"""The short form, in its own process."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from tests.support.provider import REPOSITORY
 
 BATCHES = 60
 RUNS = 54
-"""A third of them fills the log with the claims that it keeps."""
+"""Number of runs; a third of them fills the log with the claims that it keeps."""
 
 
 def run_short(folder: Path) -> list[str]:
-    """Plays it, and returns what grows among the figures that are counts.
+    """Plays the short form.
+
+    Returns:
+        The count figures that grow.
 
     Raises:
-        RuntimeError: it did not come to its end.
+        RuntimeError: it did not finish.
     """
     command = [sys.executable, "-m", "tests.endurance", "--json", f"--batches={BATCHES}", f"--runs={RUNS}"]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""A short run of what `make endurance` does at length, judged by the figures that are counts; and the judge itself."""
+"""A short run of `make endurance`, judged by the figures that are counts; and tests of the judge itself."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def test_too_few_samples_say_nothing() -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_short_run_uses_no_more_and_more(tmp_path: Path) -> None:
-    """Threads, descriptors, files and chains. A driver of its own, so that no other test counts."""
+    """Threads, descriptors, files and chains do not grow. A separate driver, so that no other test adds to them."""
     wrong = run_short(tmp_path)
     assert not wrong, "\n".join(wrong)

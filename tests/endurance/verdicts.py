@@ -1,4 +1,4 @@
-"""Whether a series of samples is flat."""
+"""Judges a series of samples for growth."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from statistics import median
 from tests.endurance.samples import FIGURES, Figure, Sample
 
 FEWEST = 6
-"""Samples, below which thirds say nothing."""
+"""Minimum number of samples for meaningful thirds."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one figure.
+    """Verdict on one figure.
 
     Args:
-        phase: which run.
-        key: of the figure.
+        phase: name of the phase.
+        key: key of the figure.
         first: the first sample.
-        middle: of the middle third the median, or of memory the lower quartile.
-        last: the same of the last third.
+        middle: median of the middle third; for memory, its lower quartile.
+        last: median of the last third; for memory, its lower quartile.
         most: the highest sample.
-        is_flat: whether the last third uses no more than the middle one, but for the figure's slack.
+        is_flat: whether the last third exceeds the middle one by no more than the figure's slack.
     """
 
     phase: str
@@ -36,15 +36,15 @@ class Verdict:
 
     @property
     def figure(self) -> Figure:
-        """What was measured."""
+        """The measured figure."""
         return FIGURES[self.key]
 
 
 def judge(phase: str, samples: Sequence[Sample]) -> list[Verdict]:
-    """Compares the last third of a run with its middle third: the first one fills caches and pools.
+    """Compares the last third of a run with the middle third; the first third fills caches and pools.
 
-    Medians bear single outliers, and need no assumption about the noise. A sample of memory can only be too high, by
-    what a batch uses that is under way; what leaks is in the lowest ones, too.
+    Medians tolerate outliers and need no assumption about the noise. A memory sample can only be too high, by the usage
+    of a batch in progress, whereas a leak also shows in the lowest samples.
 
     Raises:
         ValueError: there are too few samples.

@@ -16,7 +16,7 @@ from tests.support.session import open_session
 
 
 def main() -> int:
-    """Writes all of them, in place of those of this release that are there."""
+    """Writes all golden locations of the current release, replacing existing ones."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", help="name of a query; all unless given")
     only = parser.parse_args().only or [query.name for query in QUERIES]

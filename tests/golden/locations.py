@@ -1,4 +1,4 @@
-"""Golden locations as files: how one is written, and how a test gets a copy of its own."""
+"""Golden locations as files: writes them, and copies them for tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.sinks import BatchLog, Rows
 LOCATIONS = Path(__file__).parent / "locations"
 
 PLACE = "/golden-location"
-"""Stands in the kept files for the folder in which the query ran: Spark writes absolute paths of its input."""
+"""Placeholder in the stored files for the folder in which the query ran: Spark writes absolute paths of its input."""
 
 SUMMARY = "golden.json"
 SEED = 20261122
@@ -33,8 +33,8 @@ class Golden:
     """A golden location.
 
     Args:
-        release: that wrote it.
-        query: that it belongs to.
+        release: release that wrote it.
+        query: its query.
         folder: its files.
     """
 
@@ -47,31 +47,31 @@ class Golden:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What `golden.json` says: output by batch, and rows of the state."""
+        """Content of `golden.json`: output by batch, and rows of the state."""
         fields: dict[str, Any] = json.loads((self.folder / SUMMARY).read_text())
         return fields
 
     def copy_to(self, folder: Path) -> Path:
-        """Copies it, with the paths of the new place; returns the location in the copy."""
+        """Copies the files and adapts their paths; returns the location in the copy."""
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
         _substitute(folder, PLACE, str(folder))
         return folder / self.query.root
 
 
 def golden_locations() -> list[Golden]:
-    """All that are kept, oldest release first."""
+    """All golden locations, oldest release first."""
     by_name = {query.name: query for query in QUERIES}
     releases = sorted((p for p in LOCATIONS.iterdir() if p.is_dir()), key=lambda p: release_order(p.name))
     return [Golden(r.name, by_name[f.name], f) for r in releases for f in sorted(r.iterdir()) if f.is_dir()]
 
 
 def release_order(release: str) -> tuple[int, ...]:
-    """A key that sorts releases by age."""
+    """Sort key of releases by age."""
     return tuple(int(part) for part in release.split("."))
 
 
 def feeds_of(query: GoldenQuery, folder: Path) -> dict[str, Feed]:
-    """The feeds of a query in its folder, with the batches that were dropped into them."""
+    """Feeds of a query in its folder, including the batches dropped there."""
     feeds = {}
     for name, schema in query.schemas.items():
         feed = feeds[name] = Feed(folder / "feeds" / name, schema)
@@ -81,7 +81,7 @@ def feeds_of(query: GoldenQuery, folder: Path) -> dict[str, Feed]:
 
 
 def batches_of(query: GoldenQuery) -> Mapping[str, list[list[Any]]]:
-    """The input of a query, the last batch included."""
+    """Input of a query, including the last batch."""
     return {name: [list(batch) for batch in feed] for name, feed in query.batches(random.Random(SEED)).items()}
 
 
@@ -98,7 +98,7 @@ def run(query: GoldenQuery, frame: Callable[[], DataFrame], folder: Path, locati
 
 
 def state_rows(query: GoldenQuery, location: Path) -> list[list[str]]:
-    """The rows of the state, as sorted texts, of each table that the query names."""
+    """Rows of the state as sorted texts, for each table named by the query."""
     tables = []
     for arguments in query.reads:
         table = read_state(str(location), **arguments).to_arrow()  # type: ignore[arg-type]
@@ -107,21 +107,21 @@ def state_rows(query: GoldenQuery, location: Path) -> list[list[str]]:
 
 
 def as_texts(rows: Rows) -> list[list[str]]:
-    """Rows of an output as JSON has them."""
+    """Output rows in their JSON form."""
     return [[str(value) for value in row] for row in rows]
 
 
 def merged(query: GoldenQuery, outputs: Mapping[int, list[list[str]]]) -> Rows:
-    """What a sink holds after these batches."""
+    """Content of a sink after these batches."""
     rows = [tuple(row) for _, batch in sorted(outputs.items()) for row in batch]
     return list({row[0]: row for row in rows}.values()) if query.mode == "update" else list(rows)
 
 
 def write(spark: SparkSession, query: GoldenQuery, work: Path, target: Path) -> Path:
-    """Runs a query and keeps its location.
+    """Runs a query and stores its location.
 
     Args:
-        spark: a session of its own.
+        spark: a dedicated session.
         query: the query.
         work: an empty folder to run it in.
         target: folder of the releases.
@@ -152,7 +152,7 @@ def write(spark: SparkSession, query: GoldenQuery, work: Path, target: Path) -> 
 
 
 def _forget_machine(location: Path) -> None:
-    """Records name the machine that wrote them."""
+    """Replaces the machine and process that records name as their writer."""
     for path in [*location.glob("ckpt/completed/*.json"), *location.glob(f"../{SAVEPOINT}/savepoint.json")]:
         record = decode_record(path.read_bytes(), path.name)
         record = replace(record, owner=replace(record.owner, host="golden", pid=1))
@@ -164,5 +164,5 @@ def _forget_machine(location: Path) -> None:
 def _substitute(folder: Path, old: str, new: str) -> None:
     for path in folder.rglob("*"):
         if path.is_file() and old.encode() in (data := path.read_bytes()):
-            data.decode()  # a text: its length is free to change
+            data.decode()  # must be text: a change of length is safe
             path.write_bytes(data.replace(old.encode(), new.encode()))

@@ -1,4 +1,4 @@
-"""The queries behind the golden locations: small, and together with every part of our formats in them."""
+"""The queries behind the golden locations: small, but together they cover every part of our formats."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ CHECKPOINT, SAVEPOINT = "checkpoint", "savepoint"
 
 @dataclass(frozen=True)
 class GoldenQuery:
-    """A query whose location is kept.
+    """A query whose location is stored.
 
     Args:
         name: folder of its golden location.
         schemas: DDL schema of each feed, by the feed's name.
-        batches: the input of each feed; the last batch is for the release that continues the query.
+        batches: input of each feed; the last batch is for the release that continues the query.
         plan: the query over its feeds.
         answer: the batch answer over all input.
         mode: output mode.
-        reads: arguments of `read_state`, one set for each table whose rows are kept.
+        reads: arguments of `read_state`, one set for each table whose rows are stored.
         conf: settings.
         finish: changes the location after the last batch.
-        root: what is kept, below the query's folder.
+        root: stored part of the query's folder, as a path below it.
     """
 
     name: str
@@ -56,7 +56,7 @@ class GoldenQuery:
     root: str = CHECKPOINT
 
     def settings(self) -> dict[str, str]:
-        """The settings of the session that runs it."""
+        """Settings of the session that runs the query."""
         common = {
             "spark.sql.shuffle.partitions": "2",
             CKPT + "maxParallelism": "8",

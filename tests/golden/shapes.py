@@ -1,4 +1,4 @@
-"""The shape of what a location holds: formats, versions and field names, without the values."""
+"""Shape of a location's content: formats, versions and field names, without values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BLOCK = struct.Struct(">iBBBBiqii")
 
 
 def shape_of(location: Path) -> set[str]:
-    """One text for each format and field that is in use below `ckpt`. A savepoint has its record at its top."""
+    """One text per format and field in use below `ckpt`. A savepoint has its record at the top level."""
     shape: set[str] = set()
     for record in [*location.glob("ckpt/completed/*.json"), *location.glob("savepoint.json")]:
         fields = json.loads(record.read_bytes())

@@ -1,4 +1,4 @@
-"""This release reads what earlier releases wrote, without Spark."""
+"""This release reads the golden locations of earlier releases, without Spark."""
 
 from __future__ import annotations
 

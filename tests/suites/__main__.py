@@ -1,4 +1,4 @@
-"""Spark's own suites with our provider. Run it with `make spark-suites`."""
+"""Runs Spark's own suites with our provider. Run it with `make spark-suites`."""
 
 from __future__ import annotations
 

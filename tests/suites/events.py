@@ -1,4 +1,4 @@
-"""What a JVM has written of the suites in it: one JSON object a line, by our `EventReporter`."""
+"""Events of the suites in a JVM, written by our `EventReporter` as one JSON object per line."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class EventLog:
 
     def __init__(self) -> None:
         self.current: str | None = None
-        """The suite that was last heard of."""
+        """Suite of the newest event."""
         self.error = ""
-        """Why the whole run was aborted."""
+        """Reason why the whole run was aborted."""
         self._records: dict[str, _Record] = {}
 
     def add(self, lines: Iterable[str]) -> None:
-        """Takes whole lines."""
+        """Adds complete lines."""
         for line in lines:
             event = json.loads(line)
             if event["event"] == RUN_ABORTED:
@@ -55,12 +55,12 @@ class EventLog:
                 record.end, record.error = End.ABORTED, event["error"]
 
     def result(self, suite: str, *, timed_out: bool = False, seconds: float = 0.0) -> SuiteResult | None:
-        """What came of a suite, after the end of the JVM; None if it was not begun.
+        """Result of a suite after the end of the JVM; None if the suite never began.
 
         Args:
-            suite: its full class name.
-            timed_out: whether the JVM was killed because this suite took too long.
-            seconds: how long it took, if it cannot say so itself.
+            suite: full class name of the suite.
+            timed_out: whether the JVM was killed because this suite exceeded its limit.
+            seconds: duration to report if the suite has none of its own.
         """
         record = self._records.get(suite)
         if record is None:

@@ -1,4 +1,4 @@
-"""Tests of Spark that do not count if they fail, each with the reason. They run all the same."""
+"""Spark's tests whose failures do not count, each with the reason. They still run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class Exclusion:
     """Some tests of a suite.
 
     Args:
-        suite: the suite, without its package.
-        pattern: regular expression that their names begin with.
+        suite: class name of the suite, without its package.
+        pattern: regular expression that matches the beginning of their names.
         reason: why they cannot pass with our provider, or are as likely to fail with Spark's own.
     """
 
@@ -21,7 +21,7 @@ class Exclusion:
     reason: str
 
     def is_of(self, test: str) -> bool:
-        """Whether the test is one of them."""
+        """True if the test is excluded."""
         return re.match(self.pattern, test) is not None
 
 

@@ -1,6 +1,6 @@
-"""In the place of a JVM with ScalaTest: suites that do what their names say, through the same file of events.
+"""Stands in for a JVM with ScalaTest: suites that behave as their names say, and report through the same event file.
 
-`Bad` fails, `Flaky` fails unless its test runs by itself, `Hanging` never ends, `Crashing` ends its JVM in the middle,
+`Bad` fails, `Flaky` fails unless its test runs alone, `Hanging` never ends, `Crashing` ends its JVM in the middle,
 `Aborted` does not begin. Others pass.
 """
 

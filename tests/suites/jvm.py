@@ -1,4 +1,4 @@
-"""A JVM that runs suites of Spark with ScalaTest, and is killed if one takes too long."""
+"""A JVM that runs Spark suites with ScalaTest, and is killed if a suite exceeds its limit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OPTIONS = (
     *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
     "-Dio.netty.tryReflectionSetAccessible=true",
 )
-"""What Spark's parent pom runs its tests with (`extraJavaTestArgs`), as far as it matters here."""
+"""JVM options with which Spark's parent pom runs its tests (`extraJavaTestArgs`), as far as they matter here."""
 
 _PROPERTIES = {
     "derby.system.durability": "test",
@@ -54,14 +54,14 @@ _PROPERTIES = {
     "spark.ui.showConsoleProgress": "false",
     "spark.unsafe.exceptionOnMemoryLeak": "true",
 }
-"""Likewise, of ScalaTest's plugin there."""
+"""System properties of ScalaTest's plugin in that pom, as far as they matter here."""
 
 _POLL = 0.3
 
 
 @lru_cache
 def class_path() -> str:
-    """Our classes come before those of Spark's test jar, and its resources as files before the jar."""
+    """Class path with our classes before Spark's test jar, and the jar's resources, as files, before the jar."""
     target = build(MODULE, JAR).parent
     spark = Path(pyspark.__file__).parent / "jars"
     parts = [target / JAR, jar_path(), target / "resources", target / "jars" / "*", spark / "*"]
@@ -75,14 +75,14 @@ def spark_tests() -> Path:
 
 
 class SuiteJvm:
-    """One JVM in a folder of its own, below which the suites keep their files.
+    """One JVM in a folder of its own, where the suites also keep their files.
 
     Args:
-        folder: is emptied first, and holds the logs afterwards.
-        suites: those to run, one after the other; all can share a JVM.
+        folder: folder that is emptied first, and holds the logs afterwards.
+        suites: suites to run in sequence; they must be able to share a JVM.
         provider: the provider under test.
-        tests: names of tests; without any all are run.
-        local_commands: whether Hadoop's local file system may do without processes, which takes half of the time.
+        tests: names of the tests to run; empty for all.
+        local_commands: whether Hadoop's local file system may avoid processes, which halves the duration.
     """
 
     def __init__(
@@ -116,10 +116,10 @@ class SuiteJvm:
         self._command += ["-cp", class_path(), "org.scalatest.tools.Runner", *arguments]
 
     def run(self) -> list[SuiteResult]:
-        """Runs them. A suite that takes too long ends the JVM, and so the suites after it are not begun.
+        """Runs the suites. One that exceeds its limit ends the JVM, so that the suites after it never begin.
 
         Returns:
-            One for each suite that was begun, and at least one.
+            A result for each suite that began, and at least one.
         """
         self._prepare()
         use_this_python()
@@ -153,14 +153,14 @@ class SuiteJvm:
     def _prepare(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
         (self._scratch / "tmp").mkdir(parents=True)
-        # The suites look for their resources in the source tree of Spark.
+        # The suites expect their resources in Spark's source tree.
         sources = self._scratch / "home" / "sql" / "core" / "src" / "test"
         sources.mkdir(parents=True)
         (sources / "resources").symlink_to(MODULE / "target" / "resources")
         self._events.touch()
 
     def _watch(self, process: subprocess.Popen[bytes]) -> tuple[EventLog, str | None]:
-        """Follows the events to the end of the JVM, or until a suite has taken too long: then that one is told."""
+        """Follows the events until the JVM ends or a suite exceeds its limit; returns that suite, if any."""
         limits = {suite.class_name: suite.limit for suite in self._suites}
         log, current, since, rest = EventLog(), self._suites[0].class_name, time.monotonic(), ""
         with self._events.open(encoding="utf-8") as events:
@@ -179,7 +179,7 @@ class SuiteJvm:
 
 
 def end_all(process: subprocess.Popen[bytes]) -> None:
-    """Ends a JVM, if it has not ended, and the processes that it has started or left behind."""
+    """Kills a JVM, if still running, and all processes that it started or left behind."""
     below = descendants(process.pid)
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

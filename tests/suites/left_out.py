@@ -1,4 +1,4 @@
-"""Spark's suites of streaming and state that are not on the list, by the reason."""
+"""Spark's streaming and state suites that are not on the list, by reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 PACKAGES = tuple(
     f"org.apache.spark.sql.{name}." for name in ("streaming", "execution.streaming", "execution.datasources.v2.state")
 )
-"""Where Spark has its suites of streaming and state: all that are below are on the list or here."""
+"""Packages of Spark's streaming and state suites: each suite in them is either on the list or here."""
 
 LEFT_OUT: Mapping[str, tuple[str, ...]] = {
     "abstract, or mixed into suites that are listed": (

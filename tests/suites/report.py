@@ -1,4 +1,4 @@
-"""The table of suites, for a terminal and for a page."""
+"""Table of suites, for a terminal and for a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEADINGS = ("suite", "passed", "failed", "excluded", "cancelled", "ignored", "fl
 
 
 def table(results: Sequence[SuiteResult]) -> Table:
-    """For a terminal."""
+    """Table for a terminal."""
     shown = Table(title="Spark's suites", title_justify="left")
     for heading in HEADINGS:
         shown.add_column(heading, justify="left" if heading == "suite" else "right")
@@ -24,7 +24,7 @@ def table(results: Sequence[SuiteResult]) -> Table:
 
 
 def markdown(results: Sequence[SuiteResult]) -> str:
-    """For a page."""
+    """Table for a page, in Markdown."""
     rows = [HEADINGS, ("---", *["--:"] * (len(HEADINGS) - 1)), *map(_row, results), _total(results)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 

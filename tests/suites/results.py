@@ -1,4 +1,4 @@
-"""What came of a suite: its tests, and whether that is as it has to be."""
+"""Result of a suite: its tests, and the problems found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.suites.exclusions import Exclusion
 
 
 class Outcome(str, Enum):
-    """How a test ended."""
+    """Outcome of a test."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -35,12 +35,12 @@ class Case:
 
     Args:
         name: its name.
-        outcome: how it ended.
-        seconds: how long it took.
-        providers: how many of the provider under test were built meanwhile; 0 if the test has not met it.
+        outcome: its outcome.
+        seconds: its duration.
+        providers: number of instances of the provider under test built by the test; 0 if it does not use the provider.
         error: why it did not pass.
-        flaky: whether it failed first, and passed by itself.
-        excluded: why its failure does not count, if it has failed and does not.
+        flaky: whether it failed at first, and passed when run alone.
+        excluded: for an excluded failure, why it does not count.
     """
 
     name: str
@@ -59,10 +59,10 @@ class SuiteResult:
     Args:
         suite: its full class name.
         end: how it ended.
-        seconds: how long it took, tests that were run once more included.
+        seconds: its duration, including retried tests.
         cases: its tests, in the order in which they ended.
         error: why it was aborted.
-        unmatched: exclusions that are of none of its tests.
+        unmatched: exclusions that match none of its tests.
     """
 
     suite: str
@@ -79,16 +79,16 @@ class SuiteResult:
 
     @property
     def failures(self) -> list[Case]:
-        """The tests that have failed and are not excluded."""
+        """Failed tests that are not excluded."""
         return [case for case in self.cases if case.outcome is Outcome.FAILED and not case.excluded]
 
     def count(self, outcome: Outcome) -> int:
-        """How many tests ended so; failures that are excluded are not among them."""
+        """Number of tests with this outcome, without excluded failures."""
         return sum(case.outcome is outcome and not case.excluded for case in self.cases)
 
     @property
     def problems(self) -> list[str]:
-        """What is not as it has to be, a line each."""
+        """Problems of the suite, one per line."""
         lines = [f"{self.name}: {case.name}: {_first_line(case.error)}" for case in self.failures]
         lines += [f"{self.name}: no test is called like the exclusion {pattern}" for pattern in self.unmatched]
         if self.end is not End.COMPLETED:
@@ -99,11 +99,11 @@ class SuiteResult:
 
     @property
     def is_good(self) -> bool:
-        """Whether there are no problems."""
+        """True if there are no problems."""
         return not self.problems
 
     def judged(self, exclusions: Sequence[Exclusion]) -> SuiteResult:
-        """The same with the exclusions that are of this suite."""
+        """The result with this suite's exclusions applied."""
         own = [exclusion for exclusion in exclusions if exclusion.suite == self.name]
         cases = []
         for case in self.cases:
@@ -114,7 +114,7 @@ class SuiteResult:
         return replace(self, cases=tuple(cases), unmatched=tuple(idle) if self.end is End.COMPLETED else ())
 
     def after_retry(self, retried: SuiteResult) -> SuiteResult:
-        """The same with what came of its failures when they were run once more by themselves."""
+        """The result updated with a separate run of the failed tests."""
         passed = {case.name for case in retried.cases if case.outcome is Outcome.PASSED}
         cases = [
             replace(case, outcome=Outcome.PASSED, flaky=True) if case.name in passed else case for case in self.cases
@@ -122,7 +122,7 @@ class SuiteResult:
         return replace(self, cases=tuple(cases), seconds=self.seconds + retried.seconds)
 
     def write(self, folder: Path) -> None:
-        """Leaves it as JSON in the folder."""
+        """Writes the result as JSON to the folder."""
         text = json.dumps(asdict(self), indent=1, ensure_ascii=False)
         (folder / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
 

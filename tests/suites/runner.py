@@ -1,4 +1,4 @@
-"""Runs suites, as few JVMs as may be, one at a time."""
+"""Runs suites in as few JVMs as possible, one JVM at a time."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tests.suites.suites import Suite
 from tests.support.provider import ProviderUnderTest
 
 SUITES_PER_JVM = 6
-"""A warm JVM is quicker; but what a suite leaves in it should not go on for ever."""
+"""A warm JVM is faster, but leftovers of the suites in it must not accumulate without bound."""
 
 MOST_RETRIED = 25
 
 
 def run_suites(suites: Sequence[Suite], work: Path, provider: ProviderUnderTest) -> Iterator[SuiteResult]:
-    """Runs suites. What fails and is not excluded is run once more by itself.
+    """Runs suites. Failed tests that are not excluded are run once more, alone.
 
     Args:
-        suites: those to run; the ones that can share a JVM are put together.
-        work: a folder; the logs of a JVM whose suites are not all good stay there.
+        suites: suites to run; those that can share a JVM are grouped.
+        work: a folder; it keeps the logs of a JVM unless all of its suites are good.
         provider: the provider under test.
     """
     waiting = list(suites)
@@ -40,7 +40,7 @@ def run_suites(suites: Sequence[Suite], work: Path, provider: ProviderUnderTest)
 
 
 def _settled(result: SuiteResult, batch: Sequence[Suite], work: Path, provider: ProviderUnderTest) -> SuiteResult:
-    """The final result, with the failures run once more."""
+    """The final result, after a retry of the failures."""
     result = result.judged(EXCLUSIONS)
     names = [case.name for case in result.failures]
     if not names or len(names) > MOST_RETRIED or result.end is not End.COMPLETED:

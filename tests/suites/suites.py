@@ -1,4 +1,4 @@
-"""Spark's suites of operators with state and of state stores that can meet our provider, and how they are run."""
+"""Spark's suites of stateful operators and state stores that can use our provider, and how to run them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ STATE = EXECUTION + "state."
 SOURCES = EXECUTION + "sources."
 
 KEEP_100: Mapping[str, str] = {CKPT_PREFIX + "retained": "100"}
-"""For suites that go back in time: Spark's providers keep 100 versions."""
+"""For suites that read old versions: Spark's providers keep 100 versions."""
 
 EACH_WRITE: Mapping[str, str] = {**KEEP_100, CKPT_PREFIX + "changeFeed": "writes"}
-"""For suites that read the change feed: RocksDB's provider has a setting of its own for one, its changelog."""
+"""For suites that read the change feed: RocksDB's provider has a setting of its own for a feed, its changelog."""
 
 OURS_BY_NAME: Mapping[str, str] = HDFS.conf()
-"""For suites that ask for the default provider to see it refused: ours is where RocksDB's is named."""
+"""For suites that expect the default provider to be refused: ours is used only where they name RocksDB's."""
 
 
 @dataclass(frozen=True)
 class Suite:
-    """One of Spark's suites, or the subclass of one that is ours.
+    """One of Spark's suites, or our subclass of one.
 
     Args:
-        class_name: with its package.
-        settings: of Spark, in addition to the choice of the provider.
-        limit: seconds after which it is given up.
-        fast: whether it is one of those that `make test` runs.
+        class_name: class name with its package.
+        settings: Spark settings beyond the choice of the provider.
+        limit: maximum duration in seconds.
+        fast: whether `make test` runs it.
     """
 
     class_name: str
@@ -45,7 +45,7 @@ class Suite:
         return self.class_name.rpartition(".")[2]
 
     def can_share(self, other: Suite) -> bool:
-        """Whether both can run in one JVM."""
+        """True if both can run in one JVM."""
         return self.settings == other.settings
 
 
@@ -92,7 +92,7 @@ ANY_PROVIDER = (
     Suite(DATA_SOURCE + "StateDataSourceNoEmptyDirCreationSuite"),
     Suite(DATA_SOURCE + "StateDataSourceSQLConfigSuite"),
 )
-"""What every provider can run."""
+"""Suites for every provider."""
 
 COLUMN_FAMILIES = (
     Suite(STREAMING + "StreamingInnerJoinWithVCFSuite"),
@@ -120,6 +120,6 @@ COLUMN_FAMILIES = (
     Suite(DATA_SOURCE + "StatePartitionAllColumnFamiliesReaderSuite"),
     Suite(DATA_SOURCE + "StateDataSourceTransformWithStateSuite", settings=EACH_WRITE),
 )
-"""What asks for column families, lists of values, and scans by prefix and in order."""
+"""Suites that need column families, lists of values, prefix scans and ordered scans."""
 
 SUITES = (*ANY_PROVIDER, *COLUMN_FAMILIES)

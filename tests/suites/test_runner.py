@@ -18,7 +18,7 @@ KEEP = {"spark.some.setting": "1"}
 
 @pytest.fixture(autouse=True)
 def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Puts the made-up program in the place of Java; returns the file with the command lines of its runs."""
+    """Substitutes the fake program for Java; returns the file with the command lines of its runs."""
     commands, folder = tmp_path / "commands", tmp_path / "bin"
     folder.mkdir()
     program = folder / "java"

@@ -1,4 +1,4 @@
-"""The suites that say most in a minute; `make spark-suites` runs all of them."""
+"""The suites that cover most in a minute; `make spark-suites` runs all of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGE = (REPOSITORY / "docs" / "spark-suites.md").read_text(encoding="utf-8")
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_fast_suites(tmp_path: Path) -> None:
-    """No test of theirs fails but those that are excluded."""
+    """Only excluded tests of these suites fail."""
     results = list(run_suites(FAST, tmp_path, CKPT))
     assert {result.suite for result in results} == {suite.class_name for suite in FAST}
     problems = [problem for result in results for problem in result.problems]
