@@ -1,4 +1,4 @@
-"""One Spark for all of these tests; each test has a session, a folder and a checkpoint location of its own."""
+"""One Spark driver for all of these tests; each test has its own session, folder and checkpoint location."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LAST = "test_flink_reads_all.py"
 SESSION, DRIVERS = "spark session", "drivers"
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist collects the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The judgement of real Flink comes last: it reads what all other tests have written.
+    """Runs the check by real Flink last, because it reads what all other tests have written.
 
-    Processes that share the tests take two groups of these: with the one Spark session, and with drivers of their own.
+    With pytest-xdist, the tests form two groups: those on the shared Spark session, and those with their own drivers.
     """
     items.sort(key=lambda item: item.path.name == LAST)
     for item in items:
@@ -42,19 +42,19 @@ def _group(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session")
 def provider() -> ProviderUnderTest:
-    """The provider that all tests here use."""
+    """The provider under test."""
     return provider_under_test()
 
 
 @pytest.fixture(scope="session")
 def judge(provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathFactory) -> CheckpointJudge:
-    """Judges every checkpoint location of this run."""
+    """Judge of every checkpoint location of this run."""
     return CheckpointJudge(provider, tmp_path_factory.mktemp("metadata"))
 
 
 @pytest.fixture(scope="session")
 def shared_spark(provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one Spark driver of this process."""
+    """The only Spark driver of this process."""
     spark = open_session(provider, tmp_path_factory.mktemp("spark"), delta=True)
     yield spark
     spark.stop()
@@ -62,7 +62,7 @@ def shared_spark(provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def spark(shared_spark: SparkSession, provider: ProviderUnderTest) -> Iterator[SparkSession]:
-    """A session with settings of its own; its queries are stopped at the end."""
+    """A session with its own settings; its queries are stopped at the end."""
     session = shared_spark.newSession()
     for key, value in provider.conf().items():
         session.conf.set(key, value)
@@ -73,19 +73,19 @@ def spark(shared_spark: SparkSession, provider: ProviderUnderTest) -> Iterator[S
 
 @pytest.fixture
 def runner(spark: SparkSession, tmp_path: Path, judge: CheckpointJudge) -> QueryRunner:
-    """Runs this test's query."""
+    """Runner of this test's query."""
     return QueryRunner(spark, tmp_path, judge)
 
 
 @pytest.fixture
 def count(spark: SparkSession, runner: QueryRunner, tmp_path: Path, rng: random.Random) -> RunningCount:
-    """A running count in this test's folder, not started yet."""
+    """A running count in this test's folder, not yet started."""
     return RunningCount(spark, runner, tmp_path, rng)
 
 
 @pytest.fixture
 def checkpoint_ids(spark: SparkSession, provider: ProviderUnderTest) -> None:
-    """Turns Spark's unique ids of state-store checkpoints on."""
+    """Enables Spark's unique ids of state-store checkpoints."""
     if provider.name == "hdfs":
         pytest.skip("Spark's HDFS-backed provider has no state-store checkpoint ids")
     spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", "2")
@@ -100,7 +100,7 @@ def checkpoint_format(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def jobs(tmp_path: Path, provider: ProviderUnderTest, judge: CheckpointJudge) -> Iterator[Jobs]:
-    """Drivers in this test's folder; what still runs at the end is killed."""
+    """Drivers in this test's folder; those still running at the end are killed."""
     jobs = Jobs(tmp_path, provider, judge)
     yield jobs
     for job in jobs.started:

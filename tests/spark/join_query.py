@@ -16,7 +16,7 @@ RIGHT = "right_ts timestamp, right_id long, b string"
 
 
 def side(rng: random.Random, name: str, batches: int = 5) -> Batches:
-    """Rows of one side: some ids several times, some on this side only; the last batch makes all of them expire."""
+    """Rows of one side: some ids repeated, some on this side only; the last batch makes all of them expire."""
     rows = [
         [(at(moment(rng, batch)), rng.randrange(25), f"{name}{batch}-{number}") for number in range(12)]
         for batch in range(batches)
@@ -25,7 +25,7 @@ def side(rng: random.Random, name: str, batches: int = 5) -> Batches:
 
 
 def joined(left: DataFrame, right: DataFrame, how: str) -> DataFrame:
-    """The join with the bounds on both event times that let Spark forget rows, without the rows of the last batch."""
+    """The join, without the rows of the last batch. Bounds on both event times let Spark expire rows."""
     condition = sf.expr(
         "left_id = right_id AND right_ts BETWEEN left_ts - INTERVAL 10 SECONDS AND left_ts + INTERVAL 25 SECONDS"
     )

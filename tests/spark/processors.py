@@ -1,4 +1,4 @@
-"""Stateful processors for transformWithState, and the state that they should end with."""
+"""Stateful processors for transformWithState, and their expected final state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNTS = "key string, n long, listed string, mapped string"
 
 
 class Remembering(StatefulProcessor):
-    """Keeps the rows of a key as a count, as a list of values and as a map from their last digit to a number."""
+    """Stores the rows of a key as a count, a list of values, and a map from last digit to number of values."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.count = handle.getValueState("count", "n long")
@@ -28,16 +28,16 @@ class Remembering(StatefulProcessor):
         self.mapped = handle.getMapState("mapped", "digit long", "n long")
 
     def add(self, key: str, values: list[int]) -> tuple[str, int, str, str]:
-        """Adds the values of a batch; returns all that is known of the key now."""
+        """Adds the values of a batch; returns the entire state of the key."""
         count = (self.count.get() or (0,))[0] + len(values)
         self.count.update((count,))
         self.listed.appendValue((values[0],))
-        if values[1:]:  # Spark refuses to append nothing
+        if values[1:]:  # Spark rejects an empty append
             self.listed.appendList([(value,) for value in values[1:]])
         for value in values:
             digit = (value % 10,)
             self.mapped.updateValue(digit, ((self.mapped.getValue(digit) or (0,))[0] + 1,))
-        if count > 20:  # a map that also forgets
+        if count > 20:  # the map loses an entry as well
             self.mapped.removeKey((0,))
         listed = sorted(row[0] for row in self.listed.get())
         mapped = sorted((digit[0], n[0]) for digit, n in self.mapped.iterator())
@@ -61,7 +61,7 @@ class RememberingFrames(Remembering):
 
 
 def remembered(batches: list[Rows]) -> dict[str, tuple[int, list[int], Counter[int]]]:
-    """What `Remembering` should know in the end, batch by batch as it forgets."""
+    """Expected final state of `Remembering`, computed batch by batch to follow its removals."""
     known: dict[str, tuple[int, list[int], Counter[int]]] = {}
     for batch in batches:
         for key in {str(row[1]) for row in batch}:

@@ -1,4 +1,4 @@
-"""How much state of a batch travels with the acknowledgements of a running query."""
+"""State carried in the acknowledgements of a running query."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.support.provider import CKPT_PREFIX, ProviderUnderTest
 from tests.support.sinks import BatchLog, assert_same_rows
 
 PARTITIONS = 4
-"""Of the driver program, one store each."""
+"""Partitions of the driver program, with one store each."""
 
 
 @pytest.mark.parametrize(("memory", "in_files"), [(0, True), (128 << 20, False)])
 def test_with_little_memory_tasks_write_files_in_every_batch(
     jobs: Jobs, rng: random.Random, provider: ProviderUnderTest, memory: int, in_files: bool
 ) -> None:
-    """The first task of a batch learns the limit from `locate`, and later ones too when their state is in memory."""
+    """The first task of a batch learns the limit from `locate`; so do later ones, even with their state in memory."""
     if not provider.is_ours:
         pytest.skip("Spark's own providers have no acknowledgements")
     for batch in range(4):

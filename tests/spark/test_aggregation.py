@@ -1,4 +1,4 @@
-"""Aggregations in all output modes, restarted in the middle, give the batch answer."""
+"""Aggregations in all output modes, restarted in the middle, produce the batch answer."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def figures() -> list[Column]:
 
 
 def by_key(frame: DataFrame) -> DataFrame:
-    """One running aggregate for each key."""
+    """One running aggregate per key."""
     return frame.groupBy("key").agg(*figures())
 
 
 def by_window(frame: DataFrame) -> DataFrame:
-    """Sliding windows, each event in two of them."""
+    """Sliding windows, with each event in two of them."""
     windows = sf.window("ts", "20 seconds", "10 seconds")
     grouped = frame.withWatermark("ts", "10 seconds").groupBy(windows, "key").agg(*figures())
     return grouped.select("window.start", "key", "n", "total", "low", "last", "rests")
@@ -81,7 +81,7 @@ def test_windows_in_append_mode(
 def test_windows_in_other_modes(
     mode: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path
 ) -> None:
-    """Windows with a watermark, emitted as they change or as a whole."""
+    """Windows with a watermark, emitted on each change or all together."""
     feed = runner.feed("events", SCHEMA)
     sink = BatchLog(tmp_path / "out", mode, keys=2)
     rows = runner.run(lambda: by_window(feed.stream(spark)), sink, {feed: events(rng)})

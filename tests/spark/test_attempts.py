@@ -1,6 +1,6 @@
-"""Attempts of tasks on a real cluster: copies, failures, lost executors and late ones, with and without checkpoint ids.
+"""Task attempts on a real cluster: copies, failures, lost executors and late attempts, with and without checkpoint ids.
 
-Each time the state in `_metadata` must be that of the attempt that Spark counts, and the result the batch answer.
+In each case `_metadata` must have the state of the attempt that Spark counts, and the result must be the batch answer.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ SUCCESS = "Success"
 KILLED = "TaskKilled"
 
 BATCHES = [[SLOW], [BROKEN, BROKEN_LATE, LATER], [PASSED, *MEETING], [ZOMBIE, HELD, *MEETING]]
-"""The special keys of each batch, after a first batch without any."""
+"""Special keys of each batch, after a first batch without any."""
 
 
 class TaskEnd(NamedTuple):
-    """How an attempt ended."""
+    """End of a task attempt."""
 
     stage: int
     stage_attempt: int
@@ -48,12 +48,12 @@ class TaskEnd(NamedTuple):
 
     @property
     def task(self) -> tuple[int, int]:
-        """The task that it is an attempt of."""
+        """The attempt's task."""
         return self.stage, self.partition
 
 
 class Waiting(NamedTuple):
-    """The attempt that has come to a key first, and the pid of its Python worker."""
+    """First attempt to reach a key, and the pid of its Python worker."""
 
     stage: int
     partition: int
@@ -62,18 +62,18 @@ class Waiting(NamedTuple):
 
     @property
     def task(self) -> tuple[int, int]:
-        """The task that it is an attempt of."""
+        """The attempt's task."""
         return self.stage, self.partition
 
 
 def options(checkpoint_format: int) -> dict[str, Any]:
-    """What all starts of the driver have."""
+    """Options common to all starts of the driver."""
     conf = f"spark.sql.streaming.stateStore.checkpointFormatVersion={checkpoint_format}"
     return {"script": "attempts.py", "partitions": PARTITIONS, "conf": conf}
 
 
 class Attempts:
-    """The driver on a cluster, its attempts, and the keys that they wait at."""
+    """The driver on a cluster, its task attempts, and the keys at which they wait."""
 
     def __init__(self, jobs: Jobs, cluster: StandaloneCluster, checkpoint_format: int) -> None:
         self.cluster = cluster
@@ -82,12 +82,12 @@ class Attempts:
         self.job: DriverJob = jobs.start(master=cluster.url, **options(checkpoint_format))
 
     def ends(self) -> list[TaskEnd]:
-        """All ends so far, in their order."""
+        """Ends of attempts so far, in order."""
         lines = self._log.read_text().split("\n")[:-1] if self._log.exists() else []
         return [TaskEnd(**json.loads(line)) for line in lines]
 
     def await_(self, condition: Callable[[], bool]) -> None:
-        """Waits for something that must come while the driver runs."""
+        """Waits for a condition that must hold before the driver ends."""
         try:
             came = self.job.await_(condition)
         except TimeoutError as error:
@@ -95,33 +95,33 @@ class Attempts:
         assert came, f"the driver ended before:\n{self.job.output()[-6000:]}"
 
     def await_end(self, condition: Callable[[TaskEnd], bool]) -> TaskEnd:
-        """Waits for an attempt to end in some way."""
+        """Waits for an attempt to end in a certain way."""
         self.await_(lambda: any(map(condition, self.ends())))
         return next(end for end in self.ends() if condition(end))
 
     def await_waiting(self, key: str) -> Waiting:
-        """Waits until a task has come to a key."""
+        """Waits until a task has reached a key."""
         mark = self._hooks / key
         self.await_(lambda: mark.exists() and mark.read_text().endswith("}"))
         return Waiting(**json.loads(mark.read_text()))
 
     def open(self, key: str) -> None:
-        """Lets the tasks go on that wait at a key."""
+        """Releases the tasks that wait at a key."""
         (self._hooks / f"{key}.open").touch()
 
     def executor_of(self, waiting: Waiting) -> int:
-        """The pid of the executor that an attempt runs in."""
+        """Pid of the executor that runs an attempt."""
         return next(pid for pid in self.cluster.executors() if waiting.worker in descendants(pid))
 
 
 def executor_id(pid: int) -> str:
-    """Spark's name for an executor."""
+    """Spark's id of an executor."""
     words = command_line(pid).split()
     return words[words.index("--executor-id") + 1]
 
 
 def a_copy_wins(run: Attempts) -> None:
-    """A task is slow before its acknowledgement: its copy on the other executor acknowledges, and it is killed."""
+    """A slow task has a copy on the other executor, which acknowledges first; the slow task is killed."""
     slow = run.await_waiting(SLOW)
     winner = run.await_end(lambda end: end.task == slow.task and end.reason == SUCCESS)
     loser = run.await_end(lambda end: end.task == slow.task and end.attempt == slow.attempt)
@@ -131,7 +131,7 @@ def a_copy_wins(run: Attempts) -> None:
 
 
 def a_task_fails_after_its_ack(run: Attempts, key: str) -> None:
-    """A task fails when its store has been acknowledged: another attempt takes its place."""
+    """A task fails after its store was acknowledged: another attempt replaces it."""
     broken = run.await_waiting(key)
     failed = run.await_end(lambda end: end.task == broken.task and end.attempt == broken.attempt)
     assert "broken after its acknowledgement" in failed.reason
@@ -140,14 +140,14 @@ def a_task_fails_after_its_ack(run: Attempts, key: str) -> None:
 
 
 def a_copy_is_denied(run: Attempts) -> None:
-    """A task is slow after its acknowledgement, while others of the checkpoint are missing: its copy is denied."""
+    """A task is slow after its acknowledgement, while the checkpoint lacks others: the commit of its copy is denied."""
     passed = run.await_waiting(PASSED)
     denied = run.await_end(lambda end: end.task == passed.task and end.reason.startswith("TaskCommitDenied"))
     assert denied.attempt != passed.attempt
 
 
 def finished_tasks_are_lost(run: Attempts) -> None:
-    """An executor dies while the stage of the first operator goes on: its finished tasks run again."""
+    """An executor dies during the stage of the first operator: its finished tasks run again."""
     passed = run.await_waiting(PASSED)
     holder = run.executor_of(passed)
     victim = next(pid for pid in run.cluster.executors() if pid != holder)
@@ -163,15 +163,15 @@ def finished_tasks_are_lost(run: Attempts) -> None:
 def a_zombie_is_late(run: Attempts) -> None:
     """An executor dies between the operators: both stages run again, while a task of the first attempt still waits.
 
-    It acknowledges when another attempt has done so, and is only late.
+    That task acknowledges after another attempt has, and is merely late.
     """
-    # Whoever dies has had output of the first operator, where its tasks have met.
+    # The victim has output of the first operator: tasks of that stage have met on both executors.
     zombie, held = run.await_waiting(ZOMBIE), run.await_waiting(HELD)
     assert zombie.stage == held.stage
     victim = run.executor_of(held)
     assert victim != run.executor_of(zombie)
     kill(victim)
-    run.cluster.add_worker()  # the task that holds the stage open must not keep the others from running
+    run.cluster.add_worker()  # a core for the other tasks, since the task that holds the stage open occupies one
     run.await_end(lambda end: end.stage == zombie.stage and end.reason.startswith("FetchFailed"))
     run.await_end(lambda end: end.task == zombie.task and end.stage_attempt > 0 and end.reason == SUCCESS)
     assert not any(end.task == zombie.task and end.stage_attempt == 0 for end in run.ends())
@@ -182,11 +182,11 @@ def a_zombie_is_late(run: Attempts) -> None:
 
 
 def starts_from_what_counts(sink: BatchLog, ends: dict[int, TaskEnd]) -> None:
-    """Each batch has started from the state of the attempts whose results the sink has.
+    """Asserts that each batch started from the state of the attempts whose results are in the sink.
 
     Args:
-        sink: the results of all batches.
-        ends: how attempts ended, by their ids, which are their marks.
+        sink: results of all batches.
+        ends: ends of the attempts, by attempt id, which is also the mark.
     """
     marks: dict[object, int] = {}
     for number, rows in sink.batches().items():
@@ -198,20 +198,20 @@ def starts_from_what_counts(sink: BatchLog, ends: dict[int, TaskEnd]) -> None:
 
 
 def ids_in_commit(location: Path, batch: int) -> dict[int, list[str]]:
-    """Ids of the states that Spark counts for a batch, by operator and partition."""
+    """State ids that Spark counts for a batch, by operator and partition."""
     text = (location / "commits" / str(batch)).read_text().split("\n", 1)[1]
     ids = json.loads(text)["stateUniqueIds"]
     return {int(operator): [stores[0] for stores in partitions] for operator, partitions in ids.items()}
 
 
 def checkpoints(location: Path) -> dict[int, CheckpointState]:
-    """The completed checkpoint of each batch, as its `_metadata` has it."""
+    """Completed checkpoint of each batch, read from its `_metadata`."""
     storage = LocalStorage(location)
     return {record.batch_id: read_checkpoint(storage, record) for record in list_completed(storage).records}
 
 
 def ids_in_checkpoint(checkpoint: CheckpointState) -> dict[int, list[str]]:
-    """Ids of the states in a checkpoint, by operator and partition."""
+    """State ids in a checkpoint, by operator and partition."""
     return {key.operator_id: ids for key, ids in checkpoint.state_ids().items()}
 
 
@@ -227,12 +227,12 @@ def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
 def test_attempts_of_tasks(
     jobs: Jobs, rng: random.Random, cluster: StandaloneCluster, provider: ProviderUnderTest, checkpoint_format: int
 ) -> None:
-    """All situations in one run of a query, then a start that reads back what they have left."""
+    """All situations occur in one run of a query; another start then reads the resulting state."""
     if not provider.is_ours:
         pytest.skip("Spark's own providers let several attempts write")
     first, *batches = with_duplicates(rng, 1 + len(BATCHES))
     for number, (keys, batch) in enumerate(zip(BATCHES, batches, strict=True)):
-        batch += [(at(0), key, number) for key in keys]  # the number, or a key that comes back would be a duplicate
+        batch += [(at(0), key, number) for key in keys]  # the batch number, because a repeated key would be a duplicate
     for batch in [first, *batches]:
         jobs.feed.drop(batch)
     run = Attempts(jobs, cluster, checkpoint_format)

@@ -1,4 +1,4 @@
-"""Bad input: a fault of a checkpoint location is a typed error that names it, and putting it right is enough."""
+"""Bad input: a fault of a checkpoint location raises a typed error that names it, and repairing the fault is enough."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.support.provider import CKPT, CKPT_PREFIX, PROVIDER_KEY, ROCKSDB, Pro
 
 @pytest.fixture(autouse=True)
 def ours_only(provider: ProviderUnderTest) -> None:
-    """The errors of Spark's own providers are Spark's."""
+    """Skips Spark's own providers, which have errors of their own."""
     if not provider.is_ours:
         pytest.skip("about our checkpoints")
 
 
 def rename_provider(location: Path, class_name: str) -> None:
-    """Makes Spark's offset log name another provider, as a user would who follows bad advice."""
+    """Makes Spark's offset log name another provider, as a user might after bad advice."""
     for file in (location / "offsets").glob("[0-9]*"):
         version, metadata, *offsets = file.read_text().split("\n")
         fields = json.loads(metadata)
@@ -33,7 +33,7 @@ def rename_provider(location: Path, class_name: str) -> None:
 
 
 def test_location_without_our_files(count: RunningCount, tmp_path: Path) -> None:
-    """Spark's logs are there and `ckpt/` is gone: the error names location and version; bringing it back helps."""
+    """Spark's logs without `ckpt/`: the error names location and version; with `ckpt/` back, the query continues."""
     count.drain()
     shutil.move(count.location / "ckpt", tmp_path / "aside")
     count.drop(1)
@@ -44,7 +44,7 @@ def test_location_without_our_files(count: RunningCount, tmp_path: Path) -> None
 
 
 def test_location_of_another_provider(count: RunningCount) -> None:
-    """Spark keeps the provider that a query was started with, so ours is not even asked and the query goes on."""
+    """Spark keeps the provider with which a query was started; ours is not used, and the query continues."""
     count.spark.conf.set(PROVIDER_KEY, ROCKSDB.class_name)
     count.drain()
     count.spark.conf.set(PROVIDER_KEY, CKPT.class_name)
@@ -56,7 +56,7 @@ def test_location_of_another_provider(count: RunningCount) -> None:
 
 @pytest.mark.parametrize("other", ["rocksdb", "hdfs"])
 def test_state_of_another_provider_forced_on_ours(other: str, count: RunningCount) -> None:
-    """Where Spark is made to use ours on state of another provider: the error names a file, nothing is hurt."""
+    """Spark is made to use our provider on another one's state: the error names a file, and the state is unharmed."""
     from tests.support.provider import PROVIDERS
 
     count.spark.conf.set(PROVIDER_KEY, PROVIDERS[other].class_name)
@@ -74,7 +74,7 @@ def test_state_of_another_provider_forced_on_ours(other: str, count: RunningCoun
 
 
 def test_changed_provider(count: RunningCount) -> None:
-    """A query of ours, started again with RocksDB set: Spark keeps ours, and the checkpoints go on."""
+    """A query of ours, restarted with RocksDB configured: Spark keeps our provider, and checkpoints continue."""
     count.drain()
     count.spark.conf.set(PROVIDER_KEY, ROCKSDB.class_name)
     count.recovers()
@@ -82,12 +82,12 @@ def test_changed_provider(count: RunningCount) -> None:
 
 @pytest.fixture
 def with_files(spark: SparkSession) -> None:
-    """Keeps state in files of its own, however small."""
+    """Stores all state in files of its own, however small."""
     spark.conf.set(CKPT_PREFIX + "inlineThreshold", "0")
 
 
 def test_deleted_state_file(count: RunningCount, tmp_path: Path, rng: random.Random, with_files: None) -> None:
-    """A state file is missing: the error names it; with the file back the query goes on."""
+    """A missing state file: the error names it; with the file back, the query continues."""
     count.drain()
     shared = count.location / "ckpt" / "shared"
     lost = rng.choice(sorted(shared.glob("[!.]*")))
@@ -99,7 +99,7 @@ def test_deleted_state_file(count: RunningCount, tmp_path: Path, rng: random.Ran
 
 
 def test_damaged_state_file(count: RunningCount, rng: random.Random, with_files: None) -> None:
-    """A bit of a state file has turned over: the checksum finds it, and the error names the file."""
+    """A flipped bit in a state file: the checksum detects it, and the error names the file."""
     count.drain()
     damaged = rng.choice(sorted((count.location / "ckpt" / "shared").glob("[!.]*")))
     whole = damaged.read_bytes()
@@ -114,7 +114,7 @@ def test_damaged_state_file(count: RunningCount, rng: random.Random, with_files:
 
 @pytest.mark.parametrize("part", [0.0, 0.5, 0.99])
 def test_truncated_metadata(part: float, count: RunningCount) -> None:
-    """The newest `_metadata` was cut off: the error names it and the newest checkpoint that is whole."""
+    """A truncated newest `_metadata`: the error names it and the newest intact checkpoint."""
     count.drain()
     *_, older, newest = metadata_files(count.location)
     whole = newest.read_bytes()
@@ -126,7 +126,7 @@ def test_truncated_metadata(part: float, count: RunningCount) -> None:
 
 
 def test_truncated_metadata_of_an_older_checkpoint(count: RunningCount) -> None:
-    """The query needs the newest checkpoint only: it goes on, and the damaged one stays for whoever can mend it."""
+    """The query needs the newest checkpoint only: it continues, and keeps a damaged older one for repair."""
     count.drain()
     older, *_ = metadata_files(count.location)
     whole = older.read_bytes()
@@ -139,7 +139,7 @@ def test_truncated_metadata_of_an_older_checkpoint(count: RunningCount) -> None:
 
 
 def test_damaged_record(count: RunningCount) -> None:
-    """A record of the completed-checkpoint log was cut off: the error names it."""
+    """A truncated record of the completed-checkpoint log: the error names it."""
     count.drain()
     newest = count.location / "ckpt" / "completed" / f"{log_records(count.location)[-1]['id']:020}.json"
     whole = newest.read_bytes()
@@ -155,7 +155,7 @@ def test_damaged_record(count: RunningCount) -> None:
 
 
 def test_second_query_on_the_location_in_one_driver(count: RunningCount) -> None:
-    """Spark stops the first query when the second one starts on its location; the second goes on from its state."""
+    """Spark stops the first query when a second one starts on its location; the second continues from its state."""
     first = count.runner.start(count.stream(), count.sink)
     first.processAllAvailable()
     count.drop(1)
@@ -167,7 +167,7 @@ def test_second_query_on_the_location_in_one_driver(count: RunningCount) -> None
 
 
 def test_spark_logs_deleted_but_not_ours(count: RunningCount) -> None:
-    """Spark begins at batch 0 again: the result is that of all input, and none of the old state is in it."""
+    """Spark starts again at batch 0: the result covers all input and nothing of the old state."""
     count.drain()
     for name in ("offsets", "commits", "sources", "state", "metadata"):
         target = count.location / name

@@ -1,4 +1,4 @@
-"""Several stateful operators in one query, each with stores of its own, restarted in the middle."""
+"""Several stateful operators in one query, each with its own stores, restarted in the middle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.sinks import BatchLog, assert_same_rows
 def test_aggregation_after_join(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
-    """A join with five seconds of reach, then a count of its matches by window."""
+    """A join within five seconds, followed by a count of its matches per window."""
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     left, right = runner.feed("left", SCHEMA), runner.feed("right", SCHEMA)
 
@@ -42,7 +42,7 @@ def test_aggregation_after_join(
 def test_aggregation_after_deduplication(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path
 ) -> None:
-    """Duplicates are dropped before they are counted by window."""
+    """Duplicates are dropped before the count per window."""
     feed = runner.feed("events", SCHEMA)
     batches = [batch + rng.choices(batch, k=15) for batch in events(rng, per_batch=30)]
 

@@ -1,4 +1,4 @@
-"""Starts with another format of Spark's state-store checkpoints than the one before: with and without ids of states."""
+"""Restarts with the other format of Spark's state-store checkpoints: with and without state ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATE_STORE = "spark.sql.streaming.stateStore"
 
 
 def totals(frame: DataFrame) -> DataFrame:
-    """A sum for each key."""
+    """A sum per key."""
     return frame.groupBy("key").agg(sf.sum("value").alias("total"))
 
 
@@ -32,9 +32,9 @@ def test_ids_that_are_turned_off_and_on(
     provider: ProviderUnderTest,
     unload: str,
 ) -> None:
-    """Each start goes on from the state before, for several batches, whether its state stays in memory or not.
+    """Each start continues from the previous state for several batches, whether its state stays in memory or not.
 
-    Without ids Spark hands out those that the last commit had at the start, batch after batch: they do not count.
+    Without ids Spark passes on those of the last commit before the start, batch after batch: they do not count.
     """
     if not provider.is_ours:
         pytest.skip("Spark's own providers name their files by the format")

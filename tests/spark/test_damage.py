@@ -1,4 +1,4 @@
-"""A query whose newest checkpoint is damaged, under a supervisor that starts it again: it goes back, and on.
+"""A query with a damaged newest checkpoint, restarted by a supervisor, rolls back and continues.
 
 Each case damages one file of the newest checkpoint while the query is stopped. The first start may fail with
 `RolledBackError`; the second one runs, and the result is the batch answer.
@@ -87,7 +87,7 @@ def newest(location: Path, kind: str) -> Path:
 
 
 def supervised(count: RunningCount) -> list[str]:
-    """Starts the query until it runs, at most twice; the errors of the starts that failed."""
+    """Starts the query until it runs, at most twice; returns the errors of the failed starts."""
     try:
         count.drain()
     except StreamingQueryException as error:
@@ -98,7 +98,7 @@ def supervised(count: RunningCount) -> list[str]:
 
 @pytest.fixture
 def stopped(count: RunningCount) -> RunningCount:
-    """The query after some batches, each with a start of its own."""
+    """A stopped query after some batches, with more input waiting."""
     for key, value in SETTINGS.items():
         count.spark.conf.set(CKPT_PREFIX + key, value)
     count.drop(1)
@@ -128,7 +128,7 @@ def test_the_second_start_runs(stopped: RunningCount, kind: str, damage: str) ->
 
 
 def test_the_error_names_the_file_and_the_command(stopped: RunningCount) -> None:
-    """Without the setting the query stays stopped, and the command in its error helps."""
+    """With `onDamage` set to fail, the query stays stopped, and its error names the command that helps."""
     stopped.spark.conf.set(CKPT_PREFIX + "onDamage", "fail")
     file = newest(stopped.location, "state")
     DAMAGES["last byte"](file)
@@ -139,7 +139,7 @@ def test_the_error_names_the_file_and_the_command(stopped: RunningCount) -> None
 
 @pytest.mark.parametrize("kind", FILES)
 def test_a_driver_of_its_own(jobs: Jobs, kind: str) -> None:
-    """The same with a driver process for each start, as a supervisor has them."""
+    """Recovery with a separate driver process for each start, as under a supervisor."""
     conf = [f"{CKPT_PREFIX}{key}={value}" for key, value in SETTINGS.items()]
 
     def start() -> DriverJob:

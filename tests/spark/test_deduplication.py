@@ -1,4 +1,4 @@
-"""De-duplication, restarted in the middle, lets each row through once."""
+"""De-duplication, restarted in the middle, emits each row once."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, ParquetSink, Rows, assert_same_rows
 
 RETURNS_AFTER = 6
-"""Batches after which a key is new again: its 30 seconds are over and it has left the state."""
+"""Number of batches after which a key is new again: its 30 seconds are over and it has left the state."""
 
 
 def distinct(rows: Rows) -> Rows:
-    """Each row once, without the row that only moves the watermark."""
+    """Each row once, without the row that only advances the watermark."""
     return without_end(list(dict.fromkeys(rows)))
 
 
 def test_drop_duplicates_for_ever(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
-    """Without a watermark a key is let through once in the life of the query."""
+    """Without a watermark, a key is emitted once in the lifetime of the query."""
     feed = runner.feed("events", SCHEMA)
     sink = BatchLog(tmp_path / "out", "append")
     batches = events(rng, keys=60)
@@ -36,7 +36,7 @@ def test_drop_duplicates_for_ever(
 def test_drop_duplicates_under_a_watermark(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path
 ) -> None:
-    """With the event time among the keys, old keys leave the state and no duplicate gets through."""
+    """With the event time among the keys, old keys leave the state and no duplicate is emitted."""
     feed = runner.feed("events", SCHEMA)
     batches = events(rng, keys=60)
     for earlier, later in pairwise(batches):
@@ -53,9 +53,9 @@ def test_drop_duplicates_under_a_watermark(
 def test_drop_duplicates_within_watermark(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
-    """A key is let through again once the watermark has passed its first row by the delay; until then it is not.
+    """A key is emitted again only once the watermark has passed its first row by the delay.
 
-    A key shows itself in two batches, the second time a duplicate, and again five batches later, long expired.
+    Each key arrives in two batches, the second time as a duplicate, and again five batches later, long expired.
     """
     feed = runner.feed("events", SCHEMA)
     batches: list[Rows] = []

@@ -1,4 +1,4 @@
-"""Real Flink as judge of every checkpoint that the tests of this folder have left. Runs last."""
+"""Real Flink judges every checkpoint left by the tests of this folder. Runs last."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tests.support.checkpoints import CheckpointJudge
 
 @pytest.mark.parametrize("group", ["spark session", "drivers"])
 def test_flink_agrees_on_every_metadata(judge: CheckpointJudge, group: str) -> None:
-    """Flink's own loader reads every retained `_metadata`, and finds in it what our Python finds.
+    """Flink's own loader reads every retained `_metadata` and finds the same content as our Python code.
 
-    After each group of tests: processes that share them know what they have run themselves.
+    Runs once per group of tests, since each pytest-xdist process knows only the locations of its own tests.
     """
     if not judge.provider.is_ours:
         pytest.skip("only our provider leaves metadata files")

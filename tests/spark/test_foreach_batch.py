@@ -1,4 +1,4 @@
-"""foreachBatch: once, with the DataFrame used twice, with part of it used, and into Delta tables."""
+"""foreachBatch with the DataFrame used once, twice or in part, and with Delta tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.sinks import BatchLog, Rows, assert_same_rows
 
 
 def by_key(frame: DataFrame) -> DataFrame:
-    """A running count and sum for each key."""
+    """A running count and sum per key."""
     return frame.groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
 
 
@@ -49,7 +49,7 @@ class TwiceLog(BatchLog):
 
 
 class PartialLog(BatchLog):
-    """Looks at the first rows of a batch only, so that some of its partitions never run."""
+    """Reads only the first rows of a batch, so that some of its partitions never run."""
 
     partial = True
 
@@ -62,19 +62,19 @@ class PartialLog(BatchLog):
 
 @sf.udf(LongType())
 def dawdle(value: int) -> int:
-    """The value, after a while in which a second job can come to the same store."""
+    """The value, after a delay that lets a second job reach the same store."""
     time.sleep(0.1)
     return value
 
 
 class Threads:
-    """Runs things at once, each on a new thread of a kind."""
+    """Runs functions concurrently, each on a new thread of the given kind."""
 
     def __init__(self, kind: type[threading.Thread]) -> None:
         self.kind = kind
 
     def run(self, bodies: Sequence[Callable[[], None]]) -> None:
-        """Returns when all have ended; raises what the first to fail has raised."""
+        """Returns when all have ended; raises the error of the first one that failed."""
         errors: list[BaseException] = []
 
         def run(body: Callable[[], None]) -> None:
@@ -93,13 +93,13 @@ class Threads:
 
 
 class Pool:
-    """Runs things at once, on threads that were started in the first batch and have Spark's local properties of it."""
+    """Runs functions concurrently, on threads started in the first batch that inherited its Spark local properties."""
 
     def __init__(self) -> None:
         self._work: list[Queue[Callable[[], None]]] = []
 
     def run(self, bodies: Sequence[Callable[[], None]]) -> None:
-        """As `Threads.run`."""
+        """Returns when all have ended; raises an error of one that failed."""
         while len(self._work) < len(bodies):
             self._work.append(Queue())
             InheritableThread(target=self._serve, args=(self._work[-1],), daemon=True).start()
@@ -126,7 +126,7 @@ class Pool:
 
 
 class TwoJobs(BatchLog):
-    """Writes each batch to two places at once, by two jobs: one waits for the stores of the other."""
+    """Writes each batch to two places concurrently with two jobs, one of which waits for the stores of the other."""
 
     def __init__(self, folder: Path, threads: Threads | Pool) -> None:
         super().__init__(folder / "first", "update")
@@ -160,7 +160,7 @@ class DeltaMerge:
 
 
 class DeltaAppend(DeltaMerge):
-    """Appends each batch to a Delta table, once: Delta drops a batch that it has already."""
+    """Appends each batch to a Delta table once: Delta skips a batch that it already has."""
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
         writer = frame.withColumn("batch", sf.lit(batch_id)).write.format("delta").mode("append")
@@ -170,7 +170,7 @@ class DeltaAppend(DeltaMerge):
 def test_data_frame_used_twice(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
-    """Both uses see the same rows, and the state is as if there had been one."""
+    """Both uses see the same rows, and the state is that of a single use."""
     feed = runner.feed("events", SCHEMA)
     sink = TwiceLog(tmp_path / "out", "update")
     rows = runner.run(lambda: by_key(feed.stream(spark)), sink, {feed: events(rng)})
@@ -190,9 +190,9 @@ def test_two_jobs_at_once(
     checkpoint_format: None,
     threads: Callable[[], Threads | Pool],
 ) -> None:
-    """Two jobs run on each batch at once: both write the whole batch, and the state is as if there had been one.
+    """Two jobs run concurrently on each batch: both write the whole batch, and the state is that of a single job.
 
-    So it is on threads that lack Spark's local properties, which name the query and the batch, or have earlier ones.
+    This holds on threads that lack Spark's local properties, which name the query and the batch, or have outdated ones.
     """
     feed = runner.feed("events", SCHEMA)
     sink = TwoJobs(tmp_path / "out", threads())
@@ -202,7 +202,7 @@ def test_two_jobs_at_once(
 
 
 class PartlyUsed:
-    """A query whose first start uses a part of its first batch, and ends with an error: one like `error`, if given."""
+    """A query whose first start uses part of its first batch and fails, with an error that matches `error` if given."""
 
     def __init__(
         self, runner: QueryRunner, spark: SparkSession, rng: random.Random, folder: Path, error: str | None = None
@@ -218,11 +218,11 @@ class PartlyUsed:
         self.sink.partial = False
 
     def drain(self) -> None:
-        """Runs what is there."""
+        """Runs until all available input is processed."""
         self.runner.drain(by_key(self.feed.stream(self.spark)), self.sink)
 
     def runs_as_a_whole(self) -> None:
-        """The batch runs again, with all its partitions, and the result is right."""
+        """The batch runs again with all its partitions, and the result is correct."""
         self.drain()
         assert_same_rows(self.runner.finish(self.sink), answer(self.feed, self.spark))
 
@@ -230,7 +230,7 @@ class PartlyUsed:
 def test_data_frame_used_in_part(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_ids: None
 ) -> None:
-    """A batch of which some subtasks never ran is neither committed nor a checkpoint; run as a whole it is both."""
+    """A batch with subtasks that never ran has neither a commit nor a checkpoint; rerun as a whole, it gets both."""
     query = PartlyUsed(runner, spark, rng, tmp_path)
     assert not committed_batches(runner.location)
     query.runs_as_a_whole()
@@ -245,10 +245,10 @@ def test_data_frame_used_in_part_without_ids(
     provider: ProviderUnderTest,
     check: str,
 ) -> None:
-    """Without ids Spark looks only after it has committed the batch, or not at all; then we do before the next begins.
+    """Without ids Spark checks only after the commit, or never; then our provider checks before the next batch.
 
-    Our error names what is missing. A restart is refused, not run on half a state. With the commit, and the batch begun
-    after it, taken back by hand the batch runs again.
+    Our error names what is missing. A restart is rejected instead of running on half a state. Once the commit and the
+    offsets of the next batch are removed by hand, the batch runs again.
     """
     if not provider.is_ours and check == "false":
         pytest.skip("nobody looks")
@@ -272,7 +272,7 @@ def test_merge_into_delta(runner: QueryRunner, spark: SparkSession, rng: random.
 
 
 def test_append_to_delta(runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path) -> None:
-    """Every batch's updates stand in the table once, and the newest of each key are the batch answer."""
+    """The table has the updates of every batch once, and the newest update of each key is the batch answer."""
     feed = runner.feed("events", SCHEMA)
     sink = DeltaAppend(tmp_path / "table")
     rows = runner.run(lambda: by_key(feed.stream(spark)), sink, {feed: events(rng, 4)}, (2,))

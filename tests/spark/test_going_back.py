@@ -1,4 +1,4 @@
-"""Queries after a rollback, and on locations restored from savepoints: the result is the batch answer."""
+"""Queries produce the batch answer after a rollback, and on locations restored from savepoints."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_query_goes_back_and_on(count: RunningCount) -> None:
     storage = LocalStorage(count.location)
     assert verify(storage, everything=True).is_whole
     last = committed_batches(count.location)[-1]
-    # The session that ran the query is this very process, and lives.
+    # Forced: the query's session is in this process, which is alive.
     roll_back(storage, checkpoint_of(count.location, 1), force=True)
     assert committed_batches(count.location) == [0, 1]
     count.drop(last)
@@ -86,7 +86,7 @@ def test_a_query_that_starts_on_a_savepoint_changes_nothing_in_it(
 
 
 def everything_in(location: Path) -> dict[str, bytes | None]:
-    """The content of each file, and None for each directory, hidden ones included."""
+    """Content of each file, and None for each directory, including hidden ones."""
     return {
         str(path.relative_to(location)): None if path.is_dir() else path.read_bytes() for path in location.rglob("*")
     }

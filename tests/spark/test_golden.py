@@ -1,4 +1,4 @@
-"""Queries whose locations earlier releases wrote continue with this release, to the batch answer."""
+"""This release continues queries from golden locations of earlier releases, to the batch answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_NEWS = (
 
 @pytest.fixture(autouse=True)
 def ours_only(provider: ProviderUnderTest) -> None:
-    """Golden locations are ours."""
+    """Skips Spark's own providers: golden locations are ours."""
     if not provider.is_ours:
         pytest.skip("about our formats")
 

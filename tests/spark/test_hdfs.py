@@ -1,4 +1,4 @@
-"""A query whose checkpoint location is on HDFS, which its coordinator reaches through the driver."""
+"""A query with its checkpoint location on HDFS, which the coordinator reaches through the driver."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.support.jobs import Jobs, with_duplicates
 from tests.support.provider import CKPT_PREFIX
 
 FILES_OF_EXECUTORS = f"{CKPT_PREFIX}ackThreshold=0"
-"""Executors write all of their state to files, also to HDFS."""
+"""Setting with which executors write all of their state to files, and thus to HDFS."""
 
 
 def test_a_driver_killed_on_hdfs(jobs: Jobs, rng: random.Random, hdfs: Hdfs) -> None:
-    """SIGKILL to driver, JVM and side process at once; the next driver goes on, with nothing lost or counted twice."""
+    """SIGKILL of driver, JVM and side process at once; the next driver continues, with no row lost or counted twice."""
     location = hdfs.new_location()
     storage = hdfs.storage(location)
     gate = jobs.folder / "gate-is-open"

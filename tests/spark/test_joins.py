@@ -1,4 +1,4 @@
-"""Stream-stream joins of every type, restarted in the middle, give the batch answer."""
+"""Stream-stream joins of every type, restarted in the middle, produce the batch answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TYPES = ["inner", "left_outer", "right_outer", "full_outer", "left_semi"]
 
 @pytest.fixture
 def two_partitions(spark: SparkSession) -> None:
-    """A join has four stores a partition: two partitions are enough of them."""
+    """Two partitions suffice, since a join has four stores per partition."""
     spark.conf.set("spark.sql.shuffle.partitions", "2")
 
 
@@ -28,7 +28,7 @@ def two_partitions(spark: SparkSession) -> None:
 def test_join(
     how: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, two_partitions: None
 ) -> None:
-    """Matches and unmatched rows come out once each; the row that has found its match survives a restart."""
+    """Matched and unmatched rows are emitted once each; whether a row has matched survives a restart."""
     check_join(how, runner, spark, rng, tmp_path)
 
 
@@ -39,7 +39,7 @@ def test_join_in_old_state_format(
     tmp_path: Path,
     two_partitions: None,
 ) -> None:
-    """Inner joins begun by an old Spark keep state format 1, which today's Spark begins in its own tests only."""
+    """Inner joins started by an old Spark keep state format 1, which today's Spark starts only in its own tests."""
     spark.conf.set("spark.sql.streaming.join.stateFormatVersion", "1")
     system = spark.sparkContext._jvm.java.lang.System  # type: ignore[union-attr]
     system.setProperty("spark.testing", "true")
@@ -53,7 +53,7 @@ def test_join_in_old_state_format(
 def test_other_joins_in_old_state_format_are_refused_by_spark(
     how: str, runner: QueryRunner, spark: SparkSession, tmp_path: Path, rng: random.Random
 ) -> None:
-    """Format 1 gives wrong outer and semi joins (SPARK-26154): the user sees the refusal, and nothing is completed."""
+    """Format 1 gives wrong outer and semi joins (SPARK-26154): the user sees Spark reject them; nothing completes."""
     spark.conf.set("spark.sql.streaming.join.stateFormatVersion", "1")
     left, right = runner.feed("left", LEFT), runner.feed("right", RIGHT)
     left.drop(side(rng, "left")[0])
@@ -74,11 +74,11 @@ def test_join_in_column_families(
     tmp_path: Path,
     two_partitions: None,
 ) -> None:
-    """In these formats both sides share one store; in format 4 rows are evicted in the order of their time."""
+    """In these formats both sides share one store; format 4 evicts rows in event-time order."""
     if provider.name == "hdfs":
         pytest.skip("Spark's HDFS-backed provider has no column families")
     spark.conf.set("spark.sql.streaming.join.stateFormatVersion", version)
-    spark.conf.set("spark.sql.streaming.join.stateFormatV4.enabled", "true")  # Spark 4.2 keeps it to its own tests
+    spark.conf.set("spark.sql.streaming.join.stateFormatV4.enabled", "true")  # Spark 4.2 restricts it to its own tests
     check_join("full_outer", runner, spark, rng, tmp_path)
 
 
@@ -92,12 +92,12 @@ def test_join_with_state_store_checkpoint_ids(
     two_partitions: None,
     checkpoint_ids: None,
 ) -> None:
-    """With unique ids on, each of the four stores of a partition is loaded by the id that Spark committed."""
+    """With unique ids enabled, each of the four stores of a partition is loaded by the id that Spark committed."""
     check_join(how, runner, spark, rng, tmp_path)
 
 
 def check_join(how: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path) -> None:
-    """Runs one join over random rows and compares it with the plain join of the same rows."""
+    """Runs one join over random rows and compares it with the batch join of the same rows."""
     left, right = runner.feed("left", LEFT), runner.feed("right", RIGHT)
     rows = runner.run(
         lambda: joined(left.stream(spark), right.stream(spark), how),

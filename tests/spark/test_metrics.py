@@ -1,4 +1,4 @@
-"""What a query's progress says of checkpoints (docs/metrics.md)."""
+"""Checkpoint metrics in a query's progress (docs/metrics.md)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NEWEST_BASE = "SnapshotLastUploaded."
 def run(
     runner: QueryRunner, spark: SparkSession, tmp_path: Path, feed: Feed, provider: ProviderUnderTest
 ) -> Callable[[int], list[Figures]]:
-    """Starts a running count, gives it so many batches one by one, stops it, and returns the figures of each batch."""
+    """Starts a running count, feeds it batches one by one, stops it, and returns the metrics of each batch."""
     if not provider.is_ours:
         pytest.skip("the metrics are ours")
     rng = random.Random(1)
@@ -51,12 +51,12 @@ def run(
 
 @pytest.fixture
 def feed(runner: QueryRunner) -> Feed:
-    """The input."""
+    """Feed of the query."""
     return runner.feed("events", SCHEMA)
 
 
 def test_figures_of_each_batch(run: Callable[[int], list[Figures]]) -> None:
-    """Every batch has changes; what a start loads is what was written before, and later batches load nothing."""
+    """Every batch has changes; a start loads all bytes written before, and later batches load nothing."""
     before, after = run(3), run(2)
     assert all(figures["ckptDeltaBytes"] > 0 for figures in before + after)
     assert after[0]["ckptRestoredBytes"] == sum(figures["ckptDeltaBytes"] for figures in before)
@@ -69,7 +69,7 @@ def test_figures_of_each_batch(run: Callable[[int], list[Figures]]) -> None:
 
 
 def test_figures_of_bases(run: Callable[[int], list[Figures]], spark: SparkSession) -> None:
-    """The batch that a base goes with has its bytes; a start then loads less than all that was ever written."""
+    """The batch that carries a base reports its bytes; a later start loads less than the total written."""
     spark.conf.set(CKPT_PREFIX + "chain.maxDeltas", "1")
     before = run(12)
     assert any(figures["ckptBaseBytes"] > 0 for figures in before)
@@ -77,12 +77,12 @@ def test_figures_of_bases(run: Callable[[int], list[Figures]], spark: SparkSessi
 
 
 def newest_bases(figures: Figures) -> dict[str, int]:
-    """The versions of the newest bases by partition and store, of those that lag most."""
+    """Versions of the newest bases, by partition and store, for those that lag most."""
     return {name: version for name, version in figures.items() if name.startswith(NEWEST_BASE)}
 
 
 def test_partitions_that_lag(run: Callable[[int], list[Figures]], spark: SparkSession) -> None:
-    """A partition whose state is deltas only lags by all of them, also after a restart, until it has a base."""
+    """A partition with deltas only lags by all of its versions, also after a restart, until it has a base."""
     for figures in [*run(3), *run(2)]:
         assert min(newest_bases(figures).values()) == 0
     spark.conf.set(CKPT_PREFIX + "chain.maxDeltas", "1")
@@ -90,7 +90,7 @@ def test_partitions_that_lag(run: Callable[[int], list[Figures]], spark: SparkSe
 
 
 def test_all_are_documented(run: Callable[[int], list[Figures]]) -> None:
-    """The page has exactly the metrics that there are."""
+    """The page lists exactly the existing metrics."""
     page = (REPOSITORY / "docs" / "metrics.md").read_text()
     documented = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
     figures = run(1)[0]

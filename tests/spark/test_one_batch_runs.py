@@ -1,4 +1,4 @@
-"""Runs of one batch each, as a scheduled job has them, and stores that are unloaded after each batch."""
+"""Runs of one batch each, as in a scheduled job, and stores that are unloaded after each batch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ScheduledJob:
         self._batches = 0
 
     def run(self, batches: int) -> None:
-        """One run, with so many batches."""
+        """Runs the query once, on that many batches of new input."""
         for _ in range(batches):
             self._feed.drop([(f"k{(self._batches * 7 + i) % 50}", i) for i in range(20)])
             self._batches += 1
@@ -39,13 +39,13 @@ class ScheduledJob:
         assert query.exception() is None
 
     def longest_chain(self) -> int:
-        """The most deltas that a store would load now, without one that stands for a base."""
+        """Largest number of deltas that a store would load now; one that replaces a base does not count."""
         storage = LocalStorage(self._runner.location)
         newest = read_checkpoint(storage, list_completed(storage).records[-1])
         return max(chain.deltas for chains in newest.table.values() for chain in chains)
 
     def finish(self) -> None:
-        """The result is right, and no base is left that did not get out: the runner finds no orphans."""
+        """Asserts that the result is correct and that no unpublished base remains: the runner finds no orphans."""
         expected = [tuple(row) for row in self._plan(self._feed.table(self._spark)).collect()]
         assert_same_rows(self._runner.finish(self._sink), expected)
 
@@ -64,7 +64,7 @@ def job(spark: SparkSession, runner: QueryRunner, tmp_path: Path, provider: Prov
 
 
 def test_the_chain_is_bounded_over_runs_of_one_batch_each(job: ScheduledJob) -> None:
-    """Bases get out although no store lives for a second batch."""
+    """Bases are published although no store lives for a second batch."""
     lengths = []
     for _ in range(BATCHES):
         job.run(1)
@@ -74,7 +74,7 @@ def test_the_chain_is_bounded_over_runs_of_one_batch_each(job: ScheduledJob) -> 
 
 
 def test_the_chain_is_bounded_where_stores_are_unloaded_on_commit(job: ScheduledJob, spark: SparkSession) -> None:
-    """Each batch loads its state anew, and no store lives long enough to send a base with a later acknowledgement."""
+    """Each batch reloads its state, and no store lives long enough to send a base with a later acknowledgement."""
     spark.conf.set("spark.sql.streaming.stateStore.unloadOnCommit", "true")
     job.run(BATCHES)
     assert job.longest_chain() <= BOUND

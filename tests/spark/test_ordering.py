@@ -1,4 +1,4 @@
-"""The checkpoint is durable before Spark commits the batch: where it cannot be written, the batch is not committed."""
+"""The checkpoint is durable before Spark commits the batch: if it cannot be written, the batch is not committed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.support.tmpfs import SmallDisk, small_disk
 
 @pytest.fixture(autouse=True)
 def ours_only(provider: ProviderUnderTest) -> None:
-    """Spark's own providers have no checkpoint that could be late."""
+    """Skips Spark's own providers, which have no checkpoint that could be late."""
     if not provider.is_ours:
         pytest.skip("about our checkpoints")
 
 
 def test_metadata_that_cannot_be_written(count: RunningCount) -> None:
-    """A file stands where each directory would be that is tried: no `_metadata`, so no commit, and nothing is lost."""
+    """Files block every directory that is tried: no `_metadata`, therefore no commit, and nothing is lost."""
     count.drain()
     following = log_records(count.location)[-1]["id"] + 1
     paths = [metadata_path(number, attempt) for number in range(following, following + 4) for attempt in range(1, 9)]
@@ -40,13 +40,13 @@ def test_metadata_that_cannot_be_written(count: RunningCount) -> None:
 
 @pytest.fixture
 def full_disk(runner: QueryRunner) -> Iterator[SmallDisk]:
-    """`ckpt/` alone lies on a small disk, so that Spark's own files can still be written."""
+    """Puts only `ckpt/` on a small disk, so that Spark's own files can still be written."""
     with small_disk(runner.location / "ckpt") as disk:
         yield disk
 
 
 def test_disk_full(count: RunningCount, full_disk: SmallDisk) -> None:
-    """No space for the checkpoint: the batch is not committed, and with space again the query goes on."""
+    """No space for the checkpoint: the batch is not committed; once there is space again, the query continues."""
     count.drain()
     full_disk.fill()
     count.drop(1)
@@ -56,7 +56,7 @@ def test_disk_full(count: RunningCount, full_disk: SmallDisk) -> None:
 
 
 def test_disk_read_only(count: RunningCount, full_disk: SmallDisk) -> None:
-    """The checkpoints' file system has become read-only: the batch is not committed."""
+    """The checkpoints' file system becomes read-only: the batch is not committed."""
     count.drain()
     full_disk.read_only(True)
     count.drop(1)
@@ -66,7 +66,7 @@ def test_disk_read_only(count: RunningCount, full_disk: SmallDisk) -> None:
 
 
 def test_disk_full_while_running(count: RunningCount, full_disk: SmallDisk) -> None:
-    """The disk fills up under a running query: it fails at that batch, and the batches before stay."""
+    """The disk fills up under a running query: it fails at that batch, and earlier batches remain."""
     query = count.runner.start(count.stream(), count.sink)
     query.processAllAvailable()
     committed = committed_batches(count.location)

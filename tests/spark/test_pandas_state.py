@@ -1,4 +1,4 @@
-"""applyInPandasWithState, PySpark's face of flatMapGroupsWithState, with both kinds of timeouts."""
+"""applyInPandasWithState, PySpark's form of flatMapGroupsWithState, with both kinds of timeouts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.support.sinks import BatchLog, Rows, assert_same_rows
 OUTPUT = "key string, n long, total long"
 STATE = "n long, total long"
 BURST_EVERY = 5
-"""Batches between two bursts of a key; in between its timeout passes."""
+"""Number of batches between two bursts of a key; its timeout expires in between."""
 
 
 def bursts(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """Adds up a key's rows and emits the sums when 15 seconds of event time have passed without one."""
+    """Sums a key's rows and emits the sums after 15 seconds of event time without a row."""
     if state.hasTimedOut:
         count, total = state.get
         state.remove()
@@ -39,7 +39,7 @@ def bursts(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -
 
 
 def bundles(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """Adds up a key's rows and emits the sums soon after, by the clock on the wall."""
+    """Sums a key's rows and emits the sums soon after, in processing time."""
     if state.hasTimedOut:
         count, total = state.get
         state.remove()
@@ -56,7 +56,7 @@ def bundles(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) 
 def test_event_time_timeouts(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
-    """Every burst of a key is emitted once, with all its rows, when the watermark has passed its timeout."""
+    """Every burst of a key is emitted once, with all its rows, once the watermark has passed its timeout."""
     feed = runner.feed("events", SCHEMA)
     batches: list[Rows] = []
     expected: Rows = []
@@ -79,7 +79,7 @@ def test_event_time_timeouts(
 
 
 def test_processing_time_timeouts(runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path) -> None:
-    """However the clock bundles the rows of a key over three starts: each row is counted once."""
+    """However the clock bundles the rows of a key over three starts, each row is counted once."""
     feed = runner.feed("events", SCHEMA)
     sink = BatchLog(tmp_path / "out", "append")
     batches = events(rng, batches=6)

@@ -1,4 +1,4 @@
-"""`read_state` gives what Spark's own reader of state gives, for every stateful operator and every type."""
+"""`read_state` returns the same as Spark's own state reader, for every stateful operator and every type."""
 
 from __future__ import annotations
 
@@ -48,26 +48,28 @@ TYPES = {
     "table": "map(key, array(value), 'none', null)",
     "inner": "if(value > 0, named_struct('a', key, 'b', named_struct('c', value, 'd', array(key))), null)",
 }
-"""A column of each type that PySpark can show, half of them null where the value is odd."""
+"""One column per type that PySpark can represent; about half of the values are null, those of odd numbers."""
 
 
 @pytest.fixture(autouse=True)
 def ours_only(provider: ProviderUnderTest) -> None:
-    """The state of Spark's own providers is read with Spark."""
+    """Skips Spark's own providers: `read_state` reads our checkpoints only."""
     if not provider.is_ours:
         pytest.skip("about our checkpoints")
 
 
 def drain(runner: QueryRunner, plan: Callable[[], DataFrame], mode: str) -> None:
-    """Runs a query until it has processed what its feeds have dropped."""
+    """Runs a query until it has processed all input dropped so far."""
     sink = BatchLog(runner.folder / "out", mode)
     runner.drain(plan(), sink)
     runner.judge.check(runner.location)
 
 
 def test_aggregate_of_every_type(spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path) -> None:
-    """The newest and an earlier checkpoint, with nulls and with deltas on top of one another; and Spark reads the Delta
-    table that is made of it without Spark."""
+    """The newest and an earlier checkpoint, with nulls and stacked deltas, read as Spark reads them.
+
+    Spark also reads the Delta table that is made of the state without Spark.
+    """
     feed = runner.feed("events", SCHEMA)
 
     def plan() -> DataFrame:
@@ -85,7 +87,7 @@ def test_aggregate_of_every_type(spark: SparkSession, runner: QueryRunner, rng: 
 
 @pytest.mark.parametrize("zone", ["UTC", None], ids=["plain", "with-a-feature"])
 def test_delta_table(zone: str | None, spark: SparkSession, tmp_path: Path) -> None:
-    """Spark reads a Delta table that was written without Spark, and goes on with it."""
+    """Spark reads a Delta table that was written without Spark, and appends to it."""
     rows = pa.table(
         {
             "key": pa.array(
@@ -150,7 +152,7 @@ def test_deduplication(kind: str, spark: SparkSession, runner: QueryRunner, rng:
 
 @pytest.mark.parametrize("version", ["1", "2", "3"])
 def test_join(version: str, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
-    """Both sides, and each store alone where each has its own."""
+    """Both sides can be read, and each store or variable by its name."""
     spark.conf.set("spark.sql.streaming.join.stateFormatVersion", version)
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     left, right = runner.feed("left", SCHEMA), runner.feed("right", SCHEMA)
@@ -167,7 +169,7 @@ def test_join(version: str, spark: SparkSession, runner: QueryRunner, rng: rando
         return one.join(other.withColumnRenamed("key", "other"), near & sf.expr("key = other"))
 
     system = spark.sparkContext._jvm.java.lang.System  # type: ignore[union-attr]
-    system.setProperty("spark.testing", "true")  # with which Spark begins a query in format 1
+    system.setProperty("spark.testing", "true")  # required by Spark to start a query in format 1
     try:
         drain(runner, plan, "append")
     finally:
@@ -183,7 +185,7 @@ def test_join(version: str, spark: SparkSession, runner: QueryRunner, rng: rando
 
 
 def test_join_in_lists(spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
-    """Format 4, which Spark's own reader cannot read by side yet: all rows that were put in, as nothing has expired."""
+    """Format 4, which Spark's own reader cannot read by side yet: all input rows are found, as none has expired."""
     spark.conf.set("spark.sql.streaming.join.stateFormatVersion", "4")
     spark.conf.set("spark.sql.streaming.join.stateFormatV4.enabled", "true")
     left, right = runner.feed("left", SCHEMA), runner.feed("right", SCHEMA)
@@ -218,7 +220,7 @@ def test_session_windows(spark: SparkSession, runner: QueryRunner, rng: random.R
 
 
 def test_group_state(spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
-    """flatMapGroupsWithState, as applyInPandasWithState has it."""
+    """flatMapGroupsWithState, in the form of applyInPandasWithState."""
     feed = runner.feed("events", SCHEMA)
     for batch in events(rng, 3):
         feed.drop(batch)
@@ -245,7 +247,7 @@ def test_group_state(spark: SparkSession, runner: QueryRunner, rng: random.Rando
 
 
 def test_limit(spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
-    """A key without fields."""
+    """The key has no fields."""
     feed = runner.feed("events", SCHEMA)
     for batch in events(rng, 2):
         feed.drop(batch)
@@ -255,7 +257,7 @@ def test_limit(spark: SparkSession, runner: QueryRunner, rng: random.Random) -> 
 
 
 class Keeping(StatefulProcessor):
-    """Keeps what it sees in each kind of state, with and without a time to live, and in timers."""
+    """Stores its input in each kind of state, with and without a time to live, and in timers."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.handle = handle
@@ -283,7 +285,7 @@ class Keeping(StatefulProcessor):
 
 
 def test_transform_with_state(spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
-    """Values, lists that were appended to and put anew, maps, and timers."""
+    """Values, lists both appended to and replaced, maps, and timers are read as Spark reads them."""
     feed = runner.feed("events", SCHEMA)
     batches = events(rng, 5)
     sink = BatchLog(runner.folder / "out", "update")

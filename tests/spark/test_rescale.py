@@ -1,4 +1,4 @@
-"""Queries whose number of partitions changes between their starts give the batch answer, whatever their operator."""
+"""Queries with a changed number of partitions between starts produce the batch answer, whatever their operator."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from tests.support.provider import ProviderUnderTest
 from tests.support.runner import Batches, QueryRunner
 from tests.support.sinks import BatchLog, Rows, Sink, assert_same_rows
 
-# Queries start with 3 partitions and 1536 key groups: 6 is in their chain, 4 divides them, 5 and 7 do not.
+# Queries start with 3 partitions and 1536 key groups: 6 is in their chain of factors, 4 divides 1536, 5 and 7 do not.
 CHAIN = (6, 4, 5, 7, 1, 3)
 
 
 @pytest.fixture(autouse=True)
 def ours_only(provider: ProviderUnderTest) -> None:
-    """Only our checkpoints are rescaled in this way."""
+    """Skips Spark's own providers: only our checkpoints support this rescale."""
     if not provider.is_ours:
         pytest.skip("only our provider's checkpoints can be rescaled by metadata")
 
 
 @pytest.fixture(params=["seldom", "often"])
 def bases(request: pytest.FixtureRequest, spark: SparkSession) -> None:
-    """With bases often, most subtasks have made one since the last rescale; else they refer to files of before it."""
+    """With frequent bases, most subtasks have one since the last rescale; otherwise they refer to older files."""
     if request.param == "often":
         spark.conf.set("spark.sql.streaming.stateStore.ckpt.chain.maxDeltas", "1")
 
@@ -53,7 +53,7 @@ def run_rescaled(
     inputs: Mapping[Feed, Batches],
     chain: Sequence[int] = CHAIN,
 ) -> Rows:
-    """Feeds batch after batch, with a rescale after each."""
+    """Feeds one batch at a time, with a rescale between batches."""
     total = max(len(batches) for batches in inputs.values())
     for number in range(total):
         for feed, batches in inputs.items():
@@ -74,7 +74,7 @@ def drain(runner: QueryRunner, plan: Callable[[], DataFrame], sink: Sink) -> Non
 
 
 def parallelism(location: Path) -> list[int]:
-    """Partitions of each store, as the newest checkpoint has them."""
+    """Number of partitions of each store in the newest checkpoint."""
     from spark_ckpt.location.find import CheckpointLocation
 
     return [store.parallelism for store in CheckpointLocation.open(str(location)).checkpoints()[-1].operators]
@@ -104,7 +104,7 @@ def test_running_aggregate(
 
 
 def test_random_chains(spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path) -> None:
-    """Several rescales without a batch between them, too."""
+    """Includes several rescales without a batch in between."""
     feed = runner.feed("events", SCHEMA)
     sink = BatchLog(tmp_path / "out", "update")
     before = 3
@@ -121,7 +121,7 @@ def test_random_chains(spark: SparkSession, runner: QueryRunner, rng: random.Ran
 def test_state_reader_after_a_rescale(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
 ) -> None:
-    """The newest state is whole with more partitions, with fewer, and with such that share key groups."""
+    """The newest state is complete with more partitions, with fewer, and with partitions that share key groups."""
     feed = runner.feed("events", SCHEMA)
     rows = run_rescaled(
         runner,
@@ -154,9 +154,9 @@ def test_join(
     tmp_path: Path,
     checkpoint_format: None,
 ) -> None:
-    """With a store for each table, and with column families of one store."""
+    """Joins with a store per table, and with column families of one store."""
     spark.conf.set("spark.sql.streaming.join.stateFormatVersion", version)
-    spark.conf.set("spark.sql.streaming.join.stateFormatV4.enabled", "true")  # Spark 4.2 keeps it to its own tests
+    spark.conf.set("spark.sql.streaming.join.stateFormatV4.enabled", "true")  # Spark 4.2 restricts it to its own tests
     left, right = runner.feed("left", LEFT), runner.feed("right", RIGHT)
 
     def side(name: str) -> Batches:
@@ -219,7 +219,7 @@ def test_session_windows(
 def test_state_of_groups(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
-    """applyInPandasWithState, PySpark's face of flatMapGroupsWithState."""
+    """applyInPandasWithState, PySpark's form of flatMapGroupsWithState."""
 
     def running(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         count, total = state.getOption or (0, 0)
@@ -265,7 +265,7 @@ def test_state_variables(spark: SparkSession, runner: QueryRunner, rng: random.R
 def test_an_operator_without_a_key_stays_one_task(
     first: int, spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
 ) -> None:
-    """Also where the query had one partition, and only the schema of its keys tells."""
+    """Also in a query with one partition, where only the schema of the operator's keys reveals it."""
     spark.conf.set("spark.sql.shuffle.partitions", str(first))
     feed = runner.feed("events", SCHEMA)
 
@@ -302,7 +302,7 @@ def test_one_partition_becomes_many(
 def test_offsets_by_the_name_of_the_source(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
 ) -> None:
-    """Version 2 of the offset log says nothing of partitions until the query is started again."""
+    """Version 2 of the offset log does not contain the number of partitions until the query restarts."""
     spark.conf.set("spark.sql.streaming.offsetLog.formatVersion", "2")
     feed = runner.feed("events", SCHEMA)
     rows = run_rescaled(
@@ -318,7 +318,7 @@ def test_offsets_by_the_name_of_the_source(
 def test_spark_waits_for_an_interrupted_rescale(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
 ) -> None:
-    """Until the same rescale has gone on, the query does not start: nothing runs with half of it."""
+    """The query does not start until the same rescale is repeated and completes: nothing runs on half of it."""
     feed = runner.feed("events", SCHEMA)
     sink = BatchLog(tmp_path / "out", "update")
     first, second = events(rng, 2, keys=60)
@@ -337,7 +337,7 @@ def test_spark_waits_for_an_interrupted_rescale(
 
 
 def test_what_is_refused(spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path) -> None:
-    """More partitions than key groups, and a query that was stopped in the middle of a batch; both change nothing."""
+    """More partitions than key groups, or a query stopped within a batch: rejected without any change."""
     feed = runner.feed("events", SCHEMA)
     sink = BatchLog(tmp_path / "out", "update")
     for batch in events(rng, 2):

@@ -25,10 +25,10 @@ KILLS = 4
 
 
 def test_driver_killed_at_any_moment(jobs: Jobs, rng: random.Random) -> None:
-    """kill -9 of the driver with its JVM and the coordinator, four times in the middle of the work: nothing is lost."""
+    """SIGKILL of the driver with its JVM and the coordinator, four times during the work: nothing is lost."""
     gate = jobs.folder / "gate-is-open"
     batches = with_duplicates(rng, 24)
-    batches[-1].append((at(0), GATE, 1))  # however fast the machine is, no driver gets through before
+    batches[-1].append((at(0), GATE, 1))  # so that no driver finishes too early, however fast the machine is
     for batch in batches:
         jobs.feed.drop(batch)
     for _ in range(KILLS):
@@ -44,7 +44,7 @@ def test_driver_killed_at_any_moment(jobs: Jobs, rng: random.Random) -> None:
 
 
 def test_driver_killed_before_its_first_batch(jobs: Jobs, rng: random.Random) -> None:
-    """A driver that dies in its first batch has completed nothing; the next one begins anew."""
+    """A driver that dies in its first batch has completed nothing; the next one starts from the beginning."""
     for batch in with_duplicates(rng, 3):
         jobs.feed.drop(batch)
     job = jobs.start()
@@ -56,10 +56,10 @@ def test_driver_killed_before_its_first_batch(jobs: Jobs, rng: random.Random) ->
 
 @pytest.mark.slow
 def test_executors_killed_on_a_real_cluster(jobs: Jobs, rng: random.Random, tmp_path: Path) -> None:
-    """kill -9 of executors in the middle of the work: the same query goes on by itself, and nothing is lost."""
+    """SIGKILL of executors during the work: the same query recovers by itself, and nothing is lost."""
     gate = jobs.folder / "gate-is-open"
     batches = with_duplicates(rng, 14)
-    batches[-1].append((at(0), GATE, 1))  # however fast the machine is, the query does not get through before
+    batches[-1].append((at(0), GATE, 1))  # so that the query does not finish too early, however fast the machine is
     for batch in batches:
         jobs.feed.drop(batch)
     killed: list[int] = []
@@ -81,9 +81,9 @@ def test_executors_killed_on_a_real_cluster(jobs: Jobs, rng: random.Random, tmp_
 
 
 def test_coordinator_killed_between_and_in_batches(jobs: Jobs, rng: random.Random, provider: ProviderUnderTest) -> None:
-    """kill -9 of the side process: the JVM starts it again, the running checkpoint completes, the query never fails.
+    """SIGKILL of the side process: the JVM restarts it, the running checkpoint completes, and the query does not fail.
 
-    The second kill comes while the first operator has acknowledged and the second has not.
+    The second kill occurs when the first operator has acknowledged and the second has not.
     """
     if not provider.is_ours:
         pytest.skip("only our provider has a side process")
@@ -102,7 +102,7 @@ def test_coordinator_killed_between_and_in_batches(jobs: Jobs, rng: random.Rando
     assert job.await_batches(10), job.output()[-6000:]
     kill(job.side_process())
     jobs.finish(job, orphans=True)
-    jobs.finish(jobs.start(name="next"))  # whose claim has taken away what the ones that died had left
+    jobs.finish(jobs.start(name="next"))  # its claim deletes the files left behind by the killed coordinators
     batches_done = [record["batch_id"] for record in log_records(jobs.location) if record["kind"] == "checkpoint"]
     assert batches_done == committed_batches(jobs.location), "a batch was completed by two coordinators"
 
@@ -110,10 +110,10 @@ def test_coordinator_killed_between_and_in_batches(jobs: Jobs, rng: random.Rando
 def test_a_busy_driver_loses_to_each_that_starts_later(
     jobs: Jobs, rng: random.Random, provider: ProviderUnderTest
 ) -> None:
-    """The newer claim wins, each time, against a driver that completes a batch in some six seconds.
+    """The newer claim wins each time against a driver that completes a batch about every six seconds.
 
-    A newcomer that has planned a batch that the earlier driver then commits is told to start again. It is never told
-    that the earlier one has taken over, and needs no more than a few starts.
+    A newcomer that has planned a batch which the earlier driver then commits is told to restart. It is never told
+    that the earlier driver has taken over, and needs only a few starts.
     """
     if not provider.is_ours:
         pytest.skip("Spark's own providers do not tell two drivers apart")
@@ -122,7 +122,7 @@ def test_a_busy_driver_loses_to_each_that_starts_later(
     batches = with_duplicates(rng, 40 * (tries + 1))
     for batch in batches:
         batch.append((at(0), SLOW, rng.randrange(10**9)))
-    batches[-1].append((at(0), GATE, 1))  # however fast the machine is, a driver that nobody stops does not get through
+    batches[-1].append((at(0), GATE, 1))  # so that only a takeover ends the driver, however fast the machine is
     for batch in batches:
         jobs.feed.drop(batch)
     owner = jobs.start(name="owner", gate=gate, conf=KEEP_LOGS)
@@ -137,7 +137,7 @@ def test_a_busy_driver_loses_to_each_that_starts_later(
 
 
 def _takes_over(jobs: Jobs, owner: DriverJob, name: str, gate: Path) -> DriverJob:
-    """Starts a newcomer as a supervisor does, until it goes on in the place of the owner, which it has stopped."""
+    """Restarts a newcomer, as a supervisor would, until it has replaced and stopped the owner."""
     starts: list[DriverJob] = []
     while True:
         newcomer = jobs.start(name=name, gate=gate, conf=KEEP_LOGS)
@@ -155,23 +155,23 @@ def _takes_over(jobs: Jobs, owner: DriverJob, name: str, gate: Path) -> DriverJo
 
 
 KEEP_LOGS = "spark.sql.streaming.minBatchesToRetain=1000"
-# Spark's logs of batches and of sources, each with words of its own, where another driver has written the same batch.
+# Errors of Spark's batch logs and source logs, respectively, when another driver has written the same batch.
 _SPARK_LOST = ("CONCURRENT_STREAM_LOG_UPDATE", "Multiple streaming queries are concurrently using")
 STOPPED = ("[FencedError]", *_SPARK_LOST)
 START_AGAIN = ("[BatchCommittedError]", *_SPARK_LOST)
 
 
 def _has_completed(jobs: Jobs, driver: DriverJob) -> bool:
-    """Whether the newest checkpoint is one of this driver."""
+    """True if the newest checkpoint was written by this driver."""
     records = log_records(jobs.location)
     pids = {driver.pid, *descendants(driver.pid)}
     return bool(records) and records[-1]["kind"] == "checkpoint" and records[-1]["owner"]["pid"] in pids
 
 
 def test_second_driver_takes_over(jobs: Jobs, rng: random.Random, provider: ProviderUnderTest) -> None:
-    """A second driver takes the location of one that is held in a batch, and finishes.
+    """A second driver takes over the location of a driver held in a batch, and finishes.
 
-    The first can then complete nothing more and says who took over; the result is the batch answer.
+    The first driver can complete nothing more and names its successor; the result is the batch answer.
     """
     if not provider.is_ours:
         pytest.skip("Spark's own providers do not tell two drivers apart")
@@ -190,7 +190,7 @@ def test_second_driver_takes_over(jobs: Jobs, rng: random.Random, provider: Prov
     for words in ("[FencedError]", f"run {records[-1]['owner']['run_id']}", "has taken over"):
         assert words in first.output(), f"no {words!r} in:\n{first.output()[-6000:]}"
     assert log_records(jobs.location) == records, "the first driver has written to the log of the second"
-    # Whoever was shut out deletes nothing: the second might have found the checkpoint complete. A collection tells.
+    # A fenced driver deletes nothing, since its successor might have found the checkpoint complete. `gc` decides.
     taken = next(record["id"] for record in records if record["generation"] == records[-1]["generation"])
     collected = collect_garbage(LocalStorage(jobs.location), grace_seconds=0)
     assert [orphan.path for orphan in collected.orphans] == [metadata_path(taken)]

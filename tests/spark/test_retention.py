@@ -1,4 +1,4 @@
-"""Retention: as many checkpoints as asked for, and no file of those that were subsumed."""
+"""Retention: the configured number of checkpoints, and no file of subsumed ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.sinks import BatchLog, assert_same_rows
 
 
 def files_of_checkpoints(location: Path) -> set[Path]:
-    """All files in directories of single checkpoints; `os.walk` does not mind if one of those goes meanwhile."""
+    """All files in directories of single checkpoints; `os.walk` tolerates directories that disappear meanwhile."""
     walked = os.walk(location / "ckpt")
     return {Path(folder, name) for folder, _, names in walked if Path(folder).name.startswith("chk-") for name in names}
 
@@ -35,7 +35,7 @@ def test_retained_count(
     provider: ProviderUnderTest,
     judge: CheckpointJudge,
 ) -> None:
-    """The newest checkpoints stay, others go with their files, and a restart needs no more than what stays."""
+    """The newest checkpoints remain, older ones are deleted with their files, and a restart works with what remains."""
     if not provider.is_ours:
         pytest.skip("about our checkpoints")
     spark.conf.set(CKPT_PREFIX + "retained", str(retained))
@@ -53,7 +53,7 @@ def test_retained_count(
         query = runner.start(plan(feed.stream(spark)), sink)
         query.processAllAvailable()
         query.stop()
-        # Older ones go when the last task has its answer.
+        # Older checkpoints are deleted after the last task has its answer.
         runner.await_(lambda: len(completed_checkpoints(runner.location)) == retained)
     wanted = set(metadata_files(runner.location))
     runner.await_(lambda: files_of_checkpoints(runner.location) == wanted)

@@ -1,4 +1,4 @@
-"""A query whose checkpoint location is on S3: its executors reach it through S3A, its coordinator through s3fs."""
+"""A query with its checkpoint location on S3, reached by executors through S3A and by the coordinator through s3fs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ GATED = 2
 
 @pytest.fixture
 def secret() -> str:
-    """A key that stands nowhere but where it is written to."""
+    """Secret key that must not appear anywhere but in the settings."""
     return uuid.uuid4().hex
 
 
 @pytest.fixture
 def settings(s3: S3, secret: str) -> dict[str, str]:
-    """Spark's settings, which alone say to a driver where S3 is and with which credentials."""
+    """Spark settings, the driver's only source of the S3 endpoint and credentials."""
     return {
         "spark.driver.extraClassPath": s3a_class_path(),
         "spark.hadoop.fs.s3a.endpoint": s3.endpoint,
@@ -41,14 +41,14 @@ def settings(s3: S3, secret: str) -> dict[str, str]:
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.access.key": "test",
         "spark.hadoop.fs.s3a.secret.key": secret,
-        f"{CKPT_PREFIX}ackThreshold": "0",  # executors write all of their state to files, also to S3
+        f"{CKPT_PREFIX}ackThreshold": "0",  # executors write all of their state to files, and thus to S3
     }
 
 
 def test_a_driver_killed_on_s3(
     jobs: Jobs, rng: random.Random, s3: S3, settings: dict[str, str], secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SIGKILL to driver, JVM and side process in a batch: the next driver goes on, and nothing is lost."""
+    """SIGKILL of driver, JVM and side process during a batch: the next driver continues, and nothing is lost."""
     gate = jobs.folder / "gate-is-open"
     batches = with_duplicates(rng, BATCHES)
     batches[GATED].append((at(0), GATE, 1))
@@ -83,8 +83,8 @@ def test_a_driver_killed_on_s3(
         claims = [record for record in log_records(jobs.location) if record["kind"] == "claim"]
         assert [claim["generation"] for claim in claims] == [1, 2]
         files = {file.name.partition("-")[0] for file in storage.list("ckpt/shared")}
-        assert files == {"delta", "deltas"}  # of one task, and of tasks that ran side by side
+        assert files == {"delta", "deltas"}  # of one task, and of concurrent tasks
         assert [each["batch_id"] for each in run("list", url, "--json").json["checkpoints"]] == list(range(BATCHES))
         assert run("inspect", url, "--json").json["path"].startswith(f"{url}/ckpt/chk-")
-    for path in jobs.folder.rglob("*"):  # logs of the drivers and, copied, all objects
+    for path in jobs.folder.rglob("*"):  # driver logs and copies of all objects
         assert path.is_dir() or secret.encode() not in path.read_bytes(), f"the secret key is in {path}"

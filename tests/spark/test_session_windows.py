@@ -15,7 +15,7 @@ from tests.support.sinks import BatchLog, assert_same_rows
 
 
 def sessions(frame: DataFrame) -> DataFrame:
-    """Sessions of each key, closed by five seconds of silence."""
+    """Sessions per key, closed by five seconds of silence."""
     window = sf.session_window("ts", "5 seconds")
     grouped = frame.withWatermark("ts", "10 seconds").groupBy(window, "key")
     counted = grouped.agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
@@ -31,7 +31,7 @@ def test_sessions_in_append_mode(
     tmp_path: Path,
     checkpoint_format: None,
 ) -> None:
-    """Sessions that grow over batches and restarts are emitted once, whole."""
+    """Sessions that grow over batches and restarts are emitted once, complete."""
     spark.conf.set("spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition", str(merge_early).lower())
     feed = runner.feed("events", SCHEMA)
     sink = BatchLog(tmp_path / "out", "append")
@@ -44,7 +44,7 @@ def test_sessions_in_append_mode(
 def test_sessions_in_complete_mode(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path
 ) -> None:
-    """All sessions are kept and emitted as a whole by every batch."""
+    """Every batch emits all sessions in full."""
     feed = runner.feed("events", SCHEMA)
     sink = BatchLog(tmp_path / "out", "complete")
     rows = runner.run(lambda: sessions(feed.stream(spark)), sink, {feed: events(rng)})

@@ -1,4 +1,4 @@
-"""Settings that come past `configure` are checked in the driver, before the first batch of a query runs a task."""
+"""Settings that bypass `configure` are validated in the driver, before the first batch of a query runs a task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MISSPELT = CKPT_PREFIX.replace("stateStore", "statestore")
 
 @pytest.fixture(autouse=True)
 def ours_only(provider: ProviderUnderTest) -> None:
-    """Spark's own providers have settings of their own."""
+    """Skips Spark's own providers, which have settings of their own."""
     if not provider.is_ours:
         pytest.skip("about our settings")
 
@@ -33,7 +33,7 @@ def jobs_so_far(count: RunningCount) -> int:
     ],
 )
 def test_a_setting_that_cannot_be(count: RunningCount, key: str, text: str, words: str) -> None:
-    """The error names the setting and what it can be; no task runs, and the location stays as it was."""
+    """The error names the setting and its valid values; no task runs, and the location is unchanged."""
     count.drain()
     records = log_records(count.location)
     count.drop(1)

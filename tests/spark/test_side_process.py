@@ -1,4 +1,4 @@
-"""A wrong Python for the coordinator: the error says which it is, what it lacks, and which setting names another."""
+"""An unsuitable Python for the coordinator: the error names it, what it lacks, and the setting that selects another."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SETTING = CKPT_PREFIX + "python"
 
 @pytest.fixture(autouse=True)
 def ours_only(provider: ProviderUnderTest) -> None:
-    """Spark's own providers have no side process."""
+    """Skips Spark's own providers, which have no side process."""
     if not provider.is_ours:
         pytest.skip("about our side process")
 
 
 @pytest.fixture
 def bare_python(tmp_path: Path) -> Path:
-    """A Python that has nothing installed, and does not look into this repository either."""
+    """A Python without packages and without access to this repository."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
     program = tmp_path / "bare-python"
     program.write_text(f'#!/bin/sh\nexec "{tmp_path}/bare/bin/python" -I "$@"\n')
@@ -35,7 +35,7 @@ def bare_python(tmp_path: Path) -> Path:
 
 
 def test_python_without_spark_ckpt(jobs: Jobs, rng: random.Random, bare_python: Path) -> None:
-    """The batch fails with an error that names the Python and the setting; with the right Python the query goes on."""
+    """The batch fails with an error that names the Python and the setting; with the right one the query continues."""
     for batch in with_duplicates(rng, 3):
         jobs.feed.drop(batch)
     job = jobs.start(conf=f"{SETTING}={bare_python}")

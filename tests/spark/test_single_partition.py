@@ -1,4 +1,4 @@
-"""Operators that run as one task whatever the shuffle setting says: global aggregate and limit."""
+"""Operators that run as one task whatever the shuffle setting: global aggregate and limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.sinks import BatchLog, ParquetSink, assert_same_rows
 def test_global_aggregate(
     mode: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
-    """One row of state for everything, in one subtask."""
+    """A single row of state in a single subtask."""
     feed = runner.feed("events", SCHEMA)
 
     def plan(frame: DataFrame) -> DataFrame:
@@ -33,7 +33,7 @@ def test_global_aggregate(
 def test_limit(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
-    """The number of rows let through is state: the first rows come out, and no more after a restart."""
+    """The number of emitted rows is state: the first rows are emitted, and no more after a restart."""
     feed = runner.feed("events", SCHEMA)
     batches = events(rng, 6, per_batch=10)
     rows = runner.run(lambda: feed.stream(spark).limit(35), ParquetSink(tmp_path / "out"), {feed: batches}, (2, 4))

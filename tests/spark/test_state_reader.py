@@ -1,4 +1,4 @@
-"""Spark's `statestore` data source reads our state as it reads its own providers' state."""
+"""Spark's `statestore` data source reads our state like that of its own providers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.sinks import BatchLog, Rows, assert_same_rows
 
 
 def run_aggregate(spark: SparkSession, runner: QueryRunner, sink: BatchLog, batches: list[Rows]) -> Rows:
-    """Counts and sums by key of a query that is interrupted after two batches; the result."""
+    """Counts and sums by key of a query that is interrupted after two batches; returns the result."""
     feed = runner.feed("events", SCHEMA)
 
     def plan() -> DataFrame:
@@ -44,7 +44,7 @@ def test_state_of_an_aggregate(
 def test_changes_and_replays_of_an_aggregate(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
-    """The changes of the batches, one after another, give the result of each, as does the state of one and the rest."""
+    """The change feed yields each batch's result; an early snapshot plus replayed changes yields the last one."""
     sink = BatchLog(tmp_path / "out", "complete")
     rows = run_aggregate(spark, runner, sink, events(rng, 6))
     last = committed_batches(runner.location)[-1]
@@ -68,7 +68,7 @@ def test_changes_and_replays_of_an_aggregate(
 
 
 def test_state_of_a_join(spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path) -> None:
-    """Each side of a join can be read: all rows that were put in, since nothing has expired."""
+    """Each side of a join can be read: all input rows are found, since none has expired."""
     left, right = runner.feed("left", SCHEMA), runner.feed("right", SCHEMA)
 
     def plan() -> DataFrame:
@@ -90,7 +90,7 @@ def test_state_of_a_join(spark: SparkSession, runner: QueryRunner, rng: random.R
 def test_state_is_read_in_a_batch_of_another_query(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
 ) -> None:
-    """The tasks that read say that they are of the other query, whose checkpoint it is not."""
+    """The reading tasks carry the local properties of another query, which does not own the checkpoint."""
     rows = run_aggregate(spark, runner, BatchLog(tmp_path / "out", "complete"), events(rng, 3))
     found: Rows = []
 

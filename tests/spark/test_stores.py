@@ -1,4 +1,4 @@
-"""Queries with the completed-checkpoint stores that are not the default."""
+"""Queries with the non-default stores of completed checkpoints."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def _only_ours(provider: ProviderUnderTest) -> None:
 
 @pytest.fixture
 def zookeeper_conf(zookeeper: ZooKeeperServer) -> list[str]:
-    """The settings of the store `zookeeper`, below a node of this test's own."""
+    """Settings of the store `zookeeper`, with a root node for this test alone."""
     settings = {
         "store": "zookeeper",
         "zookeeper.quorum": zookeeper.quorum,
-        "zookeeper.sessionTimeout": "240s",  # however long the machine stands still
+        "zookeeper.sessionTimeout": "240s",  # outlasts any stall of the machine
         "zookeeper.path": f"/{uuid.uuid4().hex}",
     }
     return [f"{CKPT_PREFIX}{key}={value}" for key, value in settings.items()]
 
 
 def test_standalone_restarts_after_a_kill(jobs: Jobs, rng: random.Random, spark: SparkSession) -> None:
-    """No log is kept: the next driver finds the checkpoints by reading them, and so does the `statestore` reader."""
+    """Without a log, the next driver and the `statestore` reader find the checkpoints by reading them."""
     conf = f"{CKPT_PREFIX}store=standalone"
     for batch in with_duplicates(rng, 6):
         jobs.feed.drop(batch)
@@ -69,7 +69,7 @@ def test_zookeeper_restarts_after_a_kill(jobs: Jobs, rng: random.Random, zookeep
 def test_zookeeper_lets_a_second_driver_take_over(
     jobs: Jobs, rng: random.Random, zookeeper_conf: list[str], zookeeper: ZooKeeperServer
 ) -> None:
-    """The first driver is alive and held in a batch. It completes nothing more, and says who took over."""
+    """The first driver is alive and held in a batch. It completes nothing more, and names its successor."""
     gate = jobs.folder / "gate-is-open"
     batches = with_duplicates(rng, 5)
     batches[2].append((at(0), GATE, 1))

@@ -29,7 +29,7 @@ SUMS = "key string, n long, total long"
 
 @pytest.fixture(autouse=True)
 def served(provider: ProviderUnderTest) -> None:
-    """Spark's other built-in provider has no column families."""
+    """Skips Spark's other built-in provider, which has no column families."""
     if provider.name == "hdfs":
         pytest.skip("Spark runs transformWithState with its RocksDB provider or ours")
 
@@ -40,7 +40,7 @@ def served(provider: ProviderUnderTest) -> None:
 def test_value_list_and_map(
     kind: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
-    """All three kinds of state survive restarts, and Spark's reader of state finds them."""
+    """All three kinds of state survive restarts, and Spark's state reader finds them."""
     feed = runner.feed("events", SCHEMA)
 
     def plan() -> DataFrame:
@@ -69,7 +69,7 @@ def test_value_list_and_map(
 
 
 class Expiring(StatefulProcessor):
-    """Adds up a key's rows and emits the sums when 15 seconds of event time have passed without one."""
+    """Sums a key's rows and emits the sums after 15 seconds of event time without a row."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.handle = handle
@@ -103,7 +103,7 @@ class Expiring(StatefulProcessor):
 
 
 def test_event_time_timers(runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path) -> None:
-    """A key has rows in one or two batches that follow one another, and is emitted once, after both."""
+    """A key has rows in one batch or in two consecutive ones, and is emitted once, afterwards."""
     feed = runner.feed("events", SCHEMA)
     batches: list[Rows] = [[] for _ in range(6)]
     expected: Rows = []
@@ -151,7 +151,7 @@ class Cancelling(StatefulProcessor):
 
 
 def test_timer_deleted_by_an_earlier_one(runner: QueryRunner, spark: SparkSession, tmp_path: Path) -> None:
-    """Both have expired when the first one is handled: the second one is handled too, as with Spark's own provider."""
+    """Both have expired when the first one is handled: the second is still handled, as with Spark's own provider."""
     feed = runner.feed("events", SCHEMA)
     rows_in: Rows = [(at(1), f"k{number}", 1000 + number) for number in range(10)]
 
@@ -165,7 +165,7 @@ def test_timer_deleted_by_an_earlier_one(runner: QueryRunner, spark: SparkSessio
 
 
 class Starting(StatefulProcessor):
-    """Counts the rows of a key on from an initial number; counts once more what lives for a millisecond only."""
+    """Counts the rows of a key from an initial number; also sums a list whose values live for a millisecond."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.count = handle.getValueState("count", "n long", ttlDurationMs=3_600_000)
@@ -189,7 +189,7 @@ class Starting(StatefulProcessor):
 def test_initial_state_and_time_to_live(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path
 ) -> None:
-    """Counts begin at the initial state and go on over restarts; a sum that expires is that of the last batch alone."""
+    """Counts start from the initial state and continue over restarts; an expiring sum covers the last batch only."""
     feed = runner.feed("events", SCHEMA)
     initial = {f"k{number}": 1000 * number for number in range(0, 12, 2)}
 
@@ -198,7 +198,7 @@ def test_initial_state_and_time_to_live(
         grouped = feed.stream(spark).groupBy("key")
         return grouped.transformWithState(Starting(), SUMS, "update", "processingTime", initialState=start)
 
-    # With processing time Spark runs batches without end, of which those with input have output.
+    # In processing time Spark runs batches continuously; only those with input have output.
     sink = BatchLog(tmp_path / "out", "update")
     for rows_in in events(rng, batches=4):
         feed.drop(rows_in)

@@ -21,7 +21,7 @@ from tests.support.sinks import BatchLog, assert_same_rows
 
 
 def by_key(frame: DataFrame) -> DataFrame:
-    """A running count and sum for each key."""
+    """A running count and sum per key."""
     return frame.groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
 
 
@@ -34,7 +34,7 @@ def by_window(frame: DataFrame) -> DataFrame:
 def test_available_now(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
-    """Each run takes what is there in several batches and ends by itself; the next goes on from its state."""
+    """Each run processes the available input in several batches and ends; the next continues from its state."""
     feed = runner.feed("events", SCHEMA)
     sink = BatchLog(tmp_path / "out", "append")
     batches = [*events(rng), end()]
@@ -67,7 +67,7 @@ def test_processing_time(runner: QueryRunner, spark: SparkSession, rng: random.R
 def test_several_queries_in_one_driver(
     spark: SparkSession, rng: random.Random, tmp_path: Path, judge: CheckpointJudge
 ) -> None:
-    """Three queries at once, one of them stopped and started again while the others go on: no state is mixed up."""
+    """Three concurrent queries, one of them restarted while the others continue: no state is mixed up."""
     plans: dict[str, tuple[Callable[[DataFrame], DataFrame], str, int]] = {
         "running": (by_key, "update", 1),
         "windows": (by_window, "append", 2),
@@ -99,7 +99,7 @@ def test_several_queries_in_one_driver(
 def test_real_time_mode_is_refused(
     runner: QueryRunner, spark: SparkSession, provider: ProviderUnderTest, tmp_path: Path
 ) -> None:
-    """Where Spark would let it run at one's own risk; with another trigger the query goes on as if nothing had been."""
+    """Rejected even where Spark permits it at the user's risk; with another trigger the query continues as before."""
     if not provider.is_ours:
         pytest.skip("about our checkpoints")
     spark.conf.set("spark.sql.streaming.realTimeMode.allowlistCheck", "false")

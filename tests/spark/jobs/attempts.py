@@ -1,12 +1,11 @@
-"""Driver program whose tasks wait or fail at keys that say so, and that notes how each attempt of a task ended.
+"""Driver program whose tasks wait or fail at special keys, and that records how each task attempt ended.
 
-It is the running count of `running_count.py` with such places after the acknowledgement of the first operator, and
-before and after that of the second. `folder/hooks` has a file for each key that was met, which says by what attempt it
-was first; who waits does so until there is a file with the key's name and `.open`. `folder/tasks.jsonl` has a line
-for each end of an attempt.
+It is the running count of `running_count.py` with hooks after the acknowledgement of the first operator, and before
+and after that of the second. `folder/hooks` has a file per key reached, which names the first attempt to reach it; a
+waiting task waits for a file with the key's name and `.open`. `folder/tasks.jsonl` has one line per ended attempt.
 
-Each attempt marks the keys it counts with its own id. The mark goes into the state and into the result, which also has
-the mark that stood in the state before: so one can see whose state a batch has started from.
+Each attempt marks the keys it counts with its own id. The mark becomes part of the state and of the result, which also
+has the previous mark from the state, so that the result shows whose state a batch started from.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ PASSED = "passed"
 MEETING = tuple(f"meeting-{number}" for number in range(16))
 """After the first operator has acknowledged, its tasks with such a key or `PASSED` wait until two executors have one.
 
-There are enough for each partition to have some. An executor may be busy with a killed task for seconds, and without
-these keys the other one runs the whole stage.
+Every partition has some of these keys. An executor may be busy with a killed task for seconds; without them the other
+executor would run the whole stage.
 """
 
 BROKEN = "broken"
@@ -54,14 +53,14 @@ COUNTED = "key string, n long, total long, mark long, mark_before long"
 STATE = "n long, total long, mark long"
 
 NOT_THERE = -1
-"""The mark before of a key that had no state."""
+"""Previous mark of a key without state."""
 
 CONF = {
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
-    # Only the last task of a stage gets a copy: one of a task that waits for another would take the core from that one.
+    # Only the last task of a stage gets a copy: a copy of a task that waits for another would occupy the other's core.
     "spark.speculation.quantile": "0.75",
     "spark.speculation.multiplier": "2",
     "spark.task.maxFailures": "10",
@@ -72,11 +71,11 @@ CONF = {
 
 
 _LONGEST_REASON = 2000
-"""Characters; what follows are stack traces and figures."""
+"""Maximum length in characters; the rest is stack traces and figures."""
 
 
 class TaskEnds:
-    """A SparkListener that writes one line of JSON for each attempt of a task that ended."""
+    """SparkListener that writes one line of JSON per ended task attempt."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -87,7 +86,7 @@ class TaskEnds:
         return lambda *_: None
 
     def onTaskEnd(self, event: Any) -> None:  # noqa: N802, the name is Spark's
-        """Called by Spark."""
+        """Writes the line; called by Spark."""
         info = event.taskInfo()
         line = {
             "stage": event.stageId(),
@@ -103,20 +102,20 @@ class TaskEnds:
             out.write(json.dumps(line) + "\n")
 
     class Java:
-        """For py4j."""
+        """Java interface of the listener, for Py4J."""
 
         implements = ["org.apache.spark.scheduler.SparkListenerInterface"]  # noqa: RUF012, py4j wants a list
 
 
 def watch(spark: SparkSession, file: Path) -> None:
-    """Writes down how tasks end from now on."""
+    """Records how tasks end from now on."""
     ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
     spark.sparkContext._jsc.sc().addSparkListener(TaskEnds(file))
 
 
 def plan(frame: DataFrame, hooks: Path) -> DataFrame:
-    """The running count, with its places."""
-    # What runs in the executors has all that it needs in itself: this program cannot be imported there.
+    """The running count, with its hooks."""
+    # Functions for executors must be self-contained: this program cannot be imported there.
     passed, meeting, broken, broken_late = PASSED, MEETING, BROKEN, BROKEN_LATE
     first_only, everyone, not_there = (SLOW, ZOMBIE), (HELD, LATER), NOT_THERE
 
@@ -126,7 +125,7 @@ def plan(frame: DataFrame, hooks: Path) -> DataFrame:
         return task
 
     def first(key: str) -> bool:
-        """Whether nobody has met the key before."""
+        """True if no attempt has reached the key before."""
         try:
             with (hooks / key).open("x") as mark:
                 task = this_task()
@@ -142,7 +141,7 @@ def plan(frame: DataFrame, hooks: Path) -> DataFrame:
 
     def meet() -> None:
         stage = f"stage-{this_task().stageId()}"
-        # The parent of all Python workers of an executor is the same daemon.
+        # All Python workers of an executor share one daemon as their parent.
         (hooks / f"{stage}-{os.getppid()}").touch()
         while len(list(hooks.glob(f"{stage}-*"))) < 2:
             time.sleep(0.02)
@@ -173,7 +172,7 @@ def plan(frame: DataFrame, hooks: Path) -> DataFrame:
         for batch in batches:
             keys.update(batch["key"])
             yield batch
-        # The input has ended: the state store below has committed and is acknowledged.
+        # End of the input: the state store below has committed and is acknowledged.
         if broken_late in keys and first(broken_late):
             raise RuntimeError("broken after its acknowledgement")
 

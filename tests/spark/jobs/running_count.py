@@ -24,16 +24,16 @@ from tests.support.session import open_session
 from tests.support.sinks import BatchLog
 
 GATE = "gate"
-"""A key that passes the gate only when it is open; till then only the first operator has acknowledged."""
+"""Key of rows that wait until the gate is open; until then, only the first operator has acknowledged."""
 
 SLOW = "slow"
-"""A key whose rows take six seconds each, until the gate is open."""
+"""Key of rows that take six seconds each until the gate is open."""
 
 FAILED = 3
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The options of this program."""
+    """Command-line options of this program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--provider", choices=list(PROVIDERS), required=True)
@@ -46,12 +46,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def waiting(gate: Path) -> Path:
-    """The file that says that a row waits at the gate."""
+    """File that exists once a row waits at the gate."""
     return gate.with_suffix(".waiting")
 
 
 def held(key: Column, gate: Path) -> Column:
-    """The key as it is, but a row of the gate waits for the gate's file, and its task with it; slow rows take long."""
+    """The key unchanged; its task waits at rows of the gate until the gate's file exists, and is slow at slow rows."""
 
     mark = waiting(gate)
 
@@ -67,7 +67,7 @@ def held(key: Column, gate: Path) -> Column:
 
 
 def plan(frame: DataFrame, gate: Path | None) -> DataFrame:
-    """Two stateful operators: single events, then their figures by key; the gate stands between them."""
+    """Two stateful operators, de-duplication and figures by key, with the gate between them."""
     single = frame.dropDuplicates(["ts", "key", "value"])
     if gate is not None:
         single = single.withColumn("key", held(sf.col("key"), gate))
@@ -75,14 +75,14 @@ def plan(frame: DataFrame, gate: Path | None) -> DataFrame:
 
 
 def session(options: argparse.Namespace, **conf: str) -> SparkSession:
-    """Spark with the options and with settings of the program's own."""
+    """Spark session with the command-line options and the program's own settings."""
     conf |= dict(entry.split("=", 1) for entry in options.conf)
     conf["spark.sql.shuffle.partitions"] = str(options.partitions)
     return open_session(PROVIDERS[options.provider], options.folder, master=options.master, conf=conf)
 
 
 def run(spark: SparkSession, folder: Path, plan: Callable[[DataFrame], DataFrame], location: str | None = None) -> int:
-    """Runs the query to the end of its input, ends Spark, and returns the status to exit with."""
+    """Runs the query to the end of its input, stops Spark, and returns the exit status."""
     frame = plan(Feed(folder / "feeds" / "events", SCHEMA).stream(spark))
     writer = BatchLog(folder / "out", "update").attach(frame.writeStream)
     writer = writer.option("checkpointLocation", location or str(folder / "checkpoint")).trigger(availableNow=True)
@@ -98,7 +98,7 @@ def run(spark: SparkSession, folder: Path, plan: Callable[[DataFrame], DataFrame
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the query with its one gate."""
+    """Runs the query, with the gate if one is given."""
     options = parse(arguments)
     return run(session(options), options.folder, lambda frame: plan(frame, options.gate), options.location)
 
