@@ -85,7 +85,7 @@ REPEATED = ("ack", "locate")
 """Messages repeated by a task's next attempt, so that a late one can be overtaken."""
 
 PATIENCE_SECONDS = 15
-"""Timeout of a task for an answer that is to be overtaken, in seconds."""
+"""Timeout of a task for an answer that will be overtaken, in seconds."""
 
 _ONE_BATCH = (1, 1, 1, 1, 1)
 _STRICT = {"tolerableFailures": "0"}

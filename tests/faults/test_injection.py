@@ -84,7 +84,7 @@ def test_kills(strike: Callable[..., Path]) -> None:
 
 
 class Wire:
-    """A relay with one open job."""
+    """A relay with a single open job."""
 
     def __init__(self, folder: Path) -> None:
         injector = Injector(folder)

@@ -1,4 +1,4 @@
-"""Some cells of the fault table; `make faults` runs all of them."""
+"""Part of the fault table; `make faults` runs all of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SOME = (
 @pytest.mark.spark
 @pytest.mark.slow
 def test_some_faults(tmp_path: Path, seed: int) -> None:
-    """Each has the outcome that the table says, the batch answer, and checkpoints in order."""
+    """Each cell has the outcome that the table states, the batch answer, and checkpoints in order."""
     if not provider_under_test().is_ours:
         pytest.skip("Spark's own providers have no coordinator")
     results = list(FaultTable(tmp_path, SOME, seed).results())

@@ -1,4 +1,4 @@
-"""What the model of a power loss leaves after a few operations."""
+"""Possible disks after a few operations and a power loss, according to the model."""
 
 from __future__ import annotations
 

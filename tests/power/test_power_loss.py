@@ -1,4 +1,4 @@
-"""A checkpoint that was answered for outlasts a power loss, and every retained one reads back."""
+"""An acknowledged checkpoint survives a power loss, and every retained one reads back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.power.recorder import Recorder
 from tests.power.script import Script, play
 
 DISKS = 60
-"""Disks per script; `make power-loss` judges more."""
+"""Disks judged per script; `make power-loss` judges more."""
 
 
 @pytest.mark.parametrize("what", [stat.S_ISDIR, stat.S_ISREG], ids=["directories", "files"])

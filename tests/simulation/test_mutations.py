@@ -1,4 +1,4 @@
-"""The test of the test: mistakes in the real code that the simulation must notice, by the invariant they break."""
+"""Tests of the simulation: it must notice mistakes in the real code by the invariant that they break."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.simulation.mutations import MUTATIONS
 from tests.simulation.schedules import play
 
 MOST_SEEDS = 600
-"""Most schedules needed to find a mistake."""
+"""Maximum number of schedules to find a mistake."""
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
@@ -21,4 +21,4 @@ def test_an_invariant_finds(name: str) -> None:
         failures = (play(seed, mutation.profile).failure or "" for seed in range(MOST_SEEDS))
         found = next((seed for seed, failure in enumerate(failures) if sign.match(failure)), None)
     assert found is not None
-    assert play(found, mutation.profile).failure is None  # it is the mistake that breaks it
+    assert play(found, mutation.profile).failure is None  # the same schedule passes without the mistake

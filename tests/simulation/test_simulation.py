@@ -1,4 +1,4 @@
-"""Schedules of every kind, and what must be true of the simulation itself."""
+"""Schedules of every kind, and properties of the simulation itself."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_case(case: str) -> None:
 @pytest.mark.parametrize("store", ["filesystem", "zookeeper", "standalone"])
 @pytest.mark.parametrize("cleanup", ["deleteOnCancellation", "deleteOnEnd"])
 def test_checkpoints_that_are_to_go_with_their_query(store: str, cleanup: str) -> None:
-    """Nothing is left, or what is left is whole; and what must stay does, which the checks see to."""
+    """Either nothing is left or the rest is whole; checkpoints that must be retained are (see `Checks`)."""
     undisturbed = Profile(store=store, settings={"cleanup": cleanup}, large=0.5)
     stopped = Profile(
         store=store, settings={"cleanup": cleanup}, incidents=6, weights={"stop query": 1, "quiet days": 1}
@@ -178,9 +178,9 @@ def test_checkpoints_that_are_to_go_with_their_query(store: str, cleanup: str) -
 
 
 def test_all_that_can_go_wrong_does() -> None:
-    """A world in which something cannot happen any more proves less than it seems to."""
+    """Every fault and incident occurs: a world that lost one of them would prove less than it seems to."""
     counts = play_many(range(CHUNK)).counts
-    for seed in range(10):  # deletions are few: they wait for the end of a batch
+    for seed in range(10):  # deletions are rare: they wait for the end of a batch
         counts.update(play(seed, DYING).counts)
     for what in (
         *(f"ack: {outcome}" for outcome in ("success", "duplicate", "denied")),
@@ -206,12 +206,12 @@ def test_all_that_can_go_wrong_does() -> None:
 
 
 def test_garbage_is_collected() -> None:
-    """What an orphan is has to be older than the newest checkpoint, so there are few in a short schedule."""
+    """Orphans must be older than the newest checkpoint, so a short schedule has few."""
     assert sum(play(seed, CASES["garbage is collected"]).counts["garbage collected"] for seed in range(60))
 
 
 def test_a_schedule_is_a_function_of_its_seed_in_every_process() -> None:
-    """Also of none of Python's random hashes."""
+    """The trace does not depend on Python's random hashes either."""
     command = [sys.executable, "-m", "tests.simulation", "--seed", "3", "--trace"]
     root = Path(__file__).parents[2]
     traces = {

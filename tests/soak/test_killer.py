@@ -86,7 +86,7 @@ def test_a_seed_is_a_schedule() -> None:
 
 
 def test_kills_all_and_gets_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver that is killed starts again; executor and coordinator are killed beside it."""
+    """A killed driver is restarted; executor and coordinator are killed without ending the driver."""
     monkeypatch.setattr(killer_module, "LATEST_SECONDS", 0.2)
     monkeypatch.setattr(killer_module, "BURST_SECONDS", 0.2)
     shot: list[int] = []
