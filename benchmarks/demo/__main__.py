@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def _run(arguments: argparse.Namespace, console: Console, layout: Layout, environment: Mapping[str, str]) -> int:
-    """Runs the demo and returns its exit status.
+    """Run the demo and return its exit status.
 
     `environment` holds the variables with which the command line reaches the checkpoint locations.
     """
