@@ -31,7 +31,7 @@ private[ckpt] abstract class StoreReads[F <: TableReader](provider: CheckpointSt
   /** A column family of the state, or an error that says why there is none. */
   protected def open(family: ColumnFamily): F
 
-  /** Check before each use: forgets what was opened, or fails, if another attempt intervened. */
+  /** Check before each use: if another attempt intervened, closes the open families, or fails. */
   protected def checkCurrent(): Unit
 
   protected def family(operation: String, columnFamily: String): OpenTable[F] = {

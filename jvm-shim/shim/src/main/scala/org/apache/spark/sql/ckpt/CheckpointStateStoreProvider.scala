@@ -229,7 +229,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     newestBase.loaded(version, found.segments.count(!_.isBase))
   }
 
-  // ---- what stores ask of their provider ----
+  // ---- calls from stores ----
 
   /** True if a store checks the first row that it reads, as Spark's providers do without column families. */
   private[ckpt] def checksFormat: Boolean = storeConf.formatValidationEnabled && !families.useColumnFamilies

@@ -176,7 +176,7 @@ class StoreCommitSuite extends AnyFunSuite {
       assert(acks(h).drop(5).map(_.path("base").path("version").asLong()) == Seq(5, 5, 6, 7, 8))
       h.coordinator.baseRequired = false
       (10L to 14L).foreach(version => h.commit(version, version))
-      // The one that the last demand began, which may go with a later ack now, and no other.
+      // Only the base started by the last demand, which may now travel with a later ack.
       assert(acks(h).drop(10).count(!_.path("base").isNull) <= 1)
     }
   }

@@ -63,7 +63,7 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
     held.removeAll().foreach(_.apply())
   }
 
-  /** JSON: what rows of the segments in the answers to `locate` must pass. */
+  /** Row filters of the segments in the replies to `locate`, as JSON. */
   @volatile var filters = "[]"
   val heard = new ConcurrentLinkedQueue[Message]()
   val executors = new RegisteredExecutors

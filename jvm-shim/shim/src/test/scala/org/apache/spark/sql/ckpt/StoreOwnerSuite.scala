@@ -24,7 +24,7 @@ import org.apache.spark.sql.ckpt.executor.{CoordinatorClient, QueryJob, ReaderJo
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 import org.apache.spark.sql.internal.SQLConf
 
-/** Whose store it is, and what it tells the coordinator of the batch and of the ids that Spark asks for. */
+/** Ownership of a store, and its reports to the coordinator of batches and of the ids that Spark requests. */
 class StoreOwnerSuite extends AnyFunSuite {
   private val coordinator = new CoordinatorClient(() => throw new IllegalStateException("no coordinator here"))
 

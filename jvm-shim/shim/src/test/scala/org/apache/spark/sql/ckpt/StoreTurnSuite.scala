@@ -24,7 +24,7 @@ import org.apache.spark.sql.ckpt.executor.{LoadedStores, StoreTurn}
 import org.apache.spark.sql.ckpt.protocol.Notification
 import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreId}
 
-/** Several tasks at one store, and what must not wait for them. */
+/** Several tasks at one store, and the calls that must not wait for them. */
 class StoreTurnSuite extends AnyFunSuite {
   private def withStore(settings: (String, String)*)(body: StoreHarness => Unit): Unit = {
     val harness = new StoreHarness(settings: _*)

@@ -28,7 +28,7 @@ object DeltaEntries {
    * Entries of a column family in a delta, in the order of the file.
    *
    * @param version the version that the delta leads to
-   * @throws StateStreamDamagedException if a block is not what was written
+   * @throws StateStreamDamagedException if a block was changed after it was written
    */
   def read(delta: StateSegment, version: Long, family: String): Seq[DeltaEntry] = {
     val wanted = new Collector

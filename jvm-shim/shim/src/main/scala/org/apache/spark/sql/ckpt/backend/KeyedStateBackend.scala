@@ -15,19 +15,19 @@ import java.io.OutputStream
 /**
  * The keyed state of one store of one subtask, with versions: the seam for other backends than [[HashMapStateBackend]].
  *
- * The state is at the ''folded'' version, plus what one batch changed:
+ * The state is at the ''folded'' version, plus the changes of one batch:
  *
  *  - `openForWrite(v)` starts a batch on version v; puts and removes go to a write buffer;
  *  - `writeDelta` / `deltaBytes` give the batch's changes as a delta segment;
  *  - `commit()` makes the buffer version v + 1. The changes are applied when the next batch opens version v + 1.
  *    Opening v again instead drops them;
  *  - `discard()` drops an open batch;
- *  - `reopen()` opens v once more and keeps what was committed, for the case that the new batch does not count.
+ *  - `reopen()` reopens v and keeps the committed changes, in case the new batch does not count.
  *
  * Which of these has happened is the [[StoreState]].
  *
- * A batch that ends without a commit takes its tables with it: the next batch has others on the same state. A task
- * that was given up and still writes, from a thread of its own perhaps, so never reaches the attempt after it.
+ * A batch that ends without a commit retires its tables; the next batch has new ones on the same state. An abandoned
+ * task that still writes, perhaps from its own thread, therefore never reaches the next attempt.
  *
  * ==Threads== One thread at a time, the caller orders them (happens-before included). With one exception:
  * `snapshotBase` may run in another thread while a batch is being written, because a batch does not touch
@@ -39,7 +39,7 @@ trait KeyedStateBackend {
   /** Number of key groups. */
   def maxParallelism: Int
 
-  /** The version in the tables, and what lies on top of it. */
+  /** The version in the tables, and the batch on top of it. */
   def state: StoreState
 
   /** Version of the tables; -1 without one, after a failed restore or fold. New backends have 0. */
@@ -186,7 +186,7 @@ trait KeyedStateBackend {
    * @param version version of this state
    * @param expectedRows approximate number of rows, 0 if unknown; sizes the index of a store with one family
    * @param stateId id of this state
-   * @throws StateStreamDamagedException if a block is not what was written
+   * @throws StateStreamDamagedException if a block was changed after it was written
    */
   def restore(
       version: Long,

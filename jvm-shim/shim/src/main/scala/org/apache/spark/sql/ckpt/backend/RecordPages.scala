@@ -110,7 +110,7 @@ private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
     ownAddress(number)
   }
 
-  /** Frees the page of a record with its own page. Nothing may refer to it any more. */
+  /** Frees the page of a record with its own page. Nothing may still refer to it. */
   def freeOwn(address: Int): Unit = {
     val number = ownNumber(address)
     capacity -= ownPages(number).length
@@ -118,7 +118,7 @@ private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
     freeOwn.push(number)
   }
 
-  /** Frees a page of several records. Nothing may refer to it any more. */
+  /** Frees a page of several records. Nothing may still refer to it. */
   def free(number: Int): Unit = {
     capacity -= pages(number).length
     pages(number) = null

@@ -59,7 +59,7 @@ private[backend] final class RecordSpace(table: StateTable) {
   def allocateWithRoom(words: Int): Int =
     pages.allocateOwn(math.max(words, math.min(words.toLong + (words >>> 3), RecordPages.MaxRecordBytes >>> 3).toInt))
 
-  /** Frees a record. Nothing may refer to it any more. */
+  /** Frees a record. Nothing may still refer to it. */
   def kill(address: Int): Unit = {
     if (RecordPages.isOwn(address)) {
       pages.freeOwn(address)

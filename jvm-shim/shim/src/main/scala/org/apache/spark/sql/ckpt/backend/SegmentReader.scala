@@ -82,7 +82,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
    * Loads the blocks of a segment.
    *
    * @param newest highest version that a block may have
-   * @throws StateStreamDamagedException if the contents are not what was written
+   * @throws StateStreamDamagedException if the contents were changed after they were written
    */
   def load(segment: StateSegment, newest: Long): Unit = {
     source = segment.source

@@ -43,7 +43,7 @@ private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int =
   private var entries = 0L
 
   /**
-   * Writes a segment with what the sources hold.
+   * Writes a segment with the entries of the sources.
    *
    * @param version version of the state; of a delta the one it leads to
    * @throws StateTooLargeException if one key group has more than 1 GiB

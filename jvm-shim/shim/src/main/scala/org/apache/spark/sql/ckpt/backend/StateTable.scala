@@ -16,8 +16,8 @@ import org.apache.spark.unsafe.Platform
  * A hash table from key bytes to value bytes, for the folded state of one column family.
  *
  * Records lie in pages (see [[TableRecord]], [[RecordPages]]), a [[HashIndex]] finds them. A record's address stays the
- * same until the table is changed. The memory of removed records is used again for records of the same size; what is
- * not is won back by [[RecordSpace.compact]].
+ * same until the table is changed. The memory of removed records is reused for records of the same size;
+ * [[RecordSpace.compact]] reclaims the rest.
  *
  * Not thread-safe; only [[snapshot]]s may be read by another thread while the table changes.
  *

@@ -52,7 +52,7 @@ sealed abstract class StoreState {
   /** True if a committed batch is not folded yet. */
   def isCommitted: Boolean = false
 
-  /** True if the batch on top of the tables repeats one that was committed before. */
+  /** True if the batch on top of the tables repeats a committed one. */
   def isRepeated: Boolean = false
 
   /** Id of the state after the committed batch, even while its base is open again. */

@@ -25,8 +25,8 @@ import org.apache.spark.util.ThreadUtils
 private[ckpt] final case class ReadyBase(version: Long, stateId: String, rows: Long, segment: ShippedSegment)
 
 /**
- * Base snapshots of one store, written in the background while batches continue: at most one at a time, and one that
- * waits.
+ * Base snapshots of one store, written in the background while batches continue: at most one in progress, and one
+ * waiting for an ack.
  *
  * Threads: the provider's lock orders all calls; the background thread takes no lock.
  *

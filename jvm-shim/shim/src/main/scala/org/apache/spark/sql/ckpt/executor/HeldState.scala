@@ -21,7 +21,7 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreId
  *
  * Threads: the provider's turn orders all calls; `epoch` and the figures need none.
  *
- * @param newBackend an empty backend of so many key groups
+ * @param newBackend creates an empty backend for a number of key groups
  */
 private[ckpt] final class HeldState(
     storeId: StateStoreId,
@@ -158,7 +158,7 @@ private[ckpt] final class HeldState(
 
   // ---- column families ----
 
-  /** A family at the folded version; one that was described and is not in the version has no rows. */
+  /** A family at the folded version. A described family that the version lacks has no rows. */
   def reader(family: ColumnFamily, version: Long): TableReader = {
     if (!isAt(version)) throw superseded(version)
     Option(held.reader(family.name, version)).getOrElse(

@@ -41,7 +41,7 @@ private[ckpt] object StateLocation {
   /**
    * One base or delta, in a file or in bytes of the reply. Offsets are starts of blocks.
    *
-   * @param filters conditions on a row, all of which must hold
+   * @param filters conditions on a row; all must hold
    */
   final case class Segment(
       isBase: Boolean,

@@ -41,7 +41,7 @@ private[ckpt] final class StateLocator(
   /**
    * @param stateId id that Spark requests
    * @param held    id of the state of this version in memory
-   * @return None if the state in memory is the one that counts
+   * @return None if the state in memory is the requested one
    */
   def locate(version: Long, stateId: Option[String], held: Option[String]): Option[StateLocation] =
     try {

@@ -32,7 +32,7 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreId
  * after all replies to the acks of this one.
  *
  * Only other tasks of the same store wait, for a bounded time, and can be killed meanwhile. Everything else never
- * waits: [[orLater]] leaves it to the thread whose turn it is.
+ * waits: [[orLater]] leaves it to the thread that holds the turn.
  *
  * @param timeout longest wait for another task
  */
@@ -46,7 +46,7 @@ private[ckpt] final class StoreTurn(id: StateStoreId, timeout: FiniteDuration) e
   /** The task that has the store open. With `lock`, it orders changes of the state. */
   @volatile private var writer: Writer = NoWriter
 
-  /** The task whose turn it is, None for a thread outside tasks. For messages only. */
+  /** The task that holds the turn, None for a thread outside tasks. For messages only. */
   @volatile private var holder: Option[TaskContext] = None
 
   /**

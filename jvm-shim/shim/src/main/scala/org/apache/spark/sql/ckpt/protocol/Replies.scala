@@ -79,7 +79,7 @@ private[ckpt] object PartitionFilter {
  *
  * @param path    relative to the `ckpt` directory, None if its bytes came with the reply
  * @param offsets starts of blocks, in the file or in `inline`
- * @param filters conditions on a row, all of which must hold
+ * @param filters conditions on a row; all must hold
  */
 private[ckpt] final case class LocatedSegment(
     isBase: Boolean,

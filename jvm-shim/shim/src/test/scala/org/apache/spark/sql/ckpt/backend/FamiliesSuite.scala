@@ -200,7 +200,7 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
     intercept[IllegalStateException](b.deltaBytes())
     b.openForWrite(1)
     assert(b.isOpen)
-    // An open batch is given up when another is opened.
+    // Opening another batch abandons the open one.
     put(b.table("a"), longs(1), longs(100))
     b.openForWrite(1)
     assert(ByteBuffer.wrap(get(b.table("a"), longs(1))).getLong == 1)

@@ -20,7 +20,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.unsafe.Platform
 
-/** Lifetime of what a table returns, iterators while writing, lists, counts. */
+/** Lifetime of a table's results, iterators while writing, lists, counts. */
 class KeyedTableSuite extends AnyFunSuite with BackendTesting {
   private val K = 16
 

@@ -152,7 +152,7 @@ class ReopenedStoreSuite extends AnyFunSuite with BackendTesting {
       assert(b.table("default") ne leftover)
       intercept[TableRetiredException](put(leftover, longs(6L), longs(60L)))
       intercept[TableRetiredException](get(leftover, longs(1L)))
-      // A thread that was past that check reaches only what nothing else reads.
+      // A thread past that check reaches only memory that nothing else reads.
       leftover.writable = true
       put(leftover, longs(7L), longs(70L))
       put(b.table("default"), longs(2L), longs(20L))

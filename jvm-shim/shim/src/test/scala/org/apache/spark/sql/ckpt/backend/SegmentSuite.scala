@@ -327,7 +327,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     val s = b.deltaBytes()
     val other = new HashMapStateBackend(K)
     other.declareFamily("lists", byFirstByte)
-    // Declared but empty: what the stream holds decides, and the next declaration says so.
+    // Declared but empty: the stream's contents decide, and the next declaration reports it.
     other.restore(1, 0, Seq(segment(isBase = false, s)), groups(b))
     intercept[IllegalArgumentException](other.declareFamily("lists", byFirstByte))
   }

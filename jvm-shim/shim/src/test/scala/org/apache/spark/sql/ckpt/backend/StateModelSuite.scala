@@ -166,7 +166,7 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
       }
     }
 
-    /** An iterator among the changes of a batch: it gives what was there when it was made. */
+    /** An iterator among the changes of a batch: it gives the entries present at its creation. */
     private class Scan(model: Model) {
       private val prefix = longs(0)
       Platform.putLong(prefix, Start, r.nextInt(12))

@@ -28,7 +28,7 @@ import org.apache.spark.sql.execution.streaming.state.SchemaHelper.SchemaWriter
 import org.apache.spark.sql.types._
 import org.apache.spark.util.Utils
 
-/** Rows of column families, told apart by what Spark's files say of them. */
+/** Rows of column families, distinguished by Spark's schema files. */
 class RowPartitionsSuite extends AnyFunSuite {
   private val group = StructType(Seq(StructField("id", LongType)))
   private val composite = StructType(Seq(

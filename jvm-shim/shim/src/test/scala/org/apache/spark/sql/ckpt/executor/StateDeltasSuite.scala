@@ -40,7 +40,7 @@ class StateDeltasSuite extends AnyFunSuite {
   private def inline(isBase: Boolean, segment: SegmentBytes) =
     StateLocation.Segment(isBase, None, segment.info.offsets, segment.bytes)
 
-  // Six batches, of which the third changes nothing.
+  // Six batches; the third changes nothing.
   for (version <- 1L to 6L) {
     val family = backend.declareFamily("default", (_, _, _) => 0)
     backend.openForWrite(version - 1)
@@ -56,7 +56,7 @@ class StateDeltasSuite extends AnyFunSuite {
   private def located(segments: StateLocation.Segment*) =
     StateLocation("id", Array(4), "operator", None, 0, segments)
 
-  /** The versions of the deltas between two, with what checkpoints that are retained have. */
+  /** Versions of the deltas between two versions, from the retained checkpoints. */
   private def versions(from: Long, until: Long)(retained: (Long, StateLocation)*): Seq[Long] = {
     val places = retained.toMap
     def locate(version: Long): StateLocation =

@@ -71,7 +71,7 @@ object RecordingFileSystem {
   val events = new java.util.concurrent.ConcurrentLinkedQueue[String]
 }
 
-/** A local file system that notes what is synced and renamed. */
+/** Local file system that records syncs and renames. */
 class RecordingFileSystem extends LocalFileSystem(new RecordingRawFileSystem)
 
 class RecordingRawFileSystem extends RawLocalFileSystem {

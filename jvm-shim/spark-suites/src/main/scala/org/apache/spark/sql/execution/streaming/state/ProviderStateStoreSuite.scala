@@ -61,7 +61,7 @@ class ProviderStateStoreSuite extends StateStoreSuiteBase[StateStoreProvider] wi
 
   override def newStoreProvider(storeId: StateStoreId): StateStoreProvider = initialised(id = storeId)
 
-  /** The tests of what iterators see make their providers here. */
+  /** Providers of the tests of iterators. */
   override def newStoreProvider(storeId: StateStoreId, useColumnFamilies: Boolean): StateStoreProvider =
     initialised(new NamedForItsIterators, id = storeId, useColumnFamilies = useColumnFamilies)
 
