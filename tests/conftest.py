@@ -1,4 +1,4 @@
-"""Fixtures that all tests may use."""
+"""Fixtures shared by all tests."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["patient_clients", "s3", "s3_endpoint", "s3_environment"]
 
 SEED_VARIABLE = "SPARK_CKPT_TEST_SEED"
 FRESH = "fresh"
-"""The value of the variable that asks for other input in each run."""
+"""Value of `SPARK_CKPT_TEST_SEED` that selects new input for each run."""
 
 HERE = Path(__file__).parent
 
-# A machine may have other things to do while an example runs: how long it took says nothing.
+# No deadline: on a busy machine, the duration of an example proves nothing.
 settings.register_profile("same examples", deadline=None, suppress_health_check=OF_THE_MACHINE, derandomize=True)
 settings.register_profile("fresh examples", deadline=None, suppress_health_check=OF_THE_MACHINE, print_blob=True)
 settings.load_profile("fresh examples" if os.environ.get(SEED_VARIABLE) == FRESH else "same examples")
@@ -32,7 +32,7 @@ settings.load_profile("fresh examples" if os.environ.get(SEED_VARIABLE) == FRESH
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Processes that share the tests (`pytest -n 2 --dist loadgroup`) take a file at a time, but for those of Spark."""
+    """Groups tests by file for `pytest -n 2 --dist loadgroup`, except for those in `tests/spark`."""
     for item in items:
         path = item.path.relative_to(HERE)
         if path.parts[0] != "spark":
@@ -41,10 +41,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
-    """A number of the test's own, the same in each run: a run that fails by chance says nothing of the last change.
+    """Seed derived from the test's id, constant across runs, so a failure points to the last change, not to chance.
 
-    With SPARK_CKPT_TEST_SEED=fresh another one in each run, printed so that a failure can be run again with
-    SPARK_CKPT_TEST_SEED set to it.
+    With SPARK_CKPT_TEST_SEED=fresh it differs in each run. It is printed: set SPARK_CKPT_TEST_SEED to it to reproduce
+    a failure.
     """
     given = os.environ.get(SEED_VARIABLE)
     if given == FRESH:
@@ -57,19 +57,19 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def rng(seed: int) -> random.Random:
-    """Random numbers from the seed."""
+    """Random number generator with the test's seed."""
     return random.Random(seed)
 
 
 @pytest.fixture(scope="session")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
-    """One server for all tests that leave it running; each works below a node of its own."""
+    """Server shared by all tests that leave it running; each test works below its own node."""
     with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
-    """One HDFS for all tests; each works in a directory of its own."""
+    """HDFS cluster shared by all tests; each test works in its own directory."""
     with Hdfs(tmp_path_factory.mktemp("hdfs")) as hdfs:
         yield hdfs

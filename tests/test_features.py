@@ -1,4 +1,4 @@
-"""What a later release writes in a way that this one would misread is refused, whoever meets it."""
+"""Every reader refuses files with features of a later release, which this release would misread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMMANDS = ("list", "inspect", "verify", "state", "savepoint", "rescale", "gc", 
 
 
 def in_metadata(location: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest `_metadata` needs a feature."""
+    """Makes the newest `_metadata` require an unknown feature."""
     with monkeypatch.context() as patch:
         patch.setattr(SparkBatch, "_features", lambda self: {FUTURE})
         Query(LocalStorage(location)).restart()
@@ -37,7 +37,7 @@ def in_metadata(location: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_record(location: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest record needs a feature."""
+    """Makes the newest record require an unknown feature."""
     newest = max(location.glob("ckpt/completed/*.json"))
     newest.write_bytes(changed(decode_record(newest.read_bytes(), newest.name), features=[FUTURE]))
 
@@ -62,7 +62,7 @@ def test_every_command_refuses_and_changes_nothing(
             assert done.status in ((FAILED, REFUSED) if command == "gc" else (REFUSED,)), done.stderr
             assert FUTURE in done.error["message"] and "Upgrade spark-ckpt" in done.error["message"]
             refused.add(command)
-    # `list` reads records alone, and `history` statistics alone, which no feature concerns.
+    # `list` reads only records and `history` only statistics, so a feature in `_metadata` does not affect them.
     assert refused >= set(COMMANDS) - ({"list", "history"} if place is in_metadata else set()), refused
     assert contents(location) == before
 
@@ -84,7 +84,7 @@ def test_a_start_refuses_and_neither_claims_nor_goes_back(
 
 
 def test_a_rescale_that_divides_key_groups_names_its_features(tmp_path: Path) -> None:
-    """A reader that ignores the filters would count rows twice."""
+    """Rescaling requires a feature, because a reader that ignores the filters would count rows twice."""
     make_query(tmp_path / "q", operators=OPERATORS[:1])
     storage = LocalStorage(tmp_path / "q")
     rescale(storage, 3, force=True)
@@ -93,12 +93,12 @@ def test_a_rescale_that_divides_key_groups_names_its_features(tmp_path: Path) ->
     (payload,) = (state.payload for state in metadata.master_states if state.name == SPARK_BATCH)
     assert json.loads(payload)["features"] == ["partition-filters", "shared-handles"]
     without = json.loads(payload)
-    del without["features"]  # as releases wrote it that had no features
+    del without["features"]  # as written by releases without features
     assert SparkBatch.decode(json.dumps(without).encode()).stores[0].segments.filters
 
 
 def test_a_plain_checkpoint_needs_no_feature(tmp_path: Path) -> None:
-    """Older releases go on reading what they understand."""
+    """A checkpoint without new features stays readable for older releases."""
     make_query(tmp_path / "q")
     for file in tmp_path.glob("q/ckpt/completed/*.json"):
         content = json.loads(file.read_bytes())

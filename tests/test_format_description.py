@@ -1,4 +1,4 @@
-"""What the shim knows of file formats is what this package writes."""
+"""The shim's generated format constants match the formats that this package writes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_description_in_the_shim_is_current(generator: ModuleType) -> None:
 
 
 def test_java_reads_the_patterns_as_python_does(generator: ModuleType) -> None:
-    """Only literals, classes of ASCII characters, groups and greedy quantifiers: no \\d, no ., no flags, no anchors."""
+    """Patterns use only literals, ASCII classes, groups and greedy quantifiers: no \\d, no ., no flags, no anchors."""
     quantifier = r"(?:\?|\*|\+|\{[0-9]+(?:,[0-9]+)?\})"
     alike = re.compile(rf"(?:(?:[A-Za-z0-9_/-]|\\\.|\[[A-Za-z0-9_.-]+\]|\)){quantifier}?|\((?:\?:)?)+")
     assert generator.PATTERNS
@@ -39,7 +39,7 @@ def test_java_reads_the_patterns_as_python_does(generator: ModuleType) -> None:
 
 
 def test_no_source_of_the_shim_repeats_a_constant(generator: ModuleType) -> None:
-    """Numbers and names of a format stand in the description alone."""
+    """Format constants appear only in the generated description."""
     sources = set((generator.SHIM / "src" / "main").rglob("*.scala")) - {generator.SOURCE}
     assert len(sources) > 50
     repeated = re.compile(r'0x4960672D|0xC96B1696|0x434B4247|"spark-batch"|"shared/|"chk-', re.IGNORECASE)

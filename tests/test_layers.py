@@ -1,4 +1,4 @@
-"""Import contract of the package's layers: an import leads to the same package or to a lower layer."""
+"""Layering rules of the package: a module imports only from its own package or from a lower layer."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "redaction",
     )
 )
-"""From the highest to the lowest. Packages and modules of one layer do not import each other."""
+"""Layers from highest to lowest. Packages and modules of one layer do not import each other."""
 
 ONLY: dict[str, frozenset[str]] = {"metadata": frozenset({"errors", "redaction"})}
-"""Packages that may import only some of the lower layers."""
+"""Allowed imports of packages that may use only some of the lower layers."""
 
 FORBIDDEN = frozenset({("cli", "coordinator")})
-"""Imports of a lower layer that are not allowed."""
+"""Forbidden imports of lower layers, as (importing, imported)."""
 
 VERSION = "__version__"
-"""The one name that every module may import from the root."""
+"""Only name that modules may import from the root package."""
 
 EXCEPTIONS: frozenset[tuple[str, str]] = frozenset()
 """Known violations as (importing module, imported module)."""
 
 
 class Import(NamedTuple):
-    """One import: the modules without `spark_ckpt.`, and the line."""
+    """Import statement: both module names without `spark_ckpt.`, and the line number."""
 
     importer: str
     imported: str
@@ -77,7 +77,7 @@ def test_an_import_of_a_higher_layer_is_a_violation() -> None:
 
 
 def is_allowed(found: Import) -> bool:
-    """True if an import keeps to the layers."""
+    """True if the import respects the layers."""
     importer, imported = top_of(found.importer), top_of(found.imported)
     if importer == imported:
         return True
@@ -87,7 +87,7 @@ def is_allowed(found: Import) -> bool:
 
 
 def imports() -> Iterator[Import]:
-    """All imports inside the package but those of its version, also those for type checkers and inside functions."""
+    """All imports within the package, except of its version; includes `TYPE_CHECKING` and function-level imports."""
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         importer = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
@@ -97,7 +97,7 @@ def imports() -> Iterator[Import]:
 
 
 def imported_names(node: ast.AST) -> list[str]:
-    """The modules of the package that a statement imports, without `spark_ckpt.`; empty for the root itself."""
+    """Modules of the package imported by a statement, without `spark_ckpt.`; empty for the root itself."""
     if isinstance(node, ast.Import):
         names = [alias.name for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
@@ -111,17 +111,17 @@ def imported_names(node: ast.AST) -> list[str]:
 
 
 def top_of(module: str) -> str:
-    """The package or module directly below the root."""
+    """Top-level package or module of a dotted name."""
     return module.partition(".")[0] or "__init__"
 
 
 def layer_of(top: str) -> int:
-    """Index of its layer, 0 for the highest."""
+    """Index of a module's layer; 0 is the highest."""
     return next(index for index, layer in enumerate(LAYERS) if top in layer)
 
 
 def module_sizes() -> dict[str, int]:
-    """Lines of each module."""
+    """Number of lines of each module."""
     return {
         str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
         for path in PACKAGE.rglob("*.py")
@@ -129,7 +129,7 @@ def module_sizes() -> dict[str, int]:
 
 
 def main() -> None:
-    """Prints the sizes of modules: a guide, not a limit."""
+    """Prints the module sizes: a guide, not a limit."""
     sizes = module_sizes()
     lines = sorted(sizes.values())
     print(

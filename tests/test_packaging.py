@@ -185,7 +185,7 @@ def test_the_page_of_json_is_current() -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built with the tools of this environment, so that no package registry is needed."""
+    """Wheel built with the tools of this environment, so that no package registry is needed."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder)]
     subprocess.run([*build, str(REPOSITORY)], check=True, timeout=600)
@@ -209,13 +209,13 @@ def test_a_wheel_can_be_built_and_used_without_the_source(wheel: Path, tmp_path:
 
 @pytest.mark.slow
 def test_a_wheel_installs_into_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
-    """Its dependencies are found in this environment, without its editable installation of the source."""
+    """The wheel works with this environment's dependencies, but without its editable install of the source."""
     venv = tmp_path / "empty"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True, timeout=600)
     python = venv / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-index", "--no-deps"]
     subprocess.run([*pip, str(wheel)], check=True, timeout=600)
-    environment = {**os.environ, "PYTHONPATH": sysconfig.get_path("purelib")}  # which reads no .pth file
+    environment = {**os.environ, "PYTHONPATH": sysconfig.get_path("purelib")}  # ignores .pth files
     run = partial(subprocess.run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     version = run([venv / "bin" / "spark-ckpt", "--version"]).stdout
     jar = run([python, "-c", "import spark_ckpt; print(spark_ckpt.jar_path())"]).stdout

@@ -1,4 +1,4 @@
-"""The files that the public hosting reads agree with the Makefile and with the supported releases of Spark."""
+"""CI files of the public hosting match the Makefile and the supported Spark releases."""
 
 from __future__ import annotations
 

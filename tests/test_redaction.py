@@ -15,7 +15,7 @@ from spark_ckpt.redaction import redacted, redacted_values, remember_settings, r
 from spark_ckpt.storage import FsspecStorage
 
 TABLE = json.loads(Path(__file__).with_name("redaction.json").read_text())
-"""The jar is tested with it too."""
+"""Test cases shared with the jar's tests."""
 HIDDEN = [text for text, _ in TABLE["hidden"]]
 
 

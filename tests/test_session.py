@@ -33,7 +33,7 @@ Builder = SparkSession.Builder
 
 @pytest.fixture
 def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
-    """A new builder, in a process where no driver runs as far as `configure` can see."""
+    """New builder; `configure` detects no running driver in this process."""
     monkeypatch.setattr(spark_ckpt.session, "jar_path", lambda: Path(JAR))
     monkeypatch.setattr(spark_ckpt.session, "_running_driver", lambda jar: {})
     for name in ("SPARK_REMOTE", "SPARK_API_MODE", "PYSPARK_SUBMIT_ARGS"):
@@ -307,7 +307,7 @@ def spark_submit() -> str:
 
 @pytest.mark.spark
 def test_spark_submit_with_configure_alone(tmp_path: Path) -> None:
-    """The driver JVM is older than the program there: the jar has to reach its class loader as well."""
+    """Under `spark-submit` the driver JVM starts before the program: the jar must reach its class loader, too."""
     program = tmp_path / "job.py"
     program.write_text(f"{IMPORTS}spark = spark_ckpt.configure({SESSION}).getOrCreate()\n{COUNT}")
     run([spark_submit(), str(program), str(tmp_path)], tmp_path)
@@ -404,7 +404,7 @@ def test_a_location_of_another_provider_is_warned_of(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_the_side_process_runs_with_the_drivers_python(tmp_path: Path) -> None:
-    """As PySpark, where no setting names one: PYSPARK_DRIVER_PYTHON comes before PYSPARK_PYTHON."""
+    """Without a setting, PYSPARK_DRIVER_PYTHON takes precedence over PYSPARK_PYTHON, as in PySpark."""
     python = tmp_path / "driver-python"
     python.write_text(f'#!/bin/sh\ntouch "{tmp_path}/used"\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Test modules stand alone: what several share lies in a support module."""
+"""Test modules do not import each other: shared code lives in support modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """Dotted names of the modules and members that a module imports, nested imports included."""
+    """Dotted names of the imported modules and members, including nested imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -21,7 +21,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def in_test_modules(names: Iterator[str]) -> list[str]:
-    """Those names that lead into a test module of this suite."""
+    """Names that belong to a test module of this suite."""
     return [
         name
         for name in names

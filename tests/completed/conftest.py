@@ -1,4 +1,4 @@
-"""Servers, and nodes on them."""
+"""ZooKeeper servers and nodes for tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def place(zookeeper: ZooKeeperServer, tmp_path: Path) -> Iterator[Place]:
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[ZooKeeperServer]:
-    """A server that the test may stop."""
+    """Server of a single test, which may stop it."""
     with ZooKeeperServer(tmp_path / "server") as server:
         yield server
 

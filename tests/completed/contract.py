@@ -1,5 +1,5 @@
-"""What completed-checkpoint stores and counters must keep to (Flink: `CompletedCheckpointStoreTest`,
-`CheckpointIDCounterTestBase`); a subclass per store."""
+"""Contract tests for completed-checkpoint stores and counters (Flink: `CompletedCheckpointStoreTest`,
+`CheckpointIDCounterTestBase`); one subclass per store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.completed.records import add
 
 
 def discard(store: CompletedCheckpointStore) -> None:
-    """Drops all checkpoints at the end of a query, as its settings may say."""
+    """Drops all checkpoints, as a query with a `cleanup` setting does at its end."""
     store.keep_counting()
     for checkpoint in store.all():
         store.subsume(checkpoint)
@@ -24,7 +24,7 @@ def discard(store: CompletedCheckpointStore) -> None:
 class CompletedCheckpointStoreContract(ABC):
     @abstractmethod
     def open_store(self, name: str = "a") -> CompletedCheckpointStore:
-        """A store of another driver on one and the same location, neither recovered nor claimed."""
+        """Store of another driver on the same location, neither recovered nor claimed."""
 
     def add(self, store: CompletedCheckpointStore, version: int) -> CheckpointRecord:
         """Completes a checkpoint."""
@@ -139,7 +139,7 @@ class CompletedCheckpointStoreContract(ABC):
 
 
 class FencingStoreContract(CompletedCheckpointStoreContract):
-    """What those stores keep to as well that tell two drivers apart."""
+    """Additional contract of stores that distinguish drivers."""
 
     def test_each_claim_has_a_higher_generation(self) -> None:
         generations = [self.claimed(name).generation for name in "abcd"]
@@ -241,7 +241,7 @@ class FencingStoreContract(CompletedCheckpointStoreContract):
 class CheckpointIDCounterContract(ABC):
     @abstractmethod
     def open_counter(self) -> CheckpointIDCounter:
-        """A counter that nobody has used."""
+        """Unused counter."""
 
     def test_counts(self) -> None:
         counter = self.open_counter()

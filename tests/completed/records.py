@@ -1,4 +1,4 @@
-"""Records and owners for tests."""
+"""Sample records and owners."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def add(store: CompletedCheckpointStore, version: int) -> CheckpointRecord:
 
 
 def changed(original: Record, **fields: object) -> bytes:
-    """A record as a release with these fields writes it."""
+    """Encoding of a record with changed or additional fields and a valid digest, as another release writes it."""
     content = json.loads(encode_record(original)) | fields
     del content["digest"]
     return json.dumps(content | {"digest": _digest(content)}).encode()

@@ -46,7 +46,7 @@ class TestFilesystemStoreOnAnObjectStore(FencingStoreContract):
 
 
 class TestFilesystemStoreWhoseAnswersGetLost(FencingStoreContract):
-    """Every third create is done, and its outcome is reported as unknown."""
+    """Every third create succeeds, but its outcome is reported as unknown."""
 
     @pytest.fixture(autouse=True)
     def _location(self, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_repeated_request_does_not_bring_back_what_the_next_owner_has_dropped(
 
 
 def test_a_claim_that_the_next_owner_has_counted_stays(storage: FaultyStorage, tmp_path: Path) -> None:
-    """An earlier driver that stands still just before it creates a record of this id must not find it free."""
+    """The claim's id must not become free: a stalled earlier driver could still create a record with it."""
     storage.fail("create", r"0{19}1\.json", Fault.LOST_REQUEST)
 
     def before(operation: str, name: str) -> None:
@@ -331,7 +331,7 @@ def test_a_damaged_record_is_named_with_what_to_do(storage: FaultyStorage, tmp_p
 
 
 def test_a_store_goes_on_past_a_damaged_record(storage: FaultyStorage, tmp_path: Path) -> None:
-    """The driver that has written it, should it live, finds its next id taken."""
+    """If the driver that wrote the record is still alive, it finds its next id taken."""
     before = claimed(storage)
     add(before, 1)
     add(before, 2)
@@ -364,7 +364,7 @@ def test_generations_that_go_back_are_refused(storage: FaultyStorage) -> None:
 
 
 def test_a_claim_that_comes_when_its_id_is_free_again_is_none(storage: FaultyStorage) -> None:
-    """Its driver has repeated the request, and died before it could delete it."""
+    """The claim comes from a repeated request of a driver that died before deleting it; it does not count."""
     store = claimed(storage, "a")
     dropped, kept = add(store, 1), add(store, 2)
     store.subsume(dropped)
@@ -395,7 +395,7 @@ def test_a_number_of_claims_is_kept_whatever_the_clocks_say(storage: FaultyStora
 
 @pytest.fixture(params=[1, 2], ids=["last claim saw its own in the way", "last claim did not"])
 def zombie(storage: FaultyStorage, request: pytest.FixtureRequest) -> FilesystemCompletedCheckpointStore:
-    """An owner that stood still while so many took over that the claim is dropped that took its next id."""
+    """Owner that stalled until the claim on its next id was dropped, because of the number of later take-overs."""
     zombie = claimed(storage, "zombie")
     add(zombie, 1)
     for i in range(CLAIMS_KEPT + request.param):
@@ -460,14 +460,14 @@ def test_what_a_zombie_has_left_is_not_taken_for_the_claim_that_was_there(storag
         store = claimed(storage, f"d{i}")
     assert not storage.exists(next_name(zombies[1]))
     kept = add(store, 1)
-    for zombie in zombies:  # the next id of the first one is that of the second one's claim
+    for zombie in zombies:  # the first one's next id is the id of the second one's claim
         with pytest.raises(FencedError):
             add(zombie, 1)
     assert stored(storage) == [kept]
 
 
 def test_a_zombie_deletes_nothing(storage: FaultyStorage, zombie: FilesystemCompletedCheckpointStore) -> None:
-    """Its record may be gone by now, and another one have its name."""
+    """The zombie's record may be gone by now, and its name may belong to another record."""
     storage.fail("delete", ".", times=100)
     with pytest.raises(FencedError):
         add(zombie, 2)
@@ -491,7 +491,7 @@ def test_a_start_that_stood_still_before_its_claim_does_not_take_an_id_that_is_f
 
 
 def test_a_start_whose_claim_lies_below_others_owns_nothing(storage: FaultyStorage) -> None:
-    """Its id was a checkpoint's that the last claim saw, and its owner dropped; and all that came between is gone."""
+    """The claim reuses the id of a dropped checkpoint that the last claim still saw; all records between are gone."""
     first = claimed(storage, "first")
     slow = FilesystemCompletedCheckpointStore(storage, owner("slow"), clock=NoClock())
     slow.recover()
@@ -531,7 +531,7 @@ def test_claims_go_in_the_order_of_their_ids_and_not_past_a_failure(storage: Fau
 
 
 def test_a_claim_comes_anew_if_its_id_was_used_since_the_log_was_read(storage: FaultyStorage) -> None:
-    """A start may take long, and the owner complete and drop what would show that it is still there."""
+    """During a slow start, the owner may complete and drop the checkpoints that would prove that it is still alive."""
     owning = claimed(storage, "owning")
     add(owning, 1)
     slow = FilesystemCompletedCheckpointStore(storage, owner("slow"), clock=NoClock())
@@ -554,7 +554,7 @@ def test_a_claim_that_was_deleted_by_hand_is_told_from_a_takeover(storage: Fault
     storage.delete(f"ckpt/completed/{1:020d}.json")
     with pytest.raises(ClaimDeletedError, match=r"0{19}1\.json is gone"):
         add(store, 1)
-    assert [checkpoint.version for checkpoint in stored(storage)] == [1]  # whole, though it was not answered for
+    assert [checkpoint.version for checkpoint in stored(storage)] == [1]  # complete, although not acknowledged
     assert claimed(storage, "b").all() == stored(storage)
 
 

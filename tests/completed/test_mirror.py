@@ -1,4 +1,4 @@
-"""The files that repeat what ZooKeeper says."""
+"""The mirror: files that replicate the records in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_mirror_follows_what_is_added_and_dropped(place: Place) -> None:
 
 
 def test_a_checkpoint_that_is_dropped_last_leaves_no_file(place: Place) -> None:
-    """As when `cleanup` drops all checkpoints at the end of a query: their files go right after."""
+    """With `cleanup`, all checkpoints are dropped at the end of a query, and their files right after."""
     store = place.claimed()
     for record in [add(store, version) for version in (1, 2, 3)]:
         store.subsume(record)
@@ -67,7 +67,7 @@ def test_an_owner_of_before_leaves_the_files_of_the_next_one(place: Place, tmp_p
     place.storage = storage
     first = place.claimed("a")
     storage.fail("create", "completed/")
-    add(first, 1)  # so that it looks anew at what files there are
+    add(first, 1)  # makes it list the files again
     commit = place.sessions[0].commit
 
     def overtaken(build: Callable[[Any], None]) -> Sequence[Any] | None:

@@ -25,7 +25,7 @@ def test_a_process_that_has_ended_does_not_run() -> None:
     assert is_running(process.pid, identity) is True
     process.communicate(b"")
     assert is_running(process.pid, identity) is False
-    assert is_running(process.pid, identity_of(process.pid)) is False  # noted when it had ended
+    assert is_running(process.pid, identity_of(process.pid)) is False  # identity taken after its end
 
 
 def test_a_process_that_nobody_has_waited_for_does_not_run() -> None:

@@ -55,7 +55,7 @@ def test_a_checkpoint_record_has_the_documented_fields() -> None:
 
 @pytest.mark.parametrize("path", BAD_PATHS)
 def test_a_record_that_names_another_file_is_refused(path: str) -> None:
-    """Its digest holds: someone has written it on purpose."""
+    """A record with a valid digest is refused, too, if its path leaves the checkpoint: it may be forged."""
     forged = replace(record(7, 3), metadata=replace(record(7, 3).metadata, path=path))
     with pytest.raises(DamagedRecordError, match="not the _metadata of a checkpoint"):
         decode_record(encode_record(forged), "file", 7)
@@ -68,7 +68,7 @@ def test_no_change_of_a_byte_goes_unnoticed(data: st.DataObject) -> None:
     position = data.draw(st.integers(0, len(encoded) - 2))  # the last byte is a newline
     encoded[position] ^= data.draw(st.integers(1, 255))
     with suppress(DamagedRecordError):
-        assert decode_record(bytes(encoded), "file", original.id) == original  # white space became other white space
+        assert decode_record(bytes(encoded), "file", original.id) == original  # other white space
 
 
 @pytest.mark.parametrize("original", RECORDS, ids=lambda r: r.kind)

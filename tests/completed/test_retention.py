@@ -31,7 +31,7 @@ def test_drops_first_what_a_later_run_has_repeated() -> None:
 
 
 def test_keeps_the_version_before_the_newest_over_newer_ones_that_were_rolled_back() -> None:
-    # Versions 6 and 7 belong to a run that was rolled back to version 5.
+    # Versions 6 and 7 belong to a run before a rollback to version 5.
     assert dropped(2, 5, 6, 7, 6) == [(3, 6), (4, 7)]
 
 

@@ -29,7 +29,7 @@ from tests.support.waiting import PATIENCE
 
 
 class TestStandaloneStore(CompletedCheckpointStoreContract):
-    """A record in the place of each `_metadata`: what is read from real ones is in tests/location/test_listing.py."""
+    """Records stand in for `_metadata` files; tests/location/test_listing.py reads real ones."""
 
     @pytest.fixture(autouse=True)
     def _location(self, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_what_is_damaged_is_left_aside_and_reported(storage: LocalStorage, caplo
     assert store.damaged == (damaged,)
     assert "chk-7/_metadata: cut off" in caplog.text
     store.claim()
-    assert add(store, 4).id == 9  # the numbers of damaged ones are not used again
+    assert add(store, 4).id == 9  # ids of damaged checkpoints are not reused
 
 
 def test_a_log_of_another_store_is_not_left_to_age(storage: LocalStorage) -> None:
@@ -95,7 +95,7 @@ def test_a_log_of_another_store_is_not_left_to_age(storage: LocalStorage) -> Non
 
 
 class TestRunsOfOneDriver:
-    """The run before ends, as far as the coordinator hears, after the next one has begun."""
+    """The coordinator learns of the end of a run only after the next run has begun."""
 
     @pytest.fixture
     def claims(self) -> ProcessClaims:
@@ -156,7 +156,7 @@ class TestRunsOfOneDriver:
         claiming = threading.Thread(target=second.claim)
         claiming.start()
         first.check_owner()
-        first.subsume(first.all()[0])  # ends the deletion as well
+        first.subsume(first.all()[0])  # also ends the deletion
         claiming.join(PATIENCE)
         assert not claiming.is_alive()
         assert second.all() == []
@@ -176,7 +176,7 @@ class TestRunsOfOneDriver:
     def test_an_id_that_was_tried_is_not_used_again(
         self, runs: tuple[StandaloneCompletedCheckpointStore, StandaloneCompletedCheckpointStore]
     ) -> None:
-        """The run before has given files the name of its next checkpoint, and may still be deleting them."""
+        """The previous run has named files after its next checkpoint id, and may still be deleting them."""
         first, second = runs
         tried = first.counter.get()
         second.recover()

@@ -1,4 +1,4 @@
-"""Which records count; the same cases as in `DirectoryLocatorSuite` of the shim."""
+"""Rules for which records count; same cases as in `DirectoryLocatorSuite` of the shim."""
 
 from __future__ import annotations
 

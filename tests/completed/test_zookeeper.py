@@ -1,4 +1,4 @@
-"""The store in ZooKeeper, on a real server."""
+"""ZooKeeper store on a real server."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TestZooKeeperStore(FencingStoreContract):
 
 
 class TestZooKeeperStoreWhoseAnswersGetLost(TestZooKeeperStore):
-    """Every third transaction is carried out without an answer, and every fourth is lost."""
+    """Of every four transactions, the third is applied but its answer is lost, and the fourth is lost."""
 
     def open_store(self, name: str = "a") -> CompletedCheckpointStore:
         store = self.place.open(name)
@@ -72,7 +72,7 @@ class TestZooKeeperCounter(CheckpointIDCounterContract):
             self.open_counter().set_count(2)
 
 
-# ---- who owns --------------------------------------------------------------------------------------------------------
+# ---- ownership -------------------------------------------------------------------------------------------------------
 
 
 def test_a_new_driver_takes_over_at_once_while_the_old_one_is_alive(place: Place) -> None:
@@ -152,7 +152,7 @@ def test_a_driver_that_claims_right_after_ours_is_not_counted_in(place: Place) -
 
 
 def test_an_owner_that_is_gone_is_no_hindrance(place: Place) -> None:
-    """Its session ends just when the next driver is about to delete its node."""
+    """The claim succeeds if the owner's session ends just before the next driver deletes its node."""
     place.claimed("a")
     second = place.open("b")
     second.recover()
@@ -177,7 +177,7 @@ def test_a_number_of_claims_is_kept_whatever_the_clock_says(place: Place) -> Non
 
 
 def _race(quorum: str, node: str, directory: str, name: str, start: Any, results: Any) -> None:
-    """Claims again and again, and adds until it is shut out."""
+    """Claims six times; after each claim, adds up to four checkpoints until fenced off. Reports the ids that it won."""
     session = ZooKeeperSession(quorum, SESSION_SECONDS)
     store = ZooKeeperCompletedCheckpointStore(session, node, Mirror(LocalStorage(directory)), owner(name))
     store.recover()
@@ -187,7 +187,7 @@ def _race(quorum: str, node: str, directory: str, name: str, start: Any, results
         won.append((store.claim().id, store.generation))
         try:
             for version in range(1, 5):
-                won.append((add(store, version).id, store.generation))  # noqa: PERF401  (those before the fence count)
+                won.append((add(store, version).id, store.generation))  # noqa: PERF401  (adds before the fence count)
         except FencedError:
             store.recover()
     session.close()
@@ -211,7 +211,7 @@ def test_of_two_processes_in_a_race_one_wins_each_id(place: Place, tmp_path: Pat
     assert {record.id: record.generation for record in stored}.items() <= dict(won).items()
 
 
-# ---- answers that do not come ----------------------------------------------------------------------------------------
+# ---- lost answers ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.LOST_REQUEST])

@@ -1,4 +1,4 @@
-"""Identity and encryption of the store in ZooKeeper, on real servers."""
+"""Authentication and encryption of the ZooKeeper store on real servers."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from tests.support.zookeeper import SESSION_SECONDS, ZooKeeperServer
 
 SECRET = "s3cret-of-the-test"
 SESSIONS: list[ZooKeeperSession] = []
-"""Those that the test has opened."""
+"""Sessions opened by the test."""
 
 
 @pytest.fixture(autouse=True)
 def _close_sessions() -> Iterator[None]:
-    """Before the server goes, for which their threads would look as long as this process lives."""
+    """Closes the sessions before the server stops: otherwise their threads try to reconnect until the process exits."""
     yield
     while SESSIONS:
         SESSIONS.pop().close()
@@ -60,7 +60,7 @@ def opened(
 
 
 def works(server: ZooKeeperServer, folder: Path, content: object) -> None:
-    """A driver claims and completes a checkpoint, and the next one finds it."""
+    """Asserts that a driver can claim and complete a checkpoint, and that the next driver finds it."""
     first = opened(server, folder, content)
     first.recover()
     first.claim()
@@ -76,7 +76,7 @@ def no_secret_in(error: BaseException) -> None:
     assert SECRET not in str(error) and SECRET not in repr(error)
 
 
-# ---- the file --------------------------------------------------------------------------------------------------------
+# ---- client file -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -179,10 +179,10 @@ def test_a_driver_logs_in(sasl_server: ZooKeeperServer, tmp_path: Path) -> None:
 
 
 class Authority:
-    """Makes certificates of one authority, as PEM files.
+    """Certificate authority that issues PEM files.
 
     Args:
-        folder: where they go.
+        folder: directory of the PEM files.
     """
 
     def __init__(self, folder: Path, name: str = "ca") -> None:
@@ -193,7 +193,7 @@ class Authority:
         self.certificate.write_bytes(_pem(self._sign(self._name, self._key.public_key(), authority=True)))
 
     def issue(self, name: str) -> tuple[Path, Path]:
-        """A certificate for 127.0.0.1, and its key."""
+        """Paths of a certificate for 127.0.0.1 and of its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         signed = self._sign(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key.public_key())
         certificate, key_file = self._folder / f"{name}.pem", self._folder / f"{name}.key"

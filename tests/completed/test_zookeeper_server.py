@@ -1,4 +1,4 @@
-"""The store in ZooKeeper when its server stands still, crashes or is not there."""
+"""ZooKeeper store with a server that stalls, crashes or is not running."""
 
 from __future__ import annotations
 

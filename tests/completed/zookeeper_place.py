@@ -1,4 +1,4 @@
-"""Stores in ZooKeeper whose requests and answers get lost when a test says so."""
+"""ZooKeeper stores with injected losses of requests and answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.zookeeper import SESSION_SECONDS, ZooKeeperServer
 
 
 class FaultySession(ZooKeeperSession):
-    """Transactions fail as told, the first one first."""
+    """Session that injects `faults` into its transactions, in order."""
 
     def __init__(self, quorum: str, timeout: float = SESSION_SECONDS) -> None:
         super().__init__(quorum, timeout)
@@ -47,7 +47,7 @@ class FaultySession(ZooKeeperSession):
 
     @contextmanager
     def impatient(self) -> Iterator[None]:
-        """Requests wait a second for their answers; the session lives on."""
+        """Shortens the answer timeout to one second; the session stays alive."""
         before, self._timeout = self._timeout, 1.0
         try:
             yield
@@ -60,7 +60,7 @@ class FaultySession(ZooKeeperSession):
 
 
 class Place:
-    """A node and a location of a test's own, and the stores that it has opened there."""
+    """ZooKeeper node and location of a single test, and the sessions opened on them."""
 
     def __init__(self, server: ZooKeeperServer, directory: Path) -> None:
         self.server = server
@@ -86,7 +86,7 @@ class Place:
         return store.all()
 
     def mirrored(self) -> list[CheckpointRecord]:
-        """What somebody reads who has only the file system."""
+        """Checkpoints visible to a reader that has only the file system."""
         log = FilesystemCompletedCheckpointStore(self.storage, owner("reader"))
         log.recover()
         return log.all()
