@@ -1,4 +1,4 @@
-"""A pending checkpoint, and messages of its tasks."""
+"""Sample pending checkpoint and messages of its tasks."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from tests.coordinator.pending_checkpoint import NOW, ack, failure, pending
 
 
 def completed() -> tuple[CompletedAttempts, str]:
-    """A checkpoint with an ack of the first attempt of a task, and its state."""
+    """Attempts at completion of a checkpoint with one ack, of a task's first attempt; and the state id of that ack."""
     checkpoint, first = pending(), ack()
     checkpoint.acknowledge(first, NOW)
     return checkpoint.attempts_at_completion(), first.state_id
@@ -49,7 +49,7 @@ def test_a_task_that_is_resubmitted_is_told_what_counts() -> None:
 def test_a_failure_before_completion_is_remembered() -> None:
     checkpoint, first = pending(), ack()
     checkpoint.acknowledge(first, NOW)
-    checkpoint.acknowledge(ack(stage_attempt=1), NOW)  # it relies on the first
+    checkpoint.acknowledge(ack(stage_attempt=1), NOW)  # relies on the first ack
     checkpoint.task_failed(failure())
     assert checkpoint.acknowledge(ack(attempt=1), NOW) == (Outcome.DUPLICATE, first.state_id, None)
     assert checkpoint.attempts_at_completion().late(ack(attempt=2), first.state_id) == (
@@ -60,6 +60,6 @@ def test_a_failure_before_completion_is_remembered() -> None:
 
 
 def test_a_subtask_whose_ack_was_answered_with_an_error_is_told_what_counts() -> None:
-    """The record was there after all."""
+    """The ack was answered with an error, but the record had been created: a retry is told the state id that counts."""
     attempts, _ = completed()
     assert attempts.late(ack(store="right", attempt=1), "id") == (Outcome.DUPLICATE, "id", None)

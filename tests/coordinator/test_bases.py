@@ -1,4 +1,4 @@
-"""Who is asked for a base, who must bring one, and how long chains get."""
+"""Requests for base snapshots, optional and required, and the length of chains."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOUND = chain_bound(CheckpointConfig(max_deltas=MAX_DELTAS))
 
 
 def driver_at(location: Path) -> Driver:
-    """One more run of the query."""
+    """New run of the query."""
     return Driver(
         location,
         operators=ONE,
@@ -35,15 +35,15 @@ def driver_at(location: Path) -> Driver:
 
 
 def run_of_one_batch(location: Path, version: int, *, is_fast: bool) -> int:
-    """A run whose stores load, make one batch, and are gone.
+    """Runs the query for one batch: its stores load the previous version, commit, and are unloaded.
 
     Args:
-        location: of the query.
-        version: that the batch leads to.
-        is_fast: whether a base that is due is written before its store acknowledges.
+        location: checkpoint location of the query.
+        version: state version that the batch produces.
+        is_fast: true if a base that is due is written before its store acknowledges.
 
     Returns:
-        The most deltas that a store has loaded.
+        Largest number of deltas loaded by a store.
     """
     storage = LocalStorage(location)
     driver = driver_at(location)
@@ -64,7 +64,7 @@ def run_of_one_batch(location: Path, version: int, *, is_fast: bool) -> int:
 
 
 def deltas_of(found: LocateReply) -> int:
-    """Deltas of a chain, without one that stands for a base."""
+    """Number of deltas in a chain, without a first delta that serves as the base."""
     return sum(not segment.is_base for segment in found.segments[1:])
 
 
@@ -86,7 +86,7 @@ def test_a_store_that_brings_no_base_must_bring_one_with_every_ack_beyond_the_bo
     driver = driver_at(tmp_path)
     for version in range(1, BOUND + 6):
         for key, reply in zip(driver.subtasks(), driver.batch(version), strict=True):
-            # The first delta stands for a base, and does not count.
+            # The first delta serves as the base and does not count.
             assert reply.base_required == (version - 1 >= BOUND)
             assert reply.base_due or not reply.base_required
             assert located(driver, version, key).base_required == reply.base_required
@@ -172,7 +172,7 @@ def test_a_base_that_failed_is_logged_and_counted(tmp_path: Path, caplog: pytest
 
 
 class Idle:
-    """A query in which one partition writes a lot in each batch, and the others wrote a few bytes long ago."""
+    """Query with one busy partition, which writes a lot in each batch; the idle ones wrote only in batch 1."""
 
     SIZE = 200_000
 
@@ -188,7 +188,7 @@ class Idle:
         self._asked: set[SubtaskKey] = set()
 
     def batch(self, version: int, first: Mapping[bytes, bytes | None]) -> None:
-        """One batch, with bases that the one before asked for. `first` is what idle partitions write in batch 1."""
+        """Runs a batch, with the bases requested in the previous one; idle partitions write `first` in batch 1."""
         job = self.driver.trigger(version)
         asked, acks = self._asked, []
         self._asked = set()
@@ -224,7 +224,7 @@ def test_a_few_bytes_of_idle_partitions_keep_no_large_files(tmp_path: Path) -> N
         if version > 40:
             files = {entry.path: entry.file_size for entry in query.entries()}
             used = sum(entry.size for entry in query.entries())
-            # Bases are asked for in slots, so what has just become unused stays for a cycle.
+            # Bases are requested in slots, so bytes that have just become unused stay for one cycle.
             assert sum(files.values()) <= 2 * used + 4 * SMALL_BYTES + 17 * Idle.SIZE
     assert first not in {entry.path for entry in query.entries()}
     assert max(query.bases[key] for key in query.idle) <= versions / 16, "more bases than of a busy partition"

@@ -1,4 +1,4 @@
-"""Completing a checkpoint while the storage fails, at each of its steps and in each of the ways there are."""
+"""Completion of a checkpoint with each kind of storage failure at each step."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def storage(tmp_path: Path) -> FaultyStorage:
 
 @pytest.fixture
 def driver(storage: FaultyStorage) -> Driver:
-    """A query with two completed batches, about to run the third: its checkpoint will have id 4."""
+    """Query with two completed batches; the checkpoint of the third will have id 4."""
     driver = Driver(
         storage.location,
         settings=NO_RETRY,
@@ -64,7 +64,7 @@ def up_to_the_last(driver: Driver, job: Job, acks: list[Ack]) -> None:
 
 
 def retry_the_task(driver: Driver, job: Job, last: Ack, attempt: int = 1) -> tuple[AckReply, Ack]:
-    """The task of the last ack fails with the error, and Spark runs it again."""
+    """Fails the task of the last ack with the error and runs it again, as Spark does."""
     failed = TaskFailed(driver.run_id, driver.stage, 0, last.subtask.partition, attempt - 1, "error")
     job.task_failed(failed)
     again = driver.make_ack(
@@ -88,7 +88,7 @@ class TestOneFault:
         assert isinstance(caught.value.__cause__, StorageError)
         assert re.search(pattern, caught.value.__cause__.path)
         assert caught.value.causes == {str(caught.value.__cause__): 1}
-        # Nothing that was committed is damaged, and nothing of the failed try is left.
+        # Committed checkpoints are intact, and the failed attempt has left no files.
         assert completed_versions(driver.location) == [1, 2]
         assert_invariants(driver.location)
 
@@ -158,7 +158,7 @@ class TestOneFault:
                 raise KilledError
 
         storage.before = kill
-        driver.hold_deletions()  # the dead delete nothing
+        driver.hold_deletions()  # a dead driver deletes nothing
         with pytest.raises(KilledError):
             job.acknowledge(acks[-1])
         second = Driver(storage.location, environment=faulty_environment(LocalStorage(storage.location)))
@@ -172,7 +172,7 @@ class TestOneFault:
 
 class TestARecordOfUnknownFate:
     def stuck(self, driver: Driver, storage: FaultyStorage, fault: Fault) -> tuple[Job, list[Ack]]:
-        """The record of version 3 is in doubt for longer than the store tries to find out."""
+        """Leaves the outcome of version 3's record unknown for longer than the store tries to resolve it."""
         job = driver.trigger(3)
         acks = acks_of(driver, 3)
         up_to_the_last(driver, job, acks)
@@ -191,7 +191,7 @@ class TestARecordOfUnknownFate:
         job, acks = self.stuck(driver, storage, fault)
         assert storage.exists("ckpt/chk-4/_metadata")
         reply, _ = retry_the_task(driver, job, acks[-1])
-        # The checkpoint was made with the first attempt's state; the second must take that.
+        # The checkpoint contains the first attempt's state, so the second attempt must adopt it.
         assert (reply.outcome, reply.state_id) == (Outcome.DUPLICATE, acks[-1].state_id)
         storage.deliver()
         for ack in acks:
@@ -308,9 +308,9 @@ def test_any_schedule_of_faults_keeps_the_invariants(tmp_path: Path, rng: random
                 version += 1
             except SparkCkptError:
                 storage.rules.clear()
-                # What the dead process had on its way arrives or not, but not after the next one has begun.
+                # Requests of the dead process in flight may arrive or not, but not after the next process has started.
                 storage.deliver() if rng.random() < 0.5 else storage.lose()
-                # As a restart of the query would: a new run, which asks for what Spark has committed.
+                # Like a restart of the query: a new run that triggers the version after Spark's last commit.
                 driver = _restarted(driver, storage, version)
         storage.deliver()
         storage.rules.clear()
@@ -335,7 +335,7 @@ def _restarted(driver: Driver, storage: FaultyStorage, version: int) -> Driver:
 
 
 def in_doubt(driver: Driver, storage: FaultyStorage) -> Job:
-    """The third batch is complete, and the record there; nobody has heard of it."""
+    """Completes the third batch, whose record exists; all answers about it are lost."""
     job = driver.trigger(3)
     acks = [written(driver, storage, key, 3) for key in driver.subtasks()]
     up_to_the_last(driver, job, acks)
@@ -347,7 +347,7 @@ def in_doubt(driver: Driver, storage: FaultyStorage) -> Job:
 
 
 def written(driver: Driver, storage: FaultyStorage, key: SubtaskKey, version: int) -> Ack:
-    """An ack whose delta is a file that the task has written."""
+    """Ack with its delta in a file."""
     path = f"shared/delta-{version}-{key.store}-{key.partition}"
     made = make_segment(SegmentKind.DELTA, version, driver.changes_of(key, version))
     storage.write_atomic(f"ckpt/{path}", bytes(made.data))
@@ -379,7 +379,7 @@ def test_a_driver_that_lost_in_doubt_deletes_nothing_the_next_one_goes_on_from(
 def test_files_of_a_dropped_checkpoint_stay_if_a_driver_claims_meanwhile(
     driver: Driver, storage: FaultyStorage
 ) -> None:
-    """The first driver stops between asking who the owner is and dropping a record, and goes on after a take-over."""
+    """A take-over happens between the first driver's ownership check and its deletion of a record."""
     driver.batch(3, driver.subtasks())
     job = driver.trigger(4)
     for ack in acks_of(driver, 4):
@@ -389,7 +389,7 @@ def test_files_of_a_dropped_checkpoint_stay_if_a_driver_claims_meanwhile(
     def before(operation: str, name: str) -> None:
         if operation == "delete" and "completed" in name and not rivals:
             rivals.append(Driver(storage.location, environment=faulty_environment(LocalStorage(storage.location))))
-            rivals[0].trigger(3)  # goes back to the very checkpoint that is being dropped
+            rivals[0].trigger(3)  # needs the checkpoint that is being dropped
 
     storage.before = before
     job.housekeeping()

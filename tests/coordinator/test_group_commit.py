@@ -1,4 +1,4 @@
-"""Files that several tasks have written together."""
+"""State files shared by several tasks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def driver(tmp_path: Path, storage: LocalStorage) -> Driver:
 
 
 def acks_of_one_file(driver: Driver, storage: LocalStorage, keys: list[SubtaskKey], attempt: int = 0) -> list[Ack]:
-    """Acks of the first version, whose deltas lie one after the other in a file."""
+    """Acks of the first version, with their deltas one after another in a single file."""
     path = f"shared/deltas-{uuid.uuid4().hex}"
     made = [make_segment(SegmentKind.DELTA, 1, driver.changes_of(key, 1)) for key in keys]
     data = b"".join(segment.data for segment in made)
@@ -84,7 +84,7 @@ def test_a_file_without_a_part_that_counts_goes_with_the_checkpoint(driver: Driv
     acknowledge(driver, won)
     shared = acks_of_one_file(driver, storage, [first, second], attempt=1)
     assert acknowledge(driver, shared) == [Outcome.DENIED, Outcome.DENIED]
-    assert storage.exists(f"ckpt/{shared[0].delta.path}")  # another task may still have its part in it
+    assert storage.exists(f"ckpt/{shared[0].delta.path}")  # may still hold the part of another task
     acknowledge(driver, [driver.make_ack(key, 1) for key in rest])
     assert not storage.exists(f"ckpt/{shared[0].delta.path}")
     assert_invariants(driver.location)

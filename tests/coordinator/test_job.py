@@ -1,4 +1,4 @@
-"""Whole checkpoints, batch after batch, and the acks that do not count."""
+"""Complete checkpoints over several batches, and acks that do not count."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ JOIN = (
 
 
 class WritesWhole(LocalStorage):
-    """As an object store: what was written without an error is there with all its bytes."""
+    """Storage with whole writes, like an object store: a file written without an error has all its bytes."""
 
     @property
     def writes_whole(self) -> bool:
@@ -182,7 +182,7 @@ class TestAcksThatDoNotCount:
         assert (own.outcome, own.completed) == (Outcome.SUCCESS, 2)
 
     def test_a_copy_does_not_win_against_the_attempt_that_completed_the_checkpoint(self, driver: Driver) -> None:
-        """Spark would count the output of the copy with the state of the other."""
+        """Otherwise Spark would combine the copy's output with the other attempt's state."""
         driver.batch(1)
         assert driver.job is not None
         key = driver.subtasks()[-1]
@@ -194,7 +194,7 @@ class TestAcksThatDoNotCount:
         assert (reply.outcome, reply.state_id) == (Outcome.DUPLICATE, driver.ids[key])
 
     def test_a_late_ack_does_not_pass_for_the_end_of_the_next_checkpoint(self, driver: Driver) -> None:
-        """The JVM tells a new side process only what came after the last checkpoint that it was told of."""
+        """A late ack reports no completion, because the JVM replays only acks after the last reported completion."""
         driver.batch(1)
         late = driver.make_ack(driver.subtasks()[0], 1, stage=99)
         job = driver.trigger(2)
@@ -237,7 +237,7 @@ class TestAcksThatDoNotCount:
         job.task_failed(TaskFailed(driver.run_id, driver.stage, 0, key.partition, 0, "lost"))
         assert job.acknowledge(failed).outcome is Outcome.DENIED
         assert job.acknowledge(counted).outcome is Outcome.SUCCESS
-        for each in (lost, denied, failed, counted):  # any may be told again to the next side process
+        for each in (lost, denied, failed, counted):  # may be replayed to the next side process
             assert storage.exists(f"ckpt/{each.delta.path}")
         for subtask in others:
             job.acknowledge(driver.make_ack(subtask, 1, attempt=2 if subtask.partition == key.partition else 0))
@@ -320,7 +320,7 @@ class TestBases:
     def test_a_base_whose_file_is_lost_is_left_out(
         self, tmp_path: Path, content: bytes | None, writes_whole: bool, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """It may have waited for its ack for days, so it is looked for also where files are sure to be whole."""
+        """A base may have waited days for its ack, so its file is checked even on storage with whole writes."""
         storage = WritesWhole(tmp_path) if writes_whole else LocalStorage(tmp_path)
         clock = NoClock()
         environment = replace(faulty_environment(storage), clock=clock)
@@ -348,7 +348,7 @@ class TestBases:
         assert_invariants(driver.location)
 
     def test_a_base_of_a_recent_batch_is_not_asked_for(self, tmp_path: Path) -> None:
-        """It costs a request, and no collection of garbage takes a file that young."""
+        """The file is not checked: that costs a request, and garbage collection spares files that young."""
         storage = FaultyStorage(WritesWhole(tmp_path))
         clock = NoClock()
         driver = Driver(tmp_path, environment=replace(faulty_environment(storage), clock=clock))

@@ -1,4 +1,4 @@
-"""How checkpoints are given up, tried again and announced, and what is left when a query ends."""
+"""Abort, retry and announcement of checkpoints, and cleanup at the end of a query."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def driver(storage: FaultyStorage) -> Driver:
 
 
 def listen(driver: Driver) -> list[Notification]:
-    """What executors are told of from now on."""
+    """Notifications to executors from now on."""
     heard: list[Notification] = []
     assert driver.job is not None
     driver.job._notify = heard.append
@@ -51,7 +51,7 @@ def clock_of(driver: Driver) -> NoClock:
 
 
 def with_file(driver: Driver, storage: FaultyStorage, key: SubtaskKey, version: int) -> Ack:
-    """An ack whose state is in a file that its task has written."""
+    """Ack with its delta in a file."""
     made = make_segment(SegmentKind.DELTA, version, driver.changes_of(key, version))
     path = f"shared/delta-{key.partition}-{version}"
     storage.write_atomic(f"ckpt/{path}", bytes(made.data))
@@ -121,7 +121,7 @@ class TestExpiry:
     def test_a_new_side_process_may_complete_it_with_the_acks_that_it_is_told_again(
         self, driver: Driver, storage: FaultyStorage, job: Job
     ) -> None:
-        """The JVM tells it the acks of an aborted checkpoint too (docs/protocol.md, section 1.5)."""
+        """The JVM also replays the acks of an aborted checkpoint (docs/protocol.md, section 1.5)."""
         first, *others = driver.subtasks()
         early = with_file(driver, storage, first, 1)
         assert job.acknowledge(early).outcome is Outcome.SUCCESS
@@ -197,7 +197,7 @@ class TestToleratedFailures:
         if fault is Fault.ERROR:
             storage.fail("create", RECORD, fault, times=failures)
         else:
-            # The store itself tries four times to find out about an answer, and asks for no record again before.
+            # The store reads four times to resolve a lost answer before the coordinator retries the record.
             storage.fail("create", RECORD, fault)
             storage.fail("read", RECORD, times=4 * failures)
         replies = driver.batch(2)
@@ -355,7 +355,7 @@ class TestTheEndOfAQuery:
     def test_a_run_that_ends_late_deletes_nothing_of_the_next_one(
         self, driver: Driver, storage: FaultyStorage, store: str
     ) -> None:
-        """Spark's listener bus reports the end of a run when the query may run again."""
+        """Spark's listener bus may report the end of a run after the query has restarted."""
         driver.settings = {"cleanup": "deleteOnEnd", "inlineThreshold": "0", "store": store}
         driver.batch(1)
         restarted = Driver(storage.location, environment=driver.environment, settings=driver.settings)

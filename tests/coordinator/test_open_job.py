@@ -1,4 +1,4 @@
-"""Restarts, and locations that a query cannot start on."""
+"""Restarts of a query, and locations on which it refuses to start."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def storage(tmp_path: Path) -> LocalStorage:
 
 
 def start(storage: LocalStorage, before: Driver | None = None, **changes: Any) -> Driver:
-    """A new run of the query, with the state that the one before should have left."""
+    """New run of the query, with the state expected from the previous run."""
     driver = Driver(storage.location, environment=faulty_environment(storage))
     for name, value in changes.items():
         setattr(driver, name, value)
@@ -84,7 +84,7 @@ class TestRestarts:
         assert {reply.outcome for reply in replies} == {Outcome.SUCCESS}
         assert replies[-1].completed == 7
         assert located(driver, 4, key).state_id == driver.ids[key] != before.ids[key]
-        assert completed_versions(storage.location) == [3, 4]  # the older one of version 4 is superseded
+        assert completed_versions(storage.location) == [3, 4]  # the older checkpoint of version 4 is superseded
         assert_invariants(storage)
 
     def test_the_run_before_is_shut_out(self, storage: LocalStorage) -> None:
@@ -152,7 +152,7 @@ class TestRestarts:
         assert_invariants(storage)
 
     def test_what_a_checkpoint_needs_that_could_not_be_read_at_the_start_stays(self, storage: LocalStorage) -> None:
-        """Another one that shares its files is dropped before anybody can read it."""
+        """Its files stay when another checkpoint that shares them is dropped before it becomes readable."""
         faulty, settings = FaultyStorage(storage), {"inlineThreshold": "0", "retained": "3"}
         first = Driver(storage.location, settings=settings, environment=faulty_environment(faulty))
         for version in (1, 2, 3):
@@ -187,7 +187,7 @@ class TestRestarts:
 
 
 class TestRestartsOfTheSideProcess:
-    """The same run goes on with a new coordinator, which is told the last trigger and the acks since again."""
+    """The run continues with a new coordinator, to which the last trigger and the acks since then are replayed."""
 
     def restart(self, driver: Driver) -> Driver:
         return start(LocalStorage(driver.location), driver, run_id=driver.run_id, stage=driver.stage)
@@ -241,7 +241,7 @@ class TestRestartsOfTheSideProcess:
 
 
 class TestTwoRuns:
-    """Runs that stood still while others went on."""
+    """Runs that stalled while another one took over."""
 
     def test_a_run_that_was_followed_cannot_claim_again(self, storage: LocalStorage) -> None:
         first = run(storage, 2)
@@ -255,7 +255,7 @@ class TestTwoRuns:
     def test_the_run_before_commits_the_batch_that_the_next_one_has_planned(
         self, tmp_path: Path, operation: str
     ) -> None:
-        """The newer claim wins: the earlier run is shut out, and the next start goes on."""
+        """The newer claim wins: the earlier run is fenced off, and the next start continues."""
         first = run(LocalStorage(tmp_path), 4, settings={"retained": "3"})
         storage = FaultyStorage(LocalStorage(tmp_path))
 
@@ -348,7 +348,7 @@ class TestTwoRuns:
 
 
 class TestLocationsThatCannotBeUsed:
-    """Each error names the thing; none of them claims, so that a query which runs there is not disturbed."""
+    """Each error names the obstacle. The start does not claim, so it does not disturb a query running there."""
 
     @pytest.mark.parametrize(
         "file",

@@ -158,7 +158,7 @@ def test_an_ack_that_another_attempt_was_told_to_count_stays_though_its_own_atte
     checkpoint = pending()
     first = ack(store="left")
     assert outcome(checkpoint, first) is Outcome.SUCCESS
-    # The stage is attempted again before the failure of its first attempt is heard of.
+    # Spark retries the stage before the coordinator learns that the first attempt has failed.
     assert outcome(checkpoint, ack(store="left", stage_attempt=1)) is Outcome.DUPLICATE
     assert checkpoint.task_failed(failure()) == []
     assert outcome(checkpoint, ack(store="right", stage_attempt=1)) is Outcome.SUCCESS

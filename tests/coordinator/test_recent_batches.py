@@ -1,4 +1,4 @@
-"""Which batches began a short while ago."""
+"""Batches triggered recently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dropping checkpoints where to ask for the owner takes long, as on an object store."""
+"""Subsumption on a storage with slow ownership checks, such as an object store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def storage(tmp_path: Path) -> FaultyStorage:
 
 @pytest.fixture
 def driver(storage: FaultyStorage) -> Driver:
-    """Three batches are done; checkpoint 2, of the first, is dropped."""
+    """Query with three completed batches; checkpoint 2, of the first batch, is dropped."""
     driver = Driver(storage.location, settings={"inlineThreshold": "0"}, environment=faulty_environment(storage))
     for version in (1, 2, 3):
         driver.batch(version, driver.subtasks() if version > 1 else ())
@@ -40,7 +40,7 @@ def test_the_next_checkpoint_shows_who_the_owner_is(driver: Driver, storage: Fau
     driver.batch(4)
     assert not storage.exists("ckpt/chk-2/_metadata")
     assert storage.exists("ckpt/chk-3/_metadata")
-    # A record has just been created at the id that another driver would have taken: only the own claim is looked for.
+    # The new record has the id that a rival's claim would have taken, so only the own claim is checked.
     read = [name for operation, name in storage.log if operation == "read" and "completed" in name]
     assert read == [f"ckpt/completed/{1:020d}.json"]
 
@@ -48,7 +48,7 @@ def test_the_next_checkpoint_shows_who_the_owner_is(driver: Driver, storage: Fau
 def test_how_slow_requests_are_says_nothing_about_the_owner(
     driver: Driver, storage: FaultyStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A driver that is shut out between the completion and the deletion deletes not even records, unless deferred."""
+    """Without deferred deletions, a driver fenced off between completion and deletion does not even delete records."""
     monkeypatch.setattr(FaultyStorage, "defers_deletions", False)
     job = driver.trigger(4)
     for key in driver.subtasks():
@@ -81,7 +81,7 @@ def test_checkpoints_stay_whose_ids_could_be_taken_again(storage: FaultyStorage,
 def test_files_stay_that_a_driver_may_need_which_has_claimed_since(driver: Driver, storage: FaultyStorage) -> None:
     rival = Driver(storage.location, environment=faulty_environment(LocalStorage(storage.location)))
     storage.inner.write_atomic("ckpt/chk-2/keep", b"x")
-    rival.trigger(3)  # its orphans are gone now: what it finds from here on is its own
+    rival.trigger(3)  # removes orphans; later files belong to it
     storage.inner.write_atomic("ckpt/chk-2/_metadata", b"x")
     with pytest.raises(FencedError):
         driver.batch(4)

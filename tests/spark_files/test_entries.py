@@ -1,4 +1,4 @@
-"""The text of Spark's own files: what is read is what was written, and nothing gets lost on the way."""
+"""Round trip of the entries in Spark's own files, without loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_ckpt.spark_files.operator_metadata import OperatorMetadata
 
 PATH = "offsets/3"
 
-# As Spark 4.2 writes them.
+# As written by Spark 4.2.
 OFFSETS_1 = (
     b'v1\n{"batchWatermarkMs":1358823600000,"batchTimestampMs":1795284016453,'
     b'"conf":{"spark.sql.shuffle.partitions":"4","spark.sql.streaming.join.stateFormatVersion":"2"}}\n'

@@ -1,4 +1,4 @@
-"""Spark's own files in a location: found as Spark finds them, added once, and never changed."""
+"""Spark's logs in a checkpoint location: listed as Spark lists them, each entry added once and never changed."""
 
 from __future__ import annotations
 

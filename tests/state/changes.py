@@ -1,4 +1,4 @@
-"""Changes of a state with one string key and a struct as value, and the checkpoints that they make."""
+"""Changes to a state store with a string key and a struct value, and checkpoints of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def section(changes: Changes, family: str = "") -> Section:
 
 
 def commit_all(location: StateLocation, history: Iterable[tuple[Changes, bool]]) -> dict[int, dict[str, int]]:
-    """A checkpoint for each batch of changes, some after a base; tells the rows that each has, by its id."""
+    """Commits a checkpoint per batch of changes, optionally with a base; returns the expected rows by checkpoint id."""
     state: dict[str, int] = {}
     states = {}
     for changes, has_base in history:

@@ -1,4 +1,4 @@
-"""Random types of Spark's, in the JSON of its schema files, and values of them as Arrow takes them."""
+"""Random Spark types, in the JSON of Spark's schema files, and values of them, in the form that Arrow accepts."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ schemas = structs(types) | structs(st.sampled_from(["long", "string", "boolean"]
 
 
 def values(kind: Json, *, can_be_null: bool = True) -> st.SearchStrategy[Any]:
-    """Values of a type."""
+    """Random values of a type."""
     of_kind = _values(kind)
     return st.none() | of_kind if can_be_null else of_kind
 
 
 def rows(schema: Json) -> st.SearchStrategy[tuple[Any, ...]]:
-    """The fields of a row."""
+    """Random field values of a row."""
     return st.tuples(*(values(field["type"]) for field in schema["fields"]))
 
 

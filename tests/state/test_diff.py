@@ -74,7 +74,7 @@ def test_key_groups_without_other_blocks_are_not_read(tmp_path: Path, monkeypatc
 
 
 def test_lists(tmp_path: Path) -> None:
-    """A list differs if its rows do, or their order."""
+    """Lists differ if their rows or the order of their rows differ."""
     location = StateLocation(tmp_path, LISTED, name="transformWithStateExec", variables=KINDS)
     first = location.commit(lists({"a": [1, 2], "b": [3], "c": [4], "d": [5, 6], "same": [7, 8]}))
     removed = Section(((key("c"), None),), "listed", True)
@@ -91,7 +91,7 @@ def test_lists(tmp_path: Path) -> None:
 
 
 def test_other_numbers_of_partitions(tmp_path: Path) -> None:
-    """Two partitions before, one after: only what the last batch has changed."""
+    """After a change from two partitions to one, the diff contains only the changes of the last batch."""
     location = StateLocation(tmp_path, {"default": (KEY, VALUE)})
     everyone = {f"user-{number}": number for number in range(20)}
     first = location.commit(section(everyone))

@@ -1,4 +1,4 @@
-"""A Delta table that is written without Spark. Spark reads one in tests/spark/test_read_state.py."""
+"""Export to a Delta table without Spark. In tests/spark/test_read_state.py, Spark reads such a table."""
 
 from __future__ import annotations
 

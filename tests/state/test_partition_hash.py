@@ -1,4 +1,4 @@
-"""Spark's hash, against one that goes value by value. tests/spark/test_read_state.py has Spark's own key groups."""
+"""Vectorized Spark hash against a scalar reference; tests/spark/test_read_state.py compares with Spark's key groups."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LONGS = ("long", "timestamp", "timestamp_ntz", "interval day to second", "time(6
 
 
 def murmur3(words: list[int], length: int, seed: int) -> int:
-    """MurmurHash3 x86 32 bit over whole words."""
+    """MurmurHash3 x86 32 bit over 32-bit words."""
     hash_ = seed
     for word in words:
         mixed = word * 0xCC9E2D51 & 0xFFFFFFFF
@@ -48,7 +48,7 @@ def murmur3(words: list[int], length: int, seed: int) -> int:
 
 
 def of_bytes(content: bytes, seed: int) -> int:
-    """A byte that fills no word is a word of its own, signed (`hashUnsafeBytes`)."""
+    """Hash of bytes; each trailing byte is a signed word of its own (`hashUnsafeBytes`)."""
     whole = len(content) // 4 * 4
     words = struct.unpack(f"<{whole // 4}I", content[:whole])
     rest = (byte & 0xFFFFFFFF for byte in np.frombuffer(content[whole:], np.int8).tolist())
@@ -56,7 +56,7 @@ def of_bytes(content: bytes, seed: int) -> int:
 
 
 def of_value(kind: Any, value: Any, seed: int) -> int:
-    """The hash of one value (`HashExpression`)."""
+    """Hash of a single value (`HashExpression`)."""
     if value is None:
         return seed
     if isinstance(kind, dict):
@@ -106,7 +106,7 @@ def test_hashes(data: st.DataObject, kind: dict[str, Any]) -> None:
 
 
 def test_values_that_pyspark_documents() -> None:
-    """`pyspark.sql.functions.hash`."""
+    """Examples in the documentation of `pyspark.sql.functions.hash`."""
     kind = schema(a="string", b="string")
     rows = rows_of([unsafe_writer.row(kind, ["ABC", "DEF"])])
     assert PartitionKey(struct_of(kind), 1).hashes(rows).tolist() == [-757602832]
@@ -130,7 +130,7 @@ def test_arrays_are_refused() -> None:
 
 
 def test_rows_of_a_group_are_in_one_partition(tmp_path: Path) -> None:
-    """The values, maps and timers of a group are where its key is; of an index of Spark's it is not known."""
+    """Values, maps and timers are in the partition of the grouping key; the partition of Spark's indexes is unknown."""
     composite = schema(key=KEY, userKey=schema(digit="long"))
     timer = schema(key=KEY, expiryTimestampMs="long")
     timers, index = "$eventTimers_keyToTimestamp", "$ttl_count"
@@ -153,7 +153,7 @@ def test_rows_of_a_group_are_in_one_partition(tmp_path: Path) -> None:
 
 
 def test_partitions_that_share_key_groups(tmp_path: Path) -> None:
-    """After a rescale to three partitions each reads all blocks, and counts the rows that are its own."""
+    """After a rescale to three partitions, each partition reads all blocks and keeps only its own rows."""
     location = StateLocation(tmp_path, {"default": (KEY, VALUE)})
     everyone = {f"user-{number}": number for number in range(30)}
     location.commit(section(everyone))
@@ -175,7 +175,7 @@ def test_partitions_that_share_key_groups(tmp_path: Path) -> None:
 
 
 def test_key_groups_that_lie_in_a_file_in_another_order(tmp_path: Path) -> None:
-    """After two rescales a subtask can have blocks that several others wrote into one file."""
+    """After two rescales, a subtask can have blocks that several other subtasks wrote to one file."""
     location = StateLocation(tmp_path, {"default": (KEY, VALUE)})
     everyone = {f"user-{number}": number for number in range(30)}
     location.commit(section(everyone), inline=False)

@@ -44,7 +44,7 @@ def read(location: StateLocation, **arguments: Any) -> dict[str, int]:
 
 @pytest.fixture
 def location(tmp_path: Path) -> StateLocation:
-    """Two checkpoints: three rows, one of which the second one removes, and one new one."""
+    """Location with two checkpoints: the second one updates, removes and adds one row each."""
     location = StateLocation(tmp_path, {"default": (KEY, VALUE)})
     location.commit(section({"a": 1, "b": 2, "c": 3}), rows=3)
     location.commit(section({"a": 10, "b": None, "d": 4}), rows=3)
@@ -59,7 +59,7 @@ def test_every_checkpoint_has_what_its_batches_have_made(
     history: list[tuple[Changes, bool]],
     batch_bytes: int,
 ) -> None:
-    """Newest wins, and removed keys are gone, over bases and deltas, however many key groups are read at a time."""
+    """Over bases and deltas, the newest value wins and removed keys are gone, for any number of key groups per read."""
     monkeypatch.setattr(blocks, "BATCH_BYTES", batch_bytes)
     location = StateLocation(tmp_path_factory.mktemp("location"), {"default": (KEY, VALUE)})
     for checkpoint_id, rows in commit_all(location, history).items():
@@ -112,7 +112,7 @@ def test_conditions_and_limits(location: StateLocation) -> None:
 
 
 def test_several_bases_after_the_partitions_were_joined(tmp_path: Path) -> None:
-    """One partition now owns what two have written: two bases, and a delta of each."""
+    """A partition owns the state of two former ones: two bases and a delta of each."""
     location = StateLocation(tmp_path, {"default": (KEY, VALUE)})
     everyone = {f"user-{number}": number for number in range(20)}
     location.commit(section(everyone))
@@ -128,7 +128,7 @@ def test_several_bases_after_the_partitions_were_joined(tmp_path: Path) -> None:
 
 
 def test_lists(tmp_path: Path) -> None:
-    """A list that was put, appended to, put anew, removed."""
+    """Lists that are put, appended to, replaced and removed."""
     location = StateLocation(tmp_path, LISTED, name="transformWithStateExec", variables=KINDS)
     location.commit(lists({"a": [1, 2], "b": [3], "c": [4]}), section({"a": 1}, "count"))
     location.commit(lists({"a": [5], "c": [6, 7]}, appends=True), lists({"b": [8, 9]}))
@@ -144,7 +144,7 @@ def test_lists(tmp_path: Path) -> None:
 
 
 def test_deltas_that_tell_every_write(tmp_path: Path) -> None:
-    """The last write of a key counts, also where there is no segment before; lists are put, appended to and removed."""
+    """The last write of a key wins, even without an earlier segment; lists are put, appended to and removed."""
     location = StateLocation(tmp_path, LISTED, name="transformWithStateExec", variables=KINDS)
     writes = [*section({"a": 1, "b": 2}).entries, *section({"a": 3, "b": None}).entries, *section({"a": 4}).entries]
     emptied = Section(((key("a"), None), *lists({"a": [], "b": []}).entries), "listed", True)
@@ -230,7 +230,7 @@ def test_a_damaged_block(location: StateLocation) -> None:
 
 @pytest.mark.parametrize("inline", [False, True])
 def test_a_damaged_row_names_its_place(tmp_path: Path, inline: bool) -> None:
-    """The checksum is right, the row is not: the error names file, store, key group and the byte."""
+    """For a malformed row with a valid checksum, the error names file, store, key group and byte offset."""
     location = StateLocation(tmp_path, {"default": (KEY, VALUE)}, store="right")
     wrong = bytearray(value(2))
     wrong[16:20] = (100).to_bytes(4, "little")

@@ -41,7 +41,7 @@ def test_rows_are_read_as_they_were_written(data: st.DataObject, kind: dict[str,
 @settings(max_examples=100)
 @given(st.data(), strategies.structs(strategies.types, 1, 4))
 def test_damage_is_an_error_of_the_row_or_another_value(data: st.DataObject, kind: dict[str, Any]) -> None:
-    """Whatever a slot says, nothing is read from outside the rows, and nothing else is raised."""
+    """No slot content makes the decoder read outside the rows or raise another error."""
     encoded = [unsafe_writer.row(kind, data.draw(strategies.rows(kind))) for _ in range(2)]
     row = bytearray(encoded[1])
     for _ in range(data.draw(st.integers(1, 4))):
@@ -104,7 +104,7 @@ def test_a_map_with_keys_of_another_number_than_values() -> None:
 
 
 def test_a_map_with_a_null_key() -> None:
-    """Arrow checks keys for nulls by ending the process."""
+    """A null key is refused before Arrow sees it, because Arrow would abort the process."""
     keys, items = unsafe_writer.array("long", [1, None]), unsafe_writer.array("long", [1, 2])
     content = struct.pack("<q", len(keys)) + keys + items
     row = struct.pack("<qq", 0, 16 << 32 | len(content)) + content
@@ -116,7 +116,7 @@ def test_a_map_with_a_null_key() -> None:
 
 
 def test_values_that_overlap() -> None:
-    """Spark writes each value behind the one before."""
+    """Overlapping values are refused: Spark writes each value after the previous one."""
     array = struct.pack("<qqqq", 2, 0, 40 << 32 | 8, 32 << 32 | 8) + bytes(16)
     row = struct.pack("<qq", 0, 16 << 32 | len(array)) + array
     with pytest.raises(StateRowError, match="overlap"):
