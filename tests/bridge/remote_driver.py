@@ -1,4 +1,4 @@
-"""A driver whose coordinator is in the side process."""
+"""Driver with its coordinator in the side process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.driver import Driver
 
 
 class RemoteDriver(Driver):
-    """A driver whose coordinator is in another process."""
+    """Driver with its coordinator in another process."""
 
     def groups_of(self, key: object) -> list[int]:
         chain = factors(4, 1024)

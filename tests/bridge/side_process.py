@@ -1,4 +1,4 @@
-"""The real side process over real pipes, as the JVM uses it."""
+"""Real side process over real pipes, as used by the JVM."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from spark_ckpt.coordinator import job, subsumption
 server._SHUTDOWN_SECONDS = job._CLOSE_SECONDS = subsumption._CLOSE_SECONDS = {PATIENCE}
 sys.exit(main.main())
 """
-"""The same, but that it lets its jobs finish what they were told however long the machine stands still."""
+"""Program of a side process that waits for its jobs to finish, however long the machine stalls."""
 
 
 class SideProcess:
-    """The process, and the driver's end of its pipes.
+    """Side process and the driver's end of its pipes.
 
     Args:
-        program: what Python runs.
-        hadoop: answers its requests for files as they come; without it they wait.
+        program: arguments for Python.
+        hadoop: file system that answers file requests; without it they stay unanswered.
     """
 
     def __init__(self, program: Sequence[str] = ("-c", PATIENT), hadoop: MemoryHadoop | None = None) -> None:
@@ -68,7 +68,7 @@ class SideProcess:
             self._log.append(line.decode().rstrip("\n"))
 
     def send(self, *requests: tuple[str, Mapping[str, Any], bytes, bytes]) -> list[int]:
-        """Writes requests as one record batch; returns their numbers."""
+        """Sends requests in one record batch; returns their ids."""
         messages = []
         for kind, header, index, payload in requests:
             messages.append(Message(self._next, kind, json.dumps(header), index, payload))
@@ -82,13 +82,13 @@ class SideProcess:
         self._process.stdin.flush()
 
     def receive(self) -> Message:
-        """The next reply."""
+        """Waits for the next reply."""
         while not self._replies:
             self._read()
         return self._replies.pop(0)
 
     def receive_notification(self) -> None:
-        """Waits until one more notification is among those in `notified`."""
+        """Waits until `notified` has another notification."""
         count = len(self.notified)
         while len(self.notified) == count:
             self._read()
@@ -118,7 +118,7 @@ class SideProcess:
         self._write([reply])
 
     def receive_file_request(self) -> None:
-        """Waits for a request for a file, which stays unanswered."""
+        """Waits for a file request, and leaves it unanswered."""
         while not self._file_requests:
             self._read()
 
@@ -147,7 +147,7 @@ class SideProcess:
         return code
 
     def complete_log(self) -> list[str]:
-        """All lines that the process logged. Ends it first: a reply may overtake a line that was logged before it."""
+        """All log lines. Ends the process first, because a reply may overtake an earlier log line."""
         if self._process.poll() is None:
             assert self.end_input() == 0
         self._log_reader.join(PATIENCE)

@@ -1,4 +1,4 @@
-"""Files through the driver: requests that go the other way, in the middle of requests that wait for them."""
+"""File access through the driver: requests in the opposite direction, nested within the driver's own requests."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_two_jobs_ask_at_once(process: SideProcess, hadoop: MemoryHadoop) -> Non
 
 
 def test_a_driver_that_ends_is_waited_for_by_nobody(driver: RemoteDriver) -> None:
-    """Its input ends while a job waits for a file: the job is told so, and the process ends by itself."""
+    """If its input ends while a job waits for a file, the job gets an error and the process exits by itself."""
     with SideProcess() as process:
         process.ask(*wire.START)
         process.send(wire.trigger(driver.make_trigger(1)))
@@ -93,18 +93,18 @@ def test_an_error_of_the_file_system_is_a_typed_reply(driver: RemoteDriver) -> N
         assert LOCATION in header["message"]
 
 
-# ---- the requests alone ----------------------------------------------------------------------------------------------
+# ---- file requests without a process ---------------------------------------------------------------------------------
 
 
 class Requests:
-    """Files whose requests a test answers."""
+    """`DriverFiles` with answers from the test."""
 
     def __init__(self) -> None:
         self.sent: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self.files = DriverFiles(self.sent.put)
 
     def ask(self, operation: str, **fields: object) -> Callable[[], Any]:
-        """Asks on a thread; the function returned gives what came of it."""
+        """Sends a request from a thread; the returned function waits for the result or the exception."""
         results: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
         def run() -> None:
@@ -166,7 +166,7 @@ def test_who_asks_after_the_end_is_told_so_at_once() -> None:
 
 
 def test_an_answer_that_nobody_waits_for_is_left_aside(caplog: pytest.LogCaptureFixture) -> None:
-    """In the log and nowhere else: the driver would take an error for the reply to its own request of that number."""
+    """The answer is only logged: the driver would take an error for the reply to its own request with that id."""
     requests = Requests()
     requests.files.answered(Message(7, "ok", "{}"))
     assert "file request 7" in caplog.text

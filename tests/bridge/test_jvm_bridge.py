@@ -1,4 +1,4 @@
-"""The driver's end of the bridge, its side process and a real HDFS, without Spark."""
+"""Driver's end of the bridge with a side process and a real HDFS, without Spark."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ class JvmBridge:
 
     def __init__(self, hdfs: Hdfs, python: str | Path = sys.executable) -> None:
         self._hdfs = hdfs
-        # A map with a default is a function of everything: notifications are taken and forgotten.
+        # A Scala map with a default accepts every argument as a function: it ignores notifications.
         forget = hdfs.jvm.scala.Predef.Map().empty().withDefaultValue(hdfs.jvm.scala.runtime.BoxedUnit.UNIT)
         bridge = hdfs.jvm.org.apache.spark.sql.ckpt.bridge.PythonBridge
         self._bridge = bridge(str(python), "4.2.0", hdfs.hadoop_files(), forget)
         self._patience = hdfs.jvm.scala.concurrent.duration.Duration.apply(int(PATIENCE), "s")
 
     def send(self, request: wire.Request) -> Any:
-        """Sends a request; returns what `receive` takes."""
+        """Sends a request; returns the future for `receive`."""
         kind, header, index, payload = request
         return self._bridge.send(self._hdfs.to_jvm(Message(0, kind, json.dumps(header), index, payload)))
 
     def receive(self, future: Any) -> Mapping[str, Any]:
-        """The header of a reply that must be no error."""
+        """Header of the reply, which must not be an error."""
         reply = from_jvm(0, self._hdfs.jvm.scala.concurrent.Await.result(future, self._patience))
         assert reply.kind == "ok", reply.header
         header: Mapping[str, Any] = json.loads(reply.header)
         return header
 
     def failure(self, future: Any) -> str:
-        """The message of the exception that a request fails with."""
+        """Message of the exception of a failed request."""
         with pytest.raises(Py4JJavaError) as caught:
             self._hdfs.jvm.scala.concurrent.Await.result(future, self._patience)
         return str(caught.value.java_exception.getMessage())
 
     def run_batch(self, driver: RemoteDriver, version: int) -> Mapping[str, Any]:
-        """A batch from its trigger to its last ack, whose reply is returned."""
+        """Runs a batch from its trigger to its last ack; returns the reply to that ack."""
         self.receive(self.send(wire.trigger(driver.make_trigger(version))))
         acks = driver.acks(version)
         last = [self.receive(future) for future in [self.send(wire.ack(ack)) for ack in acks]][-1]
@@ -61,11 +61,11 @@ class JvmBridge:
         return last
 
     def kill(self) -> None:
-        """SIGKILL to the side process."""
+        """Sends SIGKILL to the side process."""
         kill(int(self._bridge.pid().get()))
 
     def close(self) -> None:
-        """The driver ends."""
+        """Closes the bridge, as the driver does at its end."""
         self._bridge.close()
 
 
@@ -84,11 +84,11 @@ def test_checkpoints_on_hdfs_with_a_side_process_that_dies(hdfs: Hdfs, bridge: J
     bridge.kill()
     for version in range(4, 6):
         assert bridge.run_batch(driver, version)["completed_version"] == version
-    # Its end is asked for, and the driver closes at once: it is done all the same, which needs files.
+    # The job's end is requested and the driver closes at once: the job still ends properly, which needs files.
     bridge.send(("close", {"job": driver.run_id, "status": "finished"}, b"", b""))
     bridge.close()
     storage = hdfs.storage(location)
-    assert_invariants(storage, orphans=True)  # what the process that died was to delete stays until another run claims
+    assert_invariants(storage, orphans=True)  # deletions of the killed process wait for the next claim
     assert completed_versions(storage) == [4, 5]
 
 
@@ -120,7 +120,7 @@ DIES = textwrap.dedent(
 
 
 class DyingPython:
-    """A Python whose side process dies over every message of a kind that a job named `poison` sends."""
+    """Python whose side process dies on every message of a given kind from a job named `poison`."""
 
     def __init__(self, directory: Path, method: str) -> None:
         program = directory / "dies.py"
@@ -132,7 +132,7 @@ class DyingPython:
 
     @property
     def lives(self) -> int:
-        """How many processes there have been."""
+        """Number of side processes started so far."""
         return len(self._lives.read_text().splitlines())
 
 
@@ -156,11 +156,11 @@ def test_a_request_that_ends_every_side_process_fails_and_others_go_on(hdfs: Hdf
         assert f"ended {MOST_CRASHES + 1} times over one request" in message
         assert "exit code 9" in message
         assert "a library has aborted" in message
-    bridge.run_batch(other, 12)  # by then the process after the last one that ended has noted its life
-    assert MOST_CRASHES + 1 < python.lives <= MOST_CRASHES + 4  # two of them may have had several in flight
+    bridge.run_batch(other, 12)  # by now, the last process has recorded its life
+    assert MOST_CRASHES + 1 < python.lives <= MOST_CRASHES + 4  # two may have had several requests in flight
     lives = python.lives
     bridge.run_batch(other, 13)
-    # With its end the run is forgotten.
+    # The end of the run resets its count.
     bridge.receive(bridge.send(("close", {"job": "poison", "status": "failed"}, b"", b"")))
     bridge.send(("close", {"job": "other", "status": "finished"}, b"", b""))
     bridge.close()
@@ -178,14 +178,14 @@ def test_a_side_process_that_does_not_start_fails_what_waits(hdfs: Hdfs, tmp_pat
     message = bridge.failure(bridge.send(wire.trigger(driver.make_trigger(1))))
     assert f"ended {MOST_CRASHES + 1} times in a row before it had started, last with exit code 3" in message
     assert "no memory" in message
-    # It may be possible later.
+    # A later start may succeed.
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     assert bridge.run_batch(driver, 1)["completed_version"] == 1
     bridge.close()
 
 
 def test_modules_of_the_working_directory_are_not_imported(hdfs: Hdfs, bridge: JvmBridge, tmp_path: Path) -> None:
-    """The directory of the driver may be one that others can write to."""
+    """The driver's working directory may be writable for other users."""
     marks = [tmp_path / name for name in ("orjson", "runpy", "spark_ckpt")]
     planted = [hdfs.working_directory / f"{mark.name}.py" for mark in marks]
     for module, mark in zip(planted, marks, strict=True):

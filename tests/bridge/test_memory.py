@@ -19,7 +19,7 @@ LIMIT_MIB = 300
 
 @pytest.mark.parametrize("where", ["local", "s3"])
 def test_fifty_queries_in_one_driver(where: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """Each query has a location, stores and completed checkpoints of its own; on S3 all share the connections."""
+    """Each query has its own location, stores and completed checkpoints; on S3, all share the connections."""
     root = str(tmp_path)
     if where == "s3":
         s3: S3 = request.getfixturevalue("s3")

@@ -1,4 +1,4 @@
-"""The loop of the side process in this process, to look at what it keeps."""
+"""Server loop of the side process, run in this process to inspect its memory."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MOST_BYTES_PER_RUN = 100
 
 
 class Sink(io.BytesIO):
-    """Takes replies and forgets them."""
+    """Output that discards the replies."""
 
     def write(self, data: object, /) -> int:
         return len(memoryview(data))  # type: ignore[arg-type]
 
 
 class Runs:
-    """One server, and one run of a query after another."""
+    """Server with successive runs of queries."""
 
     def __init__(self) -> None:
         self.server = Server(io.BufferedReader(io.BytesIO()), Sink())
@@ -44,7 +44,7 @@ class Runs:
         self.server._dispatch(Message(self.count, kind, json.dumps(header), index, payload))
 
     def run(self, location: Path | str, batches: int, **settings: str) -> None:
-        """A run that ends, and of which the server has seen the end."""
+        """Runs a query until the server has processed its end."""
         self.count += 1
         driver = RemoteDriver(location, run_id=f"00000000-0000-0000-0000-{self.count:012d}", settings=settings)
         requests = []
@@ -60,7 +60,7 @@ class Runs:
             worker.join(PATIENCE)
 
     def settle(self) -> None:
-        """Waits until the thread that writes has let go of all replies but one: how many it takes at a time varies."""
+        """Waits until the writer thread holds only one reply: the number that it takes at a time varies."""
         replies = self.server._writer._queue
         for _ in range(2):
             eventually(replies.empty, what="the replies are written")
@@ -69,7 +69,7 @@ class Runs:
 
 
 def alive(kind: type) -> list[object]:
-    """The objects of a kind, those that other tests of this process have left included."""
+    """Live objects of a type, including those left by other tests in this process."""
     gc.collect()
     return [found for found in gc.get_objects() if isinstance(found, kind)]
 
@@ -82,14 +82,14 @@ def runs() -> Iterator[Runs]:
 
 
 def test_a_run_that_has_ended_leaves_nothing_behind(runs: Runs) -> None:
-    """Settings that are refused make the shortest run there is."""
+    """Ended runs leak no memory; refused settings make the shortest possible run."""
 
     def run(times: int) -> int:
         for _ in range(times):
             runs.run("/nowhere/x", 1, store="no such store")
         runs.settle()
         gc.collect()
-        # Threads of other tests, such as clients that look for their server, allocate as well.
+        # Threads of other tests, such as clients looking for their server, allocate memory, too.
         ours = tracemalloc.Filter(True, f"{Path(spark_ckpt.__file__).parent}/*", all_frames=True)
         return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces([ours]).traces)
 
@@ -101,7 +101,7 @@ def test_a_run_that_has_ended_leaves_nothing_behind(runs: Runs) -> None:
     assert not runs.server._workers
     assert len(runs.server._ending) <= 1
     assert sizes[0] > 0
-    # What a run leaves behind is there after each round. A cache that fills, or a table that grows once, is not.
+    # A leak grows in each round; a filling cache or a table that grows once does not.
     assert min(after - before for before, after in pairwise(sizes)) / 200 < MOST_BYTES_PER_RUN
 
 

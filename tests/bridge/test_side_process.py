@@ -1,4 +1,4 @@
-"""The real process over real pipes."""
+"""Real side process over real pipes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_refuses_another_version_of_the_protocol(process: SideProcess) -> None:
 def test_nothing_is_served_without_an_accepted_start(
     process: SideProcess, driver: RemoteDriver, location: Path, version: int | None
 ) -> None:
-    """A jar of another release must not write a claim, whose meaning it may not share."""
+    """A jar of another release must not write a claim, whose meaning may differ between releases."""
     if version is not None:
         refused, _ = process.ask("start", {"protocol": version, "spark_version": "4.2.0", "pid": 1})
         assert f"version {version} of the protocol" in refused["message"]
@@ -186,7 +186,7 @@ def test_a_crash_is_made_good_by_telling_everything_again(driver: RemoteDriver, 
         assert [reply.get("outcome") for reply in replies[2:]] == ["success"] * 4
         assert replies[-1]["completed_version"] == 2
         second.kill()
-    with SideProcess() as third:  # this time the checkpoint was complete, and the answer may have got lost
+    with SideProcess() as third:  # now the checkpoint is complete, but the answer may have been lost
         third.send(wire.START, trigger, *(wire.ack(ack) for ack in acks))
         replies = [json.loads(third.receive().header) for _ in range(2 + len(acks))]
         assert [reply.get("outcome") for reply in replies[2:]] == ["success"] * 4
@@ -359,7 +359,7 @@ def test_a_checkpoint_expires_while_no_message_comes(driver: RemoteDriver) -> No
 
 
 def test_all_tasks_of_a_batch_learn_that_the_query_has_gone_back(tmp_path: Path, process: SideProcess) -> None:
-    """The second one would find no trace of the batch any more."""
+    """The second task gets the error, too, although the batch has left no trace."""
     query = make_query(tmp_path, 4)
     query.storage.write_atomic("ckpt/chk-5/_metadata", b"damaged")
     again = Driver(tmp_path, operators=query.operators, settings={"onDamage": "rollBack"})
@@ -380,7 +380,7 @@ def assert_redacted(process: SideProcess, driver: RemoteDriver, replies: list[st
 
 @pytest.mark.parametrize("secret", [f"{MARKER}-and-more", f"{MARKER}/{MARKER}+more="])
 def test_credentials_in_a_location_are_in_no_reply_and_in_no_log(process: SideProcess, secret: str) -> None:
-    """Other libraries quote what they take for the name of a bucket."""
+    """Other libraries quote the credentials in errors, because they take them for part of the bucket name."""
     driver = RemoteDriver(f"s3a://AKIAUSER:{secret}@bucket/q", run_id="run-1")
     process.ask(*wire.START)
     header, reply = process.ask(*wire.trigger(driver.make_trigger(1)))

@@ -1,4 +1,4 @@
-"""Requests as the JVM writes them, from the coordinator's own message classes."""
+"""Requests in the JVM's wire format, built from the coordinator's message classes."""
 
 from __future__ import annotations
 

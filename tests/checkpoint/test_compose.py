@@ -116,7 +116,7 @@ SOURCES = (Source("kafka", '{"t":{"0":5,"1":7}}'), Source("none", None), Source(
 def test_the_fast_encoding_is_that_of_the_model(table: ChainTable, offsets: bytes | None) -> None:
     batch = batch_of(table)
     expected = dumps(compose(17, batch, table, SOURCES, offsets), version=3)
-    for _ in range(2):  # the second time from the bytes that were kept
+    for _ in range(2):  # the second time from cached bytes
         assert encode_metadata(17, batch, table, SOURCES, offsets) == expected
 
 
@@ -259,7 +259,7 @@ def test_a_path_out_of_the_checkpoint_is_refused() -> None:
 
 
 def shared_by_three() -> ChainTable:
-    """Two segments that subtasks 1 to 3 have in common; subtask 2 has a base of its own in place of the first."""
+    """Two segments shared by subtasks 1 to 3, except that subtask 2 has its own base instead of the first."""
     first, second, own = entry(20, is_base=True), entry(29, path="shared/y"), entry(28, is_base=True, path="shared/z")
     parts = [
         tuple(replace(part, size=30 + n, filters=(PartitionFilter(3, (n,)),)) for part in (first, second))

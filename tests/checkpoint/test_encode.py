@@ -15,7 +15,7 @@ CHANGES: dict[str, Any] = {
     "path": "shared/other",
     "file_size": 101,
 }
-"""Another value of each field that the handle of a segment has."""
+"""Different value for each field of a segment's handle."""
 
 
 def entry(**changes: Any) -> ChainEntry:

@@ -1,4 +1,4 @@
-"""Compressed texts, honest ones and others."""
+"""Compressed texts, well-formed and malicious."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 
 def bomb(mib: int, start: bytes = b"") -> str:
-    """Some text that decompresses to so many MiB of zeros, in no more memory than that takes."""
+    """Decompression bomb of `mib` MiB of zeros, built without holding them in memory."""
     compressor = zlib.compressobj(9)
     parts = [compressor.compress(start), *(compressor.compress(bytes(MIB)) for _ in range(mib)), compressor.flush()]
     return base64.b64encode(b"".join(parts)).decode()
@@ -29,7 +29,7 @@ BOMB = bomb(300)
 
 
 def batch(**fields: str) -> bytes:
-    """A `spark-batch` with one subtask that has one segment."""
+    """A `spark-batch` with one subtask and one segment."""
     columns = [np.array([1], "<i4"), np.array([1], "<i4"), np.array([9], "<i8")]
     store: dict[str, Any] = {
         "operator_id": 0,

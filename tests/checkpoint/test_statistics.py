@@ -30,7 +30,7 @@ TRIGGERED = 1_700_000_000_000
 
 
 def pending(*acks: tuple[int, int, int]) -> PendingCheckpoint:
-    """Of four subtasks; each ack came so many milliseconds after the trigger, with microseconds of its two parts."""
+    """Checkpoint of four subtasks; an ack is (ms after the trigger, µs of the snapshot, µs of the write)."""
     checkpoint = PendingCheckpoint([Operator(3, "dedupe", ("default",), 4)], 8, 9, TRIGGERED)
     for partition, (arrived, snapshot, write) in enumerate(acks):
         ack = Ack(
@@ -156,7 +156,7 @@ def test_a_new_run_goes_on_from_what_the_newest_checkpoint_carries(tmp_path: Pat
     first = Driver(tmp_path, settings={"history": "3"}, environment=environment)
     for version in (1, 2, 3):
         first.batch(version)
-    # Spark has not committed the last batch, so it runs again: its first checkpoint is not forgotten.
+    # Spark has not committed the last batch and runs it again: the history keeps its first checkpoint.
     second = Driver(tmp_path, settings={"history": "3"}, environment=environment)
     second.trigger(3)
     assert second.job is not None

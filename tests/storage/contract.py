@@ -1,4 +1,4 @@
-"""What every storage must keep to. One subclass per storage."""
+"""Contract tests for storages; one subclass per storage."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ ODD_NAMES = [
     "ä",
     "[!a]",
 ]
-"""Names that something between us and the files could take for more than a name."""
+"""Names that a layer between the package and the files could interpret as a pattern or an escape."""
 
 
 class StorageContract(ABC):
     @abstractmethod
     @pytest.fixture
     def storages(self) -> Callable[[str], Storage]:
-        """Gives the storage at a name, below a place that is empty."""
+        """Factory of the storage with a given name, in an empty place."""
 
     @pytest.fixture
     def storage(self, storages: Callable[[str], Storage]) -> Storage:
-        """An empty storage."""
+        """Empty storage."""
         return storages("location")
 
     @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ class StorageContract(ABC):
 
     @pytest.mark.parametrize("odd", ODD_NAMES)
     def test_a_name_is_literal(self, storages: Callable[[str], Storage], odd: str) -> None:
-        """In the location, for a directory and for a file, beside names that a pattern or an escape would mean."""
+        """Odd names are literal in location, directory and file, next to files that they would match as patterns."""
         storage = storages(f"in {odd}")
         others = ["1", "x", "axb", "a", "b", "..x", "a-b", "!a"]
         for other in others:
@@ -96,7 +96,7 @@ class StorageContract(ABC):
         storage.write_atomic("d/a", b"x")
         (file,) = storage.list("d")
         assert file.modified_ms is not None
-        # In the right unit and zone; the storage's clock is its own.
+        # Checks unit and time zone only: the storage has its own clock.
         assert abs(file.modified_ms - now_ms) < 1_800_000
 
     def test_reads_what_was_written(self, storage: Storage) -> None:

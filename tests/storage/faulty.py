@@ -1,4 +1,4 @@
-"""A storage that fails as told: at named operations on named files."""
+"""Storage with injected faults, by operation and file name."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class FaultyStorage(Storage):
         self.rules.append(Rule(operation, pattern, fault, times))
 
     def deliver(self) -> None:
-        """What was late arrives now."""
+        """Carries out the late requests."""
         for request in self._late:
             request()
         self._late.clear()
 
     def lose(self) -> None:
-        """What was late never arrives."""
+        """Discards the late requests."""
         self._late.clear()
 
     def read(self, name: str) -> bytes:

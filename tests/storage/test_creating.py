@@ -33,7 +33,7 @@ def test_a_file_with_other_bytes_is_of_another(storage: FaultyStorage) -> None:
 
 @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.LOST_REQUEST, Fault.EXISTS_AFTER_DONE])
 def test_a_file_that_cannot_be_read_back_is_unknown(storage: FaultyStorage, fault: Fault) -> None:
-    """Also after "exists": to call it another's would let its writer drop what it refers to."""
+    """This holds after "exists", too: with OTHER, the writer would delete the files that its own record refers to."""
     storage.fail("create", "a", fault, times=2)
     storage.fail("read", "a", times=2)
     assert create_and_find(storage, "a", b"mine").whose is Whose.UNKNOWN
@@ -64,6 +64,6 @@ def test_a_later_try_that_fails_says_nothing_of_the_first(storage: FaultyStorage
 
 
 def test_what_exists_and_is_not_there_is_of_another(storage: FaultyStorage) -> None:
-    """A link to nothing, or a file that went in between."""
+    """A file that exists but cannot be found, such as a dangling link or one deleted meanwhile, counts as another's."""
     Path(storage.location, "a").symlink_to("nowhere")
     assert create_and_find(storage, "a", b"mine", tries=2).whose is Whose.OTHER

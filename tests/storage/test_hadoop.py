@@ -1,4 +1,4 @@
-"""Storage through the driver, with Hadoop's file systems in memory; `test_hdfs.py` has the real one."""
+"""Storage through the driver on an in-memory Hadoop file system; `test_hdfs.py` uses a real HDFS."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_an_empty_directory_is_removed(storage: Storage, files: MemoryHadoop) ->
 
 
 class Failing(MemoryHadoop):
-    """One operation raises, before or after it has been done."""
+    """File system with one failing operation, which raises before or after it takes effect."""
 
     def __init__(self, operation: str, error: Exception, after: bool = False) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ def test_an_error_on_the_way_leaves_the_outcome_open_and_no_temporary_file(opera
 
 
 def test_a_temporary_file_that_vanished_leaves_the_outcome_open() -> None:
-    """A client that repeats its rename is told so of a file that its first request has moved."""
+    """A client that repeats its rename gets this error if its first request has moved the file."""
     storage, _ = failing("rename", FileNotFoundError("File does not exist"), after=True)
     result = storage.create_exclusive("a", b"1")
     assert result.outcome is CreateOutcome.UNKNOWN

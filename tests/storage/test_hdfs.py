@@ -1,4 +1,4 @@
-"""Storage on a real HDFS, through the class that serves it in the driver."""
+"""Storage on a real HDFS, through the driver-side class that serves it."""
 
 from __future__ import annotations
 

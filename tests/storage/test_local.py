@@ -58,7 +58,7 @@ def test_does_not_list_files_that_are_being_written(tmp_path: Path) -> None:
     storage.write_atomic("a/one", b"1")
     (tmp_path / "a" / ".tmp-abc").write_bytes(b"half")
     assert [file.name for file in storage.list("a")] == ["one"]
-    os.utime(tmp_path / "a" / ".tmp-abc", (0, 0))  # a crash long ago has left it
+    os.utime(tmp_path / "a" / ".tmp-abc", (0, 0))  # left by a crash long ago
     assert {file.name for file in storage.list("a")} == {"one", ".tmp-abc"}
 
 
@@ -122,7 +122,7 @@ def test_a_location_below_a_file_is_a_typed_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of what is synced, relative to the directory of the test; of a file being written `*`."""
+    """Synced directories, relative to the test's directory; `*` for a file being written."""
     names: list[str] = []
     sync = os.fsync
 
@@ -149,7 +149,7 @@ def test_the_name_of_every_new_directory_is_synced(tmp_path: Path, synced: list[
 
 
 def test_the_name_of_a_directory_that_another_process_made_is_synced(tmp_path: Path, synced: list[str]) -> None:
-    """It may not have come to that."""
+    """The other process may have crashed before its own sync."""
     (tmp_path / "ckpt" / "chk-7").mkdir(parents=True)
     LocalStorage(tmp_path).create_exclusive("ckpt/chk-7/_metadata", b"x")
     assert synced == ["*", "ckpt/chk-7", "ckpt", "."]

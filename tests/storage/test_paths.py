@@ -1,4 +1,4 @@
-"""The rule for paths that stand in files; the jar is tried on the same table by `CheckpointPathsSuite`."""
+"""Validation of paths read from files; `CheckpointPathsSuite` tests the jar on the same table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_other_metadata_files_are_refused(path: str) -> None:
 
 
 def stays_inside(path: str, directory: str) -> bool:
-    """Whether no reader, of this package or of Hadoop, takes a path relative to `directory` for one outside it."""
+    """True if every reader, this package or Hadoop, resolves the relative path inside `directory`."""
     plain = path.isascii() and path.isprintable() and not set(path) & set("\\:%?*#[]{}~ ")
     return plain and checked_name(path, "") == path == posixpath.normpath(path) and path.startswith(directory)
 

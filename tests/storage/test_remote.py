@@ -25,7 +25,7 @@ class TestMemoryStorage(StorageContract):
 
 
 class Flaky(MemoryFileSystem):  # type: ignore[misc]
-    """Fails as often as told, with the error told."""
+    """File system that raises an error a given number of times."""
 
     cachable = False
 
@@ -48,7 +48,7 @@ class Flaky(MemoryFileSystem):  # type: ignore[misc]
 
 
 class AllAtOnce(MemoryFileSystem):  # type: ignore[misc]
-    """Answers no read before so many wait."""
+    """File system that blocks reads until `readers` of them wait."""
 
     cachable = False
 

@@ -1,4 +1,4 @@
-"""Storage on S3, as a query finds it: what it keeps to, and what it costs."""
+"""Storage on S3: contract, and number of requests."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_more_than_a_thousand_are_deleted_in_parts(
 
 
 def test_an_object_that_cannot_be_deleted_is_an_error(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """S3 answers "200" and lists what it has left."""
+    """S3 answers 200 and lists the objects that it did not delete; that is an error."""
 
     async def refuse(self: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         return {"Errors": [{"Key": "location/d/b", "Code": "AccessDenied", "Message": "not yours"}]}

@@ -16,7 +16,7 @@ SETTINGS = {"fs.s3a.endpoint": "http://127.0.0.1:1", "fs.s3a.access.key": "a", "
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
-    """The options of each client that is made."""
+    """Options of each new client."""
     options: list[Mapping[str, Any]] = []
     new = s3._new_file_system
 

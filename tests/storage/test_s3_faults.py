@@ -1,4 +1,4 @@
-"""Storage on an S3 that goes wrong: requests that are repeated and reported, and a condition that has to be kept."""
+"""Storage on a faulty S3: retries, error reports, and the condition of exclusive creates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPERATIONS: list[tuple[str, tuple[object, ...], str]] = [
     ("delete", ("d/a",), "DELETE"),
     ("delete_all", (["d/a", "d/b"],), "POST"),
 ]
-"""With what each asks for the file."""
+"""Storage operations with their arguments and the HTTP method of their request."""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def server(running_server: FaultyS3) -> FaultyS3:
 
 @pytest.fixture(scope="module")
 def client(running_server: FaultyS3) -> Any:
-    """One for all tests: to make one takes longer than all that they do."""
+    """Client shared by all tests, because creating one takes longer than the tests themselves."""
     client = s3_file_system(BUCKET, running_server.settings())
     client.mkdir(BUCKET)
     return client
@@ -70,7 +70,7 @@ def storage(client: Any, clock: NoClock) -> S3Storage:
 def test_what_goes_wrong_is_asked_again_until_there_is_an_end(
     storage: S3Storage, server: FaultyS3, clock: NoClock, fault: S3Fault
 ) -> None:
-    """No layer below asks again, but for a connection that was dropped: then aiohttp does it, once."""
+    """No layer below retries, except that aiohttp repeats a request once after a dropped connection."""
     for operation, arguments, method in OPERATIONS:
         requests = TRIES * (2 if fault is S3Fault.DROPPED and method != "POST" else 1)
         storage.write_atomic("d/a", b"x")
@@ -121,7 +121,7 @@ def test_a_write_whose_answer_is_lost_is_there(storage: S3Storage, server: Fault
 def test_an_exclusive_create_is_not_asked_for_again(
     storage: S3Storage, server: FaultyS3, fault: S3Fault, requests: int, is_there: bool
 ) -> None:
-    """But by aiohttp; whoever needs the file finds out whose it is."""
+    """Only aiohttp retries the create; the caller determines the owner of the file."""
     server.fail("PUT", "d/new", fault, requests)
     assert storage.create_exclusive("d/new", b"mine").outcome is CreateOutcome.UNKNOWN
     assert server.asked("PUT", "d/new") == requests
@@ -131,12 +131,12 @@ def test_an_exclusive_create_is_not_asked_for_again(
 
 
 def test_a_failed_condition_that_is_not_named_is_one(storage: S3Storage, server: FaultyS3) -> None:
-    """AWS names it in the answer; other servers may not."""
+    """The answer 412 suffices: AWS names the failed condition in the answer, but other servers may not."""
     server.fail("PUT", "d/new", S3Fault.CONDITION_FAILED)
     assert storage.create_exclusive("d/new", b"mine").outcome is CreateOutcome.LOST
 
 
-# ---- what a driver does with it when it starts -----------------------------------------------------------------------
+# ---- start of a driver -----------------------------------------------------------------------------------------------
 
 
 def claim(storage: S3Storage) -> int:
