@@ -1,4 +1,4 @@
-"""What a start asks of the storage, and what it leaves for later."""
+"""Storage requests of a start, and the work that it defers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPERATORS = (Operator(0, "stateStoreSave", ("default",), 1, 2),)
 
 
 class Rounds(LocalStorage):
-    """Notes what is waited for: files that are read side by side are one round."""
+    """Storage that records the rounds of requests; files read concurrently count as one round."""
 
     def __init__(self, location: Path) -> None:
         super().__init__(location, durable=False)
@@ -65,7 +65,7 @@ class Rounds(LocalStorage):
 
 
 class Start:
-    """A driver on a location, and the work that it has left for later."""
+    """Driver on a location, and its deferred work."""
 
     def __init__(self, location: Path, retained: int) -> None:
         self.storage = Rounds(location)
@@ -81,7 +81,7 @@ class Start:
         self.driver = Driver(location, environment=environment, operators=OPERATORS, settings=settings)
 
     def trigger(self, version: int, before: Driver | None = None) -> list[str]:
-        """Opens the job; what it has waited for."""
+        """Opens the job; returns the rounds of requests so far."""
         if before is not None:
             self.driver.rows, self.driver.ids = dict(before.rows), dict(before.ids)
         self.driver.trigger(version)
@@ -110,18 +110,18 @@ def test_a_start_waits_for_a_constant_number_of_requests_however_many_have_claim
     rounds = []
     for claims in (3, 300):
         location = tmp_path / str(claims)
-        for i in range(1, claims + 1):  # of a release that kept them all
+        for i in range(1, claims + 1):  # like a release that kept all claims
             record = ClaimRecord(i, i, owner(str(i)), "attempt", 0)
             LocalStorage(location).write_atomic(f"ckpt/completed/{i:020d}.json", encode_record(record))
         Start(location, 2).trigger(1)
         start = Start(location, 2)
         rounds.append(len(start.trigger(1)))
         assert len(start.storage.list("ckpt/completed")) <= 17
-    assert rounds[1] <= rounds[0] + 2, rounds  # a claim is dropped
+    assert rounds[1] <= rounds[0] + 2, rounds  # one claim is dropped
 
 
 def test_what_is_read_of_a_log_has_a_bound_however_often_a_query_was_started(tmp_path: Path) -> None:
-    """Each record that is kept, once: the checkpoints that are to be retained, and so many claims."""
+    """A start reads each kept record once: those of the retained checkpoints, and up to `CLAIMS_KEPT` claims."""
     retained, before = 5, None
     for version in range(1, 2 * CLAIMS_KEPT):
         start = Start(tmp_path, retained)

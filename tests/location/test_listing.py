@@ -1,4 +1,4 @@
-"""Locations without a log: the store `standalone`, and the checkpoints that a scan finds."""
+"""Locations without a log: the store `standalone`, and the checkpoints found by a scan."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def go_on(storage: FaultyStorage, before: Driver, **options: Any) -> Driver:
 
 
 def found(storage: FaultyStorage) -> dict[int, int]:
-    """Versions by checkpoint."""
+    """Versions by checkpoint id."""
     return {record.id: record.version for record in scan(storage).records}
 
 
@@ -188,7 +188,7 @@ def _with_log(verification: Verification) -> Sequence[object]:
 def test_a_query_that_begins_meanwhile_has_not_lost_its_log(
     storage: FaultyStorage, tmp_path: Path, read: Callable[[FaultyStorage], Sequence[object]]
 ) -> None:
-    """The log is read before the query claims, and the directories of checkpoints when the first is complete."""
+    """The reader lists the log before the query claims, and the checkpoint directories after the first completion."""
     query = Driver(tmp_path, environment=faulty_environment(FaultyStorage(LocalStorage(tmp_path))))
 
     has_read_log = False

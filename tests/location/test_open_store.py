@@ -1,4 +1,4 @@
-"""The coordinator with its store in ZooKeeper, on a real server."""
+"""Coordinator with its store in ZooKeeper, on a real server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def settings(zookeeper: ZooKeeperServer) -> dict[str, str]:
         "store": "zookeeper",
         "zookeeper.quorum": zookeeper.quorum,
         "zookeeper.path": f"/test-{uuid.uuid4().hex}",
-        "zookeeper.sessionTimeout": "240s",  # however long the machine stands still
+        "zookeeper.sessionTimeout": "240s",  # survives stalls of the machine
         "inlineThreshold": "0",
     }
 

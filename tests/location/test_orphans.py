@@ -67,7 +67,7 @@ def test_an_orphan_of_unknown_age_is_refused_unless_any_will_do() -> None:
 
 
 def test_a_directory_of_unknown_age_is_left_alone() -> None:
-    """An object store lists one, and then nothing in it, if the cleaner deletes `_metadata` in between."""
+    """An object store lists such a directory, but no files in it, if the cleaner deletes `_metadata` in between."""
     there = [Leftover("chk-8", 0, None, is_directory=True), file("shared/old", 999)]
     assert paths(select_orphans(there, set(), before_ms=1000)) == {"shared/old"}
 
@@ -132,7 +132,7 @@ def test_temporaries_have_names_of_ours(storage: LocalStorage) -> None:
     ]
     for path in [*temporaries, "completed/9.json.bak", "completed/.9.json.crc", ".tmp-mine", "completed/x.crc"]:
         storage.write_atomic(f"ckpt/{path}", b"x")
-        os.utime(Path(storage.location, "ckpt", path), (0, 0))  # a storage does not list its own while they are new
+        os.utime(Path(storage.location, "ckpt", path), (0, 0))  # a storage hides its own new temporaries
     assert paths(list_temporaries(storage)) == set(temporaries)
 
 

@@ -1,4 +1,4 @@
-"""Savepoints and restored locations: complete, independent of where they come from, and a query goes on from them."""
+"""Savepoints and restored locations are complete and independent of their source, and a query continues from them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.queries import OPERATORS, Query, make_query
 
 @pytest.fixture
 def query(tmp_path: Path) -> Query:
-    """Checkpoints 4 to 7, of batches 2 to 5."""
+    """Query with checkpoints 4 to 7, of batches 2 to 5."""
     return make_query(tmp_path / "q")
 
 
@@ -45,7 +45,7 @@ def target(tmp_path: Path) -> LocalStorage:
 
 @pytest.fixture(params=["savepoint", "checkpoint"])
 def copied(query: Query, target: LocalStorage, tmp_path: Path, request: pytest.FixtureRequest) -> CheckpointCopy:
-    """A location restored from a savepoint, which was moved meanwhile, or from the location itself."""
+    """Location restored from a savepoint, after a move of the savepoint, or directly from a checkpoint."""
     if request.param == "checkpoint":
         done = restore(query.storage, target)
     else:
@@ -176,7 +176,7 @@ class TestRestored:
         (store,) = json.loads(line)["stateStoreInfo"]
         here = f"file:{target.location}/state/0/_stateSchema/default/0_x"
         assert (version, store["stateSchemaFilePaths"]) == ("v2", [here, "elsewhere"])
-        assert not target.exists("state/0/_metadata/v2/9")  # of a batch after the checkpoint
+        assert not target.exists("state/0/_metadata/v2/9")  # belongs to a batch after the checkpoint
 
     def test_partitions_have_their_folders(self, target: LocalStorage, copied: CheckpointCopy) -> None:
         for operator in OPERATORS:
@@ -334,7 +334,7 @@ class TestRefusals:
     def test_a_query_that_goes_on(
         self, query: Query, target: LocalStorage, copy: Callable[..., CheckpointCopy]
     ) -> None:
-        """The checkpoint is subsumed while it is copied, and so another one is."""
+        """If the checkpoint is subsumed during the copy, a newer one is copied instead."""
         running = FaultyStorage(query.storage)
 
         def go_on(operation: str, name: str) -> None:
@@ -375,7 +375,7 @@ class TestRefusals:
 
 
 def test_the_state_comes_from_the_new_place(query: Query, target: LocalStorage) -> None:
-    """No path leads back to the source."""
+    """No path in the copy refers to the source."""
     restore(query.storage, target)
     fork = Query(target)
     fork.restart()

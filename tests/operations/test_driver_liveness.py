@@ -1,4 +1,4 @@
-"""What is known of the driver that has claimed last."""
+"""Liveness of the driver with the last claim."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOW_MS = time.time_ns() // 1_000_000
 def claim(
     pid: int, *, elsewhere: bool = False, run_id: str = "run", at_ms: int = NOW_MS, record_id: int = 1
 ) -> ClaimRecord:
-    """A claim of a process of this machine; `elsewhere` of one in another container on a host of the same name."""
+    """Claim of a process on this machine or, with `elsewhere`, in another container on a host of the same name."""
     owner = Owner(socket.gethostname(), pid, "token", "query", run_id)
     process = identity_of(pid)
     assert process is not None
@@ -32,7 +32,7 @@ def claim(
 
 @pytest.fixture
 def ended() -> int:
-    """The number of a process that has ended."""
+    """Pid of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
@@ -56,7 +56,7 @@ def test_the_process_is_gone(ended: int) -> None:
 def test_the_process_has_ended_and_nobody_has_waited_for_it() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
     assert process.stdout is not None
-    process.stdout.read()  # until it has closed its output, which it does as it ends
+    process.stdout.read()  # until it closes its output at its end
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert hold_of([claim(process.pid)]).holder is Holder.NONE
     process.wait()

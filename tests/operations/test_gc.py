@@ -1,4 +1,4 @@
-"""Collecting orphans of locations that the coordinator has written, while it goes on or after it crashed."""
+"""Garbage collection of a coordinator's location, during its operation or after a crash."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def storage(tmp_path: Path) -> FaultyStorage:
 
 def start(storage: FaultyStorage, store: str = "filesystem", **options: Any) -> Driver:
     settings = {"inlineThreshold": "0", "store": store}
-    # Files have the time it is, so records must have it, too.
+    # Files have real modification times, so records need the real time, too.
     environment = replace(faulty_environment(storage), clock=SystemClock())
     return Driver(storage.location, environment=environment, settings=settings, **options)
 
@@ -46,7 +46,7 @@ def run(storage: FaultyStorage, versions: int, store: str = "filesystem") -> Dri
 
 
 def let_age(storage: FaultyStorage, hours: float) -> None:
-    """Everything was written so long ago."""
+    """Sets the modification time of all files to `hours` ago."""
     then = time.time() - hours * 3600
     for path in Path(storage.location, "ckpt").rglob("*"):
         os.utime(path, (then, then))
@@ -61,7 +61,7 @@ ORPHANS = {LOST, f"shared/.{LOST[7:]}.crc", "shared/.base-1057105710571057105710
 
 
 def litter(storage: FaultyStorage) -> None:
-    """What crashes leave."""
+    """Writes the leftovers of crashes."""
     for path in ORPHANS:
         storage.write_atomic(f"ckpt/{path}", b"x")
     Path(storage.location, "ckpt", "chk-2-2").mkdir()
@@ -72,7 +72,7 @@ def test_deletes_orphans_that_are_old_enough_and_nothing_else(storage: FaultySto
     driver = run(storage, 5, store)
     if store == "filesystem":
         litter(storage)
-    else:  # there every `_metadata` that is whole is a checkpoint
+    else:  # there, every intact `_metadata` is a checkpoint
         for path in ORPHANS - {"chk-1/_metadata"}:
             storage.write_atomic(f"ckpt/{path}", b"x")
         Path(storage.location, "ckpt", "chk-2-2").mkdir()
@@ -80,7 +80,7 @@ def test_deletes_orphans_that_are_old_enough_and_nothing_else(storage: FaultySto
     let_age(storage, 23)
     assert found(collect_garbage(storage)) == set()
     let_age(storage, 25)
-    # Its `_metadata` says when a checkpoint was complete.
+    # The modification time of `_metadata` is the completion time of its checkpoint.
     os.utime(max(Path(storage.location).glob("ckpt/chk-*/_metadata"), key=lambda path: int(path.parent.name[4:])))
     storage.write_atomic("ckpt/shared/delta-a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1", b"x")
     seen: list[tuple[int, int]] = []
@@ -100,7 +100,7 @@ def test_deletes_orphans_that_are_old_enough_and_nothing_else(storage: FaultySto
 
 
 class Later(SystemClock):
-    """Two days from now."""
+    """Clock two days ahead."""
 
     def now_ms(self) -> int:
         return super().now_ms() + 48 * 3600 * 1000
@@ -127,13 +127,13 @@ def test_a_base_that_waits_while_the_query_is_idle_stays(storage: FaultyStorage)
 
 
 def age(storage: FaultyStorage, path: str, hours: float) -> None:
-    """It was written so long ago."""
+    """Sets the modification time of a file to `hours` ago."""
     then = time.time() - hours * 3600
     os.utime(Path(storage.location, "ckpt", path), (then, then))
 
 
 def test_a_location_without_a_checkpoint_is_judged_by_its_newest_file(storage: FaultyStorage) -> None:
-    """A first batch may be under way."""
+    """The newest file determines the age, because a first batch may be in progress."""
     storage.write_atomic(f"ckpt/{LOST}", b"x")
     age(storage, LOST, 25)
     assert found(collect_garbage(storage, clock=Later())) == set()
@@ -189,7 +189,7 @@ def test_refuses_a_damaged_record(storage: FaultyStorage) -> None:
 
 
 def test_metadata_above_the_log_may_be_complete_where_the_log_is_elsewhere(storage: FaultyStorage) -> None:
-    """The store `zookeeper`: the files of the log lag behind."""
+    """With the store `zookeeper`, the mirrored log files may lag behind."""
     driver = run(storage, 3)
     storage.delete(f"ckpt/completed/{4:020d}.json")
     assert found(collect_garbage(storage, grace_seconds=0, dry_run=True)) == set()
@@ -213,7 +213,7 @@ def test_a_checkpoint_that_completes_meanwhile_keeps_its_files(storage: FaultySt
         if operation == "read" and name.endswith("_metadata") and not done:
             done = True
             job.acknowledge(acks[-1])
-            job.housekeeping()  # drops a checkpoint whose files were there a moment ago
+            job.housekeeping()  # drops a checkpoint whose files have just been listed
 
     reader.before = before
     assert found(collect_garbage(reader, grace_seconds=0)) <= {"chk-3/_metadata"}
@@ -227,7 +227,7 @@ def test_a_checkpoint_that_completes_meanwhile_keeps_its_files(storage: FaultySt
 def test_the_record_of_a_first_checkpoint_does_not_make_its_files_old(
     storage: FaultyStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A first batch of hours completes after the log has been read, and before the age of its files is judged."""
+    """A first batch of many hours completes after the log is read, but before the age of its files is checked."""
     driver = start(storage)
     job = driver.trigger(1)
     first, *others = driver.subtasks()
@@ -284,7 +284,7 @@ def test_a_new_run_sweeps_the_same_and_empty_directories(storage: FaultyStorage)
 
 
 def test_nothing_is_lost_whenever_it_runs(storage: FaultyStorage, tmp_path: Path, rng: random.Random) -> None:
-    """At random moments between the storage operations of a query, with crashes and restarts."""
+    """Collections run at random moments between a query's storage operations, with crashes and restarts."""
     driver = start(storage)
     reader = LocalStorage(tmp_path)
     running = False

@@ -1,4 +1,4 @@
-"""State assigned anew any number of times is the state there was, each row in the partition that has its hash."""
+"""Any number of reassignments preserves the state, and puts each row into the partition of its hash."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HASHES = [int(np.int32((key * 2654435761) % 2**32 - 2**31)) for key in range(KEY
 
 @dataclass
 class World:
-    """A store with its files and subtasks, and what should be in it."""
+    """Model of a store: files, chains of its subtasks, and expected rows."""
 
     expected: dict[int, int] = field(default_factory=dict)
     version: int = 0
@@ -35,7 +35,7 @@ class World:
     files: dict[str, bytes] = field(default_factory=dict)
 
     def batch(self, changes: Changes, based: set[int]) -> None:
-        """Puts and removes keys; the partitions `based` also bring a base of the version before."""
+        """Puts and removes keys; the partitions `based` also bring a base of the previous version."""
         parallelism = len(self.chains)
         self.version += 1
         bases: dict[int, Changes] = {p: {**self.load(self.chains[p])} for p in based if p < parallelism}
@@ -57,7 +57,7 @@ class World:
             self.chains[p] = chain.next(uuid.uuid4().hex, rows, brought.get(p), new.get(p), base_version)
 
     def write(self, kind: SegmentKind, version: int, contents: dict[int, Changes]) -> dict[int, ChainEntry]:
-        """Segments of several subtasks, one after the other in one file."""
+        """Writes segments of several subtasks, one after another, to one file."""
         path = f"shared/{uuid.uuid4().hex}"
         data, written = b"", {}
         for partition, entries in contents.items():
@@ -83,7 +83,7 @@ class World:
         assert (sum(c.rows for c in self.chains), sum(c.size for c in self.chains)) == (rows, size)
 
     def load(self, chain: Chain) -> dict[int, int]:
-        """The rows of a subtask, as an executor loads them."""
+        """Rows of a subtask, as loaded by an executor."""
         rows: dict[int, int] = {}
         kinds = [not entry.is_base for entry in chain.entries]
         assert kinds == sorted(kinds), "a base after a delta"
@@ -150,7 +150,7 @@ def test_partitions_that_own_whole_key_groups_need_no_filter(parallelism: int) -
     world.rescale(parallelism)
     entries = [entry for chain in world.chains for entry in chain.entries]
     assert not any(entry.filters for entry in entries)
-    # Each block has one owner.
+    # Each block has exactly one owner.
     assert sum(entry.key_groups.size for entry in entries) == len({key_group_of(h, FACTORS) for h in HASHES})
 
 
@@ -175,7 +175,7 @@ def test_what_nobody_has_replaced_is_put_together_again(on_the_way: list[int]) -
 
 
 def test_what_an_owner_has_replaced_stays_filtered() -> None:
-    """Row 0 goes while its owner makes a base: the old segment, which others still need, must not bring it back."""
+    """Row 0 is removed and its owner makes a base: the old segment, still needed by others, must not restore it."""
     world = filled()
     world.rescale(5)
     owner = HASHES[0] % 5
@@ -190,7 +190,7 @@ def test_what_an_owner_has_replaced_stays_filtered() -> None:
 
 
 def test_handles_do_not_reach_across_the_key_groups_of_others() -> None:
-    """Half as many partitions as the query began with own two ranges each, far apart."""
+    """With half of the original partitions, each partition owns two separate ranges."""
     numbering = tuple(factors(8, 1024))
     groups, offsets = np.arange(1024, dtype=np.uint32), np.arange(1024, dtype=np.int64) * 100
     parts = [slice(p * 128, (p + 1) * 128) for p in range(8)]

@@ -1,4 +1,4 @@
-"""A location after a rescale: what Spark's logs and the newest checkpoint say, and that nothing else was touched."""
+"""Rescale changes Spark's logs and adds a checkpoint, and leaves all other files alone."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_checkpoint_and_a_batch_are_added(tmp_path: Path, partitions: int, inl
 
 
 def blocks_of_handles(storage: Storage) -> dict[int, int]:
-    """How many blocks the handles of each subtask of the newest checkpoint have."""
+    """Number of blocks in the handles of each subtask of the newest checkpoint."""
     record = list_completed(storage).records[-1]
     metadata = loads(storage.read(f"ckpt/{record.metadata.path}"))
     return Counter(subtask for operator in metadata.operator_states for subtask, *_ in blocks(operator))
@@ -78,7 +78,7 @@ def blocks_of_handles(storage: Storage) -> dict[int, int]:
 
 @pytest.mark.parametrize("chain", [(7,), (6,), (48,), (7, 6), (6, 48, 7, 63), (7, 4, 6)])
 def test_blocks_that_several_partitions_read_are_listed_once(tmp_path: Path, chain: Sequence[int]) -> None:
-    """Real Flink would find each key group where it is owned, and once; however many partitions share it."""
+    """Flink finds each key group exactly once, in its owner, however many partitions share it."""
     query = StoppedQuery(tmp_path)
     before = sum(blocks_of_handles(query.storage).values())
     for partitions in chain:
@@ -190,7 +190,7 @@ def test_a_driver_that_may_run_is_not_disturbed(tmp_path: Path, owner: Owner, is
         assert (refused.value.location, refused.value.is_known) == (query.storage.location, is_known)
     assert query.files() == before
     rescale(query.storage, 8, force=True)
-    rescale(query.storage, 4)  # the command that was last has ended
+    rescale(query.storage, 4)  # the previous command has ended
     assert parallelism(query.storage) == [4]
 
 
@@ -201,7 +201,7 @@ def test_progress_counts_stores(tmp_path: Path) -> None:
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
-# ---- refused ---------------------------------------------------------------------------------------------------------
+# ---- refusals --------------------------------------------------------------------------------------------------------
 
 
 def uncommitted(query: StoppedQuery) -> None:
@@ -275,7 +275,7 @@ def test_a_batch_without_a_checkpoint_is_told(tmp_path: Path) -> None:
     assert (raised.value.version, raised.value.available) == (8, (7,))
 
 
-# ---- interrupted -----------------------------------------------------------------------------------------------------
+# ---- interruptions ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_a_batch_without_a_checkpoint_is_told(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("fault", [Fault.ERROR, Fault.LOST_ANSWER])
 def test_the_same_rescale_again_goes_on(tmp_path: Path, operation: str, name: str, fault: Fault) -> None:
-    """Wherever it has stopped; and until then, neither another rescale nor Spark takes the half for a whole."""
+    """A repeated rescale completes an interrupted one; until then, neither Spark nor another rescale accepts it."""
     query = StoppedQuery(tmp_path, inline=True, checkpoint_format=2, metadata_version=2)
     faulty = FaultyStorage(query.storage)
     faulty.fail(operation, name, fault, times=10)
@@ -315,7 +315,7 @@ def test_the_same_rescale_again_goes_on(tmp_path: Path, operation: str, name: st
 
 
 def test_a_commit_in_doubt_keeps_the_checkpoint_that_it_names(tmp_path: Path) -> None:
-    """Storage says "exists" of the rescale's own commit, and does not let it be read."""
+    """The storage reports "exists" for the rescale's own commit, and fails to read it."""
     query = StoppedQuery(tmp_path, inline=True, checkpoint_format=2, metadata_version=2)
     faulty = FaultyStorage(query.storage)
     faulty.fail("create", "commits/7", Fault.EXISTS_AFTER_DONE)
@@ -348,7 +348,7 @@ def test_a_driver_that_begins_its_next_batch_first_wins(tmp_path: Path) -> None:
 
 
 def test_of_two_rescales_at_once_one_counts(tmp_path: Path) -> None:
-    """Whichever commits first: the checkpoint whose states Spark's commit names is the newest of its version."""
+    """The rescale that commits first wins: its checkpoint, named by Spark's commit, is the newest of its version."""
     query = StoppedQuery(tmp_path, checkpoint_format=2)
     faulty = FaultyStorage(query.storage)
     raced: list[str] = []

@@ -1,4 +1,4 @@
-"""A query goes back: it goes on from there, nothing of what came later is lost, and no earlier driver can interfere."""
+"""After a rollback a query continues from the checkpoint, later files are kept, and earlier drivers are fenced off."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.support.queries import Query, make_query
 
 @pytest.fixture
 def query(tmp_path: Path) -> Query:
-    """Checkpoints 4 to 7, of batches 2 to 5. Its driver is gone: nobody has the process number."""
+    """Query with checkpoints 4 to 7, of batches 2 to 5. Its driver has ended: no process has its pid."""
     return make_query(tmp_path / "q")
 
 
 def files(storage: Storage, directory: str = "") -> dict[str, bytes]:
-    """All files below a directory but the claims, which come and go."""
+    """Contents of all files below a directory, except of claims, which change."""
     assert isinstance(storage, LocalStorage)
     root = Path(storage.location) / directory
     return {
@@ -182,7 +182,7 @@ class TestDrivers:
             back(query, 5, force=False)
         assert not caught.value.is_known
         assert back(query, 5).checkpoints == (6, 7)
-        # The claim of this command is the last one now, and holds nothing.
+        # The last claim is now the command's own, which does not hold the location.
         assert back(query, 4, force=False).checkpoints == (5,)
 
     def test_one_that_is_gone(self, tmp_path: Path) -> None:
@@ -211,11 +211,11 @@ def test_a_location_without_a_log(tmp_path: Path) -> None:
 
 
 class KilledError(Exception):
-    """The command's process is killed."""
+    """Simulates a kill of the command's process."""
 
 
 def test_it_can_be_interrupted_anywhere_and_repeated(tmp_path: Path) -> None:
-    """Before whichever write it is killed: a restart finds a batch with its checkpoint, and so does the next try."""
+    """After a kill before any write, a restart finds a batch with its checkpoint, and so does a repeated rollback."""
     operators = (Operator(0, "stateStoreSave", ("default",), 2),)
     make_query(tmp_path / "q", operators=operators)
     changes = 0
@@ -237,7 +237,7 @@ def test_it_can_be_interrupted_anywhere_and_repeated(tmp_path: Path) -> None:
 
 
 def roll_back_until(storage: Storage, changes: int) -> bool:
-    """Goes back, and is killed after so many changes. Returns whether it came to its end."""
+    """Rolls back until killed after `changes` changes; returns true if the rollback has finished."""
     left = changes
 
     def count(operation: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""A start from a damaged checkpoint: the way back is named, or taken if the settings say so."""
+"""Start from a damaged checkpoint: the error names the rollback or, with `onDamage=rollBack`, the start performs it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.queries import SETTINGS, Query, make_query
 
 @pytest.fixture
 def query(tmp_path: Path) -> Query:
-    """Checkpoints 4 to 7, of batches 2 to 5."""
+    """Query with checkpoints 4 to 7, of batches 2 to 5."""
     query = make_query(tmp_path)
     query.settings = {**SETTINGS, "onDamage": "rollBack"}
     return query
@@ -68,7 +68,7 @@ def test_the_query_goes_back_and_can_be_started_again(query: Query) -> None:
 
 
 def test_state_is_read_before_the_query_goes_back_to_it(query: Query) -> None:
-    """Of the newest two the metadata is fine, and a block of the second is not: a look at the files would not tell."""
+    """A checkpoint with intact metadata but a damaged block is skipped: only reading its state reveals the damage."""
     damage(query, 7)
     for file in query.storage.list("ckpt/shared"):
         name = f"ckpt/shared/{file.name}"
@@ -84,7 +84,7 @@ def test_state_is_read_before_the_query_goes_back_to_it(query: Query) -> None:
 
 
 class Slow(SystemClock):
-    """Minutes pass from one look to the next."""
+    """Clock that advances 100 s with each reading."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -95,7 +95,7 @@ class Slow(SystemClock):
 
 
 def test_tasks_are_told_that_the_query_goes_back_until_it_has(query: Query) -> None:
-    """It may take longer than `bridge.timeout`, after which they would give up."""
+    """Notifications during a rollback keep tasks waiting, since it may take longer than `bridge.timeout`."""
     damage(query, 7, 6)
     driver = query._new_driver()
     driver.environment = replace(driver.environment, clock=Slow())
@@ -141,7 +141,7 @@ def newest_record(query: Query) -> str:
 
 @pytest.mark.parametrize("content", [b"", b"{}", None], ids=["empty", "no record", "missing"])
 def test_the_newest_record_is_damaged(query: Query, content: bytes | None) -> None:
-    """The checkpoint that it named is lost, and its batch is repeated. The driver that wrote it is shut out."""
+    """The damaged record's checkpoint is lost and its batch runs again. The driver that wrote it is fenced off."""
     old, job = query.driver, query.driver.trigger(7)
     if content is None:
         query.storage.delete(newest_record(query))
@@ -162,7 +162,7 @@ def test_the_newest_record_is_damaged(query: Query, content: bytes | None) -> No
 
 
 def test_a_damaged_record_that_nothing_needs_is_moved_aside(query: Query) -> None:
-    """That of a batch which Spark has not committed: the query starts at once."""
+    """If Spark has not committed the damaged record's batch, the query starts at once."""
     query.run(range(6, 7), commit_last=False)
     record = newest_record(query)
     query.storage.write_atomic(record, b"")
@@ -194,11 +194,11 @@ def test_a_record_is_damaged_and_no_checkpoint_is_whole(query: Query) -> None:
     assert query.storage.exists("commits/5")
 
 
-# ---- an executor cannot read -----------------------------------------------------------------------------------------
+# ---- damage found by executors ---------------------------------------------------------------------------------------
 
 
 def flip(query: Query, checkpoint_id: int) -> str:
-    """Turns a bit over in a state file that this checkpoint has, and none before it."""
+    """Flips a bit in a state file that no earlier checkpoint uses; returns its name."""
     before = {file.name for file in query.storage.list("ckpt/shared")}
     kept = {i: files_of(query, i) for i in range(4, 8)}
     others = set().union(*(files for i, files in kept.items() if i < checkpoint_id))
@@ -215,7 +215,7 @@ def files_of(query: Query, checkpoint_id: int) -> set[str]:
 
 
 def meet(query: Query) -> None:
-    """The query starts, and its executors read all of its state: the driver sees nothing wrong with the files."""
+    """Starts the query; its executors report unreadable state, in files that look intact to the driver."""
     batch = query.open()
     assert query.driver.job is not None
     for key in query.driver.subtasks():

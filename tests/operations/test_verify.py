@@ -1,4 +1,4 @@
-"""Verification notices every damage, says where it is, and what can still be restored."""
+"""Verification finds and locates every damage, and lists the restorable checkpoints."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def storage(query: Query) -> LocalStorage:
 
 
 class Beside(FaultyStorage):
-    """Does something, once, after the log of offsets was listed."""
+    """Storage that calls `do` once, after the first listing of the offset log."""
 
     def __init__(self, storage: LocalStorage, do: Callable[[], None]) -> None:
         super().__init__(storage)
@@ -56,7 +56,7 @@ class Beside(FaultyStorage):
 
 @pytest.mark.parametrize("directory", ["ckpt/completed", "state", "offsets", "commits", "sources", "metadata"])
 def test_what_is_gone(storage: LocalStorage, directory: str) -> None:
-    """Only some sources have a directory that they cannot do without; that of this query is none of these."""
+    """Everything but `sources` is required; only some kinds of sources need that directory, not this query's."""
     path = Path(storage.describe(directory))
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     assert verify(storage).is_whole == (directory == "sources")
@@ -105,7 +105,7 @@ def state_of(storage: LocalStorage, checkpoint_id: int | None = None) -> Checkpo
 
 
 def newest_entry(storage: LocalStorage, key: SubtaskKey = LEFT) -> ChainEntry:
-    """The newest delta of a subtask: only the newest checkpoint refers to it."""
+    """Newest delta of a subtask, used only by the newest checkpoint."""
     return state_of(storage).table[key.of_operator][key.partition].entries[-1]
 
 
@@ -157,7 +157,7 @@ def test_the_progress_ends_at_all_bytes(storage: LocalStorage) -> None:
 
 
 def test_every_byte_counts(storage: LocalStorage, rng: random.Random) -> None:
-    """Whichever byte of the state is changed, the block that it lies in is named."""
+    """For any changed byte of the state, verification names the block that contains it."""
     whole = state_of(storage)
     for _ in range(40):
         key = rng.choice([SubtaskKey(0, "default", 3), LEFT, SubtaskKey(1, "right", 1)])
@@ -189,7 +189,7 @@ def test_a_file_that_is_missing_or_cut_off_is_named_once(storage: LocalStorage) 
 
 
 def sealed(content: bytes, at: int, **fields: tuple[int, bytes]) -> bytes:
-    """A block with other fields of its header, and the checksum that fits them."""
+    """Content with changed header fields of the block at `at`, and a valid checksum."""
     data = bytearray(content)
     for offset, value in fields.values():
         data[at + offset : at + offset + len(value)] = value
@@ -249,7 +249,7 @@ def test_rows_that_do_not_add_up(tmp_path: Path) -> None:
     query = Query(LocalStorage(tmp_path))
     query.run(range(3))
     key = SubtaskKey(0, "default", 1)
-    query.driver.rows[key] = {}  # so the store believes, and acknowledges fewer rows than its segments have
+    query.driver.rows[key] = {}  # the store then acknowledges fewer rows than its segments have
     query.run(range(3, 4))
     reason = only_reason(verify(query.storage))
     assert "operator 0, store default has" in reason
@@ -335,7 +335,7 @@ class TestAgreementWithSpark:
         assert found.restorable == (6,)
 
     def test_the_checkpoint_that_a_start_begins_from_is_read(self, storage: LocalStorage) -> None:
-        """It is not the newest, if Spark has not committed the batch of that one."""
+        """A start uses an older checkpoint if Spark has not committed the newest one's batch."""
         storage.delete("commits/5")
         storage.write_atomic("ckpt/chk-6/_metadata", b"damaged")
         found = verify(storage)
@@ -378,7 +378,7 @@ class TestAgreementWithSpark:
         assert "batch 6 is committed, but its offsets are missing" in "; ".join(map(str, verify(storage).damages))
 
     def test_a_file_source_without_its_log(self, storage: LocalStorage) -> None:
-        """Its offsets are numbers of entries there."""
+        """Offsets of a file source are numbers of entries in its log."""
         entry = storage.read("offsets/5").decode().rpartition("\n")[0]
         storage.write_atomic("offsets/6", f'{entry}\n{{"logOffset":6}}'.encode())
         assert "entry 6 of the source is missing" in "; ".join(map(str, verify(storage).damages))
@@ -394,7 +394,7 @@ class TestAgreementWithSpark:
             take_savepoint(storage, LocalStorage(tmp_path / "savepoint"))
 
     def test_a_query_that_commits_meanwhile(self, query: Query, storage: LocalStorage) -> None:
-        """Between the look at Spark's logs and that at the records, retention drops what the logs have named last."""
+        """Retention drops the last logged batch's checkpoint between the reads of Spark's logs and of the records."""
         beside = Beside(storage, lambda: query.run(range(6, 12)))
         assert verify(beside).is_whole
         assert beside.is_done
@@ -435,7 +435,7 @@ def test_nothing_to_verify(tmp_path: Path) -> None:
 
 
 class Subsuming(LocalStorage):
-    """A storage whose query completes a batch, once, while a state file is read."""
+    """Storage whose query runs four batches, once, during the read of a state file."""
 
     query: Query | None = None
 
