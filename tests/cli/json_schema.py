@@ -1,4 +1,4 @@
-"""The schema that the package has for its JSON, and what of it a set of examples uses."""
+"""JSON schema of the package's output, and coverage of that schema by examples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ERRORS = [name for name, definition in DEFINITIONS.items() if "allOf" in definit
 
 
 def closed_schema() -> dict[str, Any]:
-    """The schema for this very release: a field that it does not name is one that nobody has described."""
+    """Schema that refuses undescribed fields, for the output of this release."""
     schema = copy.deepcopy(SCHEMA)
     for name, definition in schema["$defs"].items():
         if "properties" in definition and name != "error":
@@ -45,12 +45,12 @@ CLOSED = closed_schema()
 
 
 def validator(name: str) -> Draft202012Validator:
-    """A validator for one definition."""
+    """Validator of a single definition."""
     return Draft202012Validator({**CLOSED, "$ref": f"#/$defs/{name}"})
 
 
 def alternatives(schema: dict[str, Any], where: str) -> Iterator[str]:
-    """What of a schema a value may use or not: kinds of a union, values of an enumeration, elements, fields."""
+    """Optional parts of a schema: kinds of a union, values of an enumeration, elements, fields."""
     yield from (f"{where}/oneOf/{index}" for index, _ in enumerate(schema.get("oneOf", ())))
     yield from (f"{where}={value}" for value in schema.get("enum", ()))
     if isinstance(schema.get("type"), list):
@@ -65,12 +65,12 @@ def alternatives(schema: dict[str, Any], where: str) -> Iterator[str]:
 
 
 def used(value: Any, schema: dict[str, Any], where: str) -> Iterator[str]:
-    """Which of the alternatives a value uses. It is known to be valid.
+    """Alternatives used by a value that is known to be valid.
 
     Args:
         value: the value.
         schema: its schema.
-        where: the place of that schema in the whole.
+        where: position of that schema in the whole schema.
     """
     if "$ref" in schema:
         yield from used(value, DEFINITIONS[schema["$ref"].rpartition("/")[2]], schema["$ref"])

@@ -1,4 +1,4 @@
-"""A checkpoint location whose state has a few rows of many types."""
+"""Checkpoint location with a few rows of state of many types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECOND = row(VALUE, 2, "1.50", 2**62, float("inf"), b"\xff", [], [("x", None)], 
 
 
 def state_location(directory: Path, **arguments: Any) -> StateLocation:
-    """Two checkpoints, 2 and 3: the second one adds a row, changes one and removes one."""
+    """Location with checkpoints 2 and 3: the latter adds a row, changes one and removes one."""
     family = "count" if "variables" in arguments else ""
     location = StateLocation(directory, {family or "default": (KEY, VALUE)}, **arguments)
     location.commit(Section(((A, FIRST), (B, FIRST)), family), rows=1)

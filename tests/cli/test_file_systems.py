@@ -1,4 +1,4 @@
-"""The commands on file systems that are not local: one in memory, and S3."""
+"""Commands on remote file systems: in memory, and S3."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ABSOLUTE = "oracle://ckpt"
 
 @pytest.fixture(params=["memory", "s3"])
 def root(request: pytest.FixtureRequest) -> Iterator[str]:
-    """URL of an empty directory. What would be a pattern or an escape elsewhere is a name."""
+    """URL of an empty directory, with patterns and escapes that are part of its name."""
     if request.param == "memory":
         yield f"memory://{uuid.uuid4().hex}/odd [1] {{a,b}}%20"
         MemoryFileSystem.store.clear()
@@ -99,7 +99,7 @@ def test_a_target_that_appears_in_between(root: str, monkeypatch: pytest.MonkeyP
     with pytest.raises(FileExistsError):
         target.write(b"ours")
     assert fsspec.open(f"{root}/new/_metadata").open().read() == b"other"
-    target.write(b"other")  # what a repeated request of our own finds
+    target.write(b"other")  # as with a repeated request
 
 
 def test_a_dry_run_writes_nothing(root: str) -> None:
@@ -126,7 +126,7 @@ def test_s3a_is_s3(s3: S3, tmp_path: Path) -> None:
     assert refused.error["error"] == "TargetExistsError"
 
 
-# ---- what goes wrong on S3 -------------------------------------------------------------------------------------------
+# ---- failures on S3 --------------------------------------------------------------------------------------------------
 
 COMMANDS = [
     ("list", "{}"),
@@ -191,7 +191,7 @@ def test_an_endpoint_that_never_answers(s3: S3, monkeypatch: pytest.MonkeyPatch)
 def test_only_one_layer_asks_again(
     s3: S3, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], tries: int
 ) -> None:
-    """Each try of an endpoint that never answers is 10 s."""
+    """Retries in several layers would multiply the waiting time: a try on a silent endpoint takes 10 s."""
     monkeypatch.setitem(S3_CLIENT, "read_timeout", 0.2)
     monkeypatch.setattr(remote, "_FIRST_PAUSE_SECONDS", 0.0)
     with FaultyS3() as server:
@@ -199,7 +199,7 @@ def test_only_one_layer_asks_again(
         for method in ("GET", "HEAD", "PUT"):
             server.fail(method, "", S3Fault.HELD, 1_000)
         failed = run(*fill(command, f"{s3.url}/x"), "--json")
-        # The client may have given up before the server has noted the last one.
+        # The client may time out before the server records the last request.
         eventually(lambda: len(server.requests) >= tries, what=lambda: f"{tries} requests, not {server.requests}")
         requests = list(server.requests)
     assert (failed.status, failed.error["error"]) == (1, "StorageError")
@@ -229,7 +229,7 @@ def test_the_configuration_of_fsspec_is_kept(s3: S3, monkeypatch: pytest.MonkeyP
 
 
 def test_s3_without_s3fs(monkeypatch: pytest.MonkeyPatch) -> None:
-    # fsspec keeps what it has imported in a module that a mapping of the same name hides.
+    # fsspec caches imports in `fsspec.registry`, a module hidden by a mapping with the same name.
     monkeypatch.delitem(importlib.import_module("fsspec.registry")._registry, "s3", raising=False)
     monkeypatch.delitem(sys.modules, "spark_ckpt.storage.s3_client", raising=False)
     monkeypatch.setitem(sys.modules, "s3fs", None)

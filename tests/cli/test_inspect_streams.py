@@ -1,4 +1,4 @@
-"""`inspect --streams`: what is in the streams of Flink's checkpoints and of ours, and what is wrong with them."""
+"""`inspect --streams`: contents and damage of the streams in Flink's checkpoints and in ours."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def moved(place: Path, root: Path) -> tuple[str, ...]:
 
 
 def lines_of(shown: Run) -> list[str]:
-    """The lines of the tree of streams."""
+    """Lines of the tree of streams."""
     lines = [line.strip("│├└─ ") for line in shown.stdout.splitlines()]
     first = next(i for i, line in enumerate(lines) if line.endswith((" stream", " streams")))
     return [" ".join(line.split()) for line in lines[first:]]
 
 
-# ---- Flink's ---------------------------------------------------------------------------------------------------------
+# ---- Flink's checkpoints ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("vector", JOBS, ids=str)
@@ -149,7 +149,7 @@ def test_damage_is_told_where_it_is(tmp_path: Path, damage: str) -> None:
     with vector.files.open(handle.delegate_state_handle) as stream:
         file = place.parent / Path(stream.path).name
     content = file.read_bytes()
-    # The second key group has another number.
+    # Changes the number of the second key group.
     at = int(handle.group_range_offsets.offsets[1])
     damaged = {"missing": None, "cut off": content[:-1], "changed": content[:at] + b"\1" + content[at + 1 :]}[damage]
     file.unlink()
@@ -163,7 +163,7 @@ def test_damage_is_told_where_it_is(tmp_path: Path, damage: str) -> None:
     kinds = {"missing": "StateFileNotFoundError", "cut off": "StateFileSizeError", "changed": "StateStreamFormatError"}
     assert error["error"] == kinds[damage]
     assert error["path"] == str(file) and str(file) in error["message"]
-    # What was read before is shown, and so is everything else.
+    # Entries read before the damage and all other streams are still shown.
     assert bool(failed["states"]) == (damage == "changed")
     assert sum(bool(stream["states"]) for stream in shown.json["streams"] if not stream["failed"]) == 3
     text = inspect(place, tmp_path)
@@ -282,12 +282,12 @@ def test_other_file_systems(kind: str, request: pytest.FixtureRequest) -> None:
     assert all(state["entries"] is not None for stream in shown.json["streams"] for state in stream["states"])
 
 
-# ---- ours ------------------------------------------------------------------------------------------------------------
+# ---- our checkpoints -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
-    """`_metadata` of ours: a base in a shared file, behind that of another subtask, and a delta inline."""
+    """`_metadata` of our own, with an inline delta and a base in a shared file, after another subtask's base."""
     base = encode_segment(
         SegmentKind.BASE,
         2,
@@ -362,7 +362,7 @@ def test_our_segments(ours: Path) -> None:
     (changed,) = delta["states"]
     assert (changed["entries"], changed["removed"]) == (2, 1)
     assert [sample.keys() for sample in changed["samples"]] == [{"key"}, {"key", "value"}]
-    # The offsets of a source are its own text, an element for each of its partitions.
+    # Offsets of a source are text in the source's own format; each of its partitions is an element.
     assert (source["form"], source["states"][0]["name"]) == ("raw bytes", "source-offsets")
     assert source["states"][0]["entries"] == 2
 

@@ -1,7 +1,7 @@
-"""The shape of the JSON: what the schema in the package says, no less and no more.
+"""Shape of the JSON output: exactly that of the schema in the package.
 
-If a test here fails because a field was renamed, dropped or given another type, programs of users fail as well: such a
-change needs a new format. A new field needs a line in the schema, and `make docs`.
+A failure after a field was renamed, dropped or given another type means that users' programs fail, too: such a change
+needs a new format. A new field needs a line in the schema, and `make docs`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ EMPTY = m.EmptySegmentFileStateHandle()
 
 
 def every_handle() -> m.CheckpointMetadata:
-    """A checkpoint with what the files of the corpus lack."""
+    """Checkpoint with the kinds of handles and fields that are missing in the corpus."""
     offsets = m.KeyGroupRangeOffsets(RANGE, np.array([-1, 2**63 - 1]))
     old = m.KeyGroupsStateHandle(offsets, m.KeyGroupsStateHandle(offsets, INLINE))
     new = m.KeyGroupsStateHandle(offsets, EMPTY, "id")
@@ -112,7 +112,7 @@ def every_handle() -> m.CheckpointMetadata:
 
 
 def without(inspection: Inspection) -> list[Any]:
-    """An inspection in JSON, of properties and stores that lack what can be lacking."""
+    """JSON of an inspection with properties and stores without their optional values."""
     properties = CheckpointProperties(True, None, *[False] * 6)
     stores = {key: replace(store, state_format_version=None) for key, store in inspection.stores.items()}
     unnamed = replace(properties, checkpoint_type=SnapshotType("SavepointType", None))
@@ -204,7 +204,7 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]:
-    """What the commands print, by the name of its definition."""
+    """Output of the commands, by name of its definition."""
     directory = tmp_path_factory.mktemp("json")
     ours = make_location(directory / "ours")
     m.dump(every_handle(), directory / "v3" / "_metadata", 3)
@@ -267,7 +267,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
 
 @pytest.fixture(scope="module")
 def error_outputs() -> list[Any]:
-    """What commands print if they fail."""
+    """Output of failed commands."""
     return [printed(JsonOutput().error, error) for error in ERROR_EXAMPLES]
 
 
@@ -301,8 +301,8 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
     packages = ("cli", "location", "metadata", "operations", "state")
     own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
-    # The commands look for the file of `inspect` before they use `metadata.load`; only the start of a query raises
-    # the other two.
+    # Commands check that the file exists before they call `metadata.load`; only the start of a query raises the other
+    # two.
     assert named - {"MetadataNotFoundError", "ForeignStateError", "RolledBackError"} <= set(ERRORS)
 
 

@@ -1,4 +1,4 @@
-"""What is done to a whole query, with its checkpoint location on S3: the same as on a local disk."""
+"""Operations on a whole query work on S3 as on a local disk."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.support.uploads import copy
 
 @pytest.fixture
 def local(tmp_path: Path) -> Path:
-    """Checkpoints 4 to 7, of batches 2 to 5."""
+    """Location with checkpoints 4 to 7, of batches 2 to 5."""
     make_query(tmp_path / "q")
     return tmp_path / "q"
 
 
 @pytest.fixture
 def remote(local: Path, s3: S3) -> str:
-    """The same on S3."""
+    """Copy of that location on S3."""
     place = f"{s3.url}/deep/q"
     copy(local, place)
     return place

@@ -1,4 +1,4 @@
-"""No command prints a credential of the places that it is given, whatever goes wrong with them."""
+"""No command prints credentials of its arguments, whatever fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard output that is closed, a pipe without a reader, or a disk that is full."""
+"""Output to a closed stream, to a pipe without a reader, and to a full disk."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_pipe_without_a_reader_ends_the_program_quietly(command: list[str], lo
 @pytest.mark.parametrize("command", [["list"], ["inspect"], ["inspect", "--json"]], ids=" ".join)
 def test_a_reader_that_stops_early_ends_the_program_quietly(command: list[str], tmp_path: Path) -> None:
     location = make_location(tmp_path)
-    if command != ["list"]:  # more than a pipe holds
+    if command != ["list"]:  # more output than a pipe holds
         location = str(tmp_path / "_metadata")
         dump(CheckpointMetadata(1, tuple(MasterState(f"{n:0500d}", b"x", 1) for n in range(400))), location)
     with subprocess.Popen(
@@ -48,7 +48,7 @@ def test_a_reader_that_stops_early_ends_the_program_quietly(command: list[str], 
         assert program.stdout.readline()
         program.stdout.close()
         assert program.stderr.read() == b""
-        assert program.wait(300) in (0, 1)  # 0 where the pipe held everything
+        assert program.wait(300) in (0, 1)  # 0 if the pipe held all output
 
 
 def close_output() -> None:

@@ -1,4 +1,4 @@
-"""`state`, `read` and `diff`."""
+"""Commands `state`, `read` and `diff`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_rows_as_json(location: str) -> None:
     value = found["value"]
     assert (value["n"], value["price"], value["share"], value["code"]) == (2, "1.50", "inf", "/w==")
     assert (value["parts"], value["table"], value["pause"]) == ([], [["x", None]], 2**62)
-    assert isinstance(value["at"], str)  # a time for which Python has no room
+    assert isinstance(value["at"], str)  # a time beyond the range of `datetime`
     assert shown["has_more"] is False
 
 

@@ -112,7 +112,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 class Doubtful(LocalStorage):
-    """A storage whose exclusive create ends as told."""
+    """Storage with a given outcome of exclusive creates."""
 
     def __init__(self, root: Path, result: CreateResult | Exception, *, does: bool) -> None:
         super().__init__(root)

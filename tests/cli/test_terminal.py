@@ -1,4 +1,4 @@
-"""Tables and trees on terminals of several widths: no header and no value is lost."""
+"""Tables and trees on terminals of several widths: headers and values stay complete."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class _Terminal(io.StringIO):
-    """Standard output that is a terminal."""
+    """Standard output on a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, width: int, *arguments: object) -> list[str]:
-    """The lines that a command prints on a terminal, without colours."""
+    """Lines printed by a command on a terminal, without colours."""
     terminal = _Terminal()
     with monkeypatch.context() as patch:
         for name, value in {"COLUMNS": str(width), "LINES": "50", "TERM": "xterm"}.items():
@@ -50,13 +50,13 @@ def shown(monkeypatch: pytest.MonkeyPatch, width: int, *arguments: object) -> li
 
 
 def squeezed(text: str) -> str:
-    """A text without white space and the lines of a tree, so that it does not matter where it wraps."""
+    """Text without white space and tree lines, for comparison regardless of wrapping."""
     return re.sub(r"[\s│├└─]", "", text)
 
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Locations by what is in them."""
+    """Locations by content."""
     directory = tmp_path_factory.mktemp("terminal")
     state_location(directory / "state")
     make_location(directory / "records")

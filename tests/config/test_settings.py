@@ -118,7 +118,7 @@ GOOD: dict[str, dict[str, object]] = {
     "python": {"python3": "python3", "/opt/my python": "/opt/my python"},
     "bridge.timeout": {"300.0": 300.0, "300": 300.0, "5m": 300.0, "1501ms": 1.501, "365d": 365 * 86_400.0},
 }
-"""Values that each setting takes, the ends of its range among them."""
+"""Valid texts of each setting with their values, including the limits of its range."""
 
 NO_COUNTS = ("", "-1", "1.5", "many", "0x10", "1e3", "+2", "1_000")
 NO_SIZES = ("", "-1", "1.5m", "1t", "many")
@@ -145,10 +145,10 @@ BAD: dict[str, tuple[str, ...]] = {
     "python": ("",),
     "bridge.timeout": NO_DURATIONS,
 }
-"""Values that each setting refuses, the nearest ones outside its range among them."""
+"""Invalid texts of each setting, including the nearest values outside its range."""
 
 COMPANIONS = {"zookeeper.": {"store": "zookeeper", "zookeeper.quorum": "zk:2181"}}
-"""What settings that begin so need beside them."""
+"""Additional settings required by settings with a given prefix."""
 
 
 def beside(suffix: str, text: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Numbering of key groups: partitions of every parallelism own what Spark's partitioning sends them."""
+"""Numbering of key groups: at every parallelism, a partition owns the key groups that Spark's partitioning sends it."""
 
 from __future__ import annotations
 

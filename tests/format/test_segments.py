@@ -57,7 +57,7 @@ def test_the_layout_is_the_documented_one() -> None:
 
 
 def test_the_layout_of_appended_rows_is_the_documented_one() -> None:
-    """The same bytes as in SegmentSuite of the shim."""
+    """Layout with the same bytes as in `SegmentSuite` of the shim."""
     key, rows = struct.pack(">q", 2 << 56 | 9), (struct.pack(">q", 4), struct.pack(">qq", 5, 6))
     block = Block(SegmentKind.DELTA, 2, 2, (Section(((key, rows),), "lists", lists=True, appends=True),))
     encoded = encode_block(block)
@@ -141,7 +141,7 @@ def test_checking_a_block_tells_its_length() -> None:
 
 
 def test_a_reserved_byte_that_is_not_0_is_refused() -> None:
-    """A later release may use it for what a reader has to understand."""
+    """Reserved bytes must be 0: a later release may use them for features that a reader must understand."""
     block = bytearray(encode_block(Block(SegmentKind.BASE, 3, 1, ())))
     block[7] = 1
     start = bytes(block[:28])

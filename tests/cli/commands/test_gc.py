@@ -18,9 +18,9 @@ HOUR = 3600.0
 
 @pytest.fixture
 def location(tmp_path: Path) -> Path:
-    """Two checkpoints, and an orphan of ten hours."""
+    """Location with two checkpoints, and an orphan that is ten hours old."""
     storage = LocalStorage(tmp_path / "q")
-    environment = replace(faulty_environment(storage), clock=SystemClock())  # records have the time it is, as files do
+    environment = replace(faulty_environment(storage), clock=SystemClock())  # records have the real time, like files
     driver = Driver(storage.location, environment=environment, settings={"inlineThreshold": "0"})
     driver.batch(1)
     driver.batch(2)

@@ -14,7 +14,7 @@ from tests.support.locations import make_location
 
 @pytest.fixture
 def location(tmp_path: Path) -> Path:
-    """Two completed batches, one that was given up, and one that needed a second try."""
+    """Location with two completed batches, an aborted checkpoint, and a checkpoint completed after a retry."""
     storage = FaultyStorage(LocalStorage(tmp_path))
     driver = Driver(tmp_path, environment=faulty_environment(storage))
     driver.batch(1)
@@ -49,7 +49,7 @@ def test_json_has_every_field(location: Path) -> None:
     assert first["subtasks"]["snapshot_us"].keys() == {"least", "mean", "most"}
     assert first["subtasks"]["slowest"][0]["subtask"] == {"operator_id": 0, "store": "default", "partition": 3}
     assert second["failures"] == {"declined": 1, "storage": 1}
-    assert second["size"]["rows"] == 16  # two of each batch in each of four subtasks
+    assert second["size"]["rows"] == 16  # two per batch in each of four subtasks
     assert second["size"]["new_bytes"] <= second["size"]["state_bytes"]
 
 

@@ -1,4 +1,4 @@
-"""`spark-ckpt rescale`: what it prints, and statuses that a script can tell apart."""
+"""`spark-ckpt rescale`: its output, and distinct exit statuses for scripts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_dry_run(tmp_path: Path) -> None:
 
 
 def test_any_place_that_fsspec_serves(tmp_path: Path) -> None:
-    """Where there are no directories, partitions get a file by which they are listed."""
+    """Without directories, each partition gets a file, so that it appears in listings."""
     files = fsspec.filesystem("memory")
     root = f"/{uuid.uuid4().hex}"
     for name, data in StoppedQuery(tmp_path).files().items():
@@ -96,7 +96,7 @@ def test_settings_of_the_query(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_that_is_no_setting_of_ours_is_refused(tmp_path: Path, command: tuple[object, ...], key: str) -> None:
-    """For a query whose checkpoints are in ZooKeeper, a command that ignores the key would pass its fence."""
+    """Refusal is necessary: a command that ignores the key would bypass the fence of a query in ZooKeeper."""
     StoppedQuery(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     name, *options = command

@@ -15,7 +15,7 @@ from tests.support.queries import Query, make_query
 
 @pytest.fixture
 def location(tmp_path: Path) -> Path:
-    """Checkpoints 4 to 7, of batches 2 to 5; the driver is gone."""
+    """Location with checkpoints 4 to 7, of batches 2 to 5; its driver has ended."""
     make_query(tmp_path / "q")
     return tmp_path / "q"
 

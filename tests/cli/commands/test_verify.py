@@ -11,7 +11,7 @@ from tests.support.queries import make_query
 
 @pytest.fixture
 def location(tmp_path: Path) -> Path:
-    """Checkpoints 4 to 7, of batches 2 to 5."""
+    """Location with checkpoints 4 to 7, of batches 2 to 5."""
     make_query(tmp_path / "q")
     return tmp_path / "q"
 
