@@ -1,4 +1,4 @@
-"""The metadata files in `vectors/`, with what Flink said of each."""
+"""Metadata files in `vectors/`, with Flink's verdict on each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VECTORS = Path(__file__).parent / "vectors"
 
 @dataclass(frozen=True)
 class Vector:
-    """One metadata file."""
+    """Metadata file of the corpus."""
 
     directory: Path
 
@@ -38,7 +38,7 @@ class Vector:
 
     @property
     def loads(self) -> bool:
-        """Whether Flink loads it."""
+        """True if Flink loads the file."""
         verdict = self.directory / "verdict.json"
         return not verdict.exists() or bool(json.loads(verdict.read_text())["loads"])
 

@@ -1,4 +1,4 @@
-"""Where our verdict on a file differs from that of Flink's loader, and why that is meant."""
+"""Intended deviations of our verdict on a file from that of Flink's loader, with reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.flink_check import Verdict, check, different_content
 
 
 class Outcome(NamedTuple):
-    """What we and Flink say of one file."""
+    """Our verdict and Flink's verdict on a file."""
 
     content: bytes
     ours: CheckpointMetadata | MetadataFormatError
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
             return cls(content, refused, flink)
 
     def differences(self) -> list[str]:
-        """What we say otherwise than Flink, for a person."""
+        """Differences between our verdict and Flink's, as readable text."""
         if isinstance(self.ours, MetadataFormatError):
             return [f"we refuse what Flink loads: {self.ours}"] if self.flink.loads else []
         if not self.flink.loads:
@@ -42,7 +42,7 @@ class Outcome(NamedTuple):
 
 
 def outcomes(directory: Path, contents: Iterable[bytes]) -> list[Outcome]:
-    """What we and Flink say of each file. They are written below the directory, which has to be empty."""
+    """Verdicts on each content, which is written to a file below the directory. The directory must be empty."""
     paths = {}
     for number, content in enumerate(contents):
         path = directory / f"{number}" / "_metadata"
@@ -54,7 +54,7 @@ def outcomes(directory: Path, contents: Iterable[bytes]) -> list[Outcome]:
 
 
 class Deviation(NamedTuple):
-    """A difference that is meant."""
+    """Intended difference."""
 
     reason: str
     explains: Callable[[Outcome], bool]
@@ -109,10 +109,10 @@ DEVIATIONS = {
         lambda outcome: not outcome.flink.loads and _has_odd_relative_path(outcome),
     ),
 }
-"""By name. All other differences are mistakes."""
+"""Intended differences by name. All other differences are errors."""
 
 
 def unexplained(outcome: Outcome) -> list[str]:
-    """The differences that no deviation explains."""
+    """Differences not explained by a deviation."""
     differences = outcome.differences()
     return [] if any(deviation.explains(outcome) for deviation in DEVIATIONS.values()) else differences

@@ -1,4 +1,4 @@
-"""Metadata that a test must not leave to chance: every code in every position, and what is longest, largest, least."""
+"""Systematic metadata examples, not left to chance: every code in every position, and extreme lengths and numbers."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ POSITIONS: dict[str, dict[int, Any]] = {
     "OperatorStreamStateHandle.delegate_state_handle": STREAMS,
     "FileMergingOperatorStreamStateHandle.delegate_state_handle": {code: STREAMS[code] for code in (15, 16)},
 }
-"""Where handles stand, and by code one of each kind that may stand there. Version 2 lacks coordinators and channels."""
+"""Positions of handles, and an example of each allowed kind by code. Version 2 has no coordinators and channels."""
 
 ONLY_LATER = ("OperatorState.coordinator_state", "InputChannelStateHandle.", "ResultSubpartitionStateHandle.")
 
 
 def positions(version: int) -> set[tuple[str, int]]:
-    """Every position in a file of the version, with every code that it may have."""
+    """All positions in a file of the version, with each allowed code."""
     return {
         (position, code)
         for position, handles in POSITIONS.items()
@@ -86,7 +86,7 @@ def positions(version: int) -> set[tuple[str, int]]:
 
 
 def positions_in(metadata: m.CheckpointMetadata) -> Iterator[tuple[str, int]]:
-    """The positions in a checkpoint, and the codes in them."""
+    """Positions in a checkpoint, with their codes."""
     for part in parts_of(metadata):
         assert is_dataclass(part)
         for field in fields(part):
@@ -98,19 +98,19 @@ def positions_in(metadata: m.CheckpointMetadata) -> Iterator[tuple[str, int]]:
 
 
 def everywhere(version: int) -> Iterator[m.CheckpointMetadata]:
-    """Checkpoints that together have every code in every position."""
+    """Checkpoints that together cover every code in every position."""
     for position, code in sorted(positions(version)):
         class_name, _, field = position.partition(".")
         yield _HOLDERS[class_name](field, POSITIONS[position][code])
 
 
 def checkpoint(subtask: m.OperatorSubtaskState, **fields: Any) -> m.CheckpointMetadata:
-    """A checkpoint of one operator with one subtask."""
+    """Checkpoint of one operator with one subtask."""
     return m.CheckpointMetadata(1, (), (m.OperatorState(bytes(range(16)), 1, 8, {0: subtask}, **fields),))
 
 
 def keyed(handle: m.KeyedStateHandle) -> m.CheckpointMetadata:
-    """A checkpoint of one handle of keyed state."""
+    """Checkpoint with a single handle of keyed state."""
     return checkpoint(m.OperatorSubtaskState(managed_keyed_state=handle))
 
 
@@ -174,7 +174,7 @@ def _operators(number: int, subtask: m.OperatorSubtaskState) -> tuple[m.Operator
 
 
 def _named(name: str) -> m.CheckpointMetadata:
-    """The name wherever a text may stand, but for paths."""
+    """Checkpoint with the name in all text fields except paths."""
     state = m.OperatorStreamStateHandle(
         {name: m.StateMetaInfo((), m.DistributionMode.BROADCAST)}, m.ByteStreamStateHandle(name, b"")
     )
@@ -192,7 +192,7 @@ def _named(name: str) -> m.CheckpointMetadata:
 
 
 def _numbers(number: int) -> m.CheckpointMetadata:
-    """The number wherever any of 64 bits may stand, and its upper half wherever any of 32 bits may."""
+    """Checkpoint with the number in all 64-bit fields, and its upper half in all 32-bit fields."""
     half = number >> 32
     stream = m.SegmentFileStateHandle("/f", number, number, m.CheckpointedStateScope.EXCLUSIVE, "id")
     parts = (
@@ -244,7 +244,7 @@ EXTREMES: dict[str, m.CheckpointMetadata] = {
     "the lowest numbers": _numbers(LEAST),
     **{description: _named(name) for description, name in NAMES.items()},
 }
-"""By description; all fit into any version."""
+"""Extreme checkpoints by description; all versions can hold them."""
 
 LATER_EXTREMES: dict[str, m.CheckpointMetadata] = {
     "a finished operator": m.CheckpointMetadata(1, (), (m.FullyFinishedOperatorState(bytes(16), 4, 8),)),
@@ -268,9 +268,9 @@ LATER_EXTREMES: dict[str, m.CheckpointMetadata] = {
         ),
     ),
 }
-"""Those that version 2 has no place for."""
+"""Extreme checkpoints that version 2 cannot hold."""
 
 
 def extremes(version: int) -> dict[str, m.CheckpointMetadata]:
-    """What is longest, largest and least in a file of the version."""
+    """Checkpoints with the longest, largest and smallest contents of a file of the version."""
     return EXTREMES if version == 2 else EXTREMES | LATER_EXTREMES

@@ -27,15 +27,15 @@ from tests.metadata.streams.cases import CASES
 from tests.support.flink_check import class_path
 
 ROUND = 2000
-"""So many files between two questions to Flink, which needs a JVM for each."""
+"""Number of files per call of Flink, because each call needs a JVM."""
 
 
 class Fuzzing:
-    """Rounds of random damage.
+    """Fuzzer that runs rounds of random damage.
 
     Args:
-        seed: decides everything; round n of a seed is always the same.
-        found: where a file goes that is not taken rightly.
+        seed: seed of the random choices; round n of a seed is always the same.
+        found: directory of files with a wrong result.
     """
 
     def __init__(self, seed: int, found: Path) -> None:
@@ -45,7 +45,7 @@ class Fuzzing:
         self._undamaged = seeds()
 
     def round(self, number: int) -> str | None:
-        """Plays a round, and says what went wrong in it."""
+        """Runs a round; returns a description of the first wrong result, or None."""
         rng = random.Random(f"{self.seed}/{number}")
         contents = [mutated(rng, rng.choice(self._undamaged), self._undamaged) for _ in range(ROUND)]
         return next(self._wrong(rng, contents), None)
@@ -55,7 +55,7 @@ class Fuzzing:
             try:
                 read = judge(content) is not None
                 judge_memory(content)
-            except Exception as error:  # whatever it is, it should not have been raised
+            except Exception as error:  # every exception here is a bug
                 yield self._kept("metadata", content, f"{type(error).__name__}: {error}")
             self.counts["metadata, still read" if read else "metadata, refused"] += 1
         for content, reason in against_flink(contents):
@@ -78,7 +78,7 @@ class Fuzzing:
 
 
 def against_flink(contents: list[bytes]) -> Iterator[tuple[bytes, str]]:
-    """Those of which Flink says something else, with what that is."""
+    """Contents on which Flink's verdict differs without an intended deviation, with the differences."""
     with tempfile.TemporaryDirectory() as directory:
         for outcome in outcomes(Path(directory), contents):
             if differences := unexplained(outcome):
@@ -86,7 +86,7 @@ def against_flink(contents: list[bytes]) -> Iterator[tuple[bytes, str]]:
 
 
 def main() -> int:
-    """Rounds until the time is over or something is wrong."""
+    """Runs rounds until the time is over or a result is wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.metadata.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))

@@ -15,7 +15,7 @@ def file(path: str) -> m.FileStateHandle:
 
 
 def checkpoint(*paths: str) -> m.CheckpointMetadata:
-    """A checkpoint with these files."""
+    """Checkpoint with one state file per path."""
     subtasks = {
         index: m.OperatorSubtaskState(managed_keyed_state=m.KeyGroupsStateHandle(OFFSETS, file(path)))
         for index, path in enumerate(paths)
@@ -24,7 +24,7 @@ def checkpoint(*paths: str) -> m.CheckpointMetadata:
 
 
 def everywhere(root: str) -> m.CheckpointMetadata:
-    """A checkpoint with a path in every field that can hold one."""
+    """Checkpoint with a path below `root` in every field that can hold one."""
     names = iter(range(100))
 
     def stream() -> m.FileStateHandle:

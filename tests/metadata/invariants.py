@@ -1,4 +1,4 @@
-"""What must be true of whatever is read as metadata, damaged or not."""
+"""Invariants of reading metadata, damaged or not."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from tests.support.memory import traced_peak
 
 TIMES_ITS_SIZE = 32
 AND_BYTES = 32 * 1024
-"""What reading a file may take of memory. Finished subtasks, of four bytes each, take the most for their size."""
+"""Memory limit of reading a file: multiple of its size, plus a constant. Finished subtasks (4 bytes) need the most."""
 
 
 def read(content: bytes) -> CheckpointMetadata | None:
-    """The metadata, or None if it is refused in the way in which everything must be."""
+    """Metadata, or None if it is refused with an error that has a valid offset and a field."""
     try:
         return loads(content)
     except MetadataFormatError as error:
@@ -22,14 +22,14 @@ def read(content: bytes) -> CheckpointMetadata | None:
 
 
 def judge(content: bytes) -> CheckpointMetadata | None:
-    """Reads it, and asserts that whatever still reads can be written, and reads the same again."""
+    """Reads metadata and, if that succeeds, asserts that writing it and reading it again yields the same."""
     if (metadata := read(content)) is not None:
         assert loads(dumps(metadata, metadata.version)) == metadata
     return metadata
 
 
 def judge_memory(content: bytes) -> None:
-    """Asserts that reading takes no more than a small multiple of the file's size."""
-    read(b"")  # nobody answers for what a first error imports
+    """Asserts that reading takes at most a small multiple of the file's size in memory."""
+    read(b"")  # exclude the imports of a first error
     peak = traced_peak(lambda: read(content))
     assert peak <= TIMES_ITS_SIZE * len(content) + AND_BYTES

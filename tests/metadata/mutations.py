@@ -1,4 +1,4 @@
-"""Random damage to metadata files: what a disk, a wrong offset or a careless program does to them."""
+"""Random damage to metadata files, as from a disk, a wrong offset or a careless program."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ CODES = range(19)
 
 
 def seeds() -> list[bytes]:
-    """What damage is done to: files that Flink wrote, handmade ones, and every code in every position."""
+    """Undamaged files: written by Flink, handmade, and with every code in every position."""
     vectors = [vector.content for vector in (*FLINK, *MUTANTS)]
     made = [m.dumps(metadata, version) for version in (2, 3, 4) for metadata in everywhere(version)]
     return [content for content in (*vectors, *made) if len(content) <= LONGEST]
 
 
 def mutated(rng: random.Random, content: bytes, others: Sequence[bytes]) -> bytes:
-    """The content with one to three damages, of which the header is mostly spared."""
+    """Content with one to three mutations, mostly outside the header."""
     damaged = bytearray(content)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         if len(damaged) < 9:
@@ -55,7 +55,7 @@ def _wild_64(rng: random.Random, data: bytearray, at: int, others: Sequence[byte
 
 
 def _step(rng: random.Random, data: bytearray, at: int, others: Sequence[bytes]) -> None:
-    """A number of 32 bits that is off by a little, such as a count."""
+    """Changes a 32-bit number, such as a count, by at most 2."""
     number = int.from_bytes(data[at : at + 4], "big") + rng.randint(-2, 2)
     data[at : at + 4] = (number % 2**32).to_bytes(4, "big")
 

@@ -1,4 +1,4 @@
-"""Random metadata of every kind of handle, within what Flink loads."""
+"""Random metadata with every kind of handle, restricted to what Flink loads."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ NUMBER = st.integers(0, 2**63 - 1)
 
 
 def as_java_has_it(text: str) -> str:
-    """To Java two lone surrogates that make a pair are one character, so here they are."""
+    """Text with adjacent lone surrogates joined, because Java reads such a pair as one character."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 NAME = (
     st.text(max_size=8) | st.text(st.sampled_from("\0\x7f\x80\u07ff\u0800\ud83d\ude00\U0001f600\uffff"), max_size=6)
 ).map(as_java_has_it)
-"""Any text that Java knows, lone surrogates too."""
+"""Any Java string, including lone surrogates."""
 
 COMPONENTS = st.lists(
     st.sampled_from(["a", "B-1", "chk_7", "x.y", "0f3c9b", "shared", "z" * 40]), min_size=1, max_size=4
 )
 ODD_PATH = st.text(st.sampled_from("aZ:/\\.?#[]@%* -\0\x85é\u2028\ud83d\U0001f600"), max_size=12).map(as_java_has_it)
-"""Any text, most of which Flink takes for a path."""
+"""Unusual texts, most of which Flink accepts as paths."""
 
 
 def stays_a_path(text: str) -> bool:
-    """Whether Flink takes the text for a path, and what it writes of it too: of `.` that is the empty text."""
+    """True if Flink accepts the text as a path, and also the path that it writes for it: for `.`, an empty text."""
     return refusal(text) is None and refusal(as_flink_path(text)) is None
 
 
@@ -132,7 +132,7 @@ RESULT_SUBPARTITION = st.builds(
 )
 
 
-@cache  # drawn from within `operators`: making the strategy anew each time takes far longer than drawing
+@cache  # used within `operators`, where building the strategy takes far longer than drawing from it
 def subtasks(version: int) -> st.SearchStrategy[m.OperatorSubtaskState]:
     running = [st.none() | OPERATOR_STATE, st.none() | OPERATOR_STATE, st.none() | KEYED, st.none() | KEYED]
     if version == 2:
@@ -156,7 +156,7 @@ def operators(draw: st.DrawFn, version: int) -> m.OperatorState:
 
 
 def checkpoints(version: int) -> st.SearchStrategy[m.CheckpointMetadata]:
-    """Checkpoints that a file of the version can hold."""
+    """Random checkpoints that a file of the version can hold."""
     return st.builds(
         m.CheckpointMetadata,
         NUMBER,

@@ -1,4 +1,4 @@
-"""Damaged files: an error that names the place, whatever the damage, and never an allocation of what a count claims."""
+"""Damaged files lead to an error with the place of the damage; a wrong count never causes a large allocation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_flipped_bit(vector: Vector) -> None:
     read_all_the_same = 0
     for bit in range(len(content) * 8):
         content[bit // 8] ^= 1 << bit % 8
-        # Of five that flip, one is also written again: that takes as long as four reads.
+        # Writes the metadata again for one bit in five, because that takes as long as four reads.
         read_all_the_same += (read if bit % 5 else judge)(bytes(content)) is not None
         content[bit // 8] ^= 1 << bit % 8
     assert 0 < read_all_the_same < len(content) * 8
@@ -85,7 +85,7 @@ def test_subtasks_of_a_few_bytes_take_little_memory(subtask: m.OperatorSubtaskSt
 
 
 def test_nesting_is_bounded() -> None:
-    # A key-groups handle whose stream is a key-groups handle whose stream ...
+    # A key-groups handle within a key-groups handle within ...
     head = struct.pack(">iiqii16sii", 0x4960672D, 3, 1, 0, 1, bytes(16), 1, 128)
     subtask = struct.pack(">biiii", 0, 1, 0, 0, 0)
     with pytest.raises(MetadataFormatError, match="nest deeper"):

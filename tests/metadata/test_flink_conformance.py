@@ -1,4 +1,4 @@
-"""Flink reads what we write as we mean it, and we read what Flink writes of it as Flink means it."""
+"""Flink reads our files with the intended content, and we read the same content from what Flink writes back."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from tests.support.flink_form import as_flink_loads, as_flink_writes, files_by_n
 
 RANDOM_DOCUMENTS = 500
 TRIMMED = "".join(map(chr, range(ord(" ") + 1)))
-"""What `String.trim` takes off, and with it the paths of Flink 1.10."""
+"""Characters removed by `String.trim`, and thus from paths by Flink 1.10."""
 
 PROPERTIES = sorted({m.loads(vector.content).properties for vector in FLINK if vector.version == 4})
 
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    """The check is built before the first test is timed."""
+    """Builds the check before the first test starts its timer."""
     class_path(MODULE)
     class_path(MODULE_OF_1_10)
 
 
 def drawn(strategy: st.SearchStrategy[m.CheckpointMetadata], count: int) -> list[m.CheckpointMetadata]:
-    """Some hundred examples at once, because a JVM for each would take minutes."""
+    """Batch of random examples, because a JVM for each would take minutes."""
     examples: list[m.CheckpointMetadata] = []
 
     @settings(
@@ -54,7 +54,7 @@ def drawn(strategy: st.SearchStrategy[m.CheckpointMetadata], count: int) -> list
 
 
 def documents(version: int) -> list[m.CheckpointMetadata]:
-    """What must be there, and what chance adds. Of version 4 every kind of properties is there, in turn."""
+    """Systematic and random checkpoints. Those of version 4 have each kind of properties, in turn."""
     found = [*everywhere(version), *extremes(version).values(), *drawn(checkpoints(version), RANDOM_DOCUMENTS)]
     if version < 4:
         return [replace(metadata, version=version) for metadata in found]
@@ -76,7 +76,7 @@ def written(directory: Path, checkpoints: Iterable[m.CheckpointMetadata]) -> dic
 
 
 def read_back(content: bytes) -> m.CheckpointMetadata:
-    """What we read in Flink's bytes, of which we make the same bytes again."""
+    """Metadata read from Flink's bytes; asserts that writing it yields the same bytes."""
     metadata = m.loads(content)
     assert m.dumps(metadata, metadata.version) == content
     return metadata
@@ -113,7 +113,7 @@ def test_there_and_back_with_the_last_writer_of_version_2(tmp_path: Path) -> Non
 
 
 def _known_to_1_10(part: Any) -> Any:
-    """Something like the part that has one of the codes 0 to 5."""
+    """Similar part with one of the codes 0 to 5, which Flink 1.10 knows."""
     if isinstance(part, (m.RelativeFileStateHandle, m.SegmentFileStateHandle)):
         return m.FileStateHandle("/instead", max(part.state_size, -1))
     if isinstance(part, m.FileStateHandle) and part.file_path != part.file_path.strip(TRIMMED):
@@ -145,7 +145,7 @@ def _is_key_groups(stream: Any) -> bool:
     return isinstance(stream, m.KeyGroupsStateHandle)
 
 
-# ---- what the documents had ------------------------------------------------------------------------------------------
+# ---- traits of the documents -----------------------------------------------------------------------------------------
 
 LATER_TRAITS = {"finished operator", "partly finished operator"}
 TRAITS = LATER_TRAITS | {
@@ -175,7 +175,7 @@ TRAITS = LATER_TRAITS | {
 
 
 def traits(metadata: m.CheckpointMetadata) -> Iterator[str]:
-    """Those of `TRAITS` that a checkpoint has."""
+    """Elements of `TRAITS` that apply to a checkpoint."""
     yield from _if(not metadata.operator_states, "no operators")
     yield from _if(len(metadata.operator_states) >= MANY, "many operators")
     yield from _if(len(metadata.master_states) >= MANY, "many master states")
@@ -234,7 +234,7 @@ def test_flink_says_the_same_of_the_corpus_as_the_corpus() -> None:
 
 
 def test_our_layout_of_base_and_deltas(tmp_path: Path) -> None:
-    """What the coordinator composes: key-group handles on shared files in the materialised list, base before deltas."""
+    """The coordinator's layout: key-group handles on shared files in the materialised list, the base before deltas."""
     base = m.KeyGroupsStateHandle(
         m.KeyGroupRangeOffsets.of(0, [0, 40, 80, 80]), m.FileStateHandle("s3://b/ckpt/shared/a", 120), "base"
     )

@@ -1,4 +1,4 @@
-"""Our verdict on damaged and handmade files is that of Flink's loader, and so is what both read in them."""
+"""Our verdict on damaged and handmade files, and the content that we read from them, match Flink's loader."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATHS = 1000
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    """The check is built before the first test is timed."""
+    """Builds the check before the first test starts its timer."""
     class_path()
 
 
@@ -41,7 +41,7 @@ def test_damaged_files(tmp_path: Path, rng: random.Random) -> None:
     assert verdicts[False] > MUTATED_DOCUMENTS / 3
 
 
-# ---- handles that are absent -----------------------------------------------------------------------------------------
+# ---- absent handles --------------------------------------------------------------------------------------------------
 
 
 def encoded(write: Callable[[DataOutput, Any, str], None], handle: object) -> bytes:
@@ -51,7 +51,7 @@ def encoded(write: Callable[[DataOutput, Any, str], None], handle: object) -> by
 
 
 def with_nothing_at(position: str) -> bytes:
-    """A file with code 0 in a position where another code was written."""
+    """File with code 0 in place of another code at a position."""
     code, handle = next((code, handle) for code, handle in examples.POSITIONS[position].items() if code)
     (metadata,) = (
         metadata
@@ -77,7 +77,7 @@ LOADED_WITHOUT = {
     "HandleAndOffset.handle",
     "ChangelogStateBackendHandle.materialized_state_handles",
 }
-"""Where a handle may be absent. That of operator state may too, but then has a flag of its own in front."""
+"""Positions where a handle may be absent. Operator state may be absent, too, but then has a separate flag in front."""
 
 
 def test_absent_handles(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_absent_handles(tmp_path: Path) -> None:
             assert (position, 0) in examples.positions_in(outcome.ours)
 
 
-# ---- numbers of key groups, and texts for paths ----------------------------------------------------------------------
+# ---- key-group numbers and path texts --------------------------------------------------------------------------------
 
 
 def test_ranges_of_any_numbers(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def _with_range(handle: Any) -> dict[str, Any]:
 
 
 def with_path(text: str, *, relative: bool) -> bytes:
-    """A file with any text for a path, also one that the model does not take."""
+    """File with any text as a path, even one that the model refuses."""
     placeholder = "placeholder" if relative else "/placeholder"
     stream = m.RelativeFileStateHandle(placeholder, 1) if relative else m.FileStateHandle(placeholder, 1)
     content = m.dumps(examples.keyed(m.KeyGroupsSavepointStateHandle(examples.OFFSETS, stream)))
@@ -145,7 +145,7 @@ _PROPERTIES = next(vector.content for vector in FLINK if vector.version == 4)
 
 
 def nested(depth: int) -> bytes:
-    """A handle within handles, of which no more than the reader takes can be written."""
+    """File with nested handles, built by hand because the writer limits the depth to that of the reader."""
     stream = examples.STREAMS[3]
     once = encoded(write_stream, stream)
     inline = encoded(write_stream, examples.INLINE)

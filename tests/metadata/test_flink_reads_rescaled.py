@@ -1,4 +1,4 @@
-"""Flink loads what a rescale writes, and finds each block once, in a subtask that the key group belongs to."""
+"""Flink loads the metadata of a rescale, and finds each block exactly once, in a subtask that owns its key group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.flink_check import assert_flink_agrees, check
 from tests.support.stopped_query import FACTORS, StoppedQuery, blocks
 
 CHAINS = ((8,), (2,), (3,), (48,), (64,), (7, 6), (6, 63, 4))
-"""With 64 key groups: partitions that own whole ones, such that share them, and several rescales."""
+"""Rescales of 64 key groups: partitions with whole key groups, with shared key groups, and successive rescales."""
 
 
 def newest(query: StoppedQuery) -> Path:

@@ -1,4 +1,4 @@
-"""Flink loads converted and relocated files, and reads in them what it read in the originals."""
+"""Flink loads converted and relocated files, and reads the same content as from the originals."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def written(metadata: m.CheckpointMetadata, path: Path) -> Path:
 
 
 def assert_equal_reports(originals: dict[Path, Path], rename: Callable[[str], str] = lambda text: text) -> None:
-    """Asserts that Flink reports the same of both files of each pair, but for their version and properties.
+    """Asserts that Flink reports the same for both files of each pair, except for version and properties.
 
     Args:
-        originals: the original of each rewritten file.
-        rename: what was done to the paths.
+        originals: original of each rewritten file.
+        rename: change that was made to the paths.
     """
     verdicts = check([*originals, *originals.values()])
     for path, original in originals.items():
@@ -39,7 +39,7 @@ def assert_equal_reports(originals: dict[Path, Path], rename: Callable[[str], st
 
 
 def kept(report: Any) -> Any:
-    """A report without what conversion changes, and without ids that Flink makes up while loading codes 3 and 5."""
+    """Report without fields changed by conversion, and without ids that Flink generates when it loads codes 3 and 5."""
     if isinstance(report, list):
         return [kept(item) for item in report]
     if not isinstance(report, dict):

@@ -1,4 +1,4 @@
-"""What the guide shows works."""
+"""The examples of the guide work."""
 
 from __future__ import annotations
 

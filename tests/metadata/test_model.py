@@ -1,4 +1,4 @@
-"""The model refuses by itself what Flink's classes refuse, so that no writer can make a file that Flink refuses."""
+"""The model refuses the same values as Flink's classes, so that no writer can create a file that Flink refuses."""
 
 from __future__ import annotations
 

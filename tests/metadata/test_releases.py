@@ -1,4 +1,4 @@
-"""What a reader has to know, checked against the releases that wrote the files in the corpus."""
+"""Minimum Flink release of a reader, checked against the releases that wrote the corpus."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_codes(subtask: m.OperatorSubtaskState, release: str, code: int | None) 
     required = m.required_release(checkpoint(subtask))
     assert str(required.release) == release
     assert ("version 2" if code is None else f"code {code}") in {reason.split(" (")[0] for reason in required.reasons}
-    # A merged file's operator handle has a part of the file in it, which is as new.
+    # The operator handle of a merged file contains a part of that file, which needs the same release.
     assert len(required.reasons) == (2 if code == 17 else 1)
 
 
@@ -92,7 +92,7 @@ def test_no_file_needs_a_newer_release_than_the_one_that_wrote_it(vector: Vector
     writer = m.FlinkRelease(1, int(vector.directory.name[2:4]))
     required = m.required_release(m.loads(vector.content))
     assert required.release <= writer
-    # Of no release that wrote a file of the corpus is an older one without the same version.
+    # Lower bound: the first release that reads the file's version.
     assert (
         required.release
         >= {2: m.FlinkRelease(1, 3), 3: m.FlinkRelease(1, 11), 4: m.FlinkRelease(1, 16)}[vector.version]

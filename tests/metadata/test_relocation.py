@@ -13,7 +13,7 @@ from tests.metadata.strategies import checkpoints
 
 
 def paths_in(report: Any) -> Iterator[str]:
-    """Every string in a metadata file's bytes would be too much to ask: those of the fields that hold paths."""
+    """Paths in the path fields of a report; a search of all strings in the file would find other texts, too."""
     text = repr(report)
     yield from (part.split("'")[1] for part in text.split("file_path=")[1:])
     for field in ("task_owned_dir=", "shared_dir="):

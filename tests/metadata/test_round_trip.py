@@ -1,4 +1,4 @@
-"""What is written is read again; what a version cannot hold is refused while writing."""
+"""Written metadata reads the same again; writing refuses metadata that the version cannot hold."""
 
 from __future__ import annotations
 

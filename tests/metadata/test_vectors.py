@@ -1,4 +1,4 @@
-"""Files that Flink wrote, and handmade edge cases: we read what Flink reads, and refuse what it refuses."""
+"""On files written by Flink and on handmade edge cases, we read and refuse the same files as Flink."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.metadata_report import report
 LOADING_MUTANTS = [vector for vector in MUTANTS if vector.loads]
 REFUSED_MUTANTS = [vector for vector in MUTANTS if not vector.loads]
 
-# A field that Flink ignores, or an entry that a later one replaces, is not written again.
+# Fields that Flink ignores and entries replaced by later ones are not written again.
 NOT_REPRODUCED = {
     "operator-flag-2",
     "subtask-twice",
@@ -32,7 +32,7 @@ NOT_REPRODUCED = {
 
 
 def comparable(dump: Any) -> Any:
-    """A dump without what it says of state files, and without ids that the metadata file does not hold."""
+    """Dump without details of state files, and without ids that are not in the metadata file."""
     if isinstance(dump, list):
         return [comparable(item) for item in dump]
     if not isinstance(dump, dict):

@@ -1,4 +1,4 @@
-"""Streams of every kind, each with the way in which all of it is read."""
+"""Streams of every kind, each with a function that reads all of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.metadata.streams.corpus import JOBS, backend, entries_of, inline
 
 @dataclass(frozen=True)
 class Case:
-    """A stream, and how all of it is read."""
+    """Stream with a function that reads all of it."""
 
     name: str
     content: bytes
@@ -31,7 +31,7 @@ class Case:
         return self.name
 
     def damaged(self, content: bytes) -> list[Any] | None:
-        """What is read of these bytes instead; None if it is refused in the way in which everything must be."""
+        """Result of reading other bytes; None if they are refused with an error that has path, field and offset."""
         try:
             with StateFiles("/checkpoint/_metadata").open(inline(content, self.name)) as stream:
                 return self.read(stream)

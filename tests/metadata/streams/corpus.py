@@ -1,4 +1,4 @@
-"""The checkpoints in `vectors/` whose state is there, with the way to their streams."""
+"""Checkpoints in `vectors/` with state files, and access to their streams."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KeyGroups = m.KeyGroupsStateHandle | m.KeyGroupsSavepointStateHandle
 
 @dataclass(frozen=True)
 class StateVector:
-    """A checkpoint with its state."""
+    """Checkpoint with its state files."""
 
     directory: Path
 
@@ -29,19 +29,19 @@ class StateVector:
 
     @property
     def job(self) -> dict[str, Any]:
-        """What the job was; empty if there was none."""
+        """Description of the job; empty for a checkpoint without a job."""
         path = self.directory / "vector.json"
         job: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         return job
 
     @property
     def place(self) -> Path:
-        """Where `_metadata` belongs: a copy that is read lies in the directory of the vector."""
+        """Original place of `_metadata`; tests read a copy in the vector's directory."""
         return self.directory / str(self.job.get("metadata", "_metadata"))
 
     @cached_property
     def metadata(self) -> m.CheckpointMetadata:
-        """What `_metadata` says, with the paths of today."""
+        """Metadata with paths relocated to the corpus."""
         written = m.load(self.directory)
         try:
             return m.relocate(written, STORAGE_ROOT, str(self.directory.parent)).metadata
@@ -50,7 +50,7 @@ class StateVector:
 
     @property
     def files(self) -> StateFiles:
-        """Opens its streams, changelogs outside of the job's directory too."""
+        """State files of the checkpoint, including changelogs outside the job's directory."""
         return StateFiles(self.place, [str(self.directory)])
 
     def subtasks(self) -> Iterator[tuple[m.OperatorState, int, m.OperatorSubtaskState]]:
@@ -59,7 +59,7 @@ class StateVector:
                 yield operator, index, subtask
 
     def keyed(self) -> Iterator[tuple[m.OperatorState, m.KeyedStateHandle]]:
-        """All handles of managed keyed state that hold no others."""
+        """All handles of managed keyed state, with changelog handles resolved into their parts."""
         for operator, _, subtask in self.subtasks():
             for handle in _parts(subtask.managed_keyed_state):
                 yield operator, handle
@@ -84,14 +84,14 @@ def inline(content: bytes, name: str = "inline") -> m.ByteStreamStateHandle:
 
 
 def entries_of(state: KeyedState) -> Iterator[tuple[int, Entry]]:
-    """All entries with their key groups."""
+    """All entries, with their key groups."""
     for group in state.key_groups():
         for entry in state.entries(group):
             yield group.key_group, entry
 
 
 def values_of(state: KeyedState) -> dict[str, list[dict[str, Value]]]:
-    """The values of all entries by the names of states, each by the names of its parts."""
+    """Values of all entries by state name, each as a dictionary of its parts by name."""
     found: dict[str, list[dict[str, Value]]] = {meta.name: [] for meta in state.header.states}
     for _, entry in entries_of(state):
         assert all(datum.known for datum in entry.parts.values())
@@ -101,7 +101,7 @@ def values_of(state: KeyedState) -> dict[str, list[dict[str, Value]]]:
 
 
 def open_stream(content: bytes) -> StateStream:
-    """A stream of these bytes."""
+    """Stream with the given bytes."""
     return StateFiles("/checkpoint/_metadata").open(inline(content))
 
 
@@ -118,7 +118,7 @@ def job(name: str) -> StateVector:
 
 
 def lay_out(vector: StateVector, root: Path) -> Path:
-    """A copy of the files of a job as they were; its `_metadata`."""
+    """Copies a job's files to their original layout below `root`; returns the path of `_metadata`."""
     shutil.copytree(vector.directory, root / str(vector))
     place = root / str(vector) / vector.place.relative_to(vector.directory)
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""State that Flink's backends wrote of what `BackendVectors.java` says: all types, namespaces, compression."""
+"""State written by Flink's backends from `BackendVectors.java`: all types, namespaces, compression."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_keys_and_namespaces_of_any_length(layout: Layout, suffix: str) -> None:
 
 
 def test_keys_beyond_32_bits_lie_in_the_key_groups_of_their_hashes() -> None:
-    # Reading compares each key with the key group where Flink has put it.
+    # Reading verifies that each key belongs to the key group in which Flink has put it.
     _, found = read_keyed(backend("long-keys-heap"))
     keys = {-(2**63), -(2**40) - 5, -1, 2**32, 123_456_789_012, 2**63 - 1}
     assert by_key(found["key"]) == {key: key for key in keys}
@@ -121,7 +121,7 @@ def test_changelog(suffix: str) -> None:
         assert part.handle is not None
         with vector.files.open(part.handle, size_is_known=False) as stream:
             found.append([(change.key_group, change.change.decode()) for change in read_changes(stream, part.offset)])
-    # Of three sets the handle has the first and the last. Within a set changes are sorted by key group.
+    # The handle has the first and the last of three sets. Within a set, changes are sorted by key group.
     assert found == [
         [
             (-1, f"meta {number}"),
@@ -133,7 +133,7 @@ def test_changelog(suffix: str) -> None:
 
 @pytest.mark.parametrize("layout", Layout)
 def test_a_single_key_group(layout: Layout) -> None:
-    # Here both layouts begin with the same four bytes; and 1.13 has either under the same handle.
+    # Here both layouts begin with the same four bytes, and Flink 1.13 writes both with the same kind of handle.
     vector = backend(f"one-key-group-{layout.name.lower()}")
     ((operator, handle),) = vector.key_groups()
     as_before = m.KeyGroupsStateHandle(handle.group_range_offsets, handle.delegate_state_handle)
@@ -157,7 +157,7 @@ def test_unknown_serializer_in_a_full_snapshot() -> None:
         assert {"known", "instant", "behind"} - known.keys()
         assert state.can_read_entries
         entries = [entry for _, entry in entries_of(state)]
-    # Each state has its one entry, whether its name is known or not.
+    # Each state has one entry, whether its name is known or not.
     assert sorted(entry.state for entry in entries) == [0, 1, 2]
     for entry in entries:
         if entry.state in known.values():
@@ -180,7 +180,7 @@ def test_unknown_serializer_in_a_heap_snapshot() -> None:
         groups = state.key_groups()
         with pytest.raises(UnknownSerializerError, match=r"unknown serializer snapshot .*InstantSerializerSnapshot"):
             next(state.entries(groups[0]))
-        # The bytes are there all the same, key group by key group.
+        # The raw bytes are still available, by key group.
         raw = [state.raw(group) for group in groups]
     assert [struct.unpack_from(">i", part)[0] for part in raw] == list(range(8))
     assert sum(map(len, raw)) + groups[0].offset == stream.size

@@ -1,4 +1,4 @@
-"""Damaged streams: a typed error that names the place or a consistent result, and never what a wild count claims."""
+"""Damaged streams lead to a typed error with the place or to a consistent result; wild counts allocate nothing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_flipped_bits(case: Case, data: st.DataObject) -> None:
     for bit in data.draw(st.lists(st.integers(0, len(content) * 8 - 1), min_size=1, max_size=3)):
         content[bit // 8] ^= 1 << bit % 8
     read = case.damaged(bytes(content))
-    # What can be read all the same reads the same again.
+    # A damaged stream that is still readable gives the same result each time.
     assert repr(case.damaged(bytes(content))) == repr(read)
 
 
@@ -57,7 +57,7 @@ def test_no_flipped_bit_of_compressed_data_goes_unnoticed(case: Case, data: st.D
     content = bytearray(case.content)
     content[bit // 8] ^= 1 << bit % 8
     read = case.damaged(bytes(content))
-    # There are several ways to compress the same, and what no handle points to is not read.
+    # The same data has several compressed forms, and bytes without a handle are not read.
     assert read is None or repr(read) == repr(case.damaged(case.content))
 
 
@@ -85,13 +85,13 @@ def test_noise(case: Case, noise: bytes) -> None:
     case.damaged(noise)
 
 
-# ---- what in particular is noticed -----------------------------------------------------------------------------------
+# ---- detected damage -------------------------------------------------------------------------------------------------
 
 KEY_GROUPS = 8
 
 
 def heap_stream(entries: dict[int, list[tuple[int, int]]], count: int = 1) -> tuple[bytes, m.KeyGroupsStateHandle]:
-    """A heap snapshot of states of Long values by Long key; entries by key group."""
+    """Heap snapshot of `count` states with Long keys and values, and entries by key group."""
     states = b"".join(state_meta(f"state {i}") for i in range(count))
     content = struct.pack(">i?i", 6, False, 2) + simple(LONG) + struct.pack(">h", count) + states
     offsets = []
@@ -121,7 +121,7 @@ def read_heap(handle: m.KeyGroupsStateHandle, content: bytes | None = None) -> l
         return list(entries_of(state))
 
 
-# 0 hashes to 0; that 7 lies in key group 1 of 8 is what Flink says in `one-key-group` and `unknown-heap`.
+# 0 hashes to 0. According to Flink, in `one-key-group` and `unknown-heap`, 7 belongs to key group 1 of 8.
 WHOLE = {1: [(7, 49)]}
 
 
@@ -176,7 +176,7 @@ def test_bytes_between_key_groups_of_a_full_snapshot() -> None:
 
 
 def test_a_part_of_the_key_groups_of_a_stream() -> None:
-    # Rescaling leaves such handles in what a changelog has materialised.
+    # Rescaling leaves such handles in the materialised part of a changelog.
     _, handle = heap_stream(WHOLE)
     part = handle.group_range_offsets.intersection(m.KeyGroupRange(0, 1))
     assert len(read_heap(replace(handle, group_range_offsets=part))) == 1
@@ -209,7 +209,7 @@ def test_changes_outside_of_the_stream(name: str, offset: int) -> None:
 
 
 def full_stream(key: bytes, value: bytes, *, is_map: bool = False) -> tuple[bytes, m.KeyGroupsSavepointStateHandle]:
-    """A full snapshot of one entry in key group 1, of a state that is known if it is a map."""
+    """Full snapshot of one entry in key group 1, of a map state or of a state with an unknown serializer."""
     header = struct.pack(">i?i", 6, False, 2) + simple(LONG) + struct.pack(">h", 1)
     if is_map:
         header += state_meta("map", "MAP", composite(MAP, simple(LONG), simple(LONG)))

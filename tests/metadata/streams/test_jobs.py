@@ -1,7 +1,7 @@
-"""The state of jobs that ran in Flink 1.10 to 1.20: every stream reads to its last byte, and holds what the job did.
+"""State of jobs that ran in Flink 1.10 to 1.20: every stream reads to its last byte and holds the job's results.
 
-The jobs' sources count: subtask i emits i * 1,000,000 and so on upwards, and its state is how many it has emitted. So
-what an operator must have seen, and must hold, follows from the operator state of the sources.
+The jobs' sources count: subtask i emits i * 1,000,000 and upwards, and its state is the number of emitted values. So
+the operator state of the sources determines the input and the expected state of each operator.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.metadata.streams.corpus import JOBS, KeyGroups, StateVector, entries_
 FIRST_EVENT_TIMER, FIRST_PROCESSING_TIMER = 10**12, 4 * 10**12
 EMITTED_APART = 1_000_000
 OPTIONS_OF_ROCKSDB = b"# This is a RocksDB option file."
-"""The only files that are not as they were: a directory in them was replaced."""
+"""Start of the only files that differ from the original ones: a directory in them was replaced."""
 KEYED = [vector for vector in JOBS if any(True for _ in vector.key_groups())]
 
 
@@ -98,7 +98,7 @@ def test_key_groups_end_where_the_stream_ends(vector: StateVector) -> None:
         assert sum(group.size for group in groups) == stream.size - data.position
         for group in groups:
             part = stream.input(group.offset, group.offset + group.size)
-            # Nothing may follow, of the last key group either.
+            # Nothing may follow, not even after the last key group.
             for _ in read(part, header, group.key_group, operator.max_parallelism, open_end=False):
                 pass
         expected = set(handle.key_group_range)
@@ -119,7 +119,7 @@ def test_the_bytes_of_all_entries_make_up_the_stream(vector: StateVector) -> Non
             if state.layout is Layout.HEAP:
                 size += 4 + (2 + 4) * len(state.header.states)
             else:
-                # Two lengths and a byte of key group for each entry, an id for each state, and the end.
+                # Two lengths and a key-group byte per entry, an id per state, and the end marker.
                 size += (4 + 4 + 1) * len(entries) + 2 * len({entry.state for entry in entries}) + 2
         assert size == stream.size
 
@@ -157,7 +157,7 @@ def test_changelog_files_read_to_the_last_byte(vector: StateVector) -> None:
             groups = {change.key_group for change in changes}
             assert groups - {-1} <= set(handle.key_group_range)
             read[stream.path] += 4 + 8 * len(groups) + sum(4 + len(change.change) for change in changes)
-        # Flink's own count of the bytes of all changes.
+        # Flink's own total of the bytes of all changes.
         assert size == handle.state_size
     assert {path: 1 + size for path, size in read.items()} == sizes
 
@@ -182,7 +182,7 @@ def test_raw_state_reads_to_the_last_byte() -> None:
             with vector.files.open(subtask.raw_keyed_state.delegate_state_handle) as stream:
                 parts = dict(read_raw_parts(stream, offsets))
                 assert sum(map(len, parts.values())) == stream.size
-            # The operator has written ten times the number of each key group.
+            # For each key group, the operator has written ten times its number.
             first = subtask.raw_keyed_state.key_group_range.start
             assert parts == {i: (10 * (first + i)).to_bytes(4, "big") for i in range(len(offsets))}
 
@@ -198,11 +198,11 @@ def test_the_meta_stream_of_rocksdb_is_a_header(vector: StateVector) -> None:
         assert {state.keyed_state_type for state in header.states} == {"VALUE", "LIST", "MAP", None}
 
 
-# ---- what the jobs did -----------------------------------------------------------------------------------------------
+# ---- results of the jobs ---------------------------------------------------------------------------------------------
 
 
 def emitted(vector: StateVector) -> list[int] | None:
-    """What the sources have emitted; None if one of them has no state any more, or the job has other sources."""
+    """Values emitted by the sources; None if a source has no state any more, or if the job has other sources."""
     for operator in vector.metadata.operator_states:
         values = []
         for index, subtask in operator.subtask_states.items():
@@ -221,7 +221,7 @@ def emitted(vector: StateVector) -> list[int] | None:
 
 
 def expected_state(values: list[int], name: str | None, keys: int) -> dict[str, list[tuple[Any, ...]]]:
-    """What an operator holds that has seen these values."""
+    """Expected state of an operator after these input values."""
     by_key: defaultdict[Any, list[int]] = defaultdict(list)
     for value in values:
         by_key[value % keys if name is None else f"{name}{value % keys}"].append(value)
@@ -237,7 +237,7 @@ def expected_state(values: list[int], name: str | None, keys: int) -> dict[str, 
 
 
 def found_state(vector: StateVector) -> dict[str, list[tuple[Any, ...]]]:
-    """The same of what its streams hold."""
+    """State in the streams of a vector, in the form of `expected_state`."""
     found: dict[str, list[tuple[Any, ...]]] = {"sum": [], "list": [], "map": [], "event": [], "processing": []}
     for state, _, _, _ in keyed_states(vector):
         values: Any = values_of(state)
@@ -281,7 +281,7 @@ def test_the_state_is_what_the_emitted_values_make(vector: StateVector) -> None:
 
 @pytest.mark.parametrize("vector", [v for v in KEYED if v not in COUNTED and "onevalue" not in str(v)], ids=str)
 def test_states_of_one_operator_agree(vector: StateVector) -> None:
-    # What was materialised before the checkpoint, or seen by subtasks whose sources have finished.
+    # This state was materialised before the checkpoint, or comes from sources that have finished.
     found = found_state(vector)
     lists = dict(found["list"])
     assert lists
@@ -312,7 +312,7 @@ def test_operator_state_is_what_each_subtask_has_put_there() -> None:
 
 @pytest.mark.parametrize("vector", KEYED, ids=str)
 def test_entries_lie_in_the_key_groups_of_their_keys(vector: StateVector) -> None:
-    # What Flink has put into a key group is what its hash says, of String keys too.
+    # Flink has put each key, including String keys, into the key group of its hash.
     keys = 0
     for state, _, handle, operator in keyed_states(vector):
         assert state.header.key_serializer is not None

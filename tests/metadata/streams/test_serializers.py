@@ -101,7 +101,7 @@ def test_the_depth_of_snapshots_is_bounded() -> None:
 
 @given(st.text(st.characters(codec=None)))
 def test_strings(text: str) -> None:
-    # Two lone surrogates next to one another are one character in UTF-16.
+    # In UTF-16, two adjacent lone surrogates are one character.
     text = text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
     assert value(read(simple(STRING)), encoded_string(text)) == text
 

@@ -1,4 +1,4 @@
-"""Which files are opened, and what is said of those that are not."""
+"""Files that may be opened, and errors for all others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def content_of(files: StateFiles, handle: m.StreamStateHandle, **options: Any) -
 
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
-    """A job's directory with a checkpoint, and a file beside the job."""
+    """Job directory with a checkpoint, next to a file and a job that are outside."""
     job = tmp_path / "checkpoints" / "job"
     for directory in ("chk-7", "shared"):
         (job / directory).mkdir(parents=True)
@@ -220,7 +220,7 @@ def test_parts_of_a_stream(job: Path) -> None:
     (job / "shared" / "large").write_bytes(CONTENT)
     with StateFiles(job / "chk-7" / "_metadata").open(relative("../shared/large")) as stream:
         first, second = stream.input(100_000, 200_000), stream.input(7)
-        # Both at once, piece by piece.
+        # Reads both inputs in alternation.
         read = [(first.raw(1000, "first"), second.raw(1000, "second")) for _ in range(100)]
         assert first.at_end() and not second.at_end()
         assert b"".join(part for part, _ in read) == CONTENT[100_000:200_000]

@@ -1,4 +1,4 @@
-"""Reading piece by piece gives what reading at once gives, and keeps no more than it must."""
+"""Reading in pieces gives the same result as reading at once, and buffers no more than necessary."""
 
 from __future__ import annotations
 
