@@ -1,4 +1,4 @@
-"""Every reader refuses files with features of a later release, which this release would misread."""
+"""Readers refuse files with features of a later release that this release would misread."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
     packages = ("cli", "location", "metadata", "operations", "state")
     own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
-    # Commands check that the file exists before they call `metadata.load`; only the start of a query raises the other
+    # `inspect` checks that its file exists before it calls `metadata.load`; only the start of a query raises the other
     # two.
     assert named - {"MetadataNotFoundError", "ForeignStateError", "RolledBackError"} <= set(ERRORS)
 

@@ -139,7 +139,7 @@ class CompletedCheckpointStoreContract(ABC):
 
 
 class FencingStoreContract(CompletedCheckpointStoreContract):
-    """Additional contract of stores that distinguish drivers."""
+    """Additional contract of stores that fence off earlier drivers."""
 
     def test_each_claim_has_a_higher_generation(self) -> None:
         generations = [self.claimed(name).generation for name in "abcd"]

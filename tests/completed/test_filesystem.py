@@ -395,7 +395,7 @@ def test_a_number_of_claims_is_kept_whatever_the_clocks_say(storage: FaultyStora
 
 @pytest.fixture(params=[1, 2], ids=["last claim saw its own in the way", "last claim did not"])
 def zombie(storage: FaultyStorage, request: pytest.FixtureRequest) -> FilesystemCompletedCheckpointStore:
-    """Owner that stalled until the claim on its next id was dropped, because of the number of later take-overs."""
+    """Owner that stalled while later take-overs pushed out the claim on its next id, which is now free again."""
     zombie = claimed(storage, "zombie")
     add(zombie, 1)
     for i in range(CLAIMS_KEPT + request.param):
@@ -531,7 +531,7 @@ def test_claims_go_in_the_order_of_their_ids_and_not_past_a_failure(storage: Fau
 
 
 def test_a_claim_comes_anew_if_its_id_was_used_since_the_log_was_read(storage: FaultyStorage) -> None:
-    """During a slow start, the owner may complete and drop the checkpoints that would prove that it is still alive."""
+    """During a slow start, the owner may complete and drop the very checkpoints that prove it alive."""
     owning = claimed(storage, "owning")
     add(owning, 1)
     slow = FilesystemCompletedCheckpointStore(storage, owner("slow"), clock=NoClock())

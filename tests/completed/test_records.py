@@ -55,7 +55,7 @@ def test_a_checkpoint_record_has_the_documented_fields() -> None:
 
 @pytest.mark.parametrize("path", BAD_PATHS)
 def test_a_record_that_names_another_file_is_refused(path: str) -> None:
-    """A record with a valid digest is refused, too, if its path leaves the checkpoint: it may be forged."""
+    """A record that names another file is refused even with a valid digest: it may be forged."""
     forged = replace(record(7, 3), metadata=replace(record(7, 3).metadata, path=path))
     with pytest.raises(DamagedRecordError, match="not the _metadata of a checkpoint"):
         decode_record(encode_record(forged), "file", 7)

@@ -91,7 +91,7 @@ def test_files_stay_while_a_power_loss_could_bring_their_records_back(
 
 
 class Refusing(FaultyStorage):
-    """Storage that fails with an undeclared exception."""
+    """Storage that fails with an undocumented exception."""
 
     def delete_all(self, names: Sequence[str]) -> None:
         if any("odd" in name for name in names):

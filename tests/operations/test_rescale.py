@@ -292,7 +292,7 @@ def test_a_batch_without_a_checkpoint_is_told(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("fault", [Fault.ERROR, Fault.LOST_ANSWER])
 def test_the_same_rescale_again_goes_on(tmp_path: Path, operation: str, name: str, fault: Fault) -> None:
-    """A repeated rescale completes an interrupted one; until then, neither Spark nor another rescale accepts it."""
+    """A repeated rescale completes an interrupted one; Spark and other rescales treat it as incomplete until then."""
     query = StoppedQuery(tmp_path, inline=True, checkpoint_format=2, metadata_version=2)
     faulty = FaultyStorage(query.storage)
     faulty.fail(operation, name, fault, times=10)

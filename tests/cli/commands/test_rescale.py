@@ -96,7 +96,7 @@ def test_settings_of_the_query(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_that_is_no_setting_of_ours_is_refused(tmp_path: Path, command: tuple[object, ...], key: str) -> None:
-    """Refusal is necessary: a command that ignores the key would bypass the fence of a query in ZooKeeper."""
+    """A command that ignored the key would bypass the fence of a query with its checkpoints in ZooKeeper."""
     StoppedQuery(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     name, *options = command

@@ -1,4 +1,4 @@
-"""Damaged streams lead to a typed error with the place or to a consistent result; wild counts allocate nothing."""
+"""Damaged streams lead to a typed error with the place or to a consistent result; memory never follows wild counts."""
 
 from __future__ import annotations
 
