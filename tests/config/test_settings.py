@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from spark_ckpt.config import PREFIX, SETTINGS, CheckpointConfig
 from spark_ckpt.config.kinds import Setting
 from spark_ckpt.errors import SettingError
+from tests.support.provider import REPOSITORY
+
+SHIM_SETTINGS = REPOSITORY / "jvm-shim/shim/src/main/scala/org/apache/spark/sql/ckpt/Settings.scala"
 
 
 def parse(**settings: str) -> CheckpointConfig:
@@ -40,6 +45,17 @@ def test_the_table_has_the_defaults_of_the_class() -> None:
         config.python,
         config.bridge_timeout,
     ]
+
+
+def test_the_shim_has_the_same_defaults() -> None:
+    """Executors read two settings themselves."""
+    source = SHIM_SETTINGS.read_text(encoding="utf-8")
+    threshold = re.search(r"DefaultAckThreshold = 1L << ([0-9]+)\n", source)
+    timeout = re.search(r"DefaultBridgeTimeout: FiniteDuration = ([0-9]+)\.seconds\n", source)
+    assert threshold is not None
+    assert timeout is not None
+    assert 1 << int(threshold[1]) == CheckpointConfig().ack_threshold
+    assert int(timeout[1]) == CheckpointConfig().bridge_timeout
 
 
 def test_every_setting_is_documented() -> None:

@@ -1,9 +1,9 @@
-"""Damages metadata and state streams at random for as long as asked, and stops at the first that is not taken rightly.
+"""Damages metadata and state streams at random for a given time, and stops at the first wrong outcome.
 
 python -m tests.metadata.fuzz --seconds 600
 
-Metadata has to be read or refused as `tests.metadata.invariants` says, and as Flink's own loader does; a stream has
-to be read, or refused with an error that names the place.
+Metadata must be read or refused by the rules of `tests.metadata.invariants`, and as by Flink's own loader. A stream
+must be read, or refused with an error that names the position.
 """
 
 from __future__ import annotations
