@@ -28,9 +28,9 @@ $(INSTALLED): pyproject.toml jvm-shim/hatch_build.py
 	$(RUN) -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-venv: $(INSTALLED)  ## the virtual environment .venv, with the project and its tools
+venv: $(INSTALLED)  ## virtual environment .venv with the project and its tools
 
-jar: $(INSTALLED)  ## the shim's jar in spark_ckpt/jars, rebuilt when a source is newer
+jar: $(INSTALLED)  ## shim jar in spark_ckpt/jars, rebuilt when a source is newer
 	@$(RUN) jvm-shim/hatch_build.py
 
 $(DELTA_JARS): jvm-shim/delta-jars/pom.xml
@@ -41,9 +41,9 @@ $(FLOOR_JAR): jvm-shim/pom.xml jvm-shim/benchmark/pom.xml $(shell find jvm-shim/
 	$(MAVEN) -pl benchmark package
 	@touch $@
 
-prepare: jar $(DELTA_JARS)  ## all that the demo and the tests need
+prepare: jar $(DELTA_JARS)  ## prerequisites of the demo and the tests
 
-demo: prepare $(if $(filter --s3,$(DEMO_ARGS)),$(FLOOR_JAR))  ## the main job: three queries, a driver killed on the way, every result checked; DEMO_ARGS=--s3
+demo: prepare $(if $(filter --s3,$(DEMO_ARGS)),$(FLOOR_JAR))  ## main job: three queries, killed three times, every result checked; DEMO_ARGS=--s3
 	$(RUN) -m benchmarks.demo $(DEMO_ARGS)
 
 test: test-scala test-python  ## all tests
@@ -54,40 +54,40 @@ test-scala: $(INSTALLED)  ## unit tests of the shim
 test-python: prepare $(FLOOR_JAR)  ## unit tests of the library, queries through PySpark, restores, conformance
 	$(RUN) -m pytest $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
-test-random: prepare $(FLOOR_JAR)  ## the tests of test-python with fresh random input; PYTEST_ARGS=
+test-random: prepare $(FLOOR_JAR)  ## test-python with fresh random input; PYTEST_ARGS=
 	SPARK_CKPT_TEST_SEED=fresh $(RUN) -m pytest $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
-spark-suites: jar  ## the streaming and state suites that Spark publishes, with our provider; SUITES="A B"
+spark-suites: jar  ## Spark's published streaming and state suites, with our provider; SUITES="A B"
 	$(RUN) -m tests.suites $(SUITES)
 
-fuzz: prepare  ## random damage to metadata and state streams, with Flink as the judge; SECONDS= SEED=
+fuzz: prepare  ## random damage to metadata and state streams, judged by Flink; SECONDS= SEED=
 	$(RUN) -m tests.metadata.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-faults: prepare  ## faults at every point of a checkpoint's life, one by one, on a running query; SEED=
+faults: prepare  ## fault table: each fault at each point of a checkpoint, on a running query; SEED=
 	$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED)) $(FAULTS_ARGS)
 
-simulate: $(INSTALLED)  ## the life of checkpoints in a made-up world where everything fails; SEEDS= SEED=
+simulate: $(INSTALLED)  ## deterministic simulation of checkpoints under faults; SEEDS= SEED=
 	$(RUN) -m tests.simulation $(if $(SEED),--seed $(SEED) --trace,--seeds $(or $(SEEDS),10000))
 
-golden: prepare  ## the golden locations of this release (tests/golden), after a change of a format
+golden: prepare  ## golden locations of this release (tests/golden), after a format change
 	$(RUN) -m tests.golden
 
-power-loss: $(INSTALLED)  ## what a power loss leaves on a local disk, after each operation; SEEDS= SEED=
+power-loss: $(INSTALLED)  ## recovery from a power loss after each local disk operation; SEEDS= SEED=
 	$(RUN) -m tests.power $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),20))
 
-soak: prepare  ## the main job under random kills, on a cluster; KILLS= SEED=
+soak: prepare  ## main job under random kills on a cluster; KILLS= SEED=
 	$(RUN) -m tests.soak --kills $(or $(KILLS),50) $(if $(SEED),--seed $(SEED))
 
-endurance: prepare  ## 5,000 batches and 1,000 runs in one driver, which must not grow; ENDURANCE_ARGS="--batches 500"
+endurance: prepare  ## leak test: 5,000 batches and 1,000 runs in one driver; ENDURANCE_ARGS="--batches 500"
 	$(RUN) -m tests.endurance $(ENDURANCE_ARGS)
 
-bench: jar $(FLOOR_JAR)  ## our state store beside Spark's own: hours for all; BENCH_ARGS="--only count-1 --scale 0.01"
+bench: jar $(FLOOR_JAR)  ## state store benchmark against Spark's providers, hours in full; BENCH_ARGS="--only count-1 --scale 0.01"
 	$(RUN) -m benchmarks.stores $(BENCH_ARGS)
 
-bench-rescale: jar  ## our rescale beside Spark's own repartition; BENCH_ARGS="--keys 10000"
+bench-rescale: jar  ## rescale benchmark against Spark's repartition; BENCH_ARGS="--keys 10000"
 	$(RUN) -m benchmarks.rescale $(BENCH_ARGS)
 
-lint: $(INSTALLED)  ## style, types, layers of imports and the workflows of the public CI
+lint: $(INSTALLED)  ## style, types, import layers and public CI workflows
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
@@ -103,21 +103,21 @@ endif
 $(ACTIONLINT): | $(INSTALLED)
 	GOBIN=$(@D) go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
-format: $(INSTALLED)  ## let ruff format the Python code
+format: $(INSTALLED)  ## format the Python code with ruff
 	$(RUN) -m ruff format .
 
-generate: $(INSTALLED)  ## what the shim knows of file formats (FormatDescription.scala), from the Python package
+generate: $(INSTALLED)  ## FormatDescription.scala, the shim's format constants, from the Python package
 	$(RUN) jvm-shim/generate_format.py
 
-docs: $(INSTALLED)  ## docs/settings.md from the table of settings, docs/json.md from the schema
+docs: $(INSTALLED)  ## docs/settings.md from the settings table, docs/json.md from the schema
 	$(RUN) docs/generate_settings.py
 	$(RUN) docs/generate_json.py
 
-site: docs  ## the documentation as a site in build/site; fails if a link leads nowhere
+site: docs  ## documentation site in build/site; fails on a broken link
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 
 wheel: $(INSTALLED)  ## dist/spark_ckpt-*.whl with the jar inside
 	$(RUN) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
 
-clean:  ## remove what was built, keep .venv
+clean:  ## remove build output, keep .venv
 	rm -rf build dist spark_ckpt/jars/*.jar jvm-shim/target jvm-shim/*/target
