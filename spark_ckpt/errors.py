@@ -109,7 +109,7 @@ class StateFileNotFoundError(StorageError, FileNotFoundError):
     """An expected file does not exist."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "read", "there is no such file")
+        super().__init__(path, "read", "no such file")
 
 
 class UnsupportedFormatError(SparkCkptError):
@@ -147,7 +147,7 @@ class LogMissingError(SparkCkptError):
             way_out = "The query's node in ZooKeeper has its records as well: its next start writes them here again"
         else:
             way_out = (
-                "Bring the directory back from a copy. Without one, spark.sql.streaming.stateStore.ckpt.store="
+                "Restore the directory from a copy. Without one, spark.sql.streaming.stateStore.ckpt.store="
                 "standalone continues from the newest checkpoint with an intact _metadata; it keeps no log and has no "
                 "fence"
             )

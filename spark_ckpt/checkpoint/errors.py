@@ -47,8 +47,8 @@ class VersionNotFoundError(CheckpointError):
                 "spark.sql.streaming.stateStore.ckpt.retained"
             )
         else:
-            there = "there is no completed checkpoint at all"
-            otherwise = "Bring its directory ckpt/ back from a copy, or start the query with a new checkpoint location"
+            there = "no checkpoint is retained"
+            otherwise = "Restore its directory ckpt/ from a copy, or start the query with a new checkpoint location"
         super().__init__(f"{self.what}; {there}. {hint or otherwise}")
 
     @property

@@ -319,7 +319,7 @@ class TestAgreementWithSpark:
         storage.write_atomic("metadata", b'{"id":"another"}')
         self.check(storage, "metadata", "names query another")
         storage.delete("metadata")
-        self.check(storage, "metadata", "there is no such file")
+        self.check(storage, "metadata", "no such file")
 
     def test_a_commit_that_is_missing_in_the_middle(self, storage: LocalStorage) -> None:
         storage.delete("commits/4")
