@@ -364,7 +364,7 @@ class TestLocationsThatCannotBeUsed:
     def test_directories_without_state_are_no_other_provider(self, storage: LocalStorage) -> None:
         storage.write_atomic("state/0/_metadata/metadata", b"v1")
         storage.write_atomic("state/0/0/_metadata/schema", b"v1")
-        with pytest.raises(VersionNotFoundError, match="there is no completed checkpoint"):
+        with pytest.raises(VersionNotFoundError, match="no checkpoint is retained"):
             start(storage).trigger(8)
 
     def test_a_new_query_may_start_where_another_provider_was(self, storage: LocalStorage) -> None:
