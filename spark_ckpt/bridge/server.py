@@ -33,7 +33,7 @@ _LONGEST_WAIT_SECONDS = 3600.0
 
 _NOT_STARTED = (
     "this side process has accepted no 'start' message, so it serves no other: the jar and the Python package "
-    f"{__version__} do not fit together; install both from one release"
+    f"{__version__} do not match; install both from the same release"
 )
 
 

@@ -52,7 +52,7 @@ def test_refuses_another_version_of_the_protocol(process: SideProcess) -> None:
     header, reply = process.ask("start", {"protocol": 1, "spark_version": "4.2.0", "pid": 1})
     assert reply.kind == "error"
     assert header["error"] == "ProtocolError"
-    assert "install both from one release" in header["message"]
+    assert "install both from the same release" in header["message"]
 
 
 @pytest.mark.parametrize("version", [2, 4, None])
@@ -75,7 +75,7 @@ def test_nothing_is_served_without_an_accepted_start(
     answers = [process.ask(*request) for request in requests]
     assert {(reply.kind, header["error"]) for header, reply in answers} == {("error", "ProtocolError")}
     assert len({header["message"] for header, _ in answers}) == 1
-    assert "install both from one release" in answers[0][0]["message"]
+    assert "install both from the same release" in answers[0][0]["message"]
     assert not location.exists()
     assert process.ask(*wire.START)[1].kind == "ok"
     run_batch(process, driver, 1)

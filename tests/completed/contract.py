@@ -253,6 +253,6 @@ class CheckpointIDCounterContract(ABC):
     def test_never_goes_back(self) -> None:
         counter = self.open_counter()
         counter.set_count(5)
-        with pytest.raises(ValueError, match="id 4 lies before 5"):
+        with pytest.raises(ValueError, match="id 4 is below the next free id, 5"):
             counter.set_count(4)
         assert counter.get() == 5

@@ -66,7 +66,7 @@ def test_says_that_it_has_no_fence(storage: LocalStorage, caplog: pytest.LogCapt
     store.recover()
     with caplog.at_level(logging.WARNING):
         store.claim()
-    assert "has no fence" in caplog.text
+    assert "does not fence" in caplog.text
     assert storage.location in caplog.text
     assert not store.fences
     assert FilesystemCompletedCheckpointStore.fences

@@ -165,7 +165,7 @@ TRAITS = LATER_TRAITS | {
     "highest parallelism",
     "highest number",
     "lowest number",
-    "12 handles within one another",
+    "12 nested handles",
     "text with NUL",
     "text with a surrogate pair",
     "text with a lone surrogate",
@@ -191,7 +191,7 @@ def traits(metadata: m.CheckpointMetadata) -> Iterator[str]:
             yield from _if(part == m.OperatorSubtaskState(), "subtask without state")
         elif isinstance(part, m.KeyGroupsStateHandle):
             depth = sum(isinstance(inner, m.KeyGroupsStateHandle) for inner in parts_of(part))
-            yield from _if(depth > 12, "12 handles within one another")
+            yield from _if(depth > 12, "12 nested handles")
         elif isinstance(part, m.KeyGroupRange):
             yield from _if(len(part) == 32768, "32,768 key groups")
             yield from _if(part.end == 2**31 - 2, "last key group")

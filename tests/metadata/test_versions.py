@@ -99,7 +99,7 @@ def test_everything_that_version_2_has_no_place_for_is_listed(write: object) -> 
     assert refused.value.version == 2
     assert refused.value.field == "operator_states[0].subtask_states[0].index"
     assert str(refused.value) == (
-        "operator_states[0].subtask_states[0].index: version 2 has no place for "
+        "operator_states[0].subtask_states[0].index: version 2 cannot hold "
         f"finished subtasks (operator {FIRST.hex()}, subtask 1); a finished operator (operator {SECOND.hex()}); "
         f"coordinator state (operator {THIRD.hex()}); channel state (operator {THIRD.hex()}, subtask 0, subtask 2). "
         "Write version 3 or later"

@@ -144,9 +144,9 @@ def test_a_temporary_file_that_vanished_leaves_the_outcome_open() -> None:
     storage, _ = failing("rename", FileNotFoundError("File does not exist"), after=True)
     result = storage.create_exclusive("a", b"1")
     assert result.outcome is CreateOutcome.UNKNOWN
-    assert "vanished" in str(result.cause)
+    assert "disappeared" in str(result.cause)
     assert storage.read("a") == b"1"
-    with pytest.raises(StorageError, match=r"cannot write .*vanished"):
+    with pytest.raises(StorageError, match=r"cannot write .*disappeared"):
         storage.write_atomic("b", b"1")
 
 

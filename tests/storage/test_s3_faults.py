@@ -87,7 +87,7 @@ def test_what_goes_wrong_is_asked_again_until_there_is_an_end(
         server.forget()
         assert failed.value.path == storage.describe("d" if operation == "list" else "d/a")
         assert failed.value.operation == operation.partition("_")[0].replace("size", "read")
-        assert f"({TRIES} tries). If the storage is slow or refuses so many requests, wait" in str(failed.value)
+        assert f"({TRIES} tries). If the storage is slow or throttles requests, wait" in str(failed.value)
 
 
 def test_the_reason_of_the_refusal_is_reported(storage: S3Storage, server: FaultyS3) -> None:

@@ -344,5 +344,5 @@ def test_a_key_group_in_the_wrong_place_is_noticed() -> None:
         state = KeyedState(handle, stream, 128)
         group = next(g for g in state.key_groups() if any(True for _ in state.entries(g)))
         other = KeyGroup(group.key_group + 1, group.offset, group.size)
-        with pytest.raises(ValueError, match=f"key group {group.key_group} where {other.key_group} should be"):
+        with pytest.raises(ValueError, match=f"key group {group.key_group} instead of {other.key_group}"):
             next(state.entries(other))
