@@ -73,7 +73,7 @@ def test_says_everything_as_json() -> None:
 def test_warns_of_a_busy_machine() -> None:
     assert warnings([record("count-1", "ckpt", load=2.0)]) == []
     assert warnings([record("count-1", "ckpt", load=2.1), record("count-1", "hdfs")]) == [
-        "1 runs began on a busy machine, with a load of up to 2.1"
+        "1 runs started on a busy machine, with a load of up to 2.1"
     ]
 
 
@@ -85,5 +85,5 @@ def test_warns_of_runs_that_were_made_otherwise() -> None:
 def test_warns_of_different_states() -> None:
     records = [record("count-1", "ckpt", rows=1), record("count-1", "hdfs", rows=2)]
     assert warnings(records) == [
-        "count-1: the providers do not end with the same rows of state: {'ckpt': [1], 'hdfs': [2]}"
+        "count-1: the providers end with different numbers of state rows: {'ckpt': [1], 'hdfs': [2]}"
     ]

@@ -85,7 +85,9 @@ def test_fields_that_a_later_release_adds_are_ignored(original: Record) -> None:
 def test_what_a_later_release_would_have_to_read_is_refused(
     original: Record, fields: dict[str, object], needs: str
 ) -> None:
-    with pytest.raises(UnsupportedFormatError, match=f"^the-file requires {needs}, which .* Upgrade spark-ckpt") as raised:
+    with pytest.raises(
+        UnsupportedFormatError, match=f"^the-file requires {needs}, which .* Upgrade spark-ckpt"
+    ) as raised:
         decode_record(changed(original, **fields), "the-file", original.id)
     assert raised.value.path == "the-file"
 

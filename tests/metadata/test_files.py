@@ -53,7 +53,7 @@ def test_nothing_there(tmp_path: Path, place: str) -> None:
 
 def test_errors_name_the_path_that_was_asked_for(tmp_path: Path) -> None:
     (tmp_path / "_metadata").write_bytes(b"something else")
-    with pytest.raises(MetadataFormatError, match=f"^{tmp_path}: this is no checkpoint metadata"):
+    with pytest.raises(MetadataFormatError, match=f"^{tmp_path}: not checkpoint metadata"):
         load(tmp_path)
 
 

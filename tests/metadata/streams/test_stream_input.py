@@ -67,7 +67,9 @@ def test_nothing_is_read_beyond_the_end() -> None:
 
 def test_a_count_is_compared_with_what_can_follow() -> None:
     data = StreamInput(iter([b"\x08\0\0\0" + bytes(16)]), "file", 10, 30)
-    with pytest.raises(StateStreamFormatError, match=r"count 134217728, but only 16 bytes follow \(byte 10, number\)"):
+    with pytest.raises(
+        StateStreamFormatError, match=r"a count of 134217728, but only 16 bytes follow \(byte 10, number\)"
+    ):
         data.count("number", 1)
 
 
