@@ -26,8 +26,8 @@ damage. `--help` lists a command's other statuses. Wrong usage prints text to st
 Every object begins with `format`, the number of this description: 1. While it is 1:
 
 - No field is renamed or removed, or changes its type, meaning or nullability.
-- Fields, commands and error classes may be added. If Flink adds kinds of handles, so may values of `type` and of
-  other enumerations. Ignore or report values you do not know.
+- Fields, commands and error classes may be added. If Flink adds kinds of handles, or spark-ckpt learns
+  another kind of source, so may values of `type` and of other enumerations. Ignore or report values you do not know.
 - The order of fields, white space, and texts for people (messages, reasons, warnings, roles) may change at any
   time.
 

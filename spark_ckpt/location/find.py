@@ -129,6 +129,16 @@ class CheckpointLocation:
             raise CheckpointNotFoundError(self.path, checkpoint_id, [named])
         return CheckpointLocation.open(parent.rpartition("/")[0] or ".").of_query(), named
 
+    def checkpoint_of(self, record: CheckpointRecord) -> FoundCheckpoint:
+        """The checkpoint of a record that `checkpoints` returned.
+
+        Raises:
+            StateFileNotFoundError: its metadata is gone; a running query may have subsumed it meanwhile.
+            MetadataFormatError, DamagedCheckpointError, StorageError: as in `find`.
+        """
+        path = record.metadata.path
+        return self._recorded(record, path if self.is_savepoint else in_location(path))
+
     def find(self, checkpoint_id: int | None = None) -> FoundCheckpoint:
         """The selected checkpoint.
 
@@ -187,7 +197,9 @@ class CheckpointLocation:
         wanted = max(by_id) if checkpoint_id is None else checkpoint_id
         if (record := by_id.get(wanted)) is None:
             raise CheckpointNotFoundError(location, wanted, sorted(by_id))
-        name = in_location(record.metadata.path)
+        return self._recorded(record, in_location(record.metadata.path))
+
+    def _recorded(self, record: CheckpointRecord, name: str) -> FoundCheckpoint:
         path = self.storage.describe(name)
         content = self.storage.read(name)
         if reason := record.metadata.mismatch(content):

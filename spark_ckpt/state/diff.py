@@ -11,12 +11,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spark_ckpt.checkpoint.chains import Chain
+from spark_ckpt.checkpoint.sources import sources_of
 from spark_ckpt.format.key_groups import overlapping_ranges, owned_ranges
 from spark_ckpt.metadata import KeyGroupRange
 from spark_ckpt.state.blocks import split_ranges
 from spark_ckpt.state.catalog import StateCatalog, open_state
 from spark_ckpt.state.merge import Merged, codes_of, merge
 from spark_ckpt.state.read import read_view
+from spark_ckpt.state.source_changes import PositionChange, position_changes
 from spark_ckpt.state.unsafe_row import binary_array, decode_rows
 from spark_ckpt.state.views import View, choose_view
 
@@ -66,6 +68,11 @@ class StateDiff:
     def to_arrow(self) -> pa.Table:
         """All differences."""
         return pa.Table.from_batches(self.batches(), self.schema)
+
+    def source_changes(self) -> Iterator[PositionChange]:
+        """Positions of the query's sources that differ. Reads no file."""
+        old, new = (sources_of(catalog.found.metadata, catalog.batch) for catalog in (self.before, self.after))
+        yield from position_changes(old, new)
 
     def _changed_ranges(self) -> Iterator[tuple[Chain, Chain, KeyGroupRange]]:
         """Key groups with differing blocks, and the chains of their subtasks."""

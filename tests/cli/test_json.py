@@ -214,7 +214,11 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     new = (directory / f"new-{number}" for number in count())
     heap, rocksdb = (lay_out(job(name), directory) for name in ("f120-heap-p1-file", "f120-rocksdb-full-p1"))
     commands: dict[str, list[tuple[object, ...]]] = {
-        "list": [(ours,), (make_location(directory / "empty", batches=0),)],
+        "list": [
+            (ours,),
+            (make_location(directory / "empty", batches=0),),
+            (state_location(directory / "sources", with_sources=True).path, "--sources"),
+        ],
         "inspect": [
             *((place,) for place in (ours, directory / "v3", directory / "paths", *vectors)),
             *((place, "--streams", "--entries", 1) for place in (ours, heap, rocksdb, INCREMENTAL)),
@@ -238,7 +242,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         "state": states,
         "read": [states[0], (*rows, "--limit", 1)],
         "export": [(*rows, f"--to-{form}", next(new)) for form in ("parquet", "delta")],
-        "diff": [(*states[0], 2, 3)],
+        "diff": [(*states[0], 2, 3), (directory / "sources", 2, 3)],
     }
     names = {"export": "read"}
     outputs = {

@@ -59,6 +59,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Locations by content."""
     directory = tmp_path_factory.mktemp("terminal")
     state_location(directory / "state")
+    state_location(directory / "sources", with_sources=True)
     make_location(directory / "records")
     storage = LocalStorage(directory / "history")
     driver = Driver(directory / "history", environment=faulty_environment(storage))
@@ -69,11 +70,12 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 COMMANDS = {
     "list": ("records",),
-    "inspect": ("records",),
+    "list --sources": ("sources",),
+    "inspect": ("sources",),
     "history": ("history",),
     "state": ("state",),
     "read": ("state",),
-    "diff": ("state", 2, 3),
+    "diff": ("sources", 2, 3),
     "history --id 3 --subtasks": ("history",),
     "inspect --streams --entries 1": ("history",),
 }

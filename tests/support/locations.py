@@ -213,7 +213,7 @@ def chains(version: int) -> list[Chain]:
     return [Chain(f"{version:031x}a", 12, (base, delta)), Chain(f"{version:031x}b", 0)]
 
 
-def make_batch(version: int) -> SparkBatch:
+def make_batch(version: int, sources: Sequence[Source] = ORDERS) -> SparkBatch:
     return SparkBatch(
         batch_id=version - 1,
         version=version,
@@ -224,15 +224,16 @@ def make_batch(version: int) -> SparkBatch:
         max_parallelism=8,
         key_group_factors=(2, 2, 2),
         query_name="orders by [hour]",
-        sources=("kafka",),
+        sources=tuple(source.name for source in sources),
         stores=(store_state(KEY, "stateStoreSave", chains(version), 2),),
     )
 
 
-def make_location(directory: Path, batches: int = 2) -> str:
+def make_location(directory: Path, batches: int = 2, sources: Sequence[Source] = ORDERS) -> str:
     """A checkpoint location with a claim (id 1) and `batches` checkpoints (ids from 2), of the batches from 1."""
     builder = LocationBuilder(LocalStorage(directory)).claim()
     for number in range(batches):
-        batch = make_batch(number + 2)
-        builder.complete(batch, {KEY: chains(batch.version)}, timestamp_ms=FIRST_COMPLETED_MS + 1000 * number)
+        batch = make_batch(number + 2, sources)
+        time = FIRST_COMPLETED_MS + 1000 * number
+        builder.complete(batch, {KEY: chains(batch.version)}, sources=sources, timestamp_ms=time)
     return str(directory)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spark_ckpt.checkpoint.batch import SparkBatch
+from spark_ckpt.checkpoint.batch import Source, SparkBatch
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry
 from spark_ckpt.format.key_groups import factors, owned_ranges
 from spark_ckpt.format.keys import StoreKey
@@ -46,6 +46,9 @@ class StateLocation:
         variables: kinds of the state variables of a `transformWithState`.
         state_format: version of the operator's state format.
         offsets: Spark's offset log.
+
+    Attributes:
+        sources: sources of the query, with their offsets in the next checkpoint.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class StateLocation:
         self.store = store
         self.state_format = state_format
         self.offsets = offsets
+        self.sources: Sequence[Source] = ()
         self.version = 0
         self.chains = [Chain(f"{partition:032x}", 0) for partition in range(2)]
         self._builder = LocationBuilder(self.storage).claim()
@@ -101,9 +105,10 @@ class StateLocation:
             1,
             KEY_GROUPS,
             chain_of_parallelisms,
+            sources=tuple(source.name for source in self.sources),
             stores=(store,),
         )
-        return self._builder.complete(batch, {key: self.chains}, self.offsets).id
+        return self._builder.complete(batch, {key: self.chains}, self.offsets, self.sources).id
 
     def _entries(
         self, kind: SegmentKind, version: int, sections: Sequence[Section], inline: bool

@@ -12,9 +12,11 @@ from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import Session, json_option, limit_option, pass_session, store_options
 from spark_ckpt.cli.output import Part, Result
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
+from spark_ckpt.cli.results.sources import change_json, change_table
 from spark_ckpt.cli.results.state import cell, columns_json, field_of, rows_json, view_json
 from spark_ckpt.cli.terminal import Column, Table
 from spark_ckpt.state.diff import CHANGES, StateDiff, diff_state
+from spark_ckpt.state.source_changes import PositionChange
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,6 +27,8 @@ class DiffResult(Result):
         diff: the diff.
         rows: the changes, by column.
         counts: number of changes by kind.
+        positions: the changed positions of the sources.
+        position_counts: number of changed positions by kind.
     """
 
     has_state_rows: ClassVar[bool] = True
@@ -32,20 +36,26 @@ class DiffResult(Result):
     diff: StateDiff
     rows: list[JsonObject]
     counts: dict[str, int]
+    positions: list[PositionChange]
+    position_counts: dict[str, int]
 
     @classmethod
     def of(cls, diff: StateDiff, limit: int) -> DiffResult:
-        """The first `limit` changes, or all if `limit` is 0. All changes are counted."""
+        """The first `limit` changes of rows, and of positions, or all if `limit` is 0. All changes are counted."""
         rows: list[JsonObject] = []
         counts = dict.fromkeys(CHANGES, 0)
         for batch in diff.batches():
             rows += rows_json(batch.slice(0, limit - len(rows)) if limit else batch)
             for entry in batch.column("change").value_counts().to_pylist():
                 counts[entry["values"]] += entry["counts"]
-        return cls(diff, rows, counts)
+        positions = list(diff.source_changes())
+        position_counts = dict.fromkeys(CHANGES, 0)
+        for change in positions:
+            position_counts[change.change] += 1
+        return cls(diff, rows, counts, positions[: limit or None], position_counts)
 
     def to_json(self) -> JsonObject:
-        """The view of the state, its columns, and the changes."""
+        """The view of the state, its columns, and the changes of rows and source positions."""
         diff = self.diff
         return {
             **view_json(diff.view_after, diff.after),
@@ -53,10 +63,12 @@ class DiffResult(Result):
             "columns": columns_json(diff.schema),
             "counts": {**self.counts},
             "changes": [*self.rows],
+            "source_counts": {**self.position_counts},
+            "source_changes": [change_json(change) for change in self.positions],
         }
 
     def render(self) -> Iterator[Part]:
-        """A table of the changed fields, and the number of changes."""
+        """A table of the changed fields, and the number of changes; then those of the positions of the sources."""
         if self.rows:
             keys = [field.name for field in self.diff.schema.field("key").type]
             table = Table([Column("CHANGE"), *(Column(f"key.{key}") for key in keys), Column("VALUE")])
@@ -64,10 +76,16 @@ class DiffResult(Result):
                 change = _changed(row["before"], row["after"])
                 table.add_row(str(row["change"]), *(cell(field_of(row["key"], key)) for key in keys), change)
             yield table
-        counts = self.counts
-        total = f"{counts['insert']:,} inserted, {counts['update']:,} updated, {counts['delete']:,} deleted"
-        hidden = sum(counts.values()) - len(self.rows)
-        yield f"{total}; {hidden:,} not shown (see --limit)" if hidden else total
+        yield _total(self.counts, len(self.rows))
+        if self.positions:
+            yield change_table(self.positions)
+            yield f"source positions: {_total(self.position_counts, len(self.positions))}"
+
+
+def _total(counts: dict[str, int], shown: int) -> str:
+    total = f"{counts['insert']:,} inserted, {counts['update']:,} updated, {counts['delete']:,} deleted"
+    hidden = sum(counts.values()) - shown
+    return f"{total}; {hidden:,} not shown (see --limit)" if hidden else total
 
 
 def _changed(before: Json, after: Json) -> str:
@@ -104,6 +122,9 @@ def diff_checkpoints(
 
     LOCATION is the checkpointLocation of a query, as a path or URL. BEFORE and AFTER are checkpoint ids. All changes
     are counted, regardless of --limit. Only differing key groups are read. Spark is not needed.
+
+    Below the rows are the changed positions of the query's sources, one per partition. KIND is inferred from the shape
+    of the offset, because Spark records no connector.
 
     \b
     Examples:

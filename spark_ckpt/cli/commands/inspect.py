@@ -101,6 +101,9 @@ def inspect_checkpoint(
 
     LOCATION is the checkpointLocation of a query, the directory of a Flink checkpoint or savepoint (or of all
     checkpoints of a Flink job), or a _metadata file; a path or URL.
+
+    A source is an operator with one position per partition, such as topic, partition and offset. Its kind is inferred
+    from the shape of the offset, because Spark records no connector.
     """
     inspection = Inspection.of(CheckpointLocation.open(location).find(checkpoint_id))
     reports = None if streams is None else list(read_streams(inspection, streams))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import click
 
+from spark_ckpt.checkpoint.compose import spark_batch_of
+from spark_ckpt.checkpoint.sources import SourceState, sources_of
 from spark_ckpt.cli.formatting import human_size, iso_time
 from spark_ckpt.cli.options import Session, json_option, pass_session
 from spark_ckpt.cli.output import Part, Result
 from spark_ckpt.cli.results.metadata_json import JsonObject, describe_record
+from spark_ckpt.cli.results.sources import source_json, source_table
 from spark_ckpt.cli.terminal import Column, Table
 from spark_ckpt.completed import CheckpointRecord
+from spark_ckpt.errors import StateFileNotFoundError
 from spark_ckpt.location.find import CheckpointLocation
 
 _COLUMNS = (
@@ -33,17 +37,25 @@ class CheckpointList(Result):
     Args:
         location: the location, as given by the user.
         checkpoints: their records, ascending by id.
+        sources: sources of each checkpoint, by checkpoint id; None unless requested.
     """
 
     location: str
     checkpoints: Sequence[CheckpointRecord]
+    sources: Mapping[int, Sequence[SourceState]] | None = None
 
     def to_json(self) -> JsonObject:
-        """`{"location", "checkpoints": [each record]}`."""
-        return {"location": self.location, "checkpoints": [describe_record(record) for record in self.checkpoints]}
+        """`{"location", "checkpoints": [each record]}`, with `sources` in each record if requested."""
+        return {"location": self.location, "checkpoints": [self._described(record) for record in self.checkpoints]}
+
+    def _described(self, record: CheckpointRecord) -> JsonObject:
+        described = describe_record(record)
+        if self.sources is not None:
+            described["sources"] = [source_json(source) for source in self.sources[record.id]]
+        return described
 
     def render(self) -> Iterator[Part]:
-        """A table with one record per checkpoint."""
+        """A table with one record per checkpoint, and a table of the positions of their sources."""
         if not self.checkpoints:
             yield f"{self.location}: no checkpoint has completed yet"
             return
@@ -59,15 +71,44 @@ class CheckpointList(Result):
                 f"{record.rows:,}",
             )
         yield table
+        if self.sources is not None:
+            yield source_table((record.id, self.sources[record.id]) for record in self.checkpoints)
+
+
+def list_with_sources(place: CheckpointLocation) -> CheckpointList:
+    """The completed checkpoints of a location with their sources. Reads each `_metadata`.
+
+    Checkpoints that a running query subsumes meanwhile are skipped.
+
+    Raises:
+        StateFileNotFoundError: the metadata of a checkpoint is missing.
+        SparkCkptError: as in `CheckpointLocation.checkpoints` and `CheckpointLocation.checkpoint_of`.
+    """
+    listed, sources = [], {}
+    for record in place.checkpoints():
+        try:
+            metadata = place.checkpoint_of(record).metadata
+        except StateFileNotFoundError:
+            if record.id in {retained.id for retained in place.checkpoints()}:
+                raise
+            continue
+        listed.append(record)
+        sources[record.id] = sources_of(metadata, spark_batch_of(metadata))
+    return CheckpointList(place.path, listed, sources)
 
 
 @click.command("list")
 @click.argument("location")
+@click.option("--sources", is_flag=True, help="Also read each checkpoint's metadata and print its source positions.")
 @json_option
 @pass_session
-def list_checkpoints(session: Session, location: str) -> None:
+def list_checkpoints(session: Session, location: str, sources: bool) -> None:
     """List completed checkpoints, oldest first.
 
     LOCATION is the checkpointLocation of a query, as a path or URL.
+
+    With --sources, SOURCE is Spark's name of the source: its number in the query, from 0, unless the query names its
+    sources. KIND is inferred from the shape of the offset, because Spark records no connector.
     """
-    session.output.show(CheckpointList(location, CheckpointLocation.open(location).checkpoints()))
+    place = CheckpointLocation.open(location)
+    session.output.show(list_with_sources(place) if sources else CheckpointList(location, place.checkpoints()))

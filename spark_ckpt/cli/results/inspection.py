@@ -11,6 +11,7 @@ from rich.tree import Tree
 
 from spark_ckpt.checkpoint.batch import SPARK_BATCH, SparkBatch, StoreState
 from spark_ckpt.checkpoint.compose import operator_id_of, spark_batch_of
+from spark_ckpt.checkpoint.sources import SourceState, sources_of
 from spark_ckpt.cli.formatting import (
     Branch,
     count,
@@ -32,6 +33,7 @@ from spark_ckpt.cli.results.metadata_json import (
     object_json,
     value_json,
 )
+from spark_ckpt.cli.results.sources import position_line, source_json
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.location.find import FoundCheckpoint
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState
@@ -63,14 +65,14 @@ class Inspection:
         properties: Flink's checkpoint properties, if the file has them.
         batch: its micro-batch, if the checkpoint is one of ours.
         stores: our stores, by operator id.
-        sources: names of the sources with offsets in operator state, by operator id.
+        sources: the sources of its query, by operator id.
     """
 
     found: FoundCheckpoint
     properties: CheckpointProperties | None = None
     batch: SparkBatch | None = None
     stores: Mapping[bytes, StoreState] = field(default_factory=dict)
-    sources: Mapping[bytes, str] = field(default_factory=dict)
+    sources: Mapping[bytes, SourceState] = field(default_factory=dict)
 
     @classmethod
     def of(cls, found: FoundCheckpoint) -> Inspection:
@@ -80,7 +82,7 @@ class Inspection:
         if batch is None:
             return cls(found, properties)
         stores = {operator_id_of(batch.query_id, f"{s.operator_id}/{s.store}"): s for s in batch.stores}
-        sources = {operator_id_of(batch.query_id, f"source/{i}"): name for i, name in enumerate(batch.sources)}
+        sources = {source.operator_id: source for source in sources_of(found.metadata, batch)}
         return cls(found, properties, batch, stores, sources)
 
     def to_json(self) -> JsonObject:
@@ -107,7 +109,7 @@ class Inspection:
         if (store := self.stores.get(operator.operator_id)) is not None:
             return f"{store.name} {store.operator_id}/{store.store}"
         if (source := self.sources.get(operator.operator_id)) is not None:
-            return f"source {source}"
+            return f"source {source.name}"
         return None
 
     def state_size_of(self, operator: OperatorState) -> int:
@@ -145,11 +147,13 @@ def _master_state(state: MasterState) -> JsonObject:
 
 def _operator(inspection: Inspection, operator: OperatorState) -> JsonObject:
     store = inspection.stores.get(operator.operator_id)
+    source = inspection.sources.get(operator.operator_id)
     return {
         "type": type(operator).__name__,
         "operator_id": operator.operator_id.hex(),
         "name": inspection.name_of(operator),
         "store": None if store is None else _store(store),
+        "source": None if source is None else source_json(source),
         "parallelism": operator.parallelism,
         "max_parallelism": operator.max_parallelism,
         "state_size": inspection.state_size_of(operator),
@@ -265,6 +269,8 @@ def _add_operator(parent: Tree, inspection: Inspection, operator: OperatorState)
     ]
     if (store := inspection.stores.get(operator.operator_id)) is not None:
         details.append(f"{sum(store.rows):,} rows")
+    if (source := inspection.sources.get(operator.operator_id)) is not None and source.kind is not None:
+        details.append(f"kind {source.kind}")
     branch = parent.add(line.append(f", {', '.join(details)}", style="not bold"))
     if operator.coordinator_state is not None:
         branch.add(Text(f"coordinator: {summarise(operator.coordinator_state)[0]}"))
@@ -285,6 +291,8 @@ def _subtask_branch(
         segments = inspection.segments_of(operator, index)
         chain = [f"{'base' if s.is_base else 'delta'} v{s.version} {human_size(s.size)}" for s in segments]
         below.append((f"chain: {', '.join(chain) or 'empty'}", []))
+    if (source := inspection.sources.get(operator.operator_id)) is not None:
+        below += [(position_line(position), []) for position in source.positions]
     kinds = (
         ("managed operator state", subtask.managed_operator_state),
         ("raw operator state", subtask.raw_operator_state),

@@ -8,6 +8,7 @@ import fsspec
 import pytest
 
 from spark_ckpt import metadata as m
+from tests.cli.sources import BEFORE, TABLE
 from tests.metadata.corpus import FLINK, MUTANTS, Vector
 from tests.support.cli import run
 from tests.support.locations import OFFSETS, make_location
@@ -36,11 +37,14 @@ def test_the_newest_checkpoint_of_a_location(tmp_path: Path) -> None:
         "key groups [0, 2], 3 offsets from 0 to 500, 1 without data in file ../shared/base-1, 4.0 KiB",
         "key groups [0, 0], 1 offset from 0 to 0 in inline, 40 bytes, delta-3",
         "source-offsets: SPLIT_DISTRIBUTE, 2 elements from 0 to 19",
+        "topic orders, partition 0, offset 17",
+        "topic orders, partition 1, offset 40",
     ):
         assert expected in lines
     (operator,) = (line for line in lines if line.startswith("stateStoreSave 0/default, id "))
     assert operator.endswith("parallelism 2 of 8, 1.0 KiB, 12 rows")
-    assert any(line.startswith("source kafka, id ") for line in lines)
+    (source,) = (line for line in lines if line.startswith("source kafka, id "))
+    assert source.endswith("parallelism 1 of 8, 38 bytes, kind kafka")
 
 
 def test_an_older_checkpoint_by_id(tmp_path: Path) -> None:
@@ -60,6 +64,15 @@ def test_json_of_a_location_is_complete(tmp_path: Path) -> None:
     assert offsets == {"name": "spark-offsets", "version": 1, "size": len(OFFSETS), "payload": OFFSETS.decode()}
     store, source = shown["operator_states"]
     assert (store["name"], source["name"]) == ("stateStoreSave 0/default", "source kafka")
+    assert store["source"] is None
+    assert source["source"] == {
+        "name": "kafka",
+        "kind": "kafka",
+        "positions": [
+            {"type": "kafka", "topic": "orders", "partition": 0, "offset": 17},
+            {"type": "kafka", "topic": "orders", "partition": 1, "offset": 40},
+        ],
+    }
     assert store["state_size"] == 1040
     assert store["store"] == {
         "operator_id": 0,
@@ -82,6 +95,26 @@ def test_json_of_a_location_is_complete(tmp_path: Path) -> None:
         "state_size": 4096,
     }
     assert base64.b64decode(delta["delegate_state_handle"]["data"]) == b"d" * 40
+
+
+def test_sources_of_every_kind(tmp_path: Path) -> None:
+    shown = run("inspect", make_location(tmp_path, sources=BEFORE)).stdout
+    lines = [line.strip("│├└─ ") for line in shown.splitlines()]
+    for number, (kind, position) in enumerate(
+        (
+            ("kafka", "topic returns, partition 0, offset 0"),
+            ("delta", f"table {TABLE}, version 3, index -1"),
+            ("file", "offset 3"),
+            ("rate-micro-batch", "offset 20, timestamp 1000 ms"),
+            ("partitions", "partition 0, offset 5"),
+            ("number", "offset 17"),
+            ("unknown", 'offset {"at":[1,2]}'),
+        )
+    ):
+        (operator,) = (line for line in lines if line.startswith(f"source {number}, id "))
+        assert operator.endswith(f"bytes, kind {kind}")
+        assert position in lines
+    assert "source 7" not in shown
 
 
 @pytest.mark.parametrize("vector", FLINK, ids=str)

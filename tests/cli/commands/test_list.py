@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from spark_ckpt.errors import StateFileNotFoundError
+from spark_ckpt.completed import CheckpointRecord
+from spark_ckpt.location.find import CheckpointLocation, FoundCheckpoint
 from spark_ckpt.storage import LocalStorage
+from tests.cli.sources import AFTER, BEFORE, TABLE
+from tests.cli.states import state_location
 from tests.support.cli import run
 from tests.support.locations import OWNER, make_location
 from tests.support.queries import Query, make_query
@@ -31,6 +36,89 @@ def test_json(tmp_path: Path) -> None:
     assert (first["batch_id"], first["version"], first["rows"], first["duration_ms"]) == (1, 2, 12, 1234)
     assert first["metadata"]["path"] == "chk-2/_metadata"
     assert first["owner"]["host"] == OWNER.host
+
+
+def test_sources_of_each_checkpoint(tmp_path: Path) -> None:
+    location = state_location(tmp_path, with_sources=True).path
+    listed = run("list", location, "--sources")
+    assert (listed.status, listed.stderr) == (0, "")
+    lines = listed.stdout.splitlines()
+    assert lines[:3] == run("list", location).stdout.splitlines()
+    assert lines[3].split() == ["ID", "SOURCE", "KIND", "TOPIC", "PARTITION", "OFFSET"]
+    assert [line.split() for line in lines[4:]][:9] == [
+        ["2", "0", "kafka", "orders", "0", "17"],
+        ["2", "0", "kafka", "orders", "1", "40"],
+        ["2", "0", "kafka", "orders", "2", "5"],
+        ["2", "0", "kafka", "returns", "0", "0"],
+        ["2", "1", "delta", "-", "-", "table", f"{TABLE},", "version", "3,", "index", "-1"],
+        ["2", "2", "file", "-", "-", "3"],
+        ["2", "3", "rate-micro-batch", "-", "-", "20,", "timestamp", "1000", "ms"],
+        ["2", "4", "partitions", "-", "0", "5"],
+        ["2", "5", "number", "-", "-", "17"],
+    ]
+    assert [line.split() for line in lines[13:15]] == [
+        ["2", "6", "unknown", "-", "-", '{"at":[1,2]}'],
+        ["2", "7", "-", "-", "-", "-"],
+    ]
+    assert len(lines) == 4 + 2 * 11
+    assert {line.split()[0] for line in lines[15:]} == {"3"}
+
+
+def test_sources_as_json(tmp_path: Path) -> None:
+    location = state_location(tmp_path, with_sources=True).path
+    first, second = run("list", location, "--sources", "--json").json["checkpoints"]
+    assert [source["name"] for source in first["sources"]] == [source.name for source in BEFORE]
+    assert second["sources"][0] == {
+        "name": "0",
+        "kind": "kafka",
+        "positions": [
+            {"type": "kafka", "topic": "orders", "partition": partition, "offset": offset}
+            for partition, offset in enumerate((29, 40, 6, 0))
+        ],
+    }
+    assert second["sources"][-1] == {"name": AFTER[-1].name, "kind": None, "positions": []}
+    assert "sources" not in run("list", location, "--json").json["checkpoints"][0]
+
+
+def test_sources_of_a_savepoint(tmp_path: Path) -> None:
+    make_query(tmp_path / "query")
+    assert run("savepoint", tmp_path / "query", tmp_path / "savepoint").status == 0
+    (newest,) = run("list", tmp_path / "savepoint", "--sources", "--json").json["checkpoints"]
+    assert newest == run("list", tmp_path / "query", "--sources", "--json").json["checkpoints"][-1] | {
+        "metadata": newest["metadata"]
+    }
+    assert newest["sources"][0]["positions"][0] == {"type": "kafka", "topic": "topic", "partition": 0, "offset": 25}
+
+
+def test_sources_of_a_checkpoint_that_a_query_subsumes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = make_location(tmp_path)
+    checkpoint_of = CheckpointLocation.checkpoint_of
+
+    def subsume(place: CheckpointLocation, record: CheckpointRecord) -> FoundCheckpoint:
+        if record.id == 2:
+            for path in (tmp_path / "ckpt" / "completed" / f"{2:020d}.json", tmp_path / "ckpt" / "chk-2" / "_metadata"):
+                path.unlink()
+        return checkpoint_of(place, record)
+
+    monkeypatch.setattr(CheckpointLocation, "checkpoint_of", subsume)
+    listed = run("list", location, "--sources", "--json")
+    assert [checkpoint["id"] for checkpoint in listed.json["checkpoints"]] == [3]
+
+
+def test_sources_of_a_checkpoint_without_its_metadata(tmp_path: Path) -> None:
+    location = make_location(tmp_path)
+    (tmp_path / "ckpt" / "chk-2" / "_metadata").unlink()
+    listed = run("list", location, "--sources", "--json")
+    assert (listed.status, listed.error["error"]) == (1, StateFileNotFoundError.__name__)
+    assert run("list", location).status == 0
+
+
+def test_no_sources_before_the_first_checkpoint(tmp_path: Path) -> None:
+    location = make_location(tmp_path, batches=0)
+    assert run("list", location, "--sources").stdout == run("list", location).stdout
+    assert run("list", location, "--sources", "--json").json["checkpoints"] == []
 
 
 def test_forms_of_a_location(tmp_path: Path) -> None:

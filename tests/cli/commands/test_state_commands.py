@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.cli.sources import TABLE
 from tests.cli.states import state_location
 from tests.support.cli import run
 
@@ -127,6 +128,67 @@ def test_all_differences_are_counted(location: str) -> None:
     shown = run("diff", location, 2, 3, "--limit", 1)
     assert shown.stdout.splitlines()[-1] == "1 inserted, 1 updated, 1 deleted; 2 not shown (see --limit)"
     assert run("diff", location, 3, 3).stdout == "0 inserted, 0 updated, 0 deleted\n"
+
+
+def test_differences_of_sources_as_text(location: str, tmp_path: Path) -> None:
+    with_sources = state_location(tmp_path / "with-sources", with_sources=True).path
+    lines = run("diff", with_sources, 2, 3).stdout.splitlines()
+    rows = run("diff", location, 2, 3).stdout.splitlines()
+    assert lines[: len(rows)] == rows
+    header, *changes, end = lines[len(rows) :]
+    assert header.split() == ["CHANGE", "SOURCE", "KIND", "TOPIC", "PARTITION", "BEFORE", "AFTER"]
+    assert [line.split() for line in changes[:4]] == [
+        ["update", "0", "kafka", "orders", "0", "17", "29"],
+        ["update", "0", "kafka", "orders", "2", "5", "6"],
+        ["insert", "0", "kafka", "orders", "3", "-", "0"],
+        ["delete", "0", "kafka", "returns", "0", "0", "-"],
+    ]
+    table = ("table", f"{TABLE},", "version")
+    assert changes[4].split() == [
+        *("update", "1", "delta", "-", "-"),
+        *(*table, "3,", "index", "-1"),
+        *(*table, "5,", "index", "-1"),
+    ]
+    assert changes[5].split() == ["update", "2", "file", "-", "-", "3", "4"]
+    assert end == "source positions: 1 inserted, 8 updated, 1 deleted"
+
+
+def test_differences_of_sources_as_json(tmp_path: Path) -> None:
+    location = state_location(tmp_path, with_sources=True).path
+    shown = run("diff", location, 2, 3, "--json").json
+    assert shown["source_counts"] == {"delete": 1, "update": 8, "insert": 1}
+    assert shown["source_changes"][:3:2] == [
+        {
+            "source": "0",
+            "change": "update",
+            "before": {"type": "kafka", "topic": "orders", "partition": 0, "offset": 17},
+            "after": {"type": "kafka", "topic": "orders", "partition": 0, "offset": 29},
+        },
+        {
+            "source": "0",
+            "change": "insert",
+            "before": None,
+            "after": {"type": "kafka", "topic": "orders", "partition": 3, "offset": 0},
+        },
+    ]
+    assert len(shown["source_changes"]) == 10
+
+
+def test_a_limit_holds_for_sources_too(tmp_path: Path) -> None:
+    location = state_location(tmp_path, with_sources=True).path
+    limited = run("diff", location, 2, 3, "--limit", 1)
+    assert limited.stdout.splitlines()[-1] == (
+        "source positions: 1 inserted, 8 updated, 1 deleted; 9 not shown (see --limit)"
+    )
+    assert len(run("diff", location, 2, 3, "--limit", 1, "--json").json["source_changes"]) == 1
+    assert len(run("diff", location, 2, 3, "--limit", 0, "--json").json["source_changes"]) == 10
+
+
+def test_equal_sources_are_not_mentioned(tmp_path: Path) -> None:
+    location = state_location(tmp_path, with_sources=True).path
+    assert run("diff", location, 3, 3).stdout == "0 inserted, 0 updated, 0 deleted\n"
+    shown = run("diff", location, 3, 3, "--json").json
+    assert (shown["source_counts"], shown["source_changes"]) == ({"delete": 0, "update": 0, "insert": 0}, [])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,142 @@
+"""Sources and their positions, as JSON and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+
+from spark_ckpt.checkpoint.sources import SourceState
+from spark_ckpt.cli.formatting import plain, shortened
+from spark_ckpt.cli.results.metadata_json import Json, JsonObject, decoded_payload
+from spark_ckpt.cli.terminal import Column, Table
+from spark_ckpt.redaction import redacted, redacted_values
+from spark_ckpt.spark_files.source_positions import (
+    DeltaPosition,
+    FilePosition,
+    KafkaPosition,
+    NumberPosition,
+    PartitionPosition,
+    RateMicroBatchPosition,
+    SourcePosition,
+    UnknownPosition,
+)
+from spark_ckpt.state.source_changes import PositionChange
+
+_NONE = "-"
+
+_SOURCE_COLUMNS = (
+    Column("SOURCE"),
+    Column("KIND"),
+    Column("TOPIC"),
+    Column("PARTITION", is_number=True),
+)
+
+
+def source_json(source: SourceState) -> JsonObject:
+    """The name and kind of a source, and its positions."""
+    return {
+        "name": source.name,
+        "kind": source.kind,
+        "positions": [position_json(position) for position in source.positions],
+    }
+
+
+def position_json(position: SourcePosition | None) -> Json:
+    """The fields of a position, with its kind as `type`; None for None. An unknown offset is JSON if possible."""
+    if position is None:
+        return None
+    if isinstance(position, UnknownPosition):
+        described: JsonObject = {"offset": _unknown_json(position)}
+    else:
+        described = asdict(position)  # type: ignore[call-overload]
+    return {"type": position.kind, **described}
+
+
+def change_json(change: PositionChange) -> JsonObject:
+    """The source and kind of a changed position, and the position before and after."""
+    return {
+        "source": change.source,
+        "change": change.change,
+        "before": position_json(change.before),
+        "after": position_json(change.after),
+    }
+
+
+def _unknown_json(position: UnknownPosition) -> Json:
+    # The rows of `diff` are printed without redaction.
+    value: Json = redacted_values(decoded_payload(position.offset.encode(errors="replace")))
+    return value
+
+
+def position_line(position: SourcePosition) -> str:
+    """A position as one line: topic, partition and offset."""
+    topic, partition = _topic_and_partition(position)
+    parts = (
+        *(() if topic is None else (f"topic {plain(topic)}",)),
+        *(() if partition is None else (f"partition {partition}",)),
+        offset_text(position) if isinstance(position, DeltaPosition) else f"offset {offset_text(position)}",
+    )
+    return ", ".join(parts)
+
+
+def offset_text(position: SourcePosition) -> str:
+    """The offset of a position, without topic and partition."""
+    match position:
+        case KafkaPosition() | PartitionPosition() | NumberPosition():
+            return str(position.offset)
+        case FilePosition():
+            return str(position.log_offset)
+        case DeltaPosition():
+            snapshot = ", initial snapshot" if position.is_initial_snapshot else ""
+            return f"table {plain(position.table_id)}, version {position.version}, index {position.index}{snapshot}"
+        case RateMicroBatchPosition():
+            return f"{position.offset}, timestamp {position.timestamp_ms} ms"
+        case UnknownPosition():
+            return plain(shortened(redacted(position.offset)))
+    raise TypeError(f"no text for a {type(position).__name__}")
+
+
+def source_table(checkpoints: Iterable[tuple[int, Sequence[SourceState]]]) -> Table:
+    """A table with one record per position.
+
+    Args:
+        checkpoints: checkpoint id and sources of each checkpoint.
+    """
+    table = Table([Column("ID", is_number=True), *_SOURCE_COLUMNS, Column("OFFSET", is_number=True)])
+    for checkpoint_id, sources in checkpoints:
+        for source in sources:
+            if not source.positions:
+                table.add_row(str(checkpoint_id), source.name, *[_NONE] * 4)
+            for position in source.positions:
+                cells = _position_cells(source.name, position)
+                table.add_row(str(checkpoint_id), *cells, offset_text(position))
+    return table
+
+
+def change_table(changes: Iterable[PositionChange]) -> Table:
+    """A table with one record per changed position."""
+    offsets = (Column("BEFORE", is_number=True), Column("AFTER", is_number=True))
+    table = Table([Column("CHANGE"), *_SOURCE_COLUMNS, *offsets])
+    for change in changes:
+        texts = (_NONE if each is None else offset_text(each) for each in (change.before, change.after))
+        table.add_row(change.change, *_position_cells(change.source, change.position), *texts)
+    return table
+
+
+def _position_cells(source: str, position: SourcePosition) -> tuple[str, str, str, str]:
+    topic, partition = _topic_and_partition(position)
+    return (
+        source,
+        position.kind,
+        _NONE if topic is None else topic,
+        _NONE if partition is None else str(partition),
+    )
+
+
+def _topic_and_partition(position: SourcePosition) -> tuple[str | None, int | None]:
+    match position:
+        case KafkaPosition():
+            return position.topic, position.partition
+        case PartitionPosition():
+            return None, position.partition
+    return None, None
