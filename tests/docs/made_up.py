@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from spark_ckpt.checkpoint.batch import Source
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.completed import RecordFiles
@@ -51,8 +53,11 @@ def make_totals(directory: Path, key_name: str) -> None:
     for commit in range(1, COMMITS + 1):
         before, entries = entries, _totals(key, commit)
         base = (Section(before),) if commit == _BASE_AT else ()
+        offset = f'{{"logOffset":{commit - 1}}}'
+        location.sources = (Source("0", offset),)
+        location.storage.write_atomic(f"sources/0/{commit - 1}", b"v1\n")
         location.commit(Section(entries), base=base, rows=len(entries) // PARTITIONS, inline=False)
-        log.add_offsets(commit - 1, _OFFSETS)
+        log.add_offsets(commit - 1, replace(_OFFSETS, offsets={"0": offset}))
         log.add_commit(commit - 1, CommitEntry(1, {"nextBatchWatermarkMs": 0}))
 
 
