@@ -54,10 +54,11 @@ def make_totals(directory: Path, key_name: str) -> None:
         before, entries = entries, _totals(key, commit)
         base = (Section(before),) if commit == _BASE_AT else ()
         offset = f'{{"logOffset":{commit - 1}}}'
-        location.sources = (Source("0", offset),)
+        offsets = replace(_OFFSETS, offsets={"0": offset})
+        location.sources, location.offsets = (Source("0", offset),), offsets.encode()
         location.storage.write_atomic(f"sources/0/{commit - 1}", b"v1\n")
         location.commit(Section(entries), base=base, rows=len(entries) // PARTITIONS, inline=False)
-        log.add_offsets(commit - 1, replace(_OFFSETS, offsets={"0": offset}))
+        log.add_offsets(commit - 1, offsets)
         log.add_commit(commit - 1, CommitEntry(1, {"nextBatchWatermarkMs": 0}))
 
 

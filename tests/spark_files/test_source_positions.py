@@ -24,9 +24,7 @@ TABLE = "5b4c3a2e-6c1b-4f0e-9d68-0f2a7c1e9b35"
 
 # As written by the sources of Spark 4.2 and Delta 4.4.
 KAFKA = '{"payments":{"0":9223372036854775807},"orders":{"10":3,"2":40,"0":17}}'
-DELTA = (
-    f'{{"sourceVersion":1,"reservoirId":"{TABLE}","reservoirVersion":3,"index":-1,"isStartingVersion":false}}'
-)
+DELTA = f'{{"sourceVersion":1,"reservoirId":"{TABLE}","reservoirVersion":3,"index":-1,"isStartingVersion":false}}'
 DELTA_AT_START = (
     f'{{"sourceVersion":1,"reservoirId":"{TABLE}","reservoirVersion":0,"index":2,"isStartingVersion":true}}'
 )

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_ckpt.errors import StateFileNotFoundError
 from spark_ckpt.completed import CheckpointRecord
+from spark_ckpt.errors import StateFileNotFoundError
 from spark_ckpt.location.find import CheckpointLocation, FoundCheckpoint
 from spark_ckpt.storage import LocalStorage
 from tests.cli.sources import AFTER, BEFORE, TABLE

@@ -22,7 +22,11 @@ DELTA_JSON = {"type": "delta", "table_id": "5b4c", "version": 3, "index": -1, "i
             {"type": "kafka", "topic": "orders", "partition": 3, "offset": 17},
         ),
         (DELTA, "table 5b4c, version 3, index -1, initial snapshot", DELTA_JSON),
-        (DELTA.replace("true", "false"), "table 5b4c, version 3, index -1", {**DELTA_JSON, "is_initial_snapshot": False}),
+        (
+            DELTA.replace("true", "false"),
+            "table 5b4c, version 3, index -1",
+            {**DELTA_JSON, "is_initial_snapshot": False},
+        ),
         ('{"logOffset":3}', "offset 3", {"type": "file", "log_offset": 3}),
         (
             '{"offset":20,"timestamp":1000}',
