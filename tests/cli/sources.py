@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_ckpt.checkpoint.batch import Source
 
-TABLE = "5b4c3a2e-6c1b-4f0e-9d68-0f2a7c1e9b35"
+TABLE = "14b0b1c5-33e9-4e26-bc73-3b99d855a26f"
 
 
 def delta_offset(version: int) -> str:

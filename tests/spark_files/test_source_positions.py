@@ -20,7 +20,7 @@ from spark_ckpt.spark_files.source_positions import (
     positions_of,
 )
 
-TABLE = "5b4c3a2e-6c1b-4f0e-9d68-0f2a7c1e9b35"
+TABLE = "14b0b1c5-33e9-4e26-bc73-3b99d855a26f"
 
 # As written by the sources of Spark 4.2 and Delta 4.4.
 KAFKA = '{"payments":{"0":9223372036854775807},"orders":{"10":3,"2":40,"0":17}}'

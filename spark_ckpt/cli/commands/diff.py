@@ -12,7 +12,7 @@ from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import Session, json_option, limit_option, pass_session, store_options
 from spark_ckpt.cli.output import Part, Result
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
-from spark_ckpt.cli.results.sources import change_json, change_table
+from spark_ckpt.cli.results.sources import POSITIONS, change_json, change_table
 from spark_ckpt.cli.results.state import cell, columns_json, field_of, rows_json, view_json
 from spark_ckpt.cli.terminal import Column, Table
 from spark_ckpt.state.diff import CHANGES, StateDiff, diff_state
@@ -78,8 +78,9 @@ class DiffResult(Result):
             yield table
         yield _total(self.counts, len(self.rows))
         if self.positions:
+            yield POSITIONS
             yield change_table(self.positions)
-            yield f"source positions: {_total(self.position_counts, len(self.positions))}"
+            yield _total(self.position_counts, len(self.positions))
 
 
 def _total(counts: dict[str, int], shown: int) -> str:

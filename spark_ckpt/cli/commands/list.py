@@ -13,7 +13,7 @@ from spark_ckpt.cli.formatting import human_size, iso_time
 from spark_ckpt.cli.options import Session, json_option, pass_session
 from spark_ckpt.cli.output import Part, Result
 from spark_ckpt.cli.results.metadata_json import JsonObject, describe_record
-from spark_ckpt.cli.results.sources import source_json, source_table
+from spark_ckpt.cli.results.sources import POSITIONS, source_json, source_table
 from spark_ckpt.cli.terminal import Column, Table
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import StateFileNotFoundError
@@ -72,6 +72,7 @@ class CheckpointList(Result):
             )
         yield table
         if self.sources is not None:
+            yield POSITIONS
             yield source_table((record.id, self.sources[record.id]) for record in self.checkpoints)
 
 

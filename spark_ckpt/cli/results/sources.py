@@ -22,6 +22,9 @@ from spark_ckpt.spark_files.source_positions import (
 )
 from spark_ckpt.state.source_changes import PositionChange
 
+POSITIONS = "source positions:"
+"""Line above a table of positions."""
+
 _NONE = "-"
 
 _SOURCE_COLUMNS = (

@@ -44,8 +44,9 @@ def test_sources_of_each_checkpoint(tmp_path: Path) -> None:
     assert (listed.status, listed.stderr) == (0, "")
     lines = listed.stdout.splitlines()
     assert lines[:3] == run("list", location).stdout.splitlines()
-    assert lines[3].split() == ["ID", "SOURCE", "KIND", "TOPIC", "PARTITION", "OFFSET"]
-    assert [line.split() for line in lines[4:]][:9] == [
+    assert lines[3] == "source positions:"
+    assert lines[4].split() == ["ID", "SOURCE", "KIND", "TOPIC", "PARTITION", "OFFSET"]
+    assert [line.split() for line in lines[5:]][:9] == [
         ["2", "0", "kafka", "orders", "0", "17"],
         ["2", "0", "kafka", "orders", "1", "40"],
         ["2", "0", "kafka", "orders", "2", "5"],
@@ -56,12 +57,12 @@ def test_sources_of_each_checkpoint(tmp_path: Path) -> None:
         ["2", "4", "partitions", "-", "0", "5"],
         ["2", "5", "number", "-", "-", "17"],
     ]
-    assert [line.split() for line in lines[13:15]] == [
+    assert [line.split() for line in lines[14:16]] == [
         ["2", "6", "unknown", "-", "-", '{"at":[1,2]}'],
         ["2", "7", "-", "-", "-", "-"],
     ]
-    assert len(lines) == 4 + 2 * 11
-    assert {line.split()[0] for line in lines[15:]} == {"3"}
+    assert len(lines) == 5 + 2 * 11
+    assert {line.split()[0] for line in lines[16:]} == {"3"}
 
 
 def test_sources_as_json(tmp_path: Path) -> None:

@@ -135,7 +135,8 @@ def test_differences_of_sources_as_text(location: str, tmp_path: Path) -> None:
     lines = run("diff", with_sources, 2, 3).stdout.splitlines()
     rows = run("diff", location, 2, 3).stdout.splitlines()
     assert lines[: len(rows)] == rows
-    header, *changes, end = lines[len(rows) :]
+    title, header, *changes, end = lines[len(rows) :]
+    assert title == "source positions:"
     assert header.split() == ["CHANGE", "SOURCE", "KIND", "TOPIC", "PARTITION", "BEFORE", "AFTER"]
     assert [line.split() for line in changes[:4]] == [
         ["update", "0", "kafka", "orders", "0", "17", "29"],
@@ -150,7 +151,7 @@ def test_differences_of_sources_as_text(location: str, tmp_path: Path) -> None:
         *(*table, "5,", "index", "-1"),
     ]
     assert changes[5].split() == ["update", "2", "file", "-", "-", "3", "4"]
-    assert end == "source positions: 1 inserted, 8 updated, 1 deleted"
+    assert end == "1 inserted, 8 updated, 1 deleted"
 
 
 def test_differences_of_sources_as_json(tmp_path: Path) -> None:
@@ -177,9 +178,7 @@ def test_differences_of_sources_as_json(tmp_path: Path) -> None:
 def test_a_limit_holds_for_sources_too(tmp_path: Path) -> None:
     location = state_location(tmp_path, with_sources=True).path
     limited = run("diff", location, 2, 3, "--limit", 1)
-    assert limited.stdout.splitlines()[-1] == (
-        "source positions: 1 inserted, 8 updated, 1 deleted; 9 not shown (see --limit)"
-    )
+    assert limited.stdout.splitlines()[-1] == "1 inserted, 8 updated, 1 deleted; 9 not shown (see --limit)"
     assert len(run("diff", location, 2, 3, "--limit", 1, "--json").json["source_changes"]) == 1
     assert len(run("diff", location, 2, 3, "--limit", 0, "--json").json["source_changes"]) == 10
 
