@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.checkpoint.compose import SOURCE_OFFSETS, operator_id_of
@@ -49,7 +50,7 @@ def sources_of(metadata: CheckpointMetadata, batch: SparkBatch) -> tuple[SourceS
         operator_id = operator_id_of(batch.query_id, f"source/{index}")
         operator = operators.get(operator_id)
         positions = () if operator is None else tuple(_positions(operator))
-        sources.append(SourceState(name, operator_id, tuple(sorted(positions, key=_order))))
+        sources.append(SourceState(name, operator_id, tuple(sorted(positions, key=attrgetter("key")))))
     return tuple(sources)
 
 
@@ -64,7 +65,3 @@ def _positions(operator: OperatorState) -> Iterator[SourcePosition]:
             starts = sorted(elements.offsets)
             for start, end in zip(starts, [*starts[1:], len(stream.data)], strict=True):
                 yield from positions_of(stream.data[start:end].decode(errors="replace"))
-
-
-def _order(position: SourcePosition) -> tuple[str | int, ...]:
-    return position.kind, *position.partition_key

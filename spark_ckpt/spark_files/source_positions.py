@@ -8,13 +8,12 @@ Any other shape is an `UnknownPosition`, with the JSON unchanged.
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 
-class SourcePosition(ABC):
+class SourcePosition:
     """Position in a source, or in one partition of it. The next batch starts here.
 
     Attributes:
@@ -26,9 +25,14 @@ class SourcePosition(ABC):
     kind: ClassVar[str]
 
     @property
-    @abstractmethod
     def partition_key(self) -> tuple[str | int, ...]:
         """Identity of the partition within the source; empty for a source with a single position."""
+        return ()
+
+    @property
+    def key(self) -> tuple[str | int, ...]:
+        """Identity of the position within the source, and its place in the order of positions: kind and partition."""
+        return self.kind, *self.partition_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +76,6 @@ class DeltaPosition(SourcePosition):
     index: int
     is_initial_snapshot: bool
 
-    @property
-    def partition_key(self) -> tuple[str | int, ...]:
-        """Empty: a table has one position."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
 class FilePosition(SourcePosition):
@@ -89,11 +88,6 @@ class FilePosition(SourcePosition):
     kind: ClassVar[str] = "file"
 
     log_offset: int
-
-    @property
-    def partition_key(self) -> tuple[str | int, ...]:
-        """Empty: a file source has one position."""
-        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +103,6 @@ class RateMicroBatchPosition(SourcePosition):
 
     offset: int
     timestamp_ms: int
-
-    @property
-    def partition_key(self) -> tuple[str | int, ...]:
-        """Empty: the source has one position."""
-        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +137,6 @@ class NumberPosition(SourcePosition):
 
     offset: int
 
-    @property
-    def partition_key(self) -> tuple[str | int, ...]:
-        """Empty: the source has one position."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
 class UnknownPosition(SourcePosition):
@@ -165,11 +149,6 @@ class UnknownPosition(SourcePosition):
     kind: ClassVar[str] = "unknown"
 
     offset: str
-
-    @property
-    def partition_key(self) -> tuple[str | int, ...]:
-        """Empty: the partitions are not known."""
-        return ()
 
 
 def positions_of(offset: str) -> tuple[SourcePosition, ...]:

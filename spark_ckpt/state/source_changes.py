@@ -58,7 +58,4 @@ def position_changes(before: Sequence[SourceState], after: Sequence[SourceState]
 
 
 def _by_name(sources: Sequence[SourceState]) -> dict[str, dict[_Key, SourcePosition]]:
-    return {
-        source.name: {(position.kind, *position.partition_key): position for position in source.positions}
-        for source in sources
-    }
+    return {source.name: {position.key: position for position in source.positions} for source in sources}
