@@ -12,11 +12,10 @@ package org.apache.spark.sql.ckpt
 
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.ckpt.compat.TransformWithStateOperators
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
-import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec
 
 /**
  * Extension for queries with `transformWithState`, to be named in `spark.sql.extensions`. Spark runs that operator with
@@ -39,11 +38,7 @@ private[ckpt] object CheckpointExtensions {
     override val preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
       override def apply(plan: SparkPlan): SparkPlan = {
         if (plan.exists(_.isInstanceOf[StateStoreWriter])) CheckpointDriver.warnOfOtherProvider()
-        plan.transformUp {
-          case operator: TransformWithStateExec if operator.isStreaming => new CheckpointedTransformWithState(operator)
-          case operator: TransformWithStateInPySparkExec if operator.isStreaming =>
-            new CheckpointedTransformWithStateInPySpark(operator)
-        }
+        plan.transformUp(TransformWithStateOperators.replacement)
       }
     }
   }

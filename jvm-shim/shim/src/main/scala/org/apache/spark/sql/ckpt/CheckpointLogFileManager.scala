@@ -17,6 +17,7 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FileSystem, FSDataInputStream, Path, PathFilter}
 
+import org.apache.spark.sql.ckpt.compat.ClosingFileManager
 import org.apache.spark.sql.ckpt.executor.NewFiles
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
@@ -29,10 +30,11 @@ import org.apache.spark.sql.internal.SQLConf
  *
  * Set with `spark.sql.streaming.checkpointFileManagerClass`, which requires this constructor.
  */
-class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends CheckpointFileManager {
+class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends CheckpointFileManager
+    with ClosingFileManager {
   import CheckpointLogFileManager._
 
-  private val sparks: CheckpointFileManager = {
+  override protected lazy val sparks: CheckpointFileManager = {
     val conf = new Configuration(hadoopConf)
     conf.unset(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key)
     CheckpointFileManager.create(path, conf)
@@ -68,8 +70,6 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     if (sparks.exists(new Path(path, SavepointRecord))) throw onSavepoint(path)
     sparks.createCheckpointDirectory()
   }
-
-  override def close(): Unit = sparks.close()
 }
 
 private object CheckpointLogFileManager {

@@ -14,8 +14,10 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.backend.{EntryIterator, TableReader, ListCursor}
+import org.apache.spark.sql.ckpt.compat._
 import org.apache.spark.sql.ckpt.executor.{ColumnFamily, KeyScans, ValueEncoding}
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.types.StructType
 
 /**
  * Base of read and write stores: turns the backend's cursors into Spark's rows.
@@ -23,7 +25,10 @@ import org.apache.spark.sql.execution.streaming.state._
  * @tparam F state of an opened column family
  */
 private[ckpt] abstract class StoreReads[F <: TableReader](provider: CheckpointStateStoreProvider, val version: Long)
-    extends ReadStateStore {
+    extends ReadStateStore
+    with ReadMethodsSince41
+    with ReadMethodsSince42
+    with ReadMethodsSince43 {
   import StoreReads._
 
   private val families = mutable.HashMap.empty[String, OpenTable[F]]
@@ -55,6 +60,20 @@ private[ckpt] abstract class StoreReads[F <: TableReader](provider: CheckpointSt
   }
 
   override def id: StateStoreId = provider.stateStoreId
+
+  /** Since Spark 4.3, a reader of a join's state describes the families in this way. */
+  override def registerColFamily(
+      colFamilyName: String,
+      keySchema: StructType,
+      valueSchema: StructType,
+      keyStateEncoderSpec: KeyStateEncoderSpec,
+      useMultipleValuesPerKey: Boolean,
+      isInternal: Boolean): Unit = {
+    provider.families.checkChange("register_col_family", colFamilyName, isInternal)
+    val family = ColumnFamily(
+      colFamilyName, keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal)
+    if (provider.describeFamily(family)) forgetFamilies()
+  }
 
   override def get(key: UnsafeRow, colFamilyName: String): UnsafeRow = {
     val found = family("get", colFamilyName)

@@ -14,6 +14,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.backend.KeyedTable
+import org.apache.spark.sql.ckpt.compat._
 import org.apache.spark.sql.ckpt.executor.ColumnFamily
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
@@ -32,6 +33,8 @@ private[ckpt] final class CheckpointStateStore(
     forceSnapshot: Boolean)
     extends StoreReads[KeyedTable](provider, version)
     with StateStore
+    with WriteMethodsSince41
+    with WriteMethodsSince42
     with Logging {
 
   private object Phase extends Enumeration {

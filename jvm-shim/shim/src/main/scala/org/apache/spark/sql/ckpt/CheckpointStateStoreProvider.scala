@@ -19,6 +19,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.backend._
+import org.apache.spark.sql.ckpt.compat._
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
 import org.apache.spark.sql.ckpt.executor._
 import org.apache.spark.sql.ckpt.protocol.{AckReply, BaseDemand, Notification}
@@ -39,7 +40,14 @@ import org.apache.spark.util.NextIterator
  * for the coordinator. Reads and writes of rows hold no lock; `epoch` fences them. Metrics, notifications and closing
  * never wait.
  */
-class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineGrainedReplay with NotifiedStore
+class CheckpointStateStoreProvider
+    extends StateStoreProvider
+    with SupportsFineGrainedReplay
+    with ProviderMethodsSince41
+    with ProviderMethodsSince42
+    with ProviderMethodsSince43
+    with SnapshotVersionMetric
+    with NotifiedStore
     with MemoryUser {
 
   // On another minor version of Spark, link nothing here: `supportedCustomMetrics`, Spark's next call, refuses that
@@ -106,7 +114,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     job match {
       case query: QueryJob =>
         LoadedStores.here.add(query.runId, this)
-        if (storeConfs.reportSnapshotUploadLag) {
+        if (CoordinatorReports.wantsSnapshots(storeConfs)) {
           val id = StateStoreProviderId(stateStoreId, UUID.fromString(query.runId))
           snapshotReports = Some(new SnapshotReports(id, storeConfs.minDeltasForSnapshot))
         }
@@ -235,8 +243,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
   private[ckpt] def checksFormat: Boolean = storeConf.formatValidationEnabled && !families.useColumnFamilies
 
   private[ckpt] def checkFormat(family: ColumnFamily, key: UnsafeRow, value: UnsafeRow): Unit =
-    StateStoreProvider.validateStateRowFormat(
-      key, family.keySchema, value, family.valueSchema, storeId, storeConf)
+    RowFormat.validate(key, family.keySchema, value, family.valueSchema, storeId, storeConf)
 
   private[ckpt] def familyNames: Set[String] =
     turn(if (state.isEmpty) Set.empty else state.backend.familyNames)
@@ -249,6 +256,10 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
 
   private[ckpt] def createFamily(store: CheckpointStateStore, family: ColumnFamily): Boolean =
     inBatchOf(store)(state.createFamily(family))
+
+  /** For a store that only reads. */
+  private[ckpt] def describeFamily(family: ColumnFamily): Boolean =
+    turn(!state.isEmpty && state.createFamily(family))
 
   private[ckpt] def dropFamily(store: CheckpointStateStore, name: String): Boolean =
     inBatchOf(store)(state.dropFamily(name))
@@ -300,7 +311,7 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     restored = RestoreCost.Nothing
     // A chain at its bound takes longer to restore than a snapshot.
     if (!bases.isRequired) snapshotReports.foreach(_.committed(version))
-    if (storeConf.commitValidationEnabled) StateStore.reportCommitToCoordinator(version, storeId, hadoopConf)
+    CoordinatorReports.commit(storeId, version, storeConf, hadoopConf)
     batch
   }
 
@@ -380,14 +391,11 @@ class CheckpointStateStoreProvider extends StateStoreProvider with SupportsFineG
     StoreMetrics.all
   }
 
-  override def supportedInstanceMetrics: Seq[StateStoreInstanceMetric] = Seq(StoreMetrics.lastUploaded)
-
   override def memoryBytes: Long = state.memoryBytes
 
   private[ckpt] def metrics(batch: Option[CommittedBatch], forced: Boolean): StateStoreMetrics = {
     val rows = batch.fold(state.stateRows)(_.rows)
-    StateStoreMetrics(rows, memoryBytes, StoreMetrics.of(batch, forced),
-      Map(StoreMetrics.lastUploaded.withNewId(storeId.partitionId, storeId.storeName) -> newestBase.version))
+    SnapshotVersionMetric.metrics(rows, memoryBytes, StoreMetrics.of(batch, forced), storeId, newestBase.version)
   }
 
   override def toString: String = s"CheckpointStateStoreProvider[$storeId]"

@@ -82,9 +82,6 @@ private[ckpt] object StoreMetrics {
   private val forcedSnapshots: StateStoreCustomMetric =
     StateStoreCustomSumMetric("forceSnapshotCount", "number of stores that had forced snapshot")
 
-  /** Spark's own instance metric: the version of a store's newest snapshot; for us see [[executor.NewestBase]]. */
-  val lastUploaded: StateStoreInstanceMetric = StateStoreSnapshotLastUploadInstanceMetric()
-
   val all: Seq[StateStoreCustomMetric] = Seq(snapshotTime, writeTime, acknowledgeTime, deltaBytes, baseBytes,
     baseFailures, restoreTime, restoredBytes, restoredSegments, indexRows, forcedSnapshots)
 

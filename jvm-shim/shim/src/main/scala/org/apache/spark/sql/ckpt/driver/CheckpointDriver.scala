@@ -18,12 +18,11 @@ import scala.util.control.NonFatal
 import org.apache.spark.{SparkContext, SparkEnv, SPARK_VERSION, TaskContext}
 import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.catalyst.plans.logical.{TransformWithState, TransformWithStateInPySpark}
-import org.apache.spark.sql.ckpt.{CheckpointExtensions, CheckpointFailure, CheckpointStateStoreProvider, Settings}
+import org.apache.spark.sql.ckpt.{CheckpointExtensions, CheckpointFailure, CheckpointStateStoreProvider}
 import org.apache.spark.sql.ckpt.bridge.{HadoopFiles, PythonBridge}
+import org.apache.spark.sql.ckpt.compat.StreamingPlans
 import org.apache.spark.sql.ckpt.protocol.Coordinator
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.RealTimeTrigger
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.internal.SQLConf
 
@@ -61,8 +60,8 @@ private[ckpt] object CheckpointDriver extends Logging {
       active <- SparkSession.getActiveSession
       query <- RunningBatch.find(active, UUID.fromString(queryId))
     } {
-      if (query.trigger.isInstanceOf[RealTimeTrigger]) throw inRealTimeMode
-      if (lacksExtension(active) && transformsWithState(query)) throw withoutExtension
+      if (StreamingPlans.isRealTime(query.trigger)) throw inRealTimeMode
+      if (lacksExtension(active) && query.logicalPlan.exists(StreamingPlans.transformsWithState)) throw withoutExtension
       settingsCheck.await(SQLConf.get.getAllConfs)
     }
 
@@ -79,10 +78,6 @@ private[ckpt] object CheckpointDriver extends Logging {
     session.sessionState.conf.stateStoreProviderClass == classOf[CheckpointStateStoreProvider].getName &&
       !session.sessionState.columnarRules.contains(CheckpointExtensions.Operators)
 
-  private def transformsWithState(query: StreamExecution): Boolean = query.logicalPlan.exists { node =>
-    node.isInstanceOf[TransformWithState] || node.isInstanceOf[TransformWithStateInPySpark]
-  }
-
   private def withoutExtension: CheckpointFailure = new CheckpointFailure("SessionConfigError",
     "Spark's operator of transformWithState rejects this state-store provider: start the session with " +
       s"${CheckpointExtensions.Setting}=${classOf[CheckpointExtensions].getName}")
@@ -90,7 +85,7 @@ private[ckpt] object CheckpointDriver extends Logging {
   /** Spark refuses state in real-time mode too, unless that check is off. A checkpoint would then lack the offsets. */
   private def inRealTimeMode: CheckpointFailure = new CheckpointFailure("SessionConfigError",
     "a query with state cannot run in real-time mode, even with " +
-      s"${SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK.key}=false: its checkpoint completes before the last " +
+      s"${StreamingPlans.realTimeCheckSetting}=false: its checkpoint completes before the last " +
       "task ends, and the end offsets of the batch are known only after that. Start it with another trigger and, if " +
       "it has not run a batch yet, with a new checkpoint location")
 
@@ -112,7 +107,7 @@ private[ckpt] object CheckpointDriver extends Logging {
     requestsOver(pythonExecutable(None, Map.empty), SPARK_VERSION, files, executors, () => None)
   }
 
-  private def isDriver: Boolean = SparkEnv.get != null && SparkContext.isDriver(SparkEnv.get.executorId)
+  private def isDriver: Boolean = SparkEnv.get != null && SparkEnv.get.executorId == SparkContext.DRIVER_IDENTIFIER
 
   private def ensureStarted(context: SparkContext, settings: Map[String, String]): PythonBridge = synchronized {
     if (!running.exists(_.context eq context)) {

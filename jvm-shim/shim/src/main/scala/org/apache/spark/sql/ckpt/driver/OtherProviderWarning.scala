@@ -12,6 +12,7 @@ package org.apache.spark.sql.ckpt.driver
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.{CheckpointStateStoreProvider, Redaction}
+import org.apache.spark.sql.ckpt.compat.StreamingPlans
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 /**
@@ -28,7 +29,7 @@ private[driver] final class OtherProviderWarning extends Logging {
       warned.set(run)
       OtherProviderWarning.text(
         asked = query.sparkSession.sessionState.conf.getConfString(OtherProviderWarning.Key, ""),
-        runsWith = query.sparkSessionForStream.sessionState.conf.getConfString(OtherProviderWarning.Key, ""),
+        runsWith = StreamingPlans.sessionOfRun(query).sessionState.conf.getConfString(OtherProviderWarning.Key, ""),
         location = query.resolvedCheckpointRoot).foreach(logWarning(_))
     }
   }

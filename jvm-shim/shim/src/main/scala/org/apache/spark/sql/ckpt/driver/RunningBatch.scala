@@ -18,11 +18,11 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.ckpt.{CheckpointFailure, Settings}
+import org.apache.spark.sql.ckpt.compat.{OffsetLogs, StreamingPlans}
 import org.apache.spark.sql.ckpt.protocol.{OperatorPlan, SourceOffset, Trigger}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.streaming.StreamingQueryPlanTraverseHelper
-import org.apache.spark.sql.execution.streaming.checkpointing.{HDFSMetadataLog, OffsetMap, OffsetSeqBase, OffsetSeqLog}
+import org.apache.spark.sql.execution.streaming.checkpointing.HDFSMetadataLog
 import org.apache.spark.sql.execution.streaming.operators.stateful.{StatefulOperator, StateStoreWriter}
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamExecution}
@@ -57,16 +57,15 @@ private[driver] object RunningBatch {
         plan.sparkSession.sessionState.conf.stateStoreCheckpointFormatVersion,
         plan.sparkSession.version,
         operators(plan),
-        offsets.map(sources),
+        offsets.map(OffsetLogs.sources(_).map { case (name, offset) => SourceOffset(name, offset) }),
         offsets.map(textOf(execution.offsetLog, _)),
         settings.filter(_._1.startsWith(Settings.Prefix)),
         FileSystemSettings.of(location, plan.sparkSession.sessionState.newHadoopConf()))
     }
 
   private def operators(plan: IncrementalExecution): Seq[OperatorPlan] =
-    // A cached part of a plan hides its operators from ordinary traversal.
-    StreamingQueryPlanTraverseHelper
-      .collectFromUnfoldedPlan(plan.executedPlan) { case writer: StateStoreWriter => writer }
+    StreamingPlans
+      .collect(plan.executedPlan) { case writer: StateStoreWriter => writer }
       .sortBy(operatorId)
       .map { writer =>
         val info = writer.asInstanceOf[StatefulOperator].getStateInfo
@@ -74,7 +73,7 @@ private[driver] object RunningBatch {
           case join: StreamingSymmetricHashJoinExec => Some(join.stateFormatVersion)
           case _ => None
         }
-        OperatorPlan(info.operatorId, writer.shortName, writer.stateStoreNames,
+        OperatorPlan(info.operatorId, writer.shortName, StreamingPlans.storeNames(writer),
           parallelism(writer.asInstanceOf[SparkPlan], info.numPartitions), format)
       }
 
@@ -92,18 +91,11 @@ private[driver] object RunningBatch {
       case Some(_) => shufflePartitions
     }
 
-  private def sources(offsets: OffsetSeqBase): Seq[SourceOffset] = offsets match {
-    case named: OffsetMap =>
-      named.offsetsMap.toSeq.sortBy(_._1).map { case (name, offset) => SourceOffset(name, offset.map(_.json())) }
-    case ordered =>
-      ordered.offsets.zipWithIndex.map { case (offset, i) => SourceOffset(i.toString, offset.map(_.json())) }
-  }
-
   /**
    * Content of Spark's file for these offsets, which are still in memory. `serialize` is protected in Scala and public
    * in bytecode.
    */
-  private def textOf(log: OffsetSeqLog, offsets: OffsetSeqBase): String = {
+  private def textOf[A <: AnyRef](log: HDFSMetadataLog[A], offsets: A): String = {
     val out = new ByteArrayOutputStream()
     classOf[HDFSMetadataLog[_]].getMethod("serialize", classOf[Object], classOf[OutputStream]).invoke(log, offsets, out)
     out.toString(UTF_8)

@@ -12,11 +12,6 @@ package org.apache.spark.sql.ckpt.executor
 
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
-import org.apache.spark.sql.execution.streaming.operators.stateful.StatePartitionKeyExtractorFactory
-import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.timers.TimerStateUtils
-import org.apache.spark.sql.execution.streaming.state.StatePartitionKeyExtractor
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -87,50 +82,20 @@ private[ckpt] object KeyGroupOfRow {
       keySchema: StructType,
       stateFormatVersion: Option[Int],
       isMap: String => Boolean): Option[UnsafeRow => Int] =
-    extractor(operator, store, columnFamily, keySchema, stateFormatVersion, isMap)
-      .filter(_.partitionKeySchema.nonEmpty)
+    PartitionKey.of(operator, store, columnFamily, keySchema, stateFormatVersion, isMap)
+      .filter(_.schema.nonEmpty)
       .map(new HashedPartition(parallelism, _))
 
-  /** None for operators that Spark cannot repartition either, such as a limit: their rows stay where they are. */
-  private def extractor(
-      operator: String,
-      store: String,
-      columnFamily: String,
-      keySchema: StructType,
-      stateFormatVersion: Option[Int],
-      isMap: String => Boolean): Option[StatePartitionKeyExtractor] =
-    try {
-      val variable =
-        if (TRANSFORM_WITH_STATE_OP_NAMES.contains(operator)) Some(variableOf(columnFamily, isMap)) else None
-      Some(StatePartitionKeyExtractorFactory.create(
-        operator, keySchema, store, columnFamily, stateFormatVersion, variable))
-    } catch {
-      case _: org.apache.spark.SparkThrowable => None
-    }
-
-  /** The state variable of a `transformWithState` that a family belongs to; a list has the keys of a value. */
-  private def variableOf(columnFamily: String, isMap: String => Boolean): TransformWithStateVariableInfo = {
-    import StateStoreColumnFamilySchemaUtils._
-    val name = getBaseStateName(columnFamily)
-    val kind =
-      if (TimerStateUtils.isTimerCFName(columnFamily)) StateVariableType.TimerState
-      else if (isMap(name)) StateVariableType.MapState
-      else StateVariableType.ValueState
-    val isExpiryIndex =
-      isTtlColFamilyName(columnFamily) || isMinExpiryIndexCFName(columnFamily) || isCountIndexCFName(columnFamily)
-    TransformWithStateVariableInfo(name, kind, isExpiryIndex)
-  }
-
-  private final class HashedPartition(parallelism: Int, extractor: StatePartitionKeyExtractor)
+  private final class HashedPartition(parallelism: Int, partitionKey: PartitionKey)
       extends (UnsafeRow => Int) {
     // Spark's own expression for the partition of a row, so that collations and all types hash as in the shuffle.
     private val hash: UnsafeProjection = {
-      val columns = extractor.partitionKeySchema.fields.toSeq.zipWithIndex.map { case (field, i) =>
+      val columns = partitionKey.schema.fields.toSeq.zipWithIndex.map { case (field, i) =>
         BoundReference(i, field.dataType, field.nullable)
       }
       UnsafeProjection.create(Seq(HashPartitioning(columns, parallelism).partitionIdExpression))
     }
 
-    override def apply(key: UnsafeRow): Int = hash(extractor.partitionKey(key)).getInt(0)
+    override def apply(key: UnsafeRow): Int = hash(partitionKey(key)).getInt(0)
   }
 }

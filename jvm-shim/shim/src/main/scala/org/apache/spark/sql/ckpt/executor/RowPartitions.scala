@@ -15,6 +15,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.backend.RowFilter
+import org.apache.spark.sql.ckpt.compat.KeyEncoders
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
@@ -78,11 +79,7 @@ private object RowPartitions {
   private def familyOf(schema: StateStoreColFamilySchema): ColumnFamily = {
     val encoder = schema.keyStateEncoderSpec.getOrElse(NoPrefixKeyStateEncoderSpec(schema.keySchema))
     // Schema files of a join include the timestamp, which is not part of the operator's key.
-    val keySchema = encoder match {
-      case TimestampAsPrefixKeyStateEncoderSpec(stored) => StructType(stored.init)
-      case TimestampAsPostfixKeyStateEncoderSpec(stored) => StructType(stored.init)
-      case _ => schema.keySchema
-    }
+    val keySchema = if (KeyEncoders.addsTimestamp(encoder)) StructType(encoder.keySchema.init) else schema.keySchema
     ColumnFamily(schema.colFamilyName, keySchema, schema.valueSchema, encoder, multiValue = false, isInternal = false)
   }
 }

@@ -12,9 +12,9 @@ package org.apache.spark.sql.ckpt.executor
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.execution.streaming.state.{StateStoreCoordinatorRef, StateStoreProviderId}
+import org.apache.spark.sql.ckpt.compat.CoordinatorReports
+import org.apache.spark.sql.execution.streaming.state.StateStoreProviderId
 
 /**
  * Reports of snapshots to Spark's `StateStoreCoordinator`. It warns of a store that has not reported one for long, and
@@ -33,7 +33,7 @@ private[ckpt] final class SnapshotReports(id: StateStoreProviderId, every: Int) 
   /** A version was committed, and counts. */
   def committed(version: Long): Unit = if (version >= due) {
     due = version + every
-    try StateStoreCoordinatorRef.forExecutor(SparkEnv.get).snapshotUploaded(id, version, System.currentTimeMillis())
+    try CoordinatorReports.snapshot(id, version)
     catch {
       case NonFatal(e) => logWarning(s"cannot report version $version of $id to Spark's coordinator", e)
     }

@@ -14,7 +14,7 @@ import java.util.{Collections, WeakHashMap}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.memory.{MemoryMode, UnifiedMemoryManager, UnmanagedMemoryConsumer, UnmanagedMemoryConsumerId}
+import org.apache.spark.sql.ckpt.compat.UnmanagedMemory
 
 /** A store with state in memory. */
 private[ckpt] trait MemoryUser {
@@ -30,26 +30,20 @@ private[ckpt] trait MemoryUser {
  * One consumer for all stores, registered while there are any. Stores are held weakly, because Spark sometimes unloads
  * a store silently. Thread-safe.
  */
-private[ckpt] object StateMemory extends UnmanagedMemoryConsumer {
-  val Component = "spark-ckpt"
-
+private[ckpt] object StateMemory extends UnmanagedMemory("spark-ckpt", "state") {
   private val stores: java.util.Set[MemoryUser] =
     Collections.newSetFromMap(new WeakHashMap[MemoryUser, java.lang.Boolean]())
-
-  override val unmanagedMemoryConsumerId: UnmanagedMemoryConsumerId = UnmanagedMemoryConsumerId(Component, "state")
-
-  override def memoryMode: MemoryMode = MemoryMode.ON_HEAP
 
   /** Adds a store. Registers each time: a stopped Spark may forget its consumers. */
   def add(store: MemoryUser): Unit = stores.synchronized {
     stores.add(store)
-    UnifiedMemoryManager.registerUnmanagedMemoryConsumer(this)
+    register()
   }
 
   /** Removes a store. */
   def remove(store: MemoryUser): Unit = stores.synchronized {
     stores.remove(store)
-    if (stores.isEmpty) UnifiedMemoryManager.unregisterUnmanagedMemoryConsumer(this)
+    if (stores.isEmpty) unregister()
   }
 
   /** The counted stores. While a caller holds them, none is garbage-collected. */

@@ -8,12 +8,24 @@
  * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
  * specific language governing permissions and limitations under the License.
  */
-package org.apache.spark.sql.ckpt
+package org.apache.spark.sql.ckpt.compat
 
+import org.apache.spark.sql.ckpt.CheckpointStateStoreProvider
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 import org.apache.spark.sql.internal.SQLConf
+
+/** Spark runs `transformWithState` only with its RocksDB provider (`TransformWithStateExecBase`). */
+private[ckpt] object TransformWithStateOperators {
+
+  /** Operators of streaming queries, made to accept our provider. */
+  val replacement: PartialFunction[SparkPlan, SparkPlan] = {
+    case operator: TransformWithStateExec if operator.isStreaming => new CheckpointedTransformWithState(operator)
+    case operator: TransformWithStateInPySparkExec if operator.isStreaming =>
+      new CheckpointedTransformWithStateInPySpark(operator)
+  }
+}
 
 /**
  * Common part of both operators. They equal their own kind only: Spark's rules drop a new operator that equals the
@@ -28,28 +40,7 @@ private[ckpt] trait TakesOurProvider extends TransformWithStateExecBase {
 
 /** Spark's operator of `transformWithState`, made to accept our provider. */
 private[ckpt] final class CheckpointedTransformWithState(@transient original: TransformWithStateExec)
-    extends TransformWithStateExec(
-      original.keyDeserializer,
-      original.valueDeserializer,
-      original.groupingAttributes,
-      original.dataAttributes,
-      original.statefulProcessor,
-      original.timeMode,
-      original.outputMode,
-      original.keyEncoder,
-      original.outputObjAttr,
-      original.stateInfo,
-      original.batchTimestampMs,
-      original.prevBatchTimestampMs,
-      original.eventTimeWatermarkForLateEvents,
-      original.eventTimeWatermarkForEviction,
-      original.child,
-      original.isStreaming,
-      original.hasInitialState,
-      original.initialStateGroupingAttrs,
-      original.initialStateDataAttrs,
-      original.initialStateDeserializer,
-      original.initialState)
+    extends CopiedTransformWithState(original)
     with TakesOurProvider {
 
   override protected def withNewChildrenInternal(left: SparkPlan, right: SparkPlan): TransformWithStateExec =

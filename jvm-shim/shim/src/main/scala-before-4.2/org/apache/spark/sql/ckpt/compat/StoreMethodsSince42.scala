@@ -1,0 +1,56 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.compat
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.execution.streaming.state._
+
+/** Methods of `ReadStateStore` since Spark 4.2, declared so that common code can override them. */
+private[ckpt] trait ReadMethodsSince42 {
+  def multiGet(keys: Array[UnsafeRow], columnFamily: String): Iterator[UnsafeRow]
+  def keyExists(key: UnsafeRow, columnFamily: String): Boolean
+  def rangeScan(
+      startKey: Option[UnsafeRow],
+      endKey: Option[UnsafeRow],
+      columnFamily: String): StateStoreIterator[UnsafeRowPair]
+  def iteratorWithMultiValues(columnFamily: String): StateStoreIterator[UnsafeRowPair]
+  def prefixScanWithMultiValues(prefixKey: UnsafeRow, columnFamily: String): StateStoreIterator[UnsafeRowPair]
+  def rangeScanWithMultiValues(
+      startKey: Option[UnsafeRow],
+      endKey: Option[UnsafeRow],
+      columnFamily: String): StateStoreIterator[UnsafeRowPair]
+  def allColumnFamilyNames: Set[String]
+}
+
+/** Methods of `StateStore` since Spark 4.2. */
+private[ckpt] trait WriteMethodsSince42 {
+  def deleteRange(beginKey: UnsafeRow, endKey: UnsafeRow, columnFamily: String): Unit
+}
+
+/** Methods of `StateStoreProvider` since Spark 4.2, and the shorter ones before. */
+private[ckpt] trait ProviderMethodsSince42 extends ProviderMethodsSince41 {
+  def getStore(version: Long, stateId: Option[String], forceSnapshotOnCommit: Boolean, loadEmpty: Boolean): StateStore
+
+  def upgradeReadStoreToWriteStore(
+      readStore: ReadStateStore,
+      version: Long,
+      stateId: Option[String],
+      forceSnapshotOnCommit: Boolean): StateStore
+
+  override def getStore(version: Long, stateId: Option[String]): StateStore =
+    getStore(version, stateId, forceSnapshotOnCommit = false, loadEmpty = false)
+
+  override def upgradeReadStoreToWriteStore(
+      readStore: ReadStateStore,
+      version: Long,
+      stateId: Option[String]): StateStore =
+    upgradeReadStoreToWriteStore(readStore, version, stateId, forceSnapshotOnCommit = false)
+}

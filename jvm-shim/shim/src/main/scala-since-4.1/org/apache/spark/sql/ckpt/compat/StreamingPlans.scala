@@ -1,0 +1,39 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.compat
+
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, TransformWithState, TransformWithStateInPySpark}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.streaming.{RealTimeTrigger, StreamingQueryPlanTraverseHelper}
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.streaming.Trigger
+
+/** What a streaming query's plan and trigger show. */
+private[ckpt] object StreamingPlans {
+  def isRealTime(trigger: Trigger): Boolean = trigger.isInstanceOf[RealTimeTrigger]
+
+  val realTimeCheckSetting: String = SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK.key
+
+  def transformsWithState(node: LogicalPlan): Boolean =
+    node.isInstanceOf[TransformWithState] || node.isInstanceOf[TransformWithStateInPySpark]
+
+  /** The session that a run clones from the query's. */
+  def sessionOfRun(query: StreamExecution): SparkSession = query.sparkSessionForStream
+
+  /** A cached part of a plan hides its operators from ordinary traversal. */
+  def collect[A](plan: SparkPlan)(operators: PartialFunction[SparkPlan, A]): Seq[A] =
+    StreamingQueryPlanTraverseHelper.collectFromUnfoldedPlan(plan)(operators)
+
+  def storeNames(operator: StateStoreWriter): Seq[String] = operator.stateStoreNames
+}
