@@ -20,7 +20,9 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # the package is not installed while it is being built
+sys.path[:0] = [str(ROOT), str(ROOT / "jvm-shim")]  # the package is not installed while it is being built
+
+from pyspark_jars import PySparkJarsError, make_repository  # noqa: E402
 
 from spark_ckpt import __version__  # noqa: E402
 from spark_ckpt.jars import SUPPORTED_SPARK, jar_name  # noqa: E402
@@ -29,6 +31,9 @@ SHIM = ROOT / "jvm-shim"
 JARS = ROOT / "spark_ckpt" / "jars"
 JAR_NAMES = {minor: jar_name(minor, __version__) for minor in SUPPORTED_SPARK}
 REQUIRED_JAVA = 17
+
+WITHOUT_ARTIFACTS = {"4.3"}
+"""Minor versions that Maven Central lacks. Their shim is compiled against the jars in PySpark."""
 
 
 class JarBuildError(RuntimeError):
@@ -61,11 +66,11 @@ def build_jars() -> list[Path]:
     jars = []
     for minor, name in JAR_NAMES.items():
         jar = JARS / name
-        built = SHIM / "shim" / "target" / name
+        built = SHIM / "shim" / "target" / f"spark-{minor}" / name
         if not is_current(jar):
             if not is_current(built):
                 print(f"building {name} with Maven", file=sys.stderr, flush=True)
-                compile_shim(minor, SUPPORTED_SPARK[minor])
+                compile_shim(minor)
             publish(built, jar)
         jars.append(jar)
     return jars
@@ -75,16 +80,18 @@ def is_current(jar: Path) -> bool:
     """Whether the jar exists and is younger than everything that it is made of."""
     if not jar.is_file():
         return False
-    inputs = [SHIM / "pom.xml", SHIM / "shim" / "pom.xml", *(SHIM / "shim" / "src" / "main").rglob("*")]
+    sources = (SHIM / "shim" / "src" / "main").rglob("*.*")
+    inputs = [SHIM / "pom.xml", SHIM / "shim" / "pom.xml", *sources]
     return all(source.stat().st_mtime <= jar.stat().st_mtime for source in inputs)
 
 
-def compile_shim(minor: str, spark_version: str) -> None:
-    """Run Maven on the shim for one Spark version."""
+def compile_shim(minor: str) -> None:
+    """Run Maven on the shim for one Spark minor version."""
     maven = find_maven()
     check_java(maven)
-    command = [maven, "-q", "-B", "-DskipTests", "-pl", "shim"]
-    command += [f"-Dspark.minor={minor}", f"-Dspark.version={spark_version}", "package"]
+    if minor in WITHOUT_ARTIFACTS:
+        make_repository(SUPPORTED_SPARK[minor])
+    command = [maven, "-q", "-B", "-Dmaven.test.skip=true", "-pl", "shim", f"-Dspark.minor={minor}", "package"]
     result = subprocess.run(command, cwd=SHIM, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode != 0:
         tail = "\n".join(result.stdout.strip().splitlines()[-30:])
@@ -139,7 +146,7 @@ def main() -> int:
     try:
         for jar in build_jars():
             print(jar.relative_to(ROOT))
-    except JarBuildError as error:
+    except (JarBuildError, PySparkJarsError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

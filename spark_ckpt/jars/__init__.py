@@ -13,7 +13,7 @@ from spark_ckpt.errors import JarNotFoundError, PySparkNotFoundError, Unsupporte
 
 SCALA_BINARY_VERSION = "2.13"
 
-SUPPORTED_SPARK: Mapping[str, str] = {"4.2": "4.2.0"}
+SUPPORTED_SPARK: Mapping[str, str] = {"4.0": "4.0.2", "4.1": "4.1.1", "4.2": "4.2.0", "4.3": "4.3.0"}
 """Each supported Spark minor version with the release that its jar is compiled against."""
 
 
