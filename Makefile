@@ -3,9 +3,19 @@
 PYTHON ?= python3
 MAVEN ?= mvn -q -B -f jvm-shim/pom.xml
 
-VENV := $(CURDIR)/.venv
+# The default is what "pip install pyspark delta-spark" gives together. Other Spark minors have environments of their own.
+DEFAULT_SPARK := 4.2
+SPARK ?= $(DEFAULT_SPARK)
+OTHER_SPARKS := 4.0 4.1 4.3
+PYSPARK_4.0 := 4.0.5
+PYSPARK_4.1 := 4.1.4
+PYSPARK_4.3 := 4.3.0
+
+VENV_NAME := .venv$(if $(filter-out $(DEFAULT_SPARK),$(SPARK)),-$(SPARK))
+VENV := $(CURDIR)/$(VENV_NAME)
 RUN := $(VENV)/bin/python
-INSTALLED := .venv/.installed
+INSTALLED := $(VENV_NAME)/.installed
+DEFAULT_INSTALLED := .venv/.installed
 DELTA_JARS := jvm-shim/delta-jars/target/jars
 FLOOR_JAR := jvm-shim/benchmark/target/spark-ckpt-benchmark.jar
 ACTIONLINT := $(VENV)/bin/actionlint
@@ -16,22 +26,30 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo golden test test-scala test-python test-random spark-suites fuzz faults simulate power-loss \
+.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-random spark-suites fuzz faults simulate power-loss \
 	soak endurance bench bench-rescale lint actionlint format generate docs site wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-$(INSTALLED): pyproject.toml jvm-shim/hatch_build.py
+$(DEFAULT_INSTALLED): pyproject.toml jvm-shim/hatch_build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=...")'
 	$(PYTHON) -m venv .venv
-	$(RUN) -m pip install -q --disable-pip-version-check -e '.[dev]'
+	.venv/bin/python -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-venv: $(INSTALLED)  ## virtual environment .venv with the project and its tools
+# Without Delta, which has no release for all of them. The jars are there already, so pip builds none.
+.venv-%/.installed: $(DEFAULT_INSTALLED)
+	@test -n "$(PYSPARK_$*)" || { echo "SPARK=$* is none of: $(DEFAULT_SPARK) $(OTHER_SPARKS)"; exit 1; }
+	@.venv/bin/python jvm-shim/hatch_build.py
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install -q --disable-pip-version-check -e '.[test-core]' 'pyspark==$(PYSPARK_$*)'
+	@touch $@
 
-jar: $(INSTALLED)  ## shim jar in spark_ckpt/jars, rebuilt when a source is newer
-	@$(RUN) jvm-shim/hatch_build.py
+venv: $(INSTALLED)  ## virtual environment with the project and its tools: .venv, or .venv-4.x with SPARK=4.x
+
+jar: $(DEFAULT_INSTALLED)  ## shim jars in spark_ckpt/jars, rebuilt when a source is newer
+	@.venv/bin/python jvm-shim/hatch_build.py
 
 $(DELTA_JARS): jvm-shim/delta-jars/pom.xml
 	$(MAVEN) -pl delta-jars package
@@ -41,15 +59,23 @@ $(FLOOR_JAR): jvm-shim/pom.xml jvm-shim/benchmark/pom.xml $(shell find jvm-shim/
 	$(MAVEN) -pl benchmark package
 	@touch $@
 
-prepare: jar $(DELTA_JARS)  ## prerequisites of the demo and the tests
+prepare: jar $(INSTALLED) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(DELTA_JARS))  ## prerequisites of the demo and the tests
 
 demo: prepare $(if $(filter --s3,$(DEMO_ARGS)),$(FLOOR_JAR))  ## main job: three queries, killed three times, every result checked; DEMO_ARGS=--s3
 	$(RUN) -m benchmarks.demo $(DEMO_ARGS)
 
-test: test-scala test-python  ## all tests
+test: test-scala test-python test-core  ## all tests on the default Spark, and the core on the other minors
 
-test-scala: $(INSTALLED)  ## unit tests of the shim
-	$(MAVEN) verify
+test-scala: jar  ## unit tests of the shim; SPARK=4.x
+	$(MAVEN) $(if $(filter-out $(DEFAULT_SPARK),$(SPARK)),-pl shim -Dspark.minor=$(SPARK)) verify
+
+test-core: $(addprefix test-core-,$(OTHER_SPARKS))  ## core tests on each other Spark minor
+
+test-core-%: .venv-%/.installed
+	.venv-$*/bin/python -m pytest -m core $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
+
+test-versions: test  ## all tests on all Spark minors, hours in full
+	for minor in $(OTHER_SPARKS); do $(MAKE) test-scala test-python SPARK=$$minor || exit; done
 
 test-python: prepare $(FLOOR_JAR)  ## unit tests of the library, queries through PySpark, restores, conformance
 	$(RUN) -m pytest $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)

@@ -45,15 +45,18 @@ class PySparkNotFoundError(SparkCkptError, ImportError):
 
 
 class UnsupportedSparkError(SparkCkptError):
-    """This release has no jar for the given version of Spark."""
+    """This release has no jar for the given version of Spark.
+
+    `supported` has the first supported release of each supported minor version.
+    """
 
     def __init__(self, spark_version: str, supported: tuple[str, ...]) -> None:
         self.spark_version = spark_version
         self.supported = supported
+        ranges = [f"{first.rpartition('.')[0]}.x from {first}" for first in supported]
         super().__init__(
             f"Spark {spark_version} is not supported by this release of spark-ckpt; supported are "
-            f"{', '.join(f'{minor}.x' for minor in supported)}. Install one of them, for example "
-            f"pip install 'pyspark~={supported[-1]}.0'"
+            f"{', '.join(ranges)}. Install one of them, for example pip install 'pyspark~={supported[-1]}'"
         )
 
 

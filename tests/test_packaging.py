@@ -43,22 +43,35 @@ def hook() -> ModuleType:
     return load(REPOSITORY / "jvm-shim" / "hatch_build.py")
 
 
-@pytest.mark.parametrize("version", ["4.2.0", "4.2.7", "4.2", "4.2.0.dev1"])
-def test_chooses_the_minor_version(version: str) -> None:
-    assert jars.supported_minor(version) == "4.2"
+@pytest.mark.parametrize(
+    ("version", "minor"),
+    [
+        ("4.0.1", "4.0"),
+        ("4.0.10", "4.0"),
+        ("4.1.4", "4.1"),
+        ("4.2.0", "4.2"),
+        ("4.2.7", "4.2"),
+        ("4.2", "4.2"),
+        ("4.2.0.dev1", "4.2"),
+        ("4.3.0", "4.3"),
+    ],
+)
+def test_chooses_the_minor_version(version: str, minor: str) -> None:
+    assert jars.supported_minor(version) == minor
 
 
-@pytest.mark.parametrize("version", ["4.1.1", "3.5.8", "4.20.0", "5.0.0", "14.2.0", "nonsense", ""])
+@pytest.mark.parametrize("version", ["4.0.0", "3.5.8", "4.4.0", "4.20.0", "5.0.0", "14.2.0", "4.2.x", "nonsense", ""])
 def test_refuses_other_versions_by_name(version: str) -> None:
-    with pytest.raises(UnsupportedSparkError, match=rf"Spark {re.escape(version)} is not supported.*4\.2\.x") as caught:
+    message = rf"Spark {re.escape(version)} is not supported.*4\.0\.x from 4\.0\.1.*pip install 'pyspark~=4\.3\.0'"
+    with pytest.raises(UnsupportedSparkError, match=message) as caught:
         jars.jar_path(version)
-    assert caught.value.supported == ("4.2",)
+    assert caught.value.supported == ("4.0.1", "4.1.0", "4.2.0", "4.3.0")
     assert isinstance(caught.value, SparkCkptError)
 
 
 def test_refuses_the_installed_pyspark_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspark.__version__", "4.1.1")
-    with pytest.raises(UnsupportedSparkError, match=r"4\.1\.1"):
+    monkeypatch.setattr("pyspark.__version__", "3.5.9")
+    with pytest.raises(UnsupportedSparkError, match=r"3\.5\.9"):
         spark_ckpt.jar_path()
 
 
@@ -87,9 +100,22 @@ def test_maven_and_python_have_one_version() -> None:
             assert f"<version>{spark_ckpt.__version__}</version>" in pom.read_text(encoding="utf-8"), pom
 
 
-def test_maven_builds_against_the_release_in_the_table() -> None:
-    pom = (REPOSITORY / "jvm-shim" / "pom.xml").read_text(encoding="utf-8")
-    assert re.search(r"<spark\.version>(.*)</spark\.version>", pom).group(1) in jars.SUPPORTED_SPARK.values()  # type: ignore[union-attr]
+def test_maven_builds_against_the_releases_in_the_table() -> None:
+    poms = [REPOSITORY / "jvm-shim" / "pom.xml", REPOSITORY / "jvm-shim" / "shim" / "pom.xml"]
+    versions = [v for pom in poms for v in re.findall(r"<spark\.version>(.*)</spark\.version>", pom.read_text("utf-8"))]
+    assert sorted(versions) == sorted(jars.SUPPORTED_SPARK.values())
+
+
+def test_make_knows_an_environment_for_each_minor() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    default = re.search(r"^DEFAULT_SPARK := (.*)$", makefile, re.MULTILINE)
+    others = re.search(r"^OTHER_SPARKS := (.*)$", makefile, re.MULTILINE)
+    assert default and others
+    assert {default.group(1), *others.group(1).split()} == set(jars.SUPPORTED_SPARK)
+    releases = dict(re.findall(r"^PYSPARK_([\d.]+) := (.*)$", makefile, re.MULTILINE))
+    assert {minor: jars.supported_minor(release) for minor, release in releases.items()} == {
+        minor: minor for minor in others.group(1).split()
+    }
 
 
 def write_wheel(path: Path, *names: str) -> Path:

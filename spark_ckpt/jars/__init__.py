@@ -16,6 +16,9 @@ SCALA_BINARY_VERSION = "2.13"
 SUPPORTED_SPARK: Mapping[str, str] = {"4.0": "4.0.2", "4.1": "4.1.1", "4.2": "4.2.0", "4.3": "4.3.0"}
 """Each supported Spark minor version with the release that its jar is compiled against."""
 
+FIRST_RELEASES: Mapping[str, str] = {minor: "4.0.1" if minor == "4.0" else f"{minor}.0" for minor in SUPPORTED_SPARK}
+"""First supported release of each minor version. In 4.0.0, stores return other iterators (`ReadStateStore`)."""
+
 
 def jar_name(spark_minor: str, version: str) -> str:
     """File name of the jar of release `version` of spark-ckpt for one Spark minor version."""
@@ -23,12 +26,20 @@ def jar_name(spark_minor: str, version: str) -> str:
 
 
 def supported_minor(spark_version: str) -> str:
-    """The supported minor version that `spark_version` belongs to, or `UnsupportedSparkError`."""
-    match = re.match(r"\d+\.\d+(?=\.|$)", spark_version)
-    minor = match.group() if match else spark_version
-    if minor not in SUPPORTED_SPARK:
-        raise UnsupportedSparkError(spark_version, tuple(SUPPORTED_SPARK))
+    """The supported minor version that `spark_version` belongs to.
+
+    Raises `UnsupportedSparkError` for any other minor version, and for releases before the first supported one.
+    """
+    match = re.match(r"(\d+\.\d+)(?:\.(\d+)|$)", spark_version)
+    minor = match.group(1) if match else spark_version
+    if match is None or minor not in SUPPORTED_SPARK or _is_before(match.group(2), FIRST_RELEASES[minor]):
+        raise UnsupportedSparkError(spark_version, tuple(FIRST_RELEASES.values()))
     return minor
+
+
+def _is_before(patch: str | None, release: str) -> bool:
+    """True if a patch number is known and lower than that of a release."""
+    return patch is not None and int(patch) < int(release.rpartition(".")[2])
 
 
 def jar_path(spark_version: str | None = None) -> Path:

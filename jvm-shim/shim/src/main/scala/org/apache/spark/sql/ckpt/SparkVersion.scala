@@ -37,9 +37,15 @@ private[ckpt] object SparkVersion {
     if (!fits) mismatch(madeFor, org.apache.spark.SPARK_VERSION_SHORT).foreach(text =>
       throw new CheckpointFailure("UnsupportedSparkError", text))
 
+  /** Its stores return other iterators than those of later releases (`ReadStateStore`). */
+  private val Incompatible = "4.0.0"
+
   /** Error message for a jar and a running Spark; None if they fit. */
   private[ckpt] def mismatch(minor: String, running: String): Option[String] =
-    Option.when(running.split('.').take(2).mkString(".") != minor)(
+    if (running == Incompatible) Some(
+      s"spark-ckpt does not support Spark $Incompatible: install a later release, for example " +
+        "pip install 'pyspark~=4.0.1'")
+    else Option.when(running.split('.').take(2).mkString(".") != minor)(
       s"this spark-ckpt jar is for Spark $minor, but Spark $running is running: use the jar that " +
         "spark_ckpt.jar_path() names in this Spark's Python, or start the session with spark_ckpt.configure(), which " +
         "finds it or says that this release has none")

@@ -35,4 +35,10 @@ class SparkVersionSuite extends AnyFunSuite {
       assert(!text.contains("\n"))
     }
   }
+
+  test("the release with another interface is refused by name") {
+    assert(SparkVersion.mismatch("4.0", "4.0.1").isEmpty)
+    val text = SparkVersion.mismatch("4.0", "4.0.0").get
+    assert(text.contains("does not support Spark 4.0.0") && text.contains("pip install"))
+  }
 }

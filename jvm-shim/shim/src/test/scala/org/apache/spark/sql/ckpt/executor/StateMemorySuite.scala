@@ -29,7 +29,7 @@ class StateMemorySuite extends AnyFunSuite {
     try super.withFixture(test) finally others.foreach(StateMemory.add)
   }
 
-  private def counted: Long = UnifiedMemoryManager.getMemoryByComponentType(StateMemory.Component)
+  private def counted: Long = UnifiedMemoryManager.getMemoryByComponentType("spark-ckpt")
 
   private def withStore(body: StoreHarness => Unit): Unit = {
     val harness = new StoreHarness()
