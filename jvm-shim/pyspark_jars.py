@@ -118,9 +118,7 @@ def _pom_path(artifact: str, version: str) -> Path:
 def _write_pom(artifact: str, version: str, packaging: str, dependencies: str) -> None:
     path = _pom_path(artifact, version)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = POM.format(
-        group=GROUP, artifact=artifact, version=version, packaging=packaging, dependencies=dependencies
-    )
+    text = POM.format(group=GROUP, artifact=artifact, version=version, packaging=packaging, dependencies=dependencies)
     partial = path.with_suffix(".tmp")
     partial.write_text(text)
     partial.replace(path)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 
 import spark_ckpt.session
@@ -24,6 +23,7 @@ from spark_ckpt.config import (
     SETTINGS,
 )
 from spark_ckpt.errors import SessionConfigError, SettingError
+from tests.support.delta import needs_delta
 
 REPOSITORY = Path(__file__).parents[1]
 JAR = "/somewhere/spark-ckpt.jar"
@@ -183,7 +183,10 @@ def test_configuring_twice_changes_nothing(builder: Builder) -> None:
     assert options(configure(builder)) == once
 
 
+@needs_delta
 def test_works_with_deltas_helper(builder: Builder) -> None:
+    from delta import configure_spark_with_delta_pip
+
     configured = options(configure(configure_spark_with_delta_pip(builder)))
     other_way_round = options(configure_spark_with_delta_pip(configure(SparkSession.Builder())))
     assert configured == other_way_round

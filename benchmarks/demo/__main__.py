@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.demo import data
+from benchmarks.demo import data, tables
 from benchmarks.demo.display import Display
 from benchmarks.demo.layout import Layout
 from benchmarks.demo.queries import QUERIES
@@ -53,7 +53,7 @@ def _run(arguments: argparse.Namespace, console: Console, layout: Layout, enviro
     shutil.rmtree(layout.work, ignore_errors=True)
     rows = data.prepare(layout.feed, arguments.days_per_file)
     feed = f"{sum(rows) - 1:,} flights and the weather in {len(rows)} files each"
-    console.print(f"{feed}, into Delta tables below {_shown(str(layout.work))}")
+    console.print(f"{feed}, into {tables.TITLE} below {_shown(str(layout.work))}")
     if layout.elsewhere is not None:
         console.print(f"checkpoint locations below {layout.elsewhere}")
     try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks.demo import tables
 from benchmarks.demo.data import CLOSING_ORIGIN
 from benchmarks.demo.layout import Layout
 from benchmarks.demo.queries import QUERIES, DemoQuery
@@ -43,7 +44,7 @@ def compare(spark: SparkSession, layout: Layout, query: DemoQuery) -> Verdict:
     flights, weather = (spark.read.parquet(str(folder)) for folder in (layout.flights, layout.weather))
     # The closing mark of the flights only advances the watermark. It has no partner and appears in no result.
     expected = query.build(flights.where(F.col("origin") != CLOSING_ORIGIN), weather)
-    streamed = spark.read.format("delta").load(str(layout.table(query.name))).select(*expected.columns)
+    streamed = tables.read(spark, layout.table(query.name), query.merge_key).select(*expected.columns)
     if streamed.dtypes != expected.dtypes:
         raise SystemExit(f"the table of {query.name} has columns {streamed.dtypes} instead of {expected.dtypes}")
     difference = _difference(streamed, expected).cache()

@@ -6,13 +6,12 @@ It is unaware of kills: restarted with the same folder, it resumes from the chec
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from benchmarks.demo import tables
 from benchmarks.demo.layout import Layout
 from benchmarks.demo.queries import QUERIES, DemoQuery
 from benchmarks.demo.session import LOCAL, PROVIDERS, open_session
@@ -39,9 +38,9 @@ def main() -> None:
 
 
 def start(spark: SparkSession, layout: Layout, query: DemoQuery) -> StreamingQuery:
-    """Start one query over both feeds, writing to its Delta table."""
+    """Start one query over both feeds, writing to its table."""
     feeds = [_read(spark, folder) for folder in (layout.flights, layout.weather)]
-    table = str(layout.table(query.name))
+    table = layout.table(query.name)
     result = query.build(*feeds)
     writer = (
         result.writeStream.queryName(query.name)
@@ -49,33 +48,14 @@ def start(spark: SparkSession, layout: Layout, query: DemoQuery) -> StreamingQue
         .trigger(availableNow=True)
     )
     if query.merge_key is None:
-        return writer.format("delta").outputMode("append").start(table)
-    DeltaTable.createIfNotExists(spark).location(table).addColumns(result.schema).execute()
-    return writer.outputMode("update").foreachBatch(_merge_into(table, query.name, query.merge_key)).start()
+        return tables.append(writer, table)
+    return tables.merge(writer, table, result.schema, query.name, query.merge_key)
 
 
 def _read(spark: SparkSession, folder: Path) -> DataFrame:
     """Stream that reads one file per batch."""
     schema = spark.read.parquet(str(folder)).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
-
-
-def _merge_into(table: str, name: str, key: str) -> Callable[[DataFrame, int], None]:
-    """Function that merges each batch of changed rows into the Delta table, exactly once."""
-
-    def merge(changes: DataFrame, batch_id: int) -> None:
-        spark = changes.sparkSession
-        # Delta skips a merge whose transaction version it has already committed ...
-        spark.conf.set("spark.databricks.delta.write.txnAppId", name)
-        spark.conf.set("spark.databricks.delta.write.txnVersion", str(batch_id))
-        # ... and a skipped merge reads nothing, although the batch must still update its state: compute the rows first,
-        # and store them where they outlive an executor.
-        changes = changes.checkpoint()
-        target = DeltaTable.forPath(spark, table).alias("t")
-        merged = target.merge(changes.alias("c"), f"t.{key} <=> c.{key}")
-        merged.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
-
-    return merge
 
 
 if __name__ == "__main__":

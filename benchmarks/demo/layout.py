@@ -49,7 +49,7 @@ class Layout:
         return resolve(self.checkpoint(query), self.conf)
 
     def table(self, query: str) -> Path:
-        """Delta table of a query."""
+        """Table of a query."""
         return self.work / "tables" / query
 
     @property

@@ -15,7 +15,7 @@ LATENESS = "1 hour"
 
 @dataclass(frozen=True)
 class DemoQuery:
-    """A query, and how its result reaches its Delta table."""
+    """A query, and how its result reaches its table."""
 
     name: str
     title: str

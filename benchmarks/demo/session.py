@@ -1,4 +1,4 @@
-"""Spark sessions of the demo: two cores, Delta, and the selected state-store provider."""
+"""Spark sessions of the demo: two cores, Delta if it is installed, and the selected state-store provider."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from benchmarks.demo.tables import HAS_DELTA
 from spark_ckpt import configure
 from spark_ckpt.config import PROVIDER_KEY
 
@@ -36,12 +37,16 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
+    # Checkpointed rows are useless after the merge.
+    "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
+}
+
+DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "1",
-    # Rows to be merged are already computed and stored (a checkpoint), which is useless after the merge.
+    # Rows to be merged are already computed and stored.
     "spark.databricks.delta.merge.materializeSource": "none",
-    "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
 }
 
 
@@ -60,7 +65,8 @@ def open_session(
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName("spark-ckpt demo")
     builder = builder.config(map={**SETTINGS, **(conf or {}), "spark.sql.warehouse.dir": str(work / "warehouse")})
-    builder = builder.config("spark.jars", ",".join(map(str, delta_jars())))
+    if HAS_DELTA:
+        builder = builder.config(map={**DELTA_SETTINGS, "spark.jars": ",".join(map(str, delta_jars()))})
     if provider == "ckpt":
         builder = configure(builder, retained=5)
     elif provider is not None:

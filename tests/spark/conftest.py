@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.checkpoints import CheckpointJudge
 from tests.support.counts import RunningCount
+from tests.support.delta import HAS_DELTA
 from tests.support.jobs import Jobs
 from tests.support.provider import ProviderUnderTest, provider_under_test
 from tests.support.runner import QueryRunner
@@ -55,7 +56,7 @@ def judge(provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(scope="session")
 def shared_spark(provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The only Spark driver of this process."""
-    spark = open_session(provider, tmp_path_factory.mktemp("spark"), delta=True)
+    spark = open_session(provider, tmp_path_factory.mktemp("spark"), delta=HAS_DELTA)
     yield spark
     spark.stop()
 

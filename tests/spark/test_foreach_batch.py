@@ -12,7 +12,6 @@ from pathlib import Path
 from queue import Queue
 
 import pytest
-from delta.tables import DeltaTable
 from pyspark import InheritableThread
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +20,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import LongType
 
 from tests.support.checkpoints import committed_batches, completed_checkpoints
+from tests.support.delta import needs_delta
 from tests.support.events import SCHEMA, events
 from tests.support.feeds import Feed
 from tests.support.provider import ProviderUnderTest
@@ -148,6 +148,8 @@ class DeltaMerge:
         return writer.outputMode("update").foreachBatch(self.write)
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
+        from delta.tables import DeltaTable
+
         spark = frame.sparkSession
         if not DeltaTable.isDeltaTable(spark, self.folder):
             frame.limit(0).write.format("delta").save(self.folder)
@@ -263,6 +265,7 @@ def test_data_frame_used_in_part_without_ids(
     query.runs_as_a_whole()
 
 
+@needs_delta
 def test_merge_into_delta(runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path) -> None:
     """The usual upsert; Delta's merge itself reads its source twice."""
     feed = runner.feed("events", SCHEMA)
@@ -271,6 +274,7 @@ def test_merge_into_delta(runner: QueryRunner, spark: SparkSession, rng: random.
     assert_same_rows(rows, answer(feed, spark))
 
 
+@needs_delta
 def test_append_to_delta(runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path) -> None:
     """The table has the updates of every batch once, and the newest update of each key is the batch answer."""
     feed = runner.feed("events", SCHEMA)

@@ -31,6 +31,7 @@ def ours_only(provider: ProviderUnderTest) -> None:
         pytest.skip("about our formats")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("golden", GOLDEN, ids=str)
 def test_continues_to_the_batch_answer(golden: Golden, spark: SparkSession, tmp_path: Path) -> None:
     location = golden.copy_to(tmp_path)

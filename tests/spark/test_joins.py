@@ -24,6 +24,7 @@ def two_partitions(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "2")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("how", TYPES)
 def test_join(
     how: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, two_partitions: None

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from spark_ckpt import read_state
 from spark_ckpt.state.export import write_delta
 from spark_ckpt.state.views import Side
+from tests.support.delta import needs_delta
 from tests.support.events import SCHEMA, events
 from tests.support.feeds import Feed
 from tests.support.provider import ProviderUnderTest
@@ -85,6 +86,7 @@ def test_aggregate_of_every_type(spark: SparkSession, runner: QueryRunner, rng: 
     assert earlier.num_rows < table.num_rows
 
 
+@needs_delta
 @pytest.mark.parametrize("zone", ["UTC", None], ids=["plain", "with-a-feature"])
 def test_delta_table(zone: str | None, spark: SparkSession, tmp_path: Path) -> None:
     """Spark reads a Delta table that was written without Spark, and appends to it."""

@@ -84,6 +84,7 @@ def by_key(frame: DataFrame) -> DataFrame:
     return frame.groupBy("key").agg(sf.count("*"), sf.sum("value"))
 
 
+@pytest.mark.core
 def test_running_aggregate(
     spark: SparkSession,
     runner: QueryRunner,
@@ -118,6 +119,7 @@ def test_random_chains(spark: SparkSession, runner: QueryRunner, rng: random.Ran
     assert_same_rows(rows, [tuple(row) for row in by_key(feed.table(spark)).collect()])
 
 
+@pytest.mark.core
 def test_state_reader_after_a_rescale(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
 ) -> None:

@@ -24,6 +24,7 @@ from tests.support.standalone_cluster import StandaloneCluster
 KILLS = 4
 
 
+@pytest.mark.core
 def test_driver_killed_at_any_moment(jobs: Jobs, rng: random.Random) -> None:
     """SIGKILL of the driver with its JVM and the coordinator, four times during the work: nothing is lost."""
     gate = jobs.folder / "gate-is-open"

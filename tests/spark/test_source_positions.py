@@ -9,9 +9,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.cli import run
+from tests.support.delta import needs_delta
 from tests.support.provider import ProviderUnderTest
 
 
+@needs_delta
 def test_the_positions_of_a_query_with_several_sources(
     spark: SparkSession, provider: ProviderUnderTest, tmp_path: Path
 ) -> None:

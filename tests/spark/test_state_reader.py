@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -24,6 +25,7 @@ def run_aggregate(spark: SparkSession, runner: QueryRunner, sink: BatchLog, batc
     return runner.run(plan, sink, {feed: batches}, (2,))
 
 
+@pytest.mark.core
 def test_state_of_an_aggregate(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
@@ -41,6 +43,7 @@ def test_state_of_an_aggregate(
     ]
 
 
+@pytest.mark.core
 def test_changes_and_replays_of_an_aggregate(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
@@ -67,6 +70,7 @@ def test_changes_and_replays_of_an_aggregate(
     assert_same_rows(replayed, rows)
 
 
+@pytest.mark.core
 def test_state_of_a_join(spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path) -> None:
     """Each side of a join can be read: all input rows are found, since none has expired."""
     left, right = runner.feed("left", SCHEMA), runner.feed("right", SCHEMA)

@@ -34,6 +34,7 @@ def served(provider: ProviderUnderTest) -> None:
         pytest.skip("Spark runs transformWithState with its RocksDB provider or ours")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("kind", "checkpoint_format"), [("rows", "ids-off"), ("pandas", "ids-on")], indirect=["checkpoint_format"]
 )

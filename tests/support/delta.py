@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.support.provider import REPOSITORY
+
+HAS_DELTA = importlib.util.find_spec("delta") is not None
+"""False in the environment of a Spark minor version that has no release of Delta."""
+
+needs_delta = pytest.mark.skipif(not HAS_DELTA, reason="Delta has no release for this Spark")
 
 SHIM = REPOSITORY / "jvm-shim"
 JAR_FOLDER = SHIM / "delta-jars" / "target" / "jars"

@@ -1,0 +1,32 @@
+"""Compiles Scala sources with the compiler in PySpark's jars, which is that of its Spark."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pyspark
+
+JARS = Path(pyspark.__file__).parent / "jars"
+
+
+def compile_jar(source: Path, folder: Path) -> Path:
+    """Compiles a source file against the installed Spark; returns a jar in `folder`."""
+    classes = folder / "classes"
+    classes.mkdir(parents=True)
+    path = f"{JARS}/*"
+    command = ["java", "-Xss4m", "-cp", path, "scala.tools.nsc.Main", "-usejavacp", "-release", "17"]
+    done = subprocess.run(
+        [*command, "-d", str(classes), str(source)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=1500,
+    )
+    assert done.returncode == 0, done.stdout
+    jar = folder / f"{source.stem}.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        for file in sorted(classes.rglob("*.class")):
+            archive.write(file, file.relative_to(classes))
+    return jar

@@ -1,0 +1,43 @@
+"""The Spark minor version of this environment, and those of the other environments that `make` builds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from spark_ckpt.jars import SUPPORTED_SPARK, supported_minor
+from tests.support.provider import REPOSITORY
+
+MINOR = supported_minor(pyspark.__version__)
+"""Spark minor version of this environment."""
+
+
+def order(minor: str) -> tuple[int, ...]:
+    """Sort key of minor versions by age."""
+    return tuple(int(part) for part in minor.split("."))
+
+
+def since(minor: str, what: str) -> pytest.MarkDecorator:
+    """Skips a test on older Sparks, which lack something."""
+    return pytest.mark.skipif(order(MINOR) < order(minor), reason=f"Spark has {what} since {minor}, this is {MINOR}")
+
+
+def python_of(minor: str) -> Path:
+    """Python of the environment with a Spark minor version.
+
+    Skips the test if there is no such environment.
+    """
+    if minor == MINOR:
+        return Path(sys.executable)
+    default = REPOSITORY / ".venv" / "bin" / "python"
+    python = default if minor == "4.2" else REPOSITORY / f".venv-{minor}" / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"no environment with Spark {minor}: run 'make venv SPARK={minor}'")
+    return python
+
+
+ALL = sorted(SUPPORTED_SPARK, key=order)
+"""All supported minor versions, oldest first."""
