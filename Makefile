@@ -16,6 +16,7 @@ VENV := $(CURDIR)/$(VENV_NAME)
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV_NAME)/.installed
 DEFAULT_INSTALLED := .venv/.installed
+OTHER_INSTALLED := $(OTHER_SPARKS:%=.venv-%/.installed)
 DELTA_JARS := jvm-shim/delta-jars/target/jars
 FLOOR_JAR := jvm-shim/benchmark/target/spark-ckpt-benchmark.jar
 ACTIONLINT := $(VENV)/bin/actionlint
@@ -43,7 +44,7 @@ $(DEFAULT_INSTALLED): pyproject.toml jvm-shim/hatch_build.py
 	@test -n "$(PYSPARK_$*)" || { echo "SPARK=$* is none of: $(DEFAULT_SPARK) $(OTHER_SPARKS)"; exit 1; }
 	@.venv/bin/python jvm-shim/hatch_build.py
 	$(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/python -m pip install -q --disable-pip-version-check -e '.[test-core]' 'pyspark==$(PYSPARK_$*)'
+	.venv-$*/bin/python -m pip install -q --disable-pip-version-check -e '.[test-core,bench]' 'pyspark==$(PYSPARK_$*)'
 	@touch $@
 
 venv: $(INSTALLED)  ## virtual environment with the project and its tools: .venv, or .venv-4.x with SPARK=4.x
@@ -72,12 +73,12 @@ test-scala: jar  ## unit tests of the shim; SPARK=4.x
 test-core: $(addprefix test-core-,$(OTHER_SPARKS))  ## core tests on each other Spark minor
 
 test-core-%: .venv-%/.installed
-	.venv-$*/bin/python -m pytest -m core $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
+	.venv-$*/bin/python -m pytest tests/spark -m core $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
 test-versions: test  ## all tests on all Spark minors, hours in full
 	for minor in $(OTHER_SPARKS); do $(MAKE) test-scala test-python SPARK=$$minor || exit; done
 
-test-python: prepare $(FLOOR_JAR)  ## unit tests of the library, queries through PySpark, restores, conformance
+test-python: prepare $(FLOOR_JAR) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(OTHER_INSTALLED))  ## unit tests of the library, queries through PySpark, restores, conformance
 	$(RUN) -m pytest $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
 test-random: prepare $(FLOOR_JAR)  ## test-python with fresh random input; PYTEST_ARGS=

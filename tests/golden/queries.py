@@ -42,6 +42,7 @@ class GoldenQuery:
         conf: settings.
         finish: changes the location after the last batch.
         root: stored part of the query's folder, as a path below it.
+        since: oldest Spark minor version that runs the query.
     """
 
     name: str
@@ -54,6 +55,7 @@ class GoldenQuery:
     conf: Mapping[str, str] = field(default_factory=dict)
     finish: Callable[[Path], None] | None = None
     root: str = CHECKPOINT
+    since: str = "4.0"
 
     def settings(self) -> dict[str, str]:
         """Settings of the session that runs the query."""
@@ -88,7 +90,7 @@ def _counting(name: str, **options: object) -> GoldenQuery:
     )
 
 
-def _joining(name: str, version: str, reads: Sequence[Mapping[str, str]]) -> GoldenQuery:
+def _joining(name: str, version: str, since: str) -> GoldenQuery:
     return GoldenQuery(
         name,
         {"left": LEFT, "right": RIGHT},
@@ -99,8 +101,9 @@ def _joining(name: str, version: str, reads: Sequence[Mapping[str, str]]) -> Gol
             for row in joined(feeds["left"].table(spark), feeds["right"].table(spark), "full_outer").collect()
         ],
         mode="append",
-        reads=reads,
+        reads=({"side": "left"}, {"side": "right"}),
         conf={"spark.sql.streaming.join.stateFormatVersion": version},
+        since=since,
     )
 
 
@@ -128,8 +131,8 @@ QUERIES = (
     _counting("savepoint", finish=_to_savepoint, root=SAVEPOINT),
     _counting("standalone", conf={CKPT + "store": "standalone"}),
     _counting("every-write", conf={CKPT + "changeFeed": "writes"}),
-    _joining("join", "2", ({"side": "left"}, {"side": "right"})),
-    _joining("join-in-column-families", "3", ({"side": "left"}, {"side": "right"})),
+    _joining("join", "2", since="4.0"),
+    _joining("join-in-column-families", "3", since="4.1"),
     GoldenQuery(
         "transform-with-state",
         {"events": SCHEMA},
@@ -139,5 +142,6 @@ QUERIES = (
         ),
         lambda spark, feeds: _known(feeds),
         reads=({"variable": "count"}, {"variable": "listed"}, {"variable": "mapped"}),
+        since="4.1",
     ),
 )

@@ -16,6 +16,7 @@ from tests.golden.queries import CHECKPOINT, QUERIES, SAVEPOINT
 from tests.golden.shapes import shape_of
 from tests.support.provider import ProviderUnderTest
 from tests.support.sinks import assert_same_rows
+from tests.support.spark_version import MINOR, order
 
 GOLDEN = golden_locations()
 NO_NEWS = (
@@ -34,8 +35,10 @@ def ours_only(provider: ProviderUnderTest) -> None:
 @pytest.mark.core
 @pytest.mark.parametrize("golden", GOLDEN, ids=str)
 def test_continues_to_the_batch_answer(golden: Golden, spark: SparkSession, tmp_path: Path) -> None:
-    location = golden.copy_to(tmp_path)
     query = golden.query
+    if order(MINOR) < order(query.since):
+        pytest.skip(f"Spark runs this query since {query.since}, this is {MINOR}")
+    location = golden.copy_to(tmp_path)
     if query.root == SAVEPOINT:
         location = tmp_path / CHECKPOINT
         restore(LocalStorage(tmp_path / SAVEPOINT), LocalStorage(location))

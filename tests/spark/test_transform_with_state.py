@@ -23,6 +23,7 @@ from tests.support.feeds import at
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, Rows, assert_same_rows
+from tests.support.spark_version import since
 
 SUMS = "key string, n long, total long"
 
@@ -36,7 +37,12 @@ def served(provider: ProviderUnderTest) -> None:
 
 @pytest.mark.core
 @pytest.mark.parametrize(
-    ("kind", "checkpoint_format"), [("rows", "ids-off"), ("pandas", "ids-on")], indirect=["checkpoint_format"]
+    ("kind", "checkpoint_format"),
+    [
+        pytest.param("rows", "ids-off", marks=since("4.1", "transformWithState with rows")),
+        ("pandas", "ids-on"),
+    ],
+    indirect=["checkpoint_format"],
 )
 def test_value_list_and_map(
     kind: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None

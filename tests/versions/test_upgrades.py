@@ -20,14 +20,7 @@ from tests.versions.driver import BY_NAME, Report
 
 PATIENCE = 1500
 
-SINCE = {
-    "files": "4.0",
-    "inline-with-state-ids": "4.0",
-    "join": "4.0",
-    "join-in-column-families": "4.1",
-    "transform-with-state": "4.1",
-}
-"""Queries with the oldest Spark that runs them: state format 3 of joins and rows in transformWithState came later."""
+NAMES = ("files", "inline-with-state-ids", "join", "join-in-column-families", "transform-with-state")
 
 Reports = dict[str, list[Report]]
 """Reports of each query, in the order in which the Sparks ran it."""
@@ -37,8 +30,8 @@ UP, DOWN = ALL, ALL[::-1]
 
 def run_chain(folder: Path, minors: list[str]) -> Reports:
     """Runs all queries under one Spark after the other; each Spark gets its part of the input."""
-    chains = {name: [m for m in minors if order(m) >= order(since)] for name, since in SINCE.items()}
-    reports: Reports = {name: [] for name in SINCE}
+    chains = {name: [m for m in minors if order(m) >= order(BY_NAME[name].since)] for name in NAMES}
+    reports: Reports = {name: [] for name in NAMES}
     for minor in minors:
         out = folder / f"{minor}.json"
         command = [str(python_of(minor)), "-m", "tests.versions.driver"]
@@ -65,17 +58,19 @@ def chain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.xdist_group("upgrades")
-@pytest.mark.parametrize("name", SINCE)
+@pytest.mark.parametrize("name", NAMES)
 def test_continues_to_the_batch_answer(name: str, chain: tuple[Path, Reports]) -> None:
     folder, reports = chain
     outputs: dict[int, list[list[str]]] = {}
+    answer: list[list[str]] = []
     sparks = [report.spark for report in reports[name]]
     for report in reports[name]:
         assert report.error is None, f"{name} with Spark {report.spark}, of {sparks}: {report.error}"
         assert report.output is not None and report.answer is not None
+        answer = report.answer
         assert set(report.output) > set(map(str, outputs)), f"Spark {report.spark} did not run a batch"
         outputs = {int(batch): rows for batch, rows in report.output.items()}
-    assert_same_rows(merged(BY_NAME[name], outputs), [tuple(row) for row in report.answer])
+    assert_same_rows(merged(BY_NAME[name], outputs), [tuple(row) for row in answer])
     assert report.state, "Spark's state reader found no rows"
     checked = verify(LocalStorage(folder / name / CHECKPOINT), everything=True)
     assert checked.is_whole, checked

@@ -20,7 +20,10 @@ def main(jar: str, extensions: str, folder: Path) -> int:
     if extensions == "yes":
         conf[EXTENSIONS_KEY] = EXTENSIONS_CLASS
     try:
-        spark = SparkSession.builder.master("local[1]").config(map=conf).getOrCreate()
+        builder = SparkSession.builder.master("local[1]")
+        for key, value in conf.items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
         counted = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load().groupBy("value").count()
         writer = counted.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
         writer.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
