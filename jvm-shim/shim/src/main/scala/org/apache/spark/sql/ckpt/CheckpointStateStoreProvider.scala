@@ -134,7 +134,7 @@ class CheckpointStateStoreProvider
       version: Long,
       stateStoreCkptId: Option[String],
       forceSnapshotOnCommit: Boolean,
-      loadEmpty: Boolean): StateStore = turn {
+      loadEmpty: Boolean): CheckpointStateStore = turn {
     turn.awaitOthers(state.epoch)
     bringTo(version, stateStoreCkptId)
     val store = openForWrite(version, forceSnapshotOnCommit)
@@ -143,7 +143,7 @@ class CheckpointStateStoreProvider
     store
   }
 
-  override def getReadStore(version: Long, uniqueId: Option[String]): ReadStateStore = turn {
+  override def getReadStore(version: Long, uniqueId: Option[String]): CheckpointReadStore = turn {
     // Readers of a version may run beside the task that writes it.
     if (!state.isAt(version)) turn.awaitOthers(state.epoch)
     bringTo(version, uniqueId)
@@ -154,14 +154,14 @@ class CheckpointStateStoreProvider
       readStore: ReadStateStore,
       version: Long,
       uniqueId: Option[String],
-      forceSnapshotOnCommit: Boolean): StateStore = turn {
+      forceSnapshotOnCommit: Boolean): CheckpointStateStore = turn {
     turn.awaitOthers(state.epoch)
     // Same task and version: the read store's location still holds unless another attempt intervened.
     if (readStore.version != version || !state.isAt(version)) bringTo(version, uniqueId)
     openForWrite(version, forceSnapshotOnCommit)
   }
 
-  private def openForWrite(version: Long, forceSnapshot: Boolean): StateStore = {
+  private def openForWrite(version: Long, forceSnapshot: Boolean): CheckpointStateStore = {
     state.openForWrite(version)
     turn.opened(state.epoch)
     GroupCommit.here.enter(files.directory, TaskContext.get())
@@ -175,7 +175,7 @@ class CheckpointStateStoreProvider
       endVersion: Long,
       readOnly: Boolean,
       snapshotId: Option[String],
-      endId: Option[String]): StateStore = turn {
+      endId: Option[String]): CheckpointStateStore = turn {
     replay(snapshotVersion, endVersion, snapshotId, endId)
     openForWrite(endVersion, forceSnapshot = false)
   }
@@ -184,7 +184,7 @@ class CheckpointStateStoreProvider
       snapshotVersion: Long,
       endVersion: Long,
       snapshotId: Option[String],
-      endId: Option[String]): ReadStateStore = turn {
+      endId: Option[String]): CheckpointReadStore = turn {
     replay(snapshotVersion, endVersion, snapshotId, endId)
     new CheckpointReadStore(this, endVersion)
   }

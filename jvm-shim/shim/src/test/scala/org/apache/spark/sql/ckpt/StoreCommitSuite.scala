@@ -79,7 +79,7 @@ class StoreCommitSuite extends AnyFunSuite {
         h.coordinator.answer = Map("outcome" -> "success")
       })
       endings.zipWithIndex.foreach { case (end, version) =>
-        val givenUp = h.open(version).asInstanceOf[CheckpointStateStore]
+        val givenUp = h.open(version)
         val held = h.provider.tableForWrite(givenUp, h.provider.families.get("put", StateStore.DEFAULT_COL_FAMILY_NAME))
         givenUp.put(h.row(70), h.row(70))
         val late = h.row(80)

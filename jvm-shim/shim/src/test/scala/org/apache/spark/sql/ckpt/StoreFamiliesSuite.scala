@@ -103,7 +103,7 @@ class StoreFamiliesSuite extends AnyFunSuite {
         StateSchemaMetadataKey(name, id.toShort, isKey = false) ->
           StateSchemaMetadataValue(schema, SchemaConverters.toAvroTypeWithDefaults(schema))).toMap))
     StoreHarness.withFamilies() { (h, _) =>
-      def open(version: Long, schemas: StructType*): (CheckpointStateStoreProvider, StateStore) = {
+      def open(version: Long, schemas: StructType*): (CheckpointStateStoreProvider, CheckpointStateStore) = {
         val conf = h.storeConf(SQLConf.STREAMING_STATE_STORE_ENCODING_FORMAT.key -> "avro")
         val provider = h.newProvider(useColumnFamilies = true, conf = conf, schemas = Some(known(schemas: _*)))
         val store = provider.getStore(version)
@@ -161,32 +161,6 @@ class StoreFamiliesSuite extends AnyFunSuite {
       loaded.deleteRange(row(new StructType().add("id", LongType).add("at", LongType), 9L, -5L),
         row(new StructType().add("id", LongType).add("at", LongType), 9L, 1L), "long")
       assert(numbers(loaded.iterator("long").map(_.value)) == Seq(0, 4, 5, 6, 7))
-    }
-  }
-
-  test("keys with a timestamp are scanned by time, or by key and then time, with all their values") {
-    StoreHarness.withFamilies() { (h, provider) =>
-      val schema = TimestampKeyStateEncoder.keySchemaWithTimestamp(number)
-      def declare(store: StateStore): Unit = {
-        store.createColFamilyIfAbsent("byTime", number, number, TimestampAsPrefixKeyStateEncoderSpec(schema), true)
-        store.createColFamilyIfAbsent("byKey", number, number, TimestampAsPostfixKeyStateEncoderSpec(schema), true)
-      }
-      val store = provider.getStore(0)
-      declare(store)
-      for (time <- Seq(30L, -10L, 20L); key <- Seq(2L, 1L); name <- Seq("byTime", "byKey")) {
-        store.putList(row(schema, key, time), Array(one(100 * key + time), one(0)), name)
-      }
-      store.commit()
-      val other = h.newProvider(useColumnFamilies = true)
-      val loaded = other.getStore(1)
-      declare(loaded)
-      loaded.merge(row(schema, 1L, 20L), one(7), "byKey")
-      assert(numbers(loaded.prefixScanWithMultiValues(one(1), "byKey").map(_.value)) == Seq(90, 0, 120, 0, 7, 130, 0))
-      val early = loaded.rangeScanWithMultiValues(None, Some(row(schema, 0L, 30L)), "byTime")
-      assert(early.map(_.key.getLong(1)).toSeq == Seq(-10, -10, -10, -10, 20, 20, 20, 20))
-      assert(numbers(loaded.prefixScan(one(2), "byKey").map(_.value)) == Seq(190, 220, 230), "the first of each list")
-      intercept[IllegalStateException](loaded.prefixScan(one(2), "byTime"))
-      other.close()
     }
   }
 

@@ -29,7 +29,7 @@ class StoreFormatSuite extends AnyFunSuite {
   }
 
   /** All ways to read the rows of a version, of stores that are opened anew. */
-  private def reads(h: StoreHarness, provider: StateStoreProvider): Seq[() => Unit] = Seq(
+  private def reads(h: StoreHarness, provider: CheckpointStateStoreProvider): Seq[() => Unit] = Seq(
     () => provider.getReadStore(1).get(h.row(1)),
     () => provider.getReadStore(1)
       .multiGet(Array(h.row(3), h.row(1)), StateStore.DEFAULT_COL_FAMILY_NAME).foreach(_ => ()),

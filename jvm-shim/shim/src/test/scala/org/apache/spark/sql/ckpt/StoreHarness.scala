@@ -26,8 +26,8 @@ import org.apache.spark.rpc.{RpcCallContext, RpcEndpointRef, RpcEnv, ThreadSafeR
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.ckpt.driver.RegisteredExecutors
+import org.apache.spark.sql.ckpt.executor.Operators
 import org.apache.spark.sql.ckpt.protocol.{Coordinator, Message, Notification}
-import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils.STATE_STORE_SAVE_EXEC_OP_NAME
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
@@ -108,7 +108,7 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
     val chain = states.rangeTo(request.path("version").asLong()).values.toSeq.filter(_.groups > 0)
     val header = Message.newHeader()
       .put("ckpt_id", states.get(request.path("version").asLong()).map(_.id).orNull)
-      .put("operator", STATE_STORE_SAVE_EXEC_OP_NAME)
+      .put("operator", Operators.Aggregation)
       .put("base_due", baseDueOnLoad)
       .put("base_required", baseRequired)
     header.putArray("key_group_factors").add(1).add(4)
@@ -188,10 +188,10 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
 
   def row(n: Long): UnsafeRow = toRow(InternalRow(n)).copy()
 
-  def open(version: Long): StateStore = provider.getStore(version)
+  def open(version: Long): CheckpointStateStore = provider.getStore(version)
 
   /** One batch that puts these numbers under their own keys; its store. */
-  def commit(version: Long, numbers: Long*): StateStore = {
+  def commit(version: Long, numbers: Long*): CheckpointStateStore = {
     val store = open(version)
     numbers.foreach(n => store.put(row(n), row(n)))
     store.commit()

@@ -21,8 +21,8 @@ class StoreReplaySuite extends AnyFunSuite {
   private val number = StructType(Seq(StructField("n", LongType)))
 
   /** Four batches: puts, a removal and a put, nothing, a put. */
-  private def fourBatches(h: StoreHarness, provider: StateStoreProvider): Unit = {
-    def batch(version: Long)(body: StateStore => Unit): Unit = {
+  private def fourBatches(h: StoreHarness, provider: CheckpointStateStoreProvider): Unit = {
+    def batch(version: Long)(body: CheckpointStateStore => Unit): Unit = {
       val store = provider.getStore(version)
       store.createColFamilyIfAbsent("lists", number, number, NoPrefixKeyStateEncoderSpec(number), true)
       body(store)
@@ -118,11 +118,11 @@ class StoreReplaySuite extends AnyFunSuite {
   test("a store that is opened empty leaves only what is put, or everything if it is given up") {
     StoreHarness.withFamilies() { (h, provider) =>
       fourBatches(h, provider)
-      val aborted = provider.getStore(4, loadEmpty = true)
+      val aborted = provider.getStore(4, None, forceSnapshotOnCommit = false, loadEmpty = true)
       assert(rows(aborted).isEmpty && aborted.get(h.row(2)) == null)
       aborted.abort()
       assert(rows(provider.getReadStore(4)) == Map(2L -> 21L))
-      val store = provider.getStore(4, loadEmpty = true)
+      val store = provider.getStore(4, None, forceSnapshotOnCommit = false, loadEmpty = true)
       store.put(h.row(5), h.row(50))
       store.commit()
       assert(store.metrics.numKeys == 1)

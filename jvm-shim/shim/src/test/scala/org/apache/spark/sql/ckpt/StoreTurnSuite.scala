@@ -118,7 +118,7 @@ class StoreTurnSuite extends AnyFunSuite {
       val second = new OtherTask(h, 8, 2)({
         val reads = h.provider.getReadStore(0)
         assert(reads.get(h.row(1)) == null)
-        h.provider.upgradeReadStoreToWriteStore(reads, 0)
+        h.provider.upgradeReadStoreToWriteStore(reads, 0, None, forceSnapshotOnCommit = false)
       })
       second.assertWaits()
       first.put(h.row(2), h.row(2))

@@ -11,6 +11,7 @@
 package org.apache.spark.sql.ckpt.compat
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.ckpt.CheckpointStateStore
 import org.apache.spark.sql.execution.streaming.state._
 
 /** Methods of `ReadStateStore` since Spark 4.2, declared so that common code can override them. */
@@ -37,20 +38,24 @@ private[ckpt] trait WriteMethodsSince42 {
 
 /** Methods of `StateStoreProvider` since Spark 4.2, and the shorter ones before. */
 private[ckpt] trait ProviderMethodsSince42 extends ProviderMethodsSince41 {
-  def getStore(version: Long, stateId: Option[String], forceSnapshotOnCommit: Boolean, loadEmpty: Boolean): StateStore
+  def getStore(
+      version: Long,
+      stateId: Option[String],
+      forceSnapshotOnCommit: Boolean,
+      loadEmpty: Boolean): CheckpointStateStore
 
   def upgradeReadStoreToWriteStore(
       readStore: ReadStateStore,
       version: Long,
       stateId: Option[String],
-      forceSnapshotOnCommit: Boolean): StateStore
+      forceSnapshotOnCommit: Boolean): CheckpointStateStore
 
-  override def getStore(version: Long, stateId: Option[String]): StateStore =
+  override def getStore(version: Long, stateId: Option[String]): CheckpointStateStore =
     getStore(version, stateId, forceSnapshotOnCommit = false, loadEmpty = false)
 
   override def upgradeReadStoreToWriteStore(
       readStore: ReadStateStore,
       version: Long,
-      stateId: Option[String]): StateStore =
+      stateId: Option[String]): CheckpointStateStore =
     upgradeReadStoreToWriteStore(readStore, version, stateId, forceSnapshotOnCommit = false)
 }

@@ -15,7 +15,6 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
-import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils._
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -43,7 +42,7 @@ class KeyGroupsSuite extends AnyFunSuite {
   test("the key group of a row agrees with the partition that Spark's shuffle sends it to") {
     val numbering = new KeyGroupNumbering(Array(8, 2, 2, 2))
     val keyGroups = KeyGroupOfRow.of(
-      numbering, STATE_STORE_SAVE_EXEC_OP_NAME, "default", "default", keySchema, None, 0, _ => false)
+      numbering, Operators.Aggregation, "default", "default", keySchema, None, 0, _ => false)
     val columns = keySchema.fields.toSeq.zipWithIndex.map { case (f, i) => BoundReference(i, f.dataType, f.nullable) }
     val partitionOf = UnsafeProjection.create(Seq(HashPartitioning(columns, 8).partitionIdExpression))
     val seen = (0 until 500).map { i =>
@@ -68,7 +67,7 @@ class KeyGroupsSuite extends AnyFunSuite {
     val numbering = new KeyGroupNumbering(Array(4, 2, 2, 2))
     val ofKey =
       KeyGroupOfRow.of(
-      numbering, STATE_STORE_SAVE_EXEC_OP_NAME, "default", "default", keySchema, None, 0, _ => false)
+      numbering, Operators.Aggregation, "default", "default", keySchema, None, 0, _ => false)
     val inMap = new StructType().add("key", keySchema).add("userKey", keySchema)
     val families = Seq[(String, StructType, InternalRow => InternalRow)](
       ("count", keySchema, key => key),
@@ -86,7 +85,7 @@ class KeyGroupsSuite extends AnyFunSuite {
         key => InternalRow(7L, key)))
     families.foreach { case (name, schema, toRow) =>
       val keyGroups = KeyGroupOfRow.of(
-        numbering, TRANSFORM_WITH_STATE_EXEC_OP_NAME, "default", name, schema, None, 0, _ == "map")
+        numbering, Operators.TransformWithState, "default", name, schema, None, 0, _ == "map")
       val toKey = UnsafeProjection.create(schema)
       val groups = (0L until 50).map { day =>
         val group = keyGroups.keyGroup(toKey(toRow(key(s"key $day", day))))

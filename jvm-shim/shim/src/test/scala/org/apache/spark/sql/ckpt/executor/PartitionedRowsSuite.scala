@@ -21,7 +21,6 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.ckpt.protocol.{Message, PartitionFilter}
-import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils._
 import org.apache.spark.sql.types._
 
 class PartitionedRowsSuite extends AnyFunSuite {
@@ -43,7 +42,7 @@ class PartitionedRowsSuite extends AnyFunSuite {
       assert(family == "default")
       val of = KeyGroupOfRow
         .partition(
-          parallelism, SESSION_WINDOW_STATE_STORE_SAVE_EXEC_OP_NAME, "default", family, keySchema, None, _ => false)
+          parallelism, Operators.SessionWindow, "default", family, keySchema, None, _ => false)
         .get
       PartitionOfKey.of(2, of)
     }

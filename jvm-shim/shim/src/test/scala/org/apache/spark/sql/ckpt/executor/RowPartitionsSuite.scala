@@ -10,95 +10,27 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import java.nio.file.{Files, Path => LocalPath}
-
-import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}
-import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend.RowFilter
-import org.apache.spark.sql.ckpt.protocol.PartitionFilter
-import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils._
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.execution.streaming.state.SchemaHelper.SchemaWriter
 import org.apache.spark.sql.types._
-import org.apache.spark.util.Utils
 
 /** Rows of column families, distinguished by Spark's schema files. */
-class RowPartitionsSuite extends AnyFunSuite {
-  private val group = StructType(Seq(StructField("id", LongType)))
+class RowPartitionsSuite extends AnyFunSuite with RowPartitionsTesting {
   private val composite = StructType(Seq(
     StructField("key", group), StructField("userKey", StructType(Seq(StructField("n", LongType))))))
-  private val timed = group.add("timestamp", LongType, nullable = false)
-  private val root = Utils.createTempDir(namePrefix = "row-partitions").toPath
-  private val own = 1
-
-  /** Rows that Spark sends to partition 1 of 3. */
-  private val expected: Set[Long] = {
-    val partition = UnsafeProjection.create(
-      Seq(HashPartitioning(Seq(BoundReference(0, LongType, nullable = true)), 3).partitionIdExpression))
-    (0L until 100L).filter(id => partition(InternalRow(id)).getInt(0) == own).toSet
-  }
-
-  private def schema(name: String, key: StructType, encoder: KeyStateEncoderSpec) =
-    StateStoreColFamilySchema(name, 0, key, 0, group, Some(encoder))
-
-  /** The operator's files: a schema file for each list, oldest first. They are named by paths of another place. */
-  private def recorded(operatorId: Long)(files: List[StateStoreColFamilySchema]*): StateStoreId = {
-    val store = StateStoreId(root.resolve("state").toUri.toString, operatorId, own)
-    val operator = new Path(store.checkpointRootLocation, operatorId.toString)
-    val paths = files.indices.map(i => s"_stateSchema/default/$i")
-    files.zip(paths).foreach { case (families, path) =>
-      val target = LocalPath.of(new Path(operator, path).toUri)
-      Files.createDirectories(target.getParent)
-      new StateSchemaCompatibilityChecker(
-        StateStoreProviderId(store, new java.util.UUID(0, 0)), new Configuration(),
-        newSchemaFilePath = Some(new Path(operator, path)))
-        .createSchemaFile(families, SchemaWriter.createSchemaWriter(3))
-    }
-    Files.createDirectories(root.resolve("offsets"))
-    val metadata = OperatorStateMetadataV2(OperatorInfoV1(operatorId, "any"),
-      Array(StateStoreMetadataV2("default", 0, 3, paths.map(path => s"file:/elsewhere/$path").toList)), "{}")
-    OperatorStateMetadataWriter.createWriter(operator, new Configuration(), 2, Some(4L)).write(metadata)
-    store
-  }
-
-  private def filter(store: StateStoreId, operator: String, format: Option[Int]): RowFilter = {
-    val default = ColumnFamily(
-      "default", group, group, NoPrefixKeyStateEncoderSpec(group), multiValue = false, isInternal = false)
-    val segment = StateLocation.Segment(isBase = true, None, Array(0L), Array.empty, Seq(PartitionFilter(3, Set(own))))
-    val found = StateLocation("id", Array(3, 512), operator, format, 0, Seq(segment))
-    new RowPartitions(store, default, new Configuration()).filter(found, segment)
-  }
-
-  private def accepted(rows: RowFilter, family: String, schema: StructType)(key: Long => InternalRow): Set[Long] = {
-    val toRow = UnsafeProjection.create(schema)
-    (0L until 100L).filter { id =>
-      val row = toRow(key(id))
-      rows.accepts(family, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
-    }.toSet
-  }
 
   test("the families of transformWithState are where the key of their group is, also those of an older schema") {
     val store = recorded(0)(
       List(schema("gone", group, NoPrefixKeyStateEncoderSpec(group))),
       List(schema("map", composite, PrefixKeyScanStateEncoderSpec(composite, 1)),
         schema("value", group, NoPrefixKeyStateEncoderSpec(group))))
-    val rows = filter(store, TRANSFORM_WITH_STATE_EXEC_OP_NAME, None)
+    val rows = filter(store, Operators.TransformWithState, None)
     assert(accepted(rows, "value", group)(InternalRow(_)) == expected)
     assert(accepted(rows, "gone", group)(InternalRow(_)) == expected)
     assert(accepted(rows, "map", composite)(id => InternalRow(InternalRow(id), InternalRow(id * 7))) == expected)
     assert(intercept[CheckpointFailure](accepted(rows, "other", group)(InternalRow(_))).reason.contains("'other'"))
-  }
-
-  test("the families of a join with timestamps are where the key of the join is") {
-    val name = "left-keyWithTsToValues"
-    val store = recorded(1)(List(schema(name, timed, TimestampAsPostfixKeyStateEncoderSpec(timed))))
-    val rows = filter(store, SYMMETRIC_HASH_JOIN_EXEC_OP_NAME, Some(4))
-    assert(accepted(rows, name, timed)(id => InternalRow(id, id * 1000)) == expected)
   }
 }

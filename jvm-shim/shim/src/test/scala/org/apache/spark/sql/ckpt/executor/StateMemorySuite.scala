@@ -13,7 +13,6 @@ package org.apache.spark.sql.ckpt.executor
 import org.scalatest.Outcome
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.memory.{MemoryMode, UnifiedMemoryManager}
 import org.apache.spark.sql.ckpt.StoreHarness
 import org.apache.spark.sql.ckpt.protocol.Notification
 
@@ -29,7 +28,7 @@ class StateMemorySuite extends AnyFunSuite {
     try super.withFixture(test) finally others.foreach(StateMemory.add)
   }
 
-  private def counted: Long = UnifiedMemoryManager.getMemoryByComponentType("spark-ckpt")
+  private def counted: Long = CountedMemory.bytes
 
   private def withStore(body: StoreHarness => Unit): Unit = {
     val harness = new StoreHarness()
@@ -54,7 +53,6 @@ class StateMemorySuite extends AnyFunSuite {
         assert(counted == before)
       }
     }
-    assert(StateMemory.memoryMode == MemoryMode.ON_HEAP)
   }
 
   test("stores that come and go leave nothing behind") {

@@ -19,6 +19,7 @@ import org.apache.spark.sql.ckpt.StoreHarness
 import org.apache.spark.sql.execution.streaming.state.{StateStoreCoordinatorRef, StateStoreProviderId}
 import org.apache.spark.sql.internal.SQLConf
 
+/** Reports to Spark's coordinator, which it takes since 4.1. */
 class SnapshotReportsSuite extends AnyFunSuite {
 
   /** With Spark's coordinator, for which a store is behind that has reported none of the last ten versions. */
