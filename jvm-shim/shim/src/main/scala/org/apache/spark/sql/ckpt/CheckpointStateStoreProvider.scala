@@ -258,8 +258,7 @@ class CheckpointStateStoreProvider
     inBatchOf(store)(state.createFamily(family))
 
   /** For a store that only reads. */
-  private[ckpt] def describeFamily(family: ColumnFamily): Boolean =
-    turn(!state.isEmpty && state.createFamily(family))
+  private[ckpt] def describeFamily(family: ColumnFamily): Boolean = turn(state.createFamily(family))
 
   private[ckpt] def dropFamily(store: CheckpointStateStore, name: String): Boolean =
     inBatchOf(store)(state.dropFamily(name))

@@ -168,10 +168,13 @@ private[ckpt] final class HeldState(
   /** A family in the open batch. */
   def table(family: ColumnFamily): KeyedTable = Option(held.table(family.name)).getOrElse(declare(family))
 
-  /** Creates a family in the open batch, or takes its new description; false if it exists as described. */
+  /**
+   * Creates a family, or takes its new description; false if it exists as described. Without state in memory, the next
+   * load declares it.
+   */
   def createFamily(family: ColumnFamily): Boolean = {
     val isNew = families.add(family)
-    if (isNew) declare(family)
+    if (isNew && !isEmpty) declare(family)
     isNew
   }
 

@@ -10,14 +10,20 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-/** Spark's short names of stateful operators; a constant each in its `StatefulOperatorsUtils`, which 4.0 lacks. */
+/** Spark's short names of stateful operators. Its own constants, since 4.1 or later, are `StatefulOperatorsUtils`. */
 private[ckpt] object Operators {
   val Aggregation = "stateStoreSave"
-  val SessionWindow = "sessionWindowStateStoreSaveExec"
-  val Join = "symmetricHashJoin"
+  val RealTimeAggregation = "StatefulStreamlineAggregate"
   val Deduplication = "dedupe"
   val DeduplicationWithinWatermark = "dedupeWithinWatermark"
+  val SessionWindow = "sessionWindowStateStoreSaveExec"
+  val Join = "symmetricHashJoin"
   val FlatMapGroups = "flatMapGroupsWithState"
   val ApplyInPandas = "applyInPandasWithState"
   val TransformWithState = "transformWithStateExec"
+  val TransformWithStateInPandas = "transformWithStateInPandasExec"
+  val TransformWithStateInPySpark = "transformWithStateInPySparkExec"
+
+  /** Without a partition key. */
+  val Limit = "globalLimit"
 }

@@ -12,8 +12,10 @@ package org.apache.spark.sql.ckpt.executor
 
 import java.nio.file.{Files, Path => LocalPath}
 
+import scala.util.Using
+
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FSDataOutputStream, Path}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}
@@ -49,10 +51,9 @@ private[executor] trait RowPartitionsTesting {
     files.zip(paths).foreach { case (families, path) =>
       val target = LocalPath.of(new Path(operator, path).toUri)
       Files.createDirectories(target.getParent)
-      new StateSchemaCompatibilityChecker(
-        StateStoreProviderId(store, new java.util.UUID(0, 0)), new Configuration(),
-        newSchemaFilePath = Some(new Path(operator, path)))
-        .createSchemaFile(families, SchemaWriter.createSchemaWriter(3))
+      Using.resource(new FSDataOutputStream(Files.newOutputStream(target), null)) { out =>
+        SchemaWriter.createSchemaWriter(3).write(families, out)
+      }
     }
     Files.createDirectories(root.resolve("offsets"))
     val metadata = OperatorStateMetadataV2(OperatorInfoV1(operatorId, "any"),
