@@ -71,7 +71,6 @@ class PartitionKeySuite extends AnyFunSuite {
     (Seq(Aggregation, Deduplication, DeduplicationWithinWatermark) ++ FLAT_MAP_GROUPS_OP_NAMES)
       .foreach(assertEqual(_, group))
     assertEqual(SessionWindow, group.add("start", TimestampType))
-    assertEqual(SessionWindow, new StructType().add("start", TimestampType))
     assertEqual(Aggregation, new StructType())
   }
 
