@@ -22,6 +22,10 @@ import org.apache.spark.sql.internal.SQLConf
 /** Reports to Spark's coordinator, which it takes since 4.1. */
 class SnapshotReportsSuite extends AnyFunSuite {
 
+  /** For Spark's own tests: private in Scala and public in bytecode. */
+  private val laggingStores = classOf[StateStoreCoordinatorRef]
+    .getMethod("getLaggingStoresForTesting", classOf[UUID], classOf[Long], classOf[Boolean])
+
   /** With Spark's coordinator, for which a store is behind that has reported none of the last ten versions. */
   private def withCoordinator(body: (StoreHarness, Long => Boolean) => Unit): Unit = {
     val harness = new StoreHarness()
@@ -34,7 +38,7 @@ class SnapshotReportsSuite extends AnyFunSuite {
 
       def isBehind(version: Long): Boolean = {
         coordinator.reportActiveInstance(id, "host", "executor", Nil)
-        coordinator.getLaggingStoresForTesting(run, version, isTerminatingTrigger = true).contains(id)
+        laggingStores.invoke(coordinator, run, Long.box(version), Boolean.box(true)).asInstanceOf[Seq[_]].contains(id)
       }
       body(harness, isBehind)
     } finally harness.close()
