@@ -18,6 +18,7 @@ INSTALLED := $(VENV_NAME)/.installed
 DEFAULT_INSTALLED := .venv/.installed
 OTHER_INSTALLED := $(OTHER_SPARKS:%=.venv-%/.installed)
 DELTA_JARS := jvm-shim/delta-jars/target/jars
+KAFKA_JARS := jvm-shim/kafka-jars/target/jars jvm-shim/kafka-broker/target/jars
 FLOOR_JAR := jvm-shim/benchmark/target/spark-ckpt-benchmark.jar
 ACTIONLINT := $(VENV)/bin/actionlint
 
@@ -56,11 +57,15 @@ $(DELTA_JARS): jvm-shim/delta-jars/pom.xml
 	$(MAVEN) -pl delta-jars package
 	@touch $@
 
+$(KAFKA_JARS): jvm-shim/%/target/jars: jvm-shim/%/pom.xml
+	$(MAVEN) -pl $* package
+	@touch $@
+
 $(FLOOR_JAR): jvm-shim/pom.xml jvm-shim/benchmark/pom.xml $(shell find jvm-shim/benchmark/src -name "*.scala")
 	$(MAVEN) -pl benchmark package
 	@touch $@
 
-prepare: jar $(INSTALLED) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(DELTA_JARS))  ## prerequisites of the demo and the tests
+prepare: jar $(INSTALLED) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(DELTA_JARS) $(KAFKA_JARS))  ## prerequisites of the demo and the tests
 
 demo: prepare $(if $(filter --s3,$(DEMO_ARGS)),$(FLOOR_JAR))  ## main job: three queries, killed three times, every result checked; DEMO_ARGS=--s3
 	$(RUN) -m benchmarks.demo $(DEMO_ARGS)

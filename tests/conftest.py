@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from tests.support.examples import OF_THE_MACHINE
 from tests.support.hdfs import Hdfs
+from tests.support.kafka import KafkaBroker
 from tests.support.s3 import patient_clients, s3, s3_endpoint, s3_environment
 from tests.support.zookeeper import ZooKeeperServer
 
@@ -73,3 +74,10 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
     """HDFS cluster shared by all tests; each test works in its own directory."""
     with Hdfs(tmp_path_factory.mktemp("hdfs")) as hdfs:
         yield hdfs
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """Kafka broker shared by all tests; each test has its own topics, and leaves the broker running."""
+    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker

@@ -16,6 +16,7 @@ from tests.support.jobs import Jobs
 from tests.support.provider import ProviderUnderTest, provider_under_test
 from tests.support.runner import QueryRunner
 from tests.support.session import open_session
+from tests.support.spark_version import IS_DEFAULT
 
 HERE = Path(__file__).parent
 LAST = "test_flink_reads_all.py"
@@ -56,7 +57,8 @@ def judge(provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(scope="session")
 def shared_spark(provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The only Spark driver of this process."""
-    spark = open_session(provider, tmp_path_factory.mktemp("spark"), delta=HAS_DELTA)
+    folder = tmp_path_factory.mktemp("spark")
+    spark = open_session(provider, folder, delta=HAS_DELTA, kafka=IS_DEFAULT)
     yield spark
     spark.stop()
 

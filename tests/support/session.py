@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tests.support.delta import DELTA_CONF, delta_jars
+from tests.support.kafka import connector_jars
 from tests.support.provider import CKPT_PREFIX, REPOSITORY, ProviderUnderTest
 
 KEEP_ALL = 10_000
@@ -44,12 +45,14 @@ def open_session(
     master: str = "local[2]",
     conf: Mapping[str, str] | None = None,
     delta: bool = False,
+    kafka: bool = False,
 ) -> SparkSession:
     """Starts Spark with `provider`; with ours, all checkpoints are retained unless `conf` says otherwise."""
     use_this_python()
     settings = {**SMALL_CONF, "spark.sql.warehouse.dir": str(folder / "warehouse"), **provider.conf()}
-    if delta:
-        settings |= DELTA_CONF | {"spark.jars": ",".join(str(jar) for jar in delta_jars())}
+    jars = [*(delta_jars() if delta else ()), *(connector_jars() if kafka else ())]
+    settings |= DELTA_CONF if delta else {}
+    settings |= {"spark.jars": ",".join(map(str, jars))} if jars else {}
     settings |= conf or {}
     builder = SparkSession.builder.master(master).appName("spark-ckpt tests")
     for key, value in settings.items():

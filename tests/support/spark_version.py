@@ -14,6 +14,11 @@ from tests.support.provider import REPOSITORY
 MINOR = supported_minor(pyspark.__version__)
 """Spark minor version of this environment."""
 
+DEFAULT = "4.2"
+"""Spark minor version of `.venv`, for which Maven brings the jars of Delta and of Kafka's connector."""
+
+IS_DEFAULT = MINOR == DEFAULT
+
 
 def order(minor: str) -> tuple[int, ...]:
     """Sort key of minor versions by age."""
@@ -33,7 +38,7 @@ def python_of(minor: str) -> Path:
     if minor == MINOR:
         return Path(sys.executable)
     default = REPOSITORY / ".venv" / "bin" / "python"
-    python = default if minor == "4.2" else REPOSITORY / f".venv-{minor}" / "bin" / "python"
+    python = default if minor == DEFAULT else REPOSITORY / f".venv-{minor}" / "bin" / "python"
     if not python.exists():
         pytest.skip(f"no environment with Spark {minor}: run 'make venv SPARK={minor}'")
     return python

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 import pyspark
 from kazoo.client import KazooClient
 
+from tests.support.ports import free_port
 from tests.support.waiting import PATIENCE, eventually
 
 MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
@@ -27,10 +26,6 @@ SESSION_SECONDS = 60.0
 
 _START_SECONDS = 10.0
 """Session timeout while a server starts: it may leave a client without an answer, which then tries again."""
-
-_PORTS = range(20_000, 32_000)
-_WORKERS = 16
-"""Number of pytest-xdist processes with separate ports."""
 
 
 class ZooKeeperServer:
@@ -54,7 +49,7 @@ class ZooKeeperServer:
         port_name: str = "clientPort",
     ) -> None:
         self.directory = directory
-        self.port = _free_port()
+        self.port = free_port()
         self._config = config
         self._java_options = java_options
         self._client_options = client_options or {}
@@ -147,17 +142,3 @@ class ZooKeeperServer:
 def await_gone(client: KazooClient, path: str) -> None:
     """Waits until the node does not exist."""
     eventually(lambda: client.exists(path) is None, PATIENCE, f"{path} goes away")
-
-
-def _free_port() -> int:
-    """A port likely to stay free until the server takes it, and between two starts.
-
-    Avoids the ports from 32768 on, which the system gives to connections and other servers, and the ports of other
-    test processes.
-    """
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
-    while True:
-        port = random.SystemRandom().choice(_PORTS[worker::_WORKERS])
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
