@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.spark.kafka_count import KafkaCount
 from tests.support.checkpoints import CheckpointJudge
 from tests.support.counts import RunningCount
 from tests.support.delta import HAS_DELTA
 from tests.support.jobs import Jobs
+from tests.support.kafka import KafkaBroker
 from tests.support.provider import ProviderUnderTest, provider_under_test
 from tests.support.runner import QueryRunner
 from tests.support.session import open_session
@@ -84,6 +86,14 @@ def runner(spark: SparkSession, tmp_path: Path, judge: CheckpointJudge) -> Query
 def count(spark: SparkSession, runner: QueryRunner, tmp_path: Path, rng: random.Random) -> RunningCount:
     """A running count in this test's folder, not yet started."""
     return RunningCount(spark, runner, tmp_path, rng)
+
+
+@pytest.fixture
+def kafka_count(
+    kafka: KafkaBroker, spark: SparkSession, runner: QueryRunner, tmp_path: Path, rng: random.Random
+) -> KafkaCount:
+    """A running count over a topic of this test, not yet started."""
+    return KafkaCount(spark, runner, kafka, tmp_path, rng)
 
 
 @pytest.fixture

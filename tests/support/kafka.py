@@ -8,8 +8,7 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -82,13 +81,12 @@ class KafkaBroker:
         time.sleep(seconds)
         self.start()
 
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Freezes the broker in this context: connections stay open, and no request is answered."""
+    def freeze(self, seconds: float) -> None:
+        """Freezes the broker for a while: connections stay open, and no request is answered."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
         try:
-            yield
+            time.sleep(seconds)
         finally:
             self._process.send_signal(signal.SIGCONT)
 
