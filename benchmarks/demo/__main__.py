@@ -9,20 +9,23 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.demo import data, tables
 from benchmarks.demo.display import Display
-from benchmarks.demo.layout import Layout
+from benchmarks.demo.layout import FLIGHTS, WEATHER, Layout
 from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.session import PROVIDERS, REPOSITORY
 from benchmarks.demo.supervisor import DriverFailedError, Supervisor
+from benchmarks.demo.topics import PARTITIONS, Topics
 from benchmarks.demo.verdicts import judge, show_verdicts
 from benchmarks.object_store import ObjectStore, s3a_class_path
 from spark_ckpt.cli.main import main as spark_ckpt
+from tests.support.kafka import KafkaBroker
 
 INSPECTED = "aircraft"
 
@@ -33,27 +36,42 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no driver behind
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     work = arguments.work.resolve()
-    if not arguments.s3:
-        return _run(arguments, console, Layout(work), {})
-    with ObjectStore(0) as store:
+    shutil.rmtree(work, ignore_errors=True)
+    with ExitStack() as servers:
+        broker = servers.enter_context(KafkaBroker(work / "kafka")) if arguments.kafka else None
+        if not arguments.s3:
+            return _run(arguments, console, Layout(work), {}, broker)
+        store = servers.enter_context(ObjectStore(0))
         conf = {**store.conf(), "spark.driver.extraClassPath": s3a_class_path()}
         layout = Layout(work, store.location("demo"), conf)
-        code = _run(arguments, console, layout, store.environment())
+        code = _run(arguments, console, layout, store.environment(), broker)
         if arguments.serve:
             _serve(console, layout, store)
     return code
 
 
-def _run(arguments: argparse.Namespace, console: Console, layout: Layout, environment: Mapping[str, str]) -> int:
+def _run(
+    arguments: argparse.Namespace,
+    console: Console,
+    layout: Layout,
+    environment: Mapping[str, str],
+    broker: KafkaBroker | None,
+) -> int:
     """Run the demo and return its exit status.
 
-    `environment` holds the variables with which the command line reaches the checkpoint locations.
+    `environment` holds the variables with which the command line reaches the checkpoint locations. With a broker, the
+    queries read topics instead of files.
     """
     began = time.monotonic()
-    shutil.rmtree(layout.work, ignore_errors=True)
     rows = data.prepare(layout.feed, arguments.days_per_file)
     feed = f"{sum(rows) - 1:,} flights and the weather in {len(rows)} files each"
     console.print(f"{feed}, into {tables.TITLE} below {_shown(str(layout.work))}")
+    if broker is not None:
+        layout = replace(layout, topics=Topics(broker.bootstrap_servers, rows))
+        with console.status("filling the topics"):
+            for folder in (layout.flights, layout.weather):
+                Topics(broker.bootstrap_servers).fill(folder)
+        console.print(f"all of it in the Kafka topics {FLIGHTS} and {WEATHER}, {PARTITIONS} partitions each")
     if layout.elsewhere is not None:
         console.print(f"checkpoint locations below {layout.elsewhere}")
     try:
@@ -81,6 +99,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--days-per-file", type=int, default=21)
     parser.add_argument("--s3", action="store_true", help="checkpoint locations on an S3 server that the demo starts")
+    parser.add_argument("--kafka", action="store_true", help="read topics of a Kafka broker that the demo starts")
     parser.add_argument(
         "--serve", action="store_true", help="with --s3: keep the server running at the end, until Ctrl-C"
     )

@@ -15,6 +15,7 @@ from benchmarks.demo import tables
 from benchmarks.demo.layout import Layout
 from benchmarks.demo.queries import QUERIES, DemoQuery
 from benchmarks.demo.session import LOCAL, PROVIDERS, open_session
+from benchmarks.demo.topics import Topics
 
 
 def main() -> None:
@@ -25,9 +26,13 @@ def main() -> None:
     parser.add_argument("--master", default=LOCAL)
     parser.add_argument("--checkpoints", help="URI of a folder for the checkpoint locations")
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--kafka", metavar="HOST:PORT", help="read the feeds from topics of this broker")
     arguments = parser.parse_args()
-    layout = Layout(arguments.work, arguments.checkpoints, dict(pair.split("=", 1) for pair in arguments.conf))
-    spark = open_session(layout.work, arguments.provider, arguments.master, layout.conf)
+    topics = None if arguments.kafka is None else Topics(arguments.kafka)
+    layout = Layout(arguments.work, arguments.checkpoints, dict(pair.split("=", 1) for pair in arguments.conf), topics)
+    spark = open_session(
+        layout.work, arguments.provider, arguments.master, layout.conf, has_kafka=layout.topics is not None
+    )
     spark.sparkContext.setCheckpointDir(str(layout.changes))
     running = [start(spark, layout, query) for query in QUERIES]
     try:
@@ -39,7 +44,7 @@ def main() -> None:
 
 def start(spark: SparkSession, layout: Layout, query: DemoQuery) -> StreamingQuery:
     """Start one query over both feeds, writing to its table."""
-    feeds = [_read(spark, folder) for folder in (layout.flights, layout.weather)]
+    feeds = [_read(spark, layout, folder) for folder in (layout.flights, layout.weather)]
     table = layout.table(query.name)
     result = query.build(*feeds)
     writer = (
@@ -52,8 +57,10 @@ def start(spark: SparkSession, layout: Layout, query: DemoQuery) -> StreamingQue
     return tables.merge(writer, table, result.schema, query.name, query.merge_key)
 
 
-def _read(spark: SparkSession, folder: Path) -> DataFrame:
-    """Stream that reads one file per batch."""
+def _read(spark: SparkSession, layout: Layout, folder: Path) -> DataFrame:
+    """Stream that reads one file per batch, or as many rows from a topic."""
+    if layout.topics is not None:
+        return layout.topics.read(spark, folder)
     schema = spark.read.parquet(str(folder)).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 
+from benchmarks.demo.topics import Topics
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog
+from spark_ckpt.spark_files.source_positions import FilePosition, KafkaPosition, positions_of
 from spark_ckpt.storage import Storage, resolve
+
+FLIGHTS, WEATHER = "flights", "weather"
 
 
 @dataclass(frozen=True)
@@ -19,11 +24,13 @@ class Layout:
         work: the work folder.
         elsewhere: URI of the folder of the checkpoint locations, in the form passed to Spark.
         conf: Spark settings for access to the checkpoint locations.
+        topics: the topics with the feeds; None if the queries read the files.
     """
 
     work: Path
     elsewhere: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    topics: Topics | None = None
 
     @property
     def feed(self) -> Path:
@@ -33,12 +40,12 @@ class Layout:
     @property
     def flights(self) -> Path:
         """Folder of the flight files."""
-        return self.feed / "flights"
+        return self.feed / FLIGHTS
 
     @property
     def weather(self) -> Path:
         """Folder of the weather files."""
-        return self.feed / "weather"
+        return self.feed / WEATHER
 
     def checkpoint(self, query: str) -> str:
         """Checkpoint location of a query, in the form passed to Spark."""
@@ -91,9 +98,18 @@ def read_batches(log: SparkLog) -> Batches:
     return Batches(max(log.batches(BatchLog.OFFSETS), default=-1), committed)
 
 
-def files_done(log: SparkLog, batch: int) -> int:
-    """Number of files of each feed covered up to a batch, according to Spark's offset log."""
+def files_done(log: SparkLog, batch: int, rows: Sequence[int] = ()) -> int:
+    """Number of files of each feed covered up to a batch, according to Spark's offset log.
+
+    Args:
+        log: Spark's logs of the query.
+        batch: the batch; -1 for none.
+        rows: with topics, the number of rows of each file of flights.
+    """
     if batch < 0:
         return 0
     offsets = log.offsets(batch).offsets.values()
-    return max((json.loads(offset)["logOffset"] + 1 for offset in offsets if offset is not None), default=0)
+    positions = [position for offset in offsets if offset is not None for position in positions_of(offset)]
+    files = max((position.log_offset + 1 for position in positions if isinstance(position, FilePosition)), default=0)
+    flights = [p.offset for p in positions if isinstance(p, KafkaPosition) and p.topic == FLIGHTS]
+    return max(files, bisect_right(list(accumulate(rows)), sum(flights)))

@@ -15,6 +15,7 @@ from spark_ckpt.config import PROVIDER_KEY
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DELTA_JARS = REPOSITORY / "jvm-shim" / "delta-jars" / "target" / "jars"
+KAFKA_JARS = REPOSITORY / "jvm-shim" / "kafka-jars" / "target" / "jars"
 
 BUILT_IN = "org.apache.spark.sql.execution.streaming.state."
 PROVIDERS = {
@@ -50,23 +51,38 @@ DELTA_SETTINGS = {
 }
 
 
-def delta_jars() -> list[Path]:
-    """Delta's jars, copied into the source tree by Maven."""
-    jars = sorted(DELTA_JARS.glob("*.jar"))
+def jars_in(folder: Path) -> list[Path]:
+    """Jars copied into the source tree by Maven.
+
+    Raises:
+        SystemExit: there are none.
+    """
+    jars = sorted(folder.glob("*.jar"))
     if not jars:
-        raise SystemExit(f"no Delta jars in {DELTA_JARS}: run 'make prepare'")
+        raise SystemExit(f"no jars in {folder}: run 'make prepare'")
     return jars
 
 
 def open_session(
-    work: Path, provider: str | None, master: str = LOCAL, conf: Mapping[str, str] | None = None
+    work: Path,
+    provider: str | None,
+    master: str = LOCAL,
+    conf: Mapping[str, str] | None = None,
+    *,
+    has_kafka: bool = False,
 ) -> SparkSession:
-    """Start Spark with its own settings; `provider` is None for batch work, which keeps no state."""
+    """Start Spark with its own settings; `provider` is None for batch work, which keeps no state.
+
+    With `has_kafka`, Spark's Kafka connector is on the class path.
+    """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName("spark-ckpt demo")
     builder = builder.config(map={**SETTINGS, **(conf or {}), "spark.sql.warehouse.dir": str(work / "warehouse")})
+    jars = [*(jars_in(DELTA_JARS) if HAS_DELTA else ()), *(jars_in(KAFKA_JARS) if has_kafka else ())]
     if HAS_DELTA:
-        builder = builder.config(map={**DELTA_SETTINGS, "spark.jars": ",".join(map(str, delta_jars()))})
+        builder = builder.config(map=DELTA_SETTINGS)
+    if jars:
+        builder = builder.config("spark.jars", ",".join(map(str, jars)))
     if provider == "ckpt":
         builder = configure(builder, retained=5)
     elif provider is not None:

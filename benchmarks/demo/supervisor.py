@@ -143,6 +143,8 @@ class Supervisor:
         command += ["--provider", self.provider]
         if self.layout.elsewhere is not None:
             command += ["--checkpoints", self.layout.elsewhere]
+        if self.layout.topics is not None:
+            command += ["--kafka", self.layout.topics.servers]
         return [*command, *(part for key, value in self.layout.conf.items() for part in ("--conf", f"{key}={value}"))]
 
     def _driver(self, output: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -166,9 +168,10 @@ class Supervisor:
 
     def _states(self) -> list[QueryState]:
         states = []
+        rows = () if self.layout.topics is None else self.layout.topics.rows
         for name, log in self._logs.items():
             batches = read_batches(log)
-            states.append(QueryState(name, batches, files_done(log, batches.committed)))
+            states.append(QueryState(name, batches, files_done(log, batches.committed, rows)))
         return states
 
     def _committed(self) -> int:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,17 @@ def test_counts_the_files_behind_a_batch(tmp_path: Path, log: SparkLog) -> None:
     (tmp_path / "offsets" / "0").write_text("v1\n{}\n-\n-\n")
     assert files_done(log, 4) == 5
     assert files_done(log, 0) == 0
+
+
+def test_counts_the_files_whose_rows_a_query_has_read_from_its_topics(tmp_path: Path, log: SparkLog) -> None:
+    (tmp_path / "offsets").mkdir()
+    for batch, (flights, weather) in enumerate([(4, 90), (5, 90), (10, 90)]):
+        offsets = [
+            json.dumps({"flights": {"0": flights, "1": flights}}),
+            json.dumps({"weather": {"0": weather, "1": 0}}),
+        ]
+        (tmp_path / "offsets" / str(batch)).write_text("\n".join(["v1", "{}", *offsets]))
+    assert [files_done(log, batch, (9, 10, 1)) for batch in (-1, 0, 1, 2)] == [0, 0, 1, 3]
 
 
 def test_checkpoints_are_in_the_work_folder_unless_they_are_elsewhere(tmp_path: Path) -> None:

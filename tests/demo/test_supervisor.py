@@ -12,6 +12,7 @@ import pytest
 import benchmarks.demo.supervisor as supervisor_module
 from benchmarks.demo.layout import Layout
 from benchmarks.demo.supervisor import DriverFailedError, Kill, QueryState, Supervisor, _is_alive
+from benchmarks.demo.topics import Topics
 from tests.support.waiting import eventually
 
 # Writes logs as Spark does: a batch is planned, takes a while, and is committed. Has a child process, like the real
@@ -133,9 +134,11 @@ def test_a_driver_that_fails_by_itself_is_an_error_with_its_last_words(tmp_path:
     assert caught.value.log == Layout(tmp_path).driver_log(1)
 
 
-def test_a_driver_is_told_where_its_checkpoints_are() -> None:
+def test_a_driver_is_told_where_its_checkpoints_and_topics_are() -> None:
     here = Supervisor(Layout(Path("/w")), "ckpt", files=1, kills=0, audience=Notes()).command()
     assert here[-4:] == ["--work", "/w", "--provider", "ckpt"]
     layout = Layout(Path("/w"), "s3a://bucket/demo", {"a": "1", "b": "x=y"})
     there = Supervisor(layout, "ckpt", files=1, kills=0, audience=Notes()).command()
+    topics = Supervisor(Layout(Path("/w"), topics=Topics("h:1", (3,))), "ckpt", files=1, kills=0, audience=Notes())
+    assert topics.command() == [*here, "--kafka", "h:1"]
     assert there == [*here, "--checkpoints", "s3a://bucket/demo", "--conf", "a=1", "--conf", "b=x=y"]
