@@ -104,6 +104,24 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Check everything,
 DEFAULT_LIMIT = 20
 """Rows printed without `--limit`."""
 
+
+def _servers(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    for server in () if value is None else value.split(","):
+        host, colon, port = server.rpartition(":")
+        if not (host and colon and port.isascii() and port.isdigit()):
+            raise click.BadParameter(f"'{server}' is not HOST:PORT", param=parameter)
+    return value
+
+
+lag_option = click.option(
+    "--lag",
+    "servers",
+    metavar="HOST:PORT,...",
+    callback=_servers,
+    help="Ask the Kafka broker at this address for the end offset of each partition, and print the lag.",
+)
+"""Adds `--lag` as the parameter `servers`, None unless given."""
+
 limit_option = click.option(
     "--limit",
     type=click.IntRange(min=0),

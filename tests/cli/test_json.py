@@ -25,6 +25,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from spark_ckpt import errors
 from spark_ckpt import metadata as m
 from spark_ckpt.checkpoint.errors import StateIdMismatchError, VersionNotFoundError
+from spark_ckpt.checkpoint.sources import SourceState
 from spark_ckpt.checkpoint.statistics import (
     CheckpointStats,
     CheckpointStatus,
@@ -35,11 +36,13 @@ from spark_ckpt.checkpoint.statistics import (
 )
 from spark_ckpt.cli.commands.gc import GcResult
 from spark_ckpt.cli.commands.history import History, HistoryEntry
+from spark_ckpt.cli.commands.list import CheckpointList
 from spark_ckpt.cli.commands.rescale import RescaleResult
 from spark_ckpt.cli.commands.restore import RestoreResult
 from spark_ckpt.cli.commands.rollback import RollbackResult
 from spark_ckpt.cli.commands.savepoint import CopyResult
 from spark_ckpt.cli.commands.verify import VerifyResult
+from spark_ckpt.cli.end_offsets import EndOffsets, KafkaClientNotFoundError, KafkaUnavailableError
 from spark_ckpt.cli.output import FORMAT, JsonOutput, Result
 from spark_ckpt.cli.results.inspection import Inspection
 from spark_ckpt.cli.results.streams import UnreadStreamsError
@@ -67,6 +70,7 @@ from spark_ckpt.operations.rescale import RescaledStore, Rescaling
 from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.verify import CheckpointVerdict, Verification
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError, SparkLogFormatError, StateSchemaError
+from spark_ckpt.spark_files.source_positions import KafkaPosition
 from spark_ckpt.state.errors import FilterError, StateNotFoundError, StateRowError, UnsupportedStateError
 from spark_ckpt.storage.errors import PathEscapeError
 from spark_ckpt.storage.resolve import S3fsNotFoundError
@@ -199,6 +203,8 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     StateRowError("/x", 8, "operator 0, store default", 1, "reason"),
     UnsupportedStateError("operator 0, store default", "reason"),
     FilterError("n =", 3, "reason"),
+    KafkaClientNotFoundError(),
+    KafkaUnavailableError("h:9092", "reason"),
 ]
 
 
@@ -250,6 +256,10 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         for name, each in commands.items()
     }
     outputs["inspect"] += without(Inspection.of(CheckpointLocation.open(ours).find()))
+    position = KafkaPosition("orders", 1, 5)
+    for ends in (EndOffsets({("orders", 1): 7}), EndOffsets({})):
+        listed = CheckpointList("/x", [RECORD], {RECORD.id: [SourceState("0", b"id", (position,))]}, ends)
+        outputs["list"].append(printed(JsonOutput().show, listed))
     orphans = (Leftover("shared/a", 1, None, False), Leftover("shared/b", 2, 1_700_000_000_000, False))
     rollback = Rollback("/x", False, RECORD, "rolled-back/1", (4,), (5,), ("offsets/4",), 1)
     copy = CheckpointCopy("/x", "/y", False, RECORD, "id", 1, 2)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.spark.kafka_count import KafkaCount
+from tests.spark.kafka_count import ROWS, KafkaCount
 from tests.support.cli import run
+from tests.support.kafka import KafkaBroker
 from tests.support.provider import ProviderUnderTest
 
 
@@ -54,6 +55,28 @@ def test_positions_are_the_offsets_of_the_broker(kafka_count: KafkaCount) -> Non
     rows = [line.split() for line in run("diff", kafka_count.location, first, second).stdout.splitlines()]
     assert ["update", "0", "kafka", topic.name, "1", str(before[1]), str(after[1])] in rows
     assert ["insert", "0", "kafka", topic.name, "2", "-", str(after[2])] in rows
+
+
+def test_lag_is_that_of_the_broker(kafka_count: KafkaCount, kafka: KafkaBroker) -> None:
+    """Unread records are lag; a topic made anew ends before the position, and one that is gone has no end."""
+    topic, servers = kafka_count.topic, kafka.bootstrap_servers
+    kafka_count.send()
+    kafka_count.drain()
+    assert lags(kafka_count, servers) == {0: 0, 1: 0}
+    kafka_count.send([1], is_expected=False)
+    assert lags(kafka_count, servers) == {0: 0, 1: ROWS}
+    lines = [line.strip("│├└─ ") for line in run("inspect", kafka_count.location, "--lag", servers).stdout.splitlines()]
+    assert f"topic {topic.name}, partition 1, offset 20, end offset {20 + ROWS}, lag {ROWS}" in lines
+    topic.delete()
+    assert lags(kafka_count, servers) == {0: None, 1: None}
+    topic.create(2)
+    assert lags(kafka_count, servers) == {0: -20, 1: -20}
+
+
+def lags(count: KafkaCount, servers: str) -> dict[int, int | None]:
+    """Lag of the newest checkpoint by partition, as `list` prints it."""
+    newest = run("list", count.location, "--lag", servers, "--json").json["checkpoints"][-1]
+    return {position["partition"]: position["lag"] for position in newest["sources"][0]["positions"]}
 
 
 def positions(topic: str, offsets: dict[int, int]) -> list[dict[str, object]]:

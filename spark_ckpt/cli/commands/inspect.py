@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 import click
 from rich.tree import Tree
 
-from spark_ckpt.cli.options import Session, id_option, json_option, pass_session
+from spark_ckpt.cli.end_offsets import read_end_offsets, topics_of
+from spark_ckpt.cli.options import Session, id_option, json_option, lag_option, pass_session
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.inspection import Inspection, inspection_tree
 from spark_ckpt.cli.results.metadata_json import JsonObject
@@ -91,11 +92,12 @@ def _pairs(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 @click.command("inspect")
 @click.argument("location")
 @id_option
+@lag_option
 @_stream_options
 @json_option
 @pass_session
 def inspect_checkpoint(
-    session: Session, location: str, checkpoint_id: int | None, streams: StreamRequest | None
+    session: Session, location: str, checkpoint_id: int | None, servers: str | None, streams: StreamRequest | None
 ) -> None:
     """Show all metadata of one checkpoint.
 
@@ -106,6 +108,8 @@ def inspect_checkpoint(
     from the shape of the offset, because Spark records no connector.
     """
     inspection = Inspection.of(CheckpointLocation.open(location).find(checkpoint_id))
+    if servers is not None:
+        inspection = replace(inspection, ends=read_end_offsets(servers, topics_of(inspection.sources.values())))
     reports = None if streams is None else list(read_streams(inspection, streams))
     session.output.show(InspectResult(inspection, reports))
     if reports and (unread := sum(report.has_failed for report in reports)):

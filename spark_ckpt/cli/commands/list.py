@@ -9,8 +9,9 @@ import click
 
 from spark_ckpt.checkpoint.compose import spark_batch_of
 from spark_ckpt.checkpoint.sources import SourceState, sources_of
+from spark_ckpt.cli.end_offsets import EndOffsets, read_end_offsets, topics_of
 from spark_ckpt.cli.formatting import human_size, iso_time
-from spark_ckpt.cli.options import Session, json_option, pass_session
+from spark_ckpt.cli.options import Session, json_option, lag_option, pass_session
 from spark_ckpt.cli.output import Part, Result
 from spark_ckpt.cli.results.metadata_json import JsonObject, describe_record
 from spark_ckpt.cli.results.sources import POSITIONS, source_json, source_table
@@ -38,11 +39,13 @@ class CheckpointList(Result):
         location: the location, as given by the user.
         checkpoints: their records, ascending by id.
         sources: sources of each checkpoint, by checkpoint id; None unless requested.
+        ends: end offsets of their Kafka partitions; None unless requested.
     """
 
     location: str
     checkpoints: Sequence[CheckpointRecord]
     sources: Mapping[int, Sequence[SourceState]] | None = None
+    ends: EndOffsets | None = None
 
     def to_json(self) -> JsonObject:
         """`{"location", "checkpoints": [each record]}`, with `sources` in each record if requested."""
@@ -51,7 +54,7 @@ class CheckpointList(Result):
     def _described(self, record: CheckpointRecord) -> JsonObject:
         described = describe_record(record)
         if self.sources is not None:
-            described["sources"] = [source_json(source) for source in self.sources[record.id]]
+            described["sources"] = [source_json(source, self.ends) for source in self.sources[record.id]]
         return described
 
     def render(self) -> Iterator[Part]:
@@ -73,15 +76,20 @@ class CheckpointList(Result):
         yield table
         if self.sources is not None:
             yield POSITIONS
-            yield source_table((record.id, self.sources[record.id]) for record in self.checkpoints)
+            yield source_table(((record.id, self.sources[record.id]) for record in self.checkpoints), self.ends)
 
 
-def list_with_sources(place: CheckpointLocation) -> CheckpointList:
+def list_with_sources(place: CheckpointLocation, servers: str | None = None) -> CheckpointList:
     """The completed checkpoints of a location with their sources. Reads each `_metadata`.
 
     Checkpoints that a running query subsumes meanwhile are skipped.
 
+    Args:
+        place: the location.
+        servers: addresses of the Kafka brokers to ask for end offsets; None for none.
+
     Raises:
+        KafkaClientNotFoundError, KafkaUnavailableError: as in `read_end_offsets`.
         StateFileNotFoundError: the metadata of a checkpoint is missing.
         SparkCkptError: as in `CheckpointLocation.checkpoints` and `CheckpointLocation.checkpoint_of`.
     """
@@ -95,21 +103,30 @@ def list_with_sources(place: CheckpointLocation) -> CheckpointList:
             continue
         listed.append(record)
         sources[record.id] = sources_of(metadata, spark_batch_of(metadata))
-    return CheckpointList(place.path, listed, sources)
+    ends = None
+    if servers is not None:
+        ends = read_end_offsets(servers, topics_of(source for each in sources.values() for source in each))
+    return CheckpointList(place.path, listed, sources, ends)
 
 
 @click.command("list")
 @click.argument("location")
 @click.option("--sources", is_flag=True, help="Also read each checkpoint's metadata and print its source positions.")
+@lag_option
 @json_option
 @pass_session
-def list_checkpoints(session: Session, location: str, sources: bool) -> None:
+def list_checkpoints(session: Session, location: str, sources: bool, servers: str | None) -> None:
     """List completed checkpoints, oldest first.
 
     LOCATION is the checkpointLocation of a query, as a path or URL.
 
     With --sources, SOURCE is Spark's name of the source: its number in the query, from 0, unless the query names its
     sources. KIND is inferred from the shape of the offset, because Spark records no connector.
+
+    --lag implies --sources. LAG is the number of offsets from the position to the end of the partition.
     """
     place = CheckpointLocation.open(location)
-    session.output.show(list_with_sources(place) if sources else CheckpointList(location, place.checkpoints()))
+    if sources or servers is not None:
+        session.output.show(list_with_sources(place, servers))
+    else:
+        session.output.show(CheckpointList(location, place.checkpoints()))

@@ -12,6 +12,7 @@ from rich.tree import Tree
 from spark_ckpt.checkpoint.batch import SPARK_BATCH, SparkBatch, StoreState
 from spark_ckpt.checkpoint.compose import operator_id_of, spark_batch_of
 from spark_ckpt.checkpoint.sources import SourceState, sources_of
+from spark_ckpt.cli.end_offsets import EndOffsets
 from spark_ckpt.cli.formatting import (
     Branch,
     count,
@@ -66,6 +67,7 @@ class Inspection:
         batch: its micro-batch, if the checkpoint is one of ours.
         stores: our stores, by operator id.
         sources: the sources of its query, by operator id.
+        ends: end offsets of its Kafka partitions; None unless requested.
     """
 
     found: FoundCheckpoint
@@ -73,6 +75,7 @@ class Inspection:
     batch: SparkBatch | None = None
     stores: Mapping[bytes, StoreState] = field(default_factory=dict)
     sources: Mapping[bytes, SourceState] = field(default_factory=dict)
+    ends: EndOffsets | None = None
 
     @classmethod
     def of(cls, found: FoundCheckpoint) -> Inspection:
@@ -153,7 +156,7 @@ def _operator(inspection: Inspection, operator: OperatorState) -> JsonObject:
         "operator_id": operator.operator_id.hex(),
         "name": inspection.name_of(operator),
         "store": None if store is None else _store(store),
-        "source": None if source is None else source_json(source),
+        "source": None if source is None else source_json(source, inspection.ends),
         "parallelism": operator.parallelism,
         "max_parallelism": operator.max_parallelism,
         "state_size": inspection.state_size_of(operator),
@@ -292,7 +295,7 @@ def _subtask_branch(
         chain = [f"{'base' if s.is_base else 'delta'} v{s.version} {human_size(s.size)}" for s in segments]
         below.append((f"chain: {', '.join(chain) or 'empty'}", []))
     if (source := inspection.sources.get(operator.operator_id)) is not None:
-        below += [(position_line(position), []) for position in source.positions]
+        below += [(position_line(position, inspection.ends), []) for position in source.positions]
     kinds = (
         ("managed operator state", subtask.managed_operator_state),
         ("raw operator state", subtask.raw_operator_state),

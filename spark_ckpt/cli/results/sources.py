@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from spark_ckpt.checkpoint.sources import SourceState
+from spark_ckpt.cli.end_offsets import EndOffsets
 from spark_ckpt.cli.formatting import plain, shortened
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject, decoded_payload
 from spark_ckpt.cli.terminal import Column, Table
@@ -35,23 +36,28 @@ _SOURCE_COLUMNS = (
 )
 
 
-def source_json(source: SourceState) -> JsonObject:
-    """The name and kind of a source, and its positions."""
+def source_json(source: SourceState, ends: EndOffsets | None = None) -> JsonObject:
+    """The name and kind of a source, and its positions, with their lag if the end offsets are known."""
     return {
         "name": source.name,
         "kind": source.kind,
-        "positions": [position_json(position) for position in source.positions],
+        "positions": [position_json(position, ends) for position in source.positions],
     }
 
 
-def position_json(position: SourcePosition | None) -> Json:
-    """The fields of a position, with its kind as `type`; None for None. An unknown offset is JSON if possible."""
+def position_json(position: SourcePosition | None, ends: EndOffsets | None = None) -> Json:
+    """The fields of a position, with its kind as `type`; None for None. An unknown offset is JSON if possible.
+
+    With end offsets, a position in Kafka has `end_offset` and `lag` as well.
+    """
     if position is None:
         return None
     if isinstance(position, UnknownPosition):
         described: JsonObject = {"offset": _unknown_json(position)}
     else:
         described = asdict(position)  # type: ignore[call-overload]
+    if ends is not None and isinstance(position, KafkaPosition):
+        described |= {"end_offset": ends.of(position), "lag": ends.lag_of(position)}
     return {"type": position.kind, **described}
 
 
@@ -71,15 +77,21 @@ def _unknown_json(position: UnknownPosition) -> Json:
     return value
 
 
-def position_line(position: SourcePosition) -> str:
-    """A position as one line: topic, partition and offset."""
+def position_line(position: SourcePosition, ends: EndOffsets | None = None) -> str:
+    """A position as one line: topic, partition and offset, and the lag if the end offsets are known."""
     topic, partition = _topic_and_partition(position)
     parts = (
         *(() if topic is None else (f"topic {plain(topic)}",)),
         *(() if partition is None else (f"partition {partition}",)),
         offset_text(position) if isinstance(position, DeltaPosition) else f"offset {offset_text(position)}",
+        *(() if ends is None or not isinstance(position, KafkaPosition) else (_lag_text(position, ends),)),
     )
     return ", ".join(parts)
+
+
+def _lag_text(position: KafkaPosition, ends: EndOffsets) -> str:
+    end, lag = ends.of(position), ends.lag_of(position)
+    return "no such partition at the broker" if lag is None else f"end offset {end}, lag {lag}"
 
 
 def offset_text(position: SourcePosition) -> str:
@@ -99,20 +111,24 @@ def offset_text(position: SourcePosition) -> str:
     raise TypeError(f"no text for a {type(position).__name__}")
 
 
-def source_table(checkpoints: Iterable[tuple[int, Sequence[SourceState]]]) -> Table:
+def source_table(checkpoints: Iterable[tuple[int, Sequence[SourceState]]], ends: EndOffsets | None = None) -> Table:
     """A table with one record per position.
 
     Args:
         checkpoints: checkpoint id and sources of each checkpoint.
+        ends: end offsets, for two more columns with the end offset and the lag; None without them.
     """
-    table = Table([Column("ID", is_number=True), *_SOURCE_COLUMNS, Column("OFFSET", is_number=True)])
+    columns = [Column("ID", is_number=True), *_SOURCE_COLUMNS, Column("OFFSET", is_number=True)]
+    if ends is not None:
+        columns += [Column("END OFFSET", is_number=True), Column("LAG", is_number=True)]
+    table = Table(columns)
     for checkpoint_id, sources in checkpoints:
         for source in sources:
             if not source.positions:
-                table.add_row(str(checkpoint_id), source.name, *[_NONE] * 4)
+                table.add_row(str(checkpoint_id), source.name, *[_NONE] * (len(columns) - 2))
             for position in source.positions:
                 cells = _position_cells(source.name, position)
-                table.add_row(str(checkpoint_id), *cells, offset_text(position))
+                table.add_row(str(checkpoint_id), *cells, offset_text(position), *_lag_cells(position, ends))
     return table
 
 
@@ -124,6 +140,14 @@ def change_table(changes: Iterable[PositionChange]) -> Table:
         texts = (_NONE if each is None else offset_text(each) for each in (change.before, change.after))
         table.add_row(change.change, *_position_cells(change.source, change.position), *texts)
     return table
+
+
+def _lag_cells(position: SourcePosition, ends: EndOffsets | None) -> tuple[str, ...]:
+    if ends is None:
+        return ()
+    if not isinstance(position, KafkaPosition):
+        return _NONE, _NONE
+    return tuple(_NONE if number is None else str(number) for number in (ends.of(position), ends.lag_of(position)))
 
 
 def _position_cells(source: str, position: SourcePosition) -> tuple[str, str, str, str]:
