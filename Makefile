@@ -28,8 +28,8 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-random spark-suites fuzz faults simulate power-loss \
-	soak endurance bench bench-rescale lint actionlint format generate docs site wheel clean
+.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-random spark-suites fuzz faults \
+	simulate power-loss soak soak-kafka soak-yarn endurance bench bench-rescale lint actionlint format generate docs site wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -67,7 +67,7 @@ $(FLOOR_JAR): jvm-shim/pom.xml jvm-shim/benchmark/pom.xml $(shell find jvm-shim/
 
 prepare: jar $(INSTALLED) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(DELTA_JARS) $(KAFKA_JARS))  ## prerequisites of the demo and the tests
 
-demo: prepare $(if $(filter --s3,$(DEMO_ARGS)),$(FLOOR_JAR))  ## main job: three queries, killed three times, every result checked; DEMO_ARGS=--s3
+demo: prepare $(if $(filter --s3,$(DEMO_ARGS)),$(FLOOR_JAR))  ## main job: three queries, killed three times, every result checked; DEMO_ARGS=--s3 or --kafka
 	$(RUN) -m benchmarks.demo $(DEMO_ARGS)
 
 test: test-scala test-python test-core  ## all tests on the default Spark, and the core on the other minors
@@ -109,6 +109,9 @@ power-loss: $(INSTALLED)  ## recovery from a power loss after each local disk op
 
 soak: prepare  ## main job under random kills on a cluster; KILLS= SEED=
 	$(RUN) -m tests.soak --kills $(or $(KILLS),50) $(if $(SEED),--seed $(SEED))
+
+soak-kafka: prepare  ## main job on Kafka under random kills, of the broker too; KILLS= SEED=
+	$(RUN) -m tests.soak.kafka --kills $(or $(KILLS),20) $(if $(SEED),--seed $(SEED))
 
 endurance: prepare  ## leak test: 5,000 batches and 1,000 runs in one driver; ENDURANCE_ARGS="--batches 500"
 	$(RUN) -m tests.endurance $(ENDURANCE_ARGS)

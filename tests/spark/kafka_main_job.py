@@ -91,16 +91,17 @@ class KafkaMainJob:
 
         assert job.await_(has_read), f"the driver has ended:\n{job.output()[-6000:]}"
 
-    def kill_in_a_batch(self, job: DriverJob) -> list[str]:
-        """Kills the driver while a batch runs, and returns the queries whose batch it has interrupted.
-
-        With SIGKILL, and at a random moment of the batch: another batch may have begun until then.
-        """
+    def await_batch(self, job: DriverJob) -> list[str]:
+        """Waits for a random moment of a batch, and returns the queries with a running batch."""
         while True:
             assert job.await_(lambda: bool(self.interrupted())), f"no batch runs:\n{job.output()[-6000:]}"
             time.sleep(self._rng.random() * 0.5)
-            if self.interrupted():
-                break
+            if running := self.interrupted():
+                return running
+
+    def kill_in_a_batch(self, job: DriverJob) -> list[str]:
+        """Kills the driver with SIGKILL while a batch runs, and returns the queries whose batch it has interrupted."""
+        self.await_batch(job)
         job.kill()
         return self.interrupted()
 
