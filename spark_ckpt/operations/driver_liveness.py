@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -83,8 +83,28 @@ def check_not_held(location: str, store: CompletedCheckpointStore) -> None:
     Raises:
         LocationInUseError: a driver may be running.
     """
+    _refuse(location, store, {Holder.ALIVE, Holder.UNKNOWN})
+
+
+def check_not_running(location: str, store: CompletedCheckpointStore) -> None:
+    """Checks that no driver is known to run.
+
+    A driver elsewhere may run. The check is for an operation that such a driver cannot disturb: each of its steps that
+    the driver could take as well is an exclusive create, and its claim fences the driver.
+
+    Args:
+        location: the checkpoint location, for the error.
+        store: its completed-checkpoint store, recovered.
+
+    Raises:
+        LocationInUseError: the process of the driver is running on this machine.
+    """
+    _refuse(location, store, {Holder.ALIVE})
+
+
+def _refuse(location: str, store: CompletedCheckpointStore, holders: Set[Holder]) -> None:
     hold = hold_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
-    if hold.holder is not Holder.NONE:
+    if hold.holder in holders:
         raise LocationInUseError(location, str(hold.owner), hold.holder is Holder.ALIVE, hold.last_ms)
 
 

@@ -19,7 +19,7 @@ from spark_ckpt.checkpoint.publish import (
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, JobStatus
 from spark_ckpt.format.keys import StoreKey
-from spark_ckpt.operations.driver_liveness import check_not_held, open_store
+from spark_ckpt.operations.driver_liveness import check_not_running, open_store
 from spark_ckpt.operations.errors import RescaleRefusedError
 from spark_ckpt.operations.reassign import reassign
 from spark_ckpt.operations.rescale_plan import RescalePlan, SparkLogs, plan_rescale, runs_alone, state_ids
@@ -98,14 +98,14 @@ def rescale(
         partitions: new number of partitions, 1 to the number of key groups.
         settings: settings of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; required unless its
             completed checkpoints are in the store `filesystem`.
-        force: True to proceed although a driver may be running.
+        force: True to proceed although the driver's process is running.
         dry_run: True to check everything and write nothing.
         clock: source of time.
         progress: called after each store with the number of stores done and the total.
 
     Raises:
         RescaleRefusedError: the rescale is impossible. Nothing was changed.
-        LocationInUseError: a driver may be running. Nothing was changed.
+        LocationInUseError: the driver's process is running on this machine. Nothing was changed.
         VersionNotFoundError, DamagedCheckpointError: no undamaged checkpoint of the last committed batch.
         StateIdMismatchError: Spark's commit log and that checkpoint belong to different runs.
         SparkLogFormatError, StateSchemaError: one of Spark's files is damaged.
@@ -121,10 +121,11 @@ def rescale(
         store.recover()
         work = _prepare(storage, store, logs, partitions, progress)
         if not force:
-            check_not_held(storage.location, store)
+            check_not_running(storage.location, store)
         if dry_run:
             return _result(storage, work, None)
-        # A query that runs anyway finds this batch begun and fails; if it has begun the batch first, this call fails.
+        # A query that runs anyway, such as one on another host, finds this batch begun and fails. If it has begun the
+        # batch first, this call fails. So a driver elsewhere need not be ruled out.
         log.add_offsets(work.plan.batch_id, work.plan.offsets)
         store.claim()
         # The previous owner may have completed the last batch once more between the reading and the claim.

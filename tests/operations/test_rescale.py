@@ -15,7 +15,8 @@ import pytest
 
 from spark_ckpt.checkpoint.errors import StateIdMismatchError, VersionNotFoundError
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
-from spark_ckpt.completed import Owner
+from spark_ckpt.completed import FilesystemCompletedCheckpointStore, Owner
+from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.errors import SparkCkptError, StorageError
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.location.listing import list_completed
@@ -180,18 +181,41 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert replace(done, checkpoint_id=None, new_bytes=0) == planned
 
 
-@pytest.mark.parametrize(("owner", "is_known"), [(RUNNING, True), (ELSEWHERE, False)])
-def test_a_driver_that_may_run_is_not_disturbed(tmp_path: Path, owner: Owner, is_known: bool) -> None:
-    query = StoppedQuery(tmp_path, owner=owner)
+def test_a_driver_that_runs_is_not_disturbed(tmp_path: Path) -> None:
+    query = StoppedQuery(tmp_path, owner=RUNNING)
     before = query.files()
     for dry_run in (True, False):
         with pytest.raises(LocationInUseError) as refused:
             rescale(query.storage, 8, dry_run=dry_run)
-        assert (refused.value.location, refused.value.is_known) == (query.storage.location, is_known)
+        assert (refused.value.location, refused.value.is_known) == (query.storage.location, True)
     assert query.files() == before
     rescale(query.storage, 8, force=True)
     rescale(query.storage, 4)  # the previous command has ended
     assert parallelism(query.storage) == [4]
+
+
+def test_a_driver_that_has_ended_on_another_host(tmp_path: Path) -> None:
+    """As after each attempt on YARN or Kubernetes: the command needs no force."""
+    query = StoppedQuery(tmp_path, owner=ELSEWHERE)
+    assert rescale(query.storage, 8, dry_run=True).after == 8
+    assert rescale(query.storage, 8).checkpoint_id is not None
+    assert parallelism(query.storage) == [8]
+
+
+def test_a_driver_that_runs_on_another_host_is_fenced(tmp_path: Path) -> None:
+    query = StoppedQuery(tmp_path, owner=ELSEWHERE)
+    driver = FilesystemCompletedCheckpointStore(query.storage, ELSEWHERE)
+    driver.recover()
+    driver.claim()
+    driver.check_owner()
+    rescaled = rescale(query.storage, 8)
+    after = query.files()
+    with pytest.raises(SparkLogEntryExistsError):  # as Spark finds the file at its next batch
+        query.log.add_offsets(rescaled.batch_id, OFFSETS)
+    for use in (driver.check_owner, lambda: driver.add(lambda *_: query.record)):
+        with pytest.raises(FencedError):
+            use()
+    assert query.files() == after
 
 
 def test_progress_counts_stores(tmp_path: Path) -> None:

@@ -69,9 +69,9 @@ def rescale_query(
     Any number up to the number of key groups (maxParallelism) works. A divisor of it makes the first start fastest;
     with other numbers, partitions read parts of each other's files until they have written their own.
 
-    The last claim in the log tells whether a driver may be running. On this host the command looks up its process; for
-    another host it refuses. --force proceeds anyway; if the query is running after all, either of the two fails and
-    nothing is lost.
+    The last claim in the log names the driver. If its process is running on this host, the command refuses, unless you
+    add --force. A driver on another host is fenced off: if the query is running there after all, either of the two
+    fails and nothing is lost.
 
     If the command is interrupted, Spark refuses to start the query: run the same command again.
 

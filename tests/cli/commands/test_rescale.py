@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import uuid
 from pathlib import Path
 
@@ -65,8 +67,8 @@ def test_what_cannot_be_done_has_a_status_of_its_own(tmp_path: Path) -> None:
     assert run("rescale", tmp_path).status == 2
 
 
-def test_a_driver_that_may_run_has_a_status_of_its_own(tmp_path: Path) -> None:
-    StoppedQuery(tmp_path, owner=Owner("elsewhere", 1, "token", "query", "run"))
+def test_a_driver_that_runs_has_a_status_of_its_own(tmp_path: Path) -> None:
+    StoppedQuery(tmp_path, owner=Owner(socket.gethostname(), os.getpid(), "token", "query", "run"))
     refused = run("rescale", tmp_path, "--partitions", 8)
     assert (refused.status, refused.stdout) == (4, "")
     assert "--force" in refused.stderr
