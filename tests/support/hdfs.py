@@ -6,7 +6,6 @@ Py4J instead of over the bridge to a driver.
 
 from __future__ import annotations
 
-import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,25 +13,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import pyspark
-from py4j.java_gateway import GatewayParameters, JavaGateway
-
 from spark_ckpt.bridge.driver_files import DriverFiles
 from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.jars import jar_path
 from spark_ckpt.storage import HadoopStorage
+from tests.support.gateway import GatewayJvm
 from tests.support.maven import build
 from tests.support.provider import REPOSITORY
 from tests.support.session import use_this_python
 
 MODULE = REPOSITORY / "jvm-shim" / "hdfs-jars"
 CLUSTER_JARS = "jars"
-JVM_OPTIONS = (
-    "-Xmx512m",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
-    "--add-opens=java.base/java.nio=ALL-UNNAMED",  # for Arrow
-)
 
 
 def from_jvm(number: int, message: Any) -> Message:
@@ -46,18 +37,9 @@ class Hdfs:
     def __init__(self, directory: Path) -> None:
         use_this_python()
         self.working_directory = directory
-        jars = [build(MODULE, CLUSTER_JARS) / "*", Path(pyspark.__file__).parent / "jars" / "*", jar_path()]
-        class_path = ":".join(map(str, jars))
-        self._log = (directory / "hdfs.log").open("wb")
-        # It exits at the end of its standard input, and therefore also when this process is killed.
-        command = ["java", *JVM_OPTIONS, "-cp", class_path, "py4j.GatewayServer", "--die-on-broken-pipe", "0"]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, cwd=directory
-        )
-        assert self._process.stdout is not None
-        parameters = GatewayParameters(port=int(self._process.stdout.readline()), auto_convert=True)
-        self._gateway = JavaGateway(gateway_parameters=parameters)
-        self.jvm: Any = self._gateway.jvm
+        jars = [build(MODULE, CLUSTER_JARS) / "*", jar_path()]
+        self._gateway = GatewayJvm(jars, directory, directory / "hdfs.log")
+        self.jvm: Any = self._gateway.classes
         conf = self.jvm.org.apache.hadoop.conf.Configuration()
         conf.set("hdfs.minidfs.basedir", str(directory / "data"))
         self.cluster: Any = self.jvm.org.apache.hadoop.hdfs.MiniDFSCluster.Builder(conf).numDataNodes(1).build()
@@ -104,6 +86,11 @@ class Hdfs:
         path = self.jvm.org.apache.hadoop.fs.Path
         self.cluster.getFileSystem().copyToLocalFile(False, path(location), path(f"file://{target}"), True)
 
+    def upload(self, file: Path, url: str) -> None:
+        """Copies a local file to a URL; all users may read it."""
+        path = self.jvm.org.apache.hadoop.fs.Path
+        self.cluster.getFileSystem().copyFromLocalFile(path(file.as_uri()), path(url))
+
     @contextmanager
     def user(self, name: str) -> Iterator[None]:
         """Makes clients created in this context act as another user."""
@@ -139,6 +126,3 @@ class Hdfs:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._gateway.close()
-        self._process.kill()
-        self._process.wait()
-        self._log.close()
