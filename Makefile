@@ -113,6 +113,9 @@ soak: prepare  ## main job under random kills on a cluster; KILLS= SEED=
 soak-kafka: prepare  ## main job on Kafka under random kills, of the broker too; KILLS= SEED=
 	$(RUN) -m tests.soak.kafka --kills $(or $(KILLS),20) $(if $(SEED),--seed $(SEED))
 
+soak-yarn: prepare  ## query on YARN under random kills; KILLS= SEED=
+	$(RUN) -m tests.soak.yarn --kills $(or $(KILLS),20) $(if $(SEED),--seed $(SEED))
+
 endurance: prepare  ## leak test: 5,000 batches and 1,000 runs in one driver; ENDURANCE_ARGS="--batches 500"
 	$(RUN) -m tests.endurance $(ENDURANCE_ARGS)
 

@@ -8,12 +8,18 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from spark_ckpt.jars import jar_path
+from tests.support.checkpoints import CheckpointJudge, log_records
+from tests.support.events import SCHEMA
+from tests.support.feeds import Feed
 from tests.support.gateway import PYSPARK_JARS
+from tests.support.hdfs import Hdfs
+from tests.support.jobs import running_counts
 from tests.support.processes import JOBS, descendants, kill
-from tests.support.provider import REPOSITORY
-from tests.support.sinks import Rows
+from tests.support.provider import CKPT_PREFIX, REPOSITORY
+from tests.support.sinks import Rows, assert_same_rows
 from tests.support.waiting import eventually
 from tests.support.yarn import Container, Yarn
 
@@ -39,7 +45,7 @@ SMALL = {
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "100ms",
     "spark.yarn.jars": f"local:{PYSPARK_JARS}/*",
-    "spark.yarn.maxAppAttempts": "20",
+    "spark.yarn.maxAppAttempts": "5",
     # Loopback addresses only; a real cluster needs none of these.
     "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": "127.0.0.1",
 }
@@ -76,6 +82,10 @@ class Paths:
         """Arguments of the program."""
         feed = (self.folder / "feeds" / "events").as_uri()
         return ["--feed", feed, "--location", self.location, "--out", str(self.out), "--gates", str(self.gates)]
+
+    def has_more_than(self, batches: int) -> bool:
+        """True once the output of more batches is there."""
+        return len(list(self.out.glob("*.json"))) > batches
 
     def attempts(self) -> list[int]:
         """The attempt that wrote each batch, in the order of batches."""
@@ -164,3 +174,36 @@ class Submitted:
         for pid in [*descendants(self.process.pid), self.process.pid]:
             kill(pid)
         self.process.wait()
+
+
+class SubmittedQuery:
+    """The running count of one test: its input, its submissions and the judgement of its result.
+
+    Args:
+        yarn: the cluster.
+        hdfs: its file system, with the checkpoint location.
+        archive: URL of the packed environment.
+        judge: judge of the checkpoint location.
+        folder: folder for input, output and logs.
+    """
+
+    def __init__(self, yarn: Yarn, hdfs: Hdfs, archive: str, judge: CheckpointJudge, folder: Path) -> None:
+        self.paths = Paths(folder, hdfs.new_location())
+        self.feed = Feed(folder / "feeds" / "events", SCHEMA)
+        self._yarn, self._hdfs, self._archive, self._judge = yarn, hdfs, archive, judge
+        self.submitted: list[Submitted] = []
+
+    def submit(self, mode: str = "cluster", executors: int = 2, settings: Mapping[str, str] | None = None) -> Submitted:
+        """Submits the query, with `spark-submit` running in the background."""
+        conf = {f"{CKPT_PREFIX}retained": "100", **(settings or {})}
+        application = Submitted(self._yarn, self.paths, self._archive, mode, conf, executors)
+        self.submitted.append(application)
+        return application
+
+    def judge(self, *, orphans: bool = False) -> list[dict[str, Any]]:
+        """Asserts that the result is the batch answer and the location in order; returns the claims."""
+        assert_same_rows(self.paths.rows(), running_counts(self.feed.rows()))
+        local = self.paths.folder / f"checkpoint-{len(list(self.paths.folder.glob('checkpoint-*')))}"
+        self._hdfs.copy(self.paths.location, local)
+        self._judge.check(local, orphans=orphans)
+        return [record for record in log_records(local) if record["kind"] == "claim"]

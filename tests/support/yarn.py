@@ -60,7 +60,7 @@ _SCHEDULER = {
 _RESOURCE_MANAGER = {
     "yarn.resourcemanager.hostname": "127.0.0.1",
     "yarn.scheduler.minimum-allocation-mb": "256",
-    "yarn.resourcemanager.am.max-attempts": "20",
+    "yarn.resourcemanager.am.max-attempts": "1000",
 }
 _NODE = {
     "yarn.nodemanager.resource.memory-mb": str(CONTAINER_MB * NODE_CONTAINERS),
@@ -209,7 +209,8 @@ class Yarn:
     def expire(self, node: int) -> None:
         """Makes the resource manager consider a node lost, with the event of its monitor of heartbeats."""
         nodes = self._gateway.classes.org.apache.hadoop.yarn.server.resourcemanager.rmnode
-        (node_id,) = [each for each in self._rm_context().getRMNodes().keySet() if each.getPort() == self._ports[node]]
+        known = self._copy(self._rm_context().getRMNodes().keySet())
+        (node_id,) = [each for each in known if each.getPort() == self._ports[node]]
         expired = nodes.RMNodeEvent(node_id, nodes.RMNodeEventType.EXPIRE)
         self._rm_context().getDispatcher().getEventHandler().handle(expired)
         eventually(lambda: self._ports[node] not in self._running_nodes(), PATIENCE, f"node {node} counts as lost")
@@ -265,7 +266,7 @@ class Yarn:
 
     def _running_nodes(self) -> list[int]:
         """Ports of the registered node managers."""
-        nodes = self._rm_context().getRMNodes().values()
+        nodes = self._copy(self._rm_context().getRMNodes().values())
         return [int(node.getNodeID().getPort()) for node in nodes if str(node.getState()) == "RUNNING"]
 
     def _get(self, path: str) -> dict[str, Any]:
@@ -273,6 +274,10 @@ class Yarn:
         with urllib.request.urlopen(f"http://{address}/ws/v1/cluster/{path}", timeout=PATIENCE) as answer:
             parsed: dict[str, Any] = json.load(answer)
             return parsed
+
+    def _copy(self, collection: Any) -> Any:
+        """The elements at this moment: the resource manager changes its collections at any time."""
+        return self._gateway.classes.java.util.ArrayList(collection)
 
     def _rm_context(self) -> Any:
         return self._cluster.getResourceManager().getRMContext()
