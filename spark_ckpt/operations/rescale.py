@@ -140,9 +140,12 @@ def rescale(
         record = Publisher(storage, store, owner).publish(new, now_ms)
         commit = logs.commit.with_state_ids(state_ids(rescaled)) if logs.commit.state_ids else logs.commit
         try:
+            # Is the entry still ours? Without our log writer, Spark's does not create exclusively on an object store.
+            log.add_offsets(work.plan.batch_id, work.plan.offsets)
             log.add_commit(work.plan.batch_id, commit)
         except SparkLogEntryExistsError:
-            # A concurrent run of the same rescale was faster: the states of its checkpoint count.
+            # The batch is a driver's, or a concurrent run of the same rescale was faster: the states of its checkpoint
+            # count.
             store.subsume(record)
             raise
         return _result(storage, work, record)

@@ -15,7 +15,8 @@ import pytest
 
 from spark_ckpt.checkpoint.errors import StateIdMismatchError, VersionNotFoundError
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
-from spark_ckpt.completed import FilesystemCompletedCheckpointStore, Owner
+from spark_ckpt.checkpoint.publish import NewCheckpoint, Publisher
+from spark_ckpt.completed import CheckpointRecord, FilesystemCompletedCheckpointStore, Owner
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.errors import SparkCkptError, StorageError
 from spark_ckpt.format.keys import StoreKey
@@ -216,6 +217,24 @@ def test_a_driver_that_runs_on_another_host_is_fenced(tmp_path: Path) -> None:
         with pytest.raises(FencedError):
             use()
     assert query.files() == after
+
+
+def test_offsets_that_a_driver_has_overwritten_are_not_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On an object store, Spark's own writer may replace the entry of the batch: its input must not count as read."""
+    query = StoppedQuery(tmp_path, owner=ELSEWHERE)
+    publish = Publisher.publish
+
+    def overwritten(publisher: Publisher, new: NewCheckpoint, now_ms: int) -> CheckpointRecord:
+        (tmp_path / "offsets" / "7").write_bytes(replace(OFFSETS, offsets={"0": None, "1": "9"}).encode())
+        return publish(publisher, new, now_ms)
+
+    monkeypatch.setattr(Publisher, "publish", overwritten)
+    with pytest.raises(SparkLogEntryExistsError, match="offsets/7"):
+        rescale(query.storage, 8)
+    assert not (tmp_path / "commits" / "7").exists()
+    assert newest(query.storage).record == query.record  # as a start of the query repeats the batch from there
 
 
 def test_progress_counts_stores(tmp_path: Path) -> None:
