@@ -23,13 +23,12 @@ from tests.support.provider import CKPT, REPOSITORY
 from tests.support.session import use_this_python
 from tests.support.submitted import Submitted, SubmittedQuery
 from tests.support.waiting import eventually
-from tests.support.yarn import Container, Yarn
+from tests.support.yarn import PATIENCE, POLL, Container, Yarn
 
 BATCHES_PER_KILL = 3
 LONGEST_PAUSE_SECONDS = 2.0
 """Longest time between the end of a batch and a kill."""
 
-PATIENCE = 600.0
 UNLIMITED = {"spark.yarn.maxAppAttempts": "1000", "spark.executor.maxNumFailures": "1000"}
 """Settings of an application that survives any number of kills."""
 
@@ -51,7 +50,8 @@ class Killer:
     def kill(self) -> str:
         """Kills a random victim and returns its kind; waits for one if there is none."""
         kind = self._rng.choice(list(self.victims))
-        eventually(self.victims[kind], PATIENCE, lambda: f"a victim appears: {kind}\n{self._application.describe()}")
+        what = lambda: f"a victim appears: {kind}\n{self._application.describe()}"  # noqa: E731
+        eventually(self.victims[kind], PATIENCE, what, poll=POLL)
         return kind
 
     def _containers(self) -> list[Container]:
@@ -128,7 +128,7 @@ def _run(work: Path, count: int, rng: random.Random) -> Counter[str]:
         killer = Killer(yarn, application, rng)
         while kills.total() < count:
             done = len(query.paths.attempts())
-            eventually(partial(query.paths.has_more_than, done), PATIENCE, application.describe)
+            eventually(partial(query.paths.has_more_than, done), PATIENCE, application.describe, poll=POLL)
             time.sleep(rng.uniform(0, LONGEST_PAUSE_SECONDS))
             kills[killer.kill()] += 1
             print(f"{kills.total()}: after batch {done}, attempt {len(yarn.attempts(application.id))}", flush=True)

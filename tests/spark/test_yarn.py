@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,16 +19,16 @@ from tests.support.processes import kill
 from tests.support.provider import ProviderUnderTest
 from tests.support.submitted import SubmittedQuery
 from tests.support.waiting import eventually
-from tests.support.yarn import NODE_CONTAINERS, Yarn
+from tests.support.yarn import NODE_CONTAINERS, PATIENCE, POLL, Yarn
 
 BATCHES, GATED_BATCH = 6, 3
 
 NO_WORD_OF_THE_RESOURCE_MANAGER = {
     "spark.yarn.scheduler.heartbeat.interval-ms": "3600000",
     "spark.yarn.scheduler.reporterThread.maxFailures": "1000000",
-    # Only its own heartbeats tell the driver which executors are gone.
-    "spark.network.timeout": "30s",
-    "spark.network.timeoutInterval": "10s",
+    # It keeps the executor that was suspended with it, and soon gives up those whose connection has ended.
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "3600000",
+    "spark.rpc.askTimeout": "20s",
 }
 """Settings of a driver that does not stop when the resource manager tells it that its attempt is over, as if the
 network between them were down. Spark otherwise ends it within seconds of its waking up."""
@@ -65,6 +65,11 @@ def query(
         submitted.close()
 
 
+def await_(condition: Callable[[], bool], what: Callable[[], str]) -> None:
+    """Waits for something to happen in the cluster."""
+    eventually(condition, PATIENCE, what, poll=POLL)
+
+
 def test_an_application_master_killed_in_a_batch(query: SubmittedQuery, yarn: Yarn) -> None:
     """SIGKILL of the driver's JVM: YARN starts the next attempt, which continues with no row lost or counted twice."""
     application = query.submit()
@@ -77,7 +82,7 @@ def test_an_application_master_killed_in_a_batch(query: SubmittedQuery, yarn: Ya
     first, second = query.judge()
     assert (first["generation"], second["generation"]) == (1, 2)
     assert first["owner"] != second["owner"]
-    eventually(lambda: not yarn.containers(application.id), what=lambda: f"containers left: {yarn.containers()}")
+    await_(lambda: not yarn.containers(application.id), lambda: f"containers left: {yarn.containers()}")
 
 
 def test_an_attempt_that_outlives_its_node_manager_is_fenced(query: SubmittedQuery, yarn: Yarn) -> None:
@@ -99,8 +104,8 @@ def test_an_attempt_that_outlives_its_node_manager_is_fenced(query: SubmittedQue
     query.paths.open(1)
     for container in alive:
         container.send(signal.SIGCONT)
-    eventually(lambda: "FencedError" in yarn.log(application.id, 1), what=application.describe)
-    eventually(lambda: not first.is_running(), what=application.describe)
+    await_(lambda: "FencedError" in yarn.log(application.id, 1), application.describe)
+    await_(lambda: not first.is_running(), application.describe)
     assert {file.name: file.read_bytes() for file in query.paths.out.iterdir()} == written
     # A fenced driver deletes nothing: its last files stay until the next claim.
     assert [claim["generation"] for claim in query.judge(orphans=True)] == [1, 2]

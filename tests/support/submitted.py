@@ -21,12 +21,11 @@ from tests.support.processes import JOBS, descendants, kill
 from tests.support.provider import CKPT_PREFIX, REPOSITORY
 from tests.support.sinks import Rows, assert_same_rows
 from tests.support.waiting import eventually
-from tests.support.yarn import Container, Yarn
+from tests.support.yarn import PATIENCE, POLL, Container, Yarn
 
 SPARK_SUBMIT = PYSPARK_JARS.parent / "bin" / "spark-submit"
 PROPERTIES = REPOSITORY / "conf" / "spark-ckpt.properties"
 ENVIRONMENT_PYTHON = "./environment/bin/python"
-PATIENCE = 600.0
 
 _MEMORY = {"memory": "512m", "memoryOverhead": "512m"}
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -136,7 +135,7 @@ class Submitted:
     @property
     def id(self) -> str:
         """Id of the application; waits for it."""
-        return str(eventually(self._application, PATIENCE, self.describe)["id"])
+        return str(eventually(self._application, PATIENCE, self.describe, poll=POLL)["id"])
 
     def _application(self) -> dict[str, object]:
         assert self.process.poll() is None or self.yarn.application(self.name), self.describe()
@@ -150,7 +149,7 @@ class Submitted:
             assert self.process.poll() is None, self.describe()
             return waiting.exists()
 
-        eventually(reached, PATIENCE, self.describe)
+        eventually(reached, PATIENCE, self.describe, poll=POLL)
 
     def application_master(self, attempt: int) -> Container:
         """The running application master of an attempt."""
@@ -158,7 +157,7 @@ class Submitted:
 
     def await_success(self) -> None:
         """Waits for the end of the application; fails unless it succeeded."""
-        eventually(lambda: self.process.poll() is not None, PATIENCE, self.describe)
+        eventually(lambda: self.process.poll() is not None, PATIENCE, self.describe, poll=POLL)
         assert self.process.returncode == 0, self.describe()
         assert self.yarn.application(self.name)["finalStatus"] == "SUCCEEDED", self.describe()
 

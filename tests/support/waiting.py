@@ -14,13 +14,16 @@ PATIENCE = 300.0
 _POLL = 0.01
 
 
-def eventually(condition: Callable[[], T], seconds: float = PATIENCE, what: str | Callable[[], str] = "") -> T:
+def eventually(
+    condition: Callable[[], T], seconds: float = PATIENCE, what: str | Callable[[], str] = "", *, poll: float = _POLL
+) -> T:
     """Waits until a condition holds.
 
     Args:
         condition: polled until true; its exceptions end the wait.
         seconds: maximum wait.
         what: the expected event, for the message; a function is called at the timeout.
+        poll: pause between two polls, in seconds; longer for a condition that itself needs much time.
 
     Returns:
         The first true value of the condition.
@@ -32,5 +35,5 @@ def eventually(condition: Callable[[], T], seconds: float = PATIENCE, what: str 
     while not (value := condition()):
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {seconds:g} s: {what() if callable(what) else what}")
-        time.sleep(_POLL)
+        time.sleep(poll)
     return value

@@ -33,6 +33,8 @@ from tests.support.waiting import eventually
 MODULE = REPOSITORY / "jvm-shim" / "yarn-jars"
 JARS = "jars"
 PATIENCE = 600.0
+POLL = 0.25
+"""Pause between two looks at the cluster, in seconds: each takes a request or a walk over all processes."""
 
 APPLICATION_MASTERS = ("yarn.ApplicationMaster", "yarn.ExecutorLauncher")
 """Main classes of Spark's application master, in cluster and client mode."""
@@ -156,7 +158,7 @@ class Yarn:
         for number in range(first, first + count):
             self._start_node(number)
         for number in range(first, first + count):
-            eventually(partial(self._has_registered, number), PATIENCE, f"node manager {number} registers")
+            eventually(partial(self._has_registered, number), PATIENCE, f"node manager {number} registers", poll=POLL)
 
     def _start_node(self, number: int) -> None:
         directory = self.directory / f"node-{number}"
@@ -213,7 +215,9 @@ class Yarn:
         (node_id,) = [each for each in known if each.getPort() == self._ports[node]]
         expired = nodes.RMNodeEvent(node_id, nodes.RMNodeEventType.EXPIRE)
         self._rm_context().getDispatcher().getEventHandler().handle(expired)
-        eventually(lambda: self._ports[node] not in self._running_nodes(), PATIENCE, f"node {node} counts as lost")
+        eventually(
+            lambda: self._ports[node] not in self._running_nodes(), PATIENCE, f"node {node} counts as lost", poll=POLL
+        )
 
     def containers(self, application: str | None = None) -> list[Container]:
         """All running containers, of one application or of all, those of dead node managers included."""
