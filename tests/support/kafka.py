@@ -34,7 +34,10 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)  # a broker that is away i
 @cache
 def connector_jars() -> tuple[Path, ...]:
     """Jars of Spark's Kafka connector, in addition to Spark's own."""
-    return tuple(sorted(build(_MODULES / "kafka-jars", "jars").glob("*.jar")))
+    folder = _MODULES / "kafka-jars" / "target" / "jars"
+    if not any(folder.glob("spark-sql-kafka-*.jar")):
+        build(_MODULES / "kafka-jars", "jars")
+    return tuple(sorted(folder.glob("*.jar")))
 
 
 class KafkaBroker:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
@@ -21,6 +23,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tests.spark import kafka_queries
 from tests.support.events import SCHEMA
 from tests.support.provider import PROVIDERS
+from tests.support.runner import WORKER_GIVEN_UP
 from tests.support.session import open_session
 from tests.support.topics import Topic
 
@@ -40,8 +43,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def start(spark: SparkSession, options: argparse.Namespace) -> list[StreamingQuery]:
-    """Starts all queries."""
+def starts(spark: SparkSession, options: argparse.Namespace) -> dict[str, Callable[[], StreamingQuery]]:
+    """Functions that start the queries, by name; each call makes a new plan."""
 
     def events(name: str) -> DataFrame:
         topic = Topic(options.servers, SCHEMA, f"{options.prefix}-{name}")
@@ -51,9 +54,14 @@ def start(spark: SparkSession, options: argparse.Namespace) -> list[StreamingQue
         location = options.folder / "checkpoints" / name
         return writer.queryName(name).option("checkpointLocation", str(location)).start()
 
-    def to_topic(frame: DataFrame, mode: str, name: str) -> DataStreamWriter:
+    def to_topic(name: str, frame: DataFrame, mode: str) -> StreamingQuery:
         writer = as_records(frame).writeStream.outputMode(mode).format("kafka")
-        return writer.option("kafka.bootstrap.servers", options.servers).option("topic", f"{options.prefix}-{name}")
+        writer = writer.option("kafka.bootstrap.servers", options.servers)
+        return run(name, writer.option("topic", f"{options.prefix}-{name}"))
+
+    def to_table(name: str, frame: DataFrame) -> StreamingQuery:
+        writer = frame.writeStream.format("delta").outputMode("append")
+        return run(name, writer.option("path", str(options.folder / name)))
 
     def write_unique(frame: DataFrame, batch_id: int) -> None:
         """Writes the batch with its id: readers drop what a rerun has written again."""
@@ -61,14 +69,12 @@ def start(spark: SparkSession, options: argparse.Namespace) -> list[StreamingQue
         writer = records.write.format("kafka").option("kafka.bootstrap.servers", options.servers)
         writer.option("topic", f"{options.prefix}-unique").save()
 
-    left, right = events("left"), events("right")
-    pairs = kafka_queries.pairs(left, right).writeStream.format("delta").outputMode("append")
-    return [
-        run("windows", to_topic(kafka_queries.windows(left), "append", "windows")),
-        run("pairs", pairs.option("path", str(options.folder / "pairs"))),
-        run("unique", kafka_queries.unique(left).writeStream.foreachBatch(write_unique)),
-        run("sums", to_topic(kafka_queries.sums(right), "update", "sums")),
-    ]
+    return {
+        "windows": lambda: to_topic("windows", kafka_queries.windows(events("left")), "append"),
+        "pairs": lambda: to_table("pairs", kafka_queries.pairs(events("left"), events("right"))),
+        "unique": lambda: run("unique", kafka_queries.unique(events("left")).writeStream.foreachBatch(write_unique)),
+        "sums": lambda: to_topic("sums", kafka_queries.sums(events("right")), "update"),
+    }
 
 
 def as_records(frame: DataFrame) -> DataFrame:
@@ -76,18 +82,52 @@ def as_records(frame: DataFrame) -> DataFrame:
     return frame.select("key", sf.to_json(sf.struct("*")).alias("value"))
 
 
+def run_until(finish: Path, queries: dict[str, Callable[[], StreamingQuery]]) -> None:
+    """Runs the queries until the file exists, and then to the end of their input.
+
+    Starts a query again if Spark gives up on its Python worker, which happens on a busy machine.
+
+    Raises:
+        StreamingQueryException: a query failed with another error.
+    """
+    running = {name: start() for name, start in queries.items()}
+    while True:
+        finishing, restarted = finish.exists(), False
+        for name, query in running.items():
+            if has_lost_worker(query, finishing=finishing):
+                print(f"RESTARTED {name}: {WORKER_GIVEN_UP}", flush=True)
+                running[name], restarted = queries[name](), True
+        if finishing and not restarted:
+            break
+        time.sleep(0.1)
+    for query in running.values():
+        query.stop()
+
+
+def has_lost_worker(query: StreamingQuery, *, finishing: bool) -> bool:
+    """True if Spark has given up on a Python worker of the query; waits for the end of its input if `finishing`.
+
+    Raises:
+        StreamingQueryException: the query failed with another error.
+    """
+    try:
+        if finishing:
+            query.processAllAvailable()
+        elif (error := query.exception()) is not None:
+            raise error
+    except StreamingQueryException as error:
+        if WORKER_GIVEN_UP not in str(error):
+            raise
+        return True
+    return False
+
+
 def main(arguments: list[str]) -> int:
     """Runs the queries until told to finish."""
     options = parse(arguments)
     spark = open_session(PROVIDERS[options.provider], options.folder, delta=True, kafka=True)
     try:
-        queries = start(spark, options)
-        print("STARTED", flush=True)
-        while not (options.folder / FINISH).exists():
-            spark.streams.awaitAnyTermination(1)  # raises the error of a query that has failed
-        for query in queries:
-            query.processAllAvailable()
-            query.stop()
+        run_until(options.folder / FINISH, starts(spark, options))
     except StreamingQueryException as error:
         print(f"FAILED: {error}", flush=True)
         return FAILED
