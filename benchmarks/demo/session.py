@@ -80,7 +80,7 @@ def open_session(
     builder = builder.config(map={**SETTINGS, **(conf or {}), "spark.sql.warehouse.dir": str(work / "warehouse")})
     jars = [*(jars_in(DELTA_JARS) if HAS_DELTA else ()), *(jars_in(KAFKA_JARS) if has_kafka else ())]
     if HAS_DELTA:
-        builder = builder.config(map=DELTA_SETTINGS)
+        builder = builder.config(map={**DELTA_SETTINGS})
     if jars:
         builder = builder.config("spark.jars", ",".join(map(str, jars)))
     if provider == "ckpt":
