@@ -211,8 +211,9 @@ class Yarn:
     def expire(self, node: int) -> None:
         """Makes the resource manager consider a node lost, with the event of its monitor of heartbeats."""
         nodes = self._gateway.classes.org.apache.hadoop.yarn.server.resourcemanager.rmnode
-        known = self._copy(self._rm_context().getRMNodes().keySet())
-        (node_id,) = [each for each in known if each.getPort() == self._ports[node]]
+        node_id = self._gateway.classes.org.apache.hadoop.yarn.api.records.NodeId.fromString(
+            self._running_nodes()[self._ports[node]]
+        )
         expired = nodes.RMNodeEvent(node_id, nodes.RMNodeEventType.EXPIRE)
         self._rm_context().getDispatcher().getEventHandler().handle(expired)
         eventually(
@@ -268,20 +269,17 @@ class Yarn:
                 texts.append(f"--- {file.parent.name}/{file.name}\n{file.read_text(errors='replace')}")
         return "\n".join(texts)
 
-    def _running_nodes(self) -> list[int]:
-        """Ports of the registered node managers."""
-        nodes = self._copy(self._rm_context().getRMNodes().values())
-        return [int(node.getNodeID().getPort()) for node in nodes if str(node.getState()) == "RUNNING"]
+    def _running_nodes(self) -> dict[int, str]:
+        """Ids of the registered node managers by port."""
+        nodes = (self._get("nodes")["nodes"] or {"node": []})["node"]
+        running = [str(node["id"]) for node in nodes if node["state"] == "RUNNING"]
+        return {int(node_id.rpartition(":")[2]): node_id for node_id in running}
 
     def _get(self, path: str) -> dict[str, Any]:
         address = self._addresses["yarn.resourcemanager.webapp.address"]
         with urllib.request.urlopen(f"http://{address}/ws/v1/cluster/{path}", timeout=PATIENCE) as answer:
             parsed: dict[str, Any] = json.load(answer)
             return parsed
-
-    def _copy(self, collection: Any) -> Any:
-        """The elements at this moment: the resource manager changes its collections at any time."""
-        return self._gateway.classes.java.util.ArrayList(collection)
 
     def _rm_context(self) -> Any:
         return self._cluster.getResourceManager().getRMContext()
