@@ -85,6 +85,7 @@ def test_an_application_master_killed_in_a_batch(query: SubmittedQuery, yarn: Ya
     await_(lambda: not yarn.containers(application.id), lambda: f"containers left: {yarn.containers()}")
 
 
+@pytest.mark.cluster
 def test_an_attempt_that_outlives_its_node_manager_is_fenced(query: SubmittedQuery, yarn: Yarn) -> None:
     """A frozen machine: the node manager is gone, the driver only stopped. The next attempt ends the work; when the
     first one continues, with an executor of its own, its batch completes no checkpoint and nothing reaches the sink."""
@@ -111,6 +112,7 @@ def test_an_attempt_that_outlives_its_node_manager_is_fenced(query: SubmittedQue
     assert [claim["generation"] for claim in query.judge(orphans=True)] == [1, 2]
 
 
+@pytest.mark.cluster
 def test_a_node_and_the_application_master_lost_in_client_mode(query: SubmittedQuery, yarn: Yarn) -> None:
     """The driver runs outside: it keeps its claim when YARN replaces an executor's node and its application master."""
     application = query.submit("client", executors=3)

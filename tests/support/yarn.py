@@ -1,7 +1,7 @@
 """A real YARN on loopback addresses: Hadoop's MiniYARNCluster as the resource manager, and its node managers as JVMs
 of their own, so that they can be killed.
 
-Nothing waits for YARN's timeouts of minutes: `Yarn.expire` tells the resource manager that a node is lost, as its own
+Nothing waits for YARN's timeouts of minutes: `Yarn.kill_node` tells the resource manager that a node is lost, as its own
 monitor does after the interval without a heartbeat.
 """
 
@@ -200,21 +200,21 @@ class Yarn:
 
         Without `containers` they live on, as on a machine that has lost its network.
         """
+        node_id = self._running_nodes().get(self._ports[node])
         victims = [container for container in self.containers() if container.node == node]
         self.nodes[node].kill()
         self.nodes[node].wait()
         if containers:
             for container in victims:
                 container.send(signal.SIGKILL)
-        self.expire(node)
+        if node_id is not None:  # else the resource manager has noticed by itself
+            self._expire(node, node_id)
 
-    def expire(self, node: int) -> None:
+    def _expire(self, node: int, node_id: str) -> None:
         """Makes the resource manager consider a node lost, with the event of its monitor of heartbeats."""
         nodes = self._gateway.classes.org.apache.hadoop.yarn.server.resourcemanager.rmnode
-        node_id = self._gateway.classes.org.apache.hadoop.yarn.api.records.NodeId.fromString(
-            self._running_nodes()[self._ports[node]]
-        )
-        expired = nodes.RMNodeEvent(node_id, nodes.RMNodeEventType.EXPIRE)
+        parsed = self._gateway.classes.org.apache.hadoop.yarn.api.records.NodeId.fromString(node_id)
+        expired = nodes.RMNodeEvent(parsed, nodes.RMNodeEventType.EXPIRE)
         self._rm_context().getDispatcher().getEventHandler().handle(expired)
         eventually(
             lambda: self._ports[node] not in self._running_nodes(), PATIENCE, f"node {node} counts as lost", poll=POLL
