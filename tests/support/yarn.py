@@ -1,8 +1,8 @@
-"""A real YARN on loopback addresses: Hadoop's MiniYARNCluster as the resource manager, and its node managers as JVMs
-of their own, so that they can be killed.
+"""A real YARN on loopback addresses: Hadoop's MiniYARNCluster as the resource manager, and node managers as JVMs of
+their own, so that they can be killed.
 
-Nothing waits for YARN's timeouts of minutes: `Yarn.kill_node` tells the resource manager that a node is lost, as its own
-monitor does after the interval without a heartbeat.
+Nothing waits for YARN's timeouts of minutes: `Yarn.kill_node` tells the resource manager that a node is lost, as its
+own monitor does after the interval without a heartbeat.
 """
 
 from __future__ import annotations
