@@ -25,9 +25,11 @@ from benchmarks.demo.topics import PARTITIONS, Topics
 from benchmarks.demo.verdicts import judge, show_verdicts
 from benchmarks.object_store import ObjectStore, s3a_class_path
 from spark_ckpt.cli.main import main as spark_ckpt
+from spark_ckpt.jars import installed_pyspark, supported_minor
 from tests.support.kafka import KafkaBroker
 
 INSPECTED = "aircraft"
+CONNECTOR_SPARK = "4.2"
 
 
 def main() -> int:
@@ -106,6 +108,8 @@ def _arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if arguments.serve and not arguments.s3:
         parser.error("--serve requires --s3")
+    if arguments.kafka and supported_minor(installed_pyspark()) != CONNECTOR_SPARK:
+        parser.error(f"--kafka requires Spark {CONNECTOR_SPARK}, for which Maven brings Spark's Kafka connector")
     return arguments
 
 
