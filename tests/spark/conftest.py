@@ -22,14 +22,17 @@ from tests.support.spark_version import IS_DEFAULT
 
 HERE = Path(__file__).parent
 LAST = "test_flink_reads_all.py"
-SESSION, DRIVERS = "spark session", "drivers"
+SESSION, DRIVERS, CLUSTERS = "spark session", "drivers", "clusters"
+IN_CLUSTERS = {"test_attempts", "test_connect", "test_hdfs", "test_kafka_restore", "test_restore", "test_yarn"}
+"""Modules whose drivers run beside servers or on a cluster. They take about as long as the other drivers."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist collects the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Runs the check by real Flink last, because it reads what all other tests have written.
 
-    With pytest-xdist, the tests form two groups: those on the shared Spark session, and those with their own drivers.
+    With pytest-xdist, the tests form three groups: those on the shared Spark session, those in clusters, and the others
+    with drivers of their own. Each process knows the checkpoint locations of its groups only.
     """
     items.sort(key=lambda item: item.path.name == LAST)
     for item in items:
@@ -41,6 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _group(item: pytest.Item) -> str:
     if isinstance(item, pytest.Function) and item.path.name == LAST:
         return str(item.callspec.params["group"])
+    if item.path.stem in IN_CLUSTERS:
+        return CLUSTERS
     return SESSION if "shared_spark" in getattr(item, "fixturenames", ()) else DRIVERS
 
 
