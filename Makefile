@@ -41,9 +41,8 @@ $(DEFAULT_INSTALLED): pyproject.toml jvm-shim/hatch_build.py
 	@touch $@
 
 # Without Delta, which has no release for all of them. The jars are there already, so pip builds none.
-.venv-%/.installed: $(DEFAULT_INSTALLED)
+.venv-%/.installed: $(DEFAULT_INSTALLED) | jar
 	@test -n "$(PYSPARK_$*)" || { echo "SPARK=$* is none of: $(DEFAULT_SPARK) $(OTHER_SPARKS)"; exit 1; }
-	@.venv/bin/python jvm-shim/hatch_build.py
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install -q --disable-pip-version-check -e '.[test-core,bench]' 'pyspark==$(PYSPARK_$*)'
 	@touch $@

@@ -6,17 +6,14 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-import pyspark
-
-JARS = Path(pyspark.__file__).parent / "jars"
+from tests.support.gateway import class_path
 
 
 def compile_jar(source: Path, folder: Path) -> Path:
     """Compiles a source file against the installed Spark; returns a jar in `folder`."""
     classes = folder / "classes"
     classes.mkdir(parents=True)
-    path = f"{JARS}/*"
-    command = ["java", "-Xss4m", "-cp", path, "scala.tools.nsc.Main", "-usejavacp", "-release", "17"]
+    command = ["java", "-Xss4m", "-cp", class_path([]), "scala.tools.nsc.Main", "-usejavacp", "-release", "17"]
     done = subprocess.run(
         [*command, "-d", str(classes), str(source)],
         stdout=subprocess.PIPE,
