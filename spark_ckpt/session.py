@@ -49,6 +49,7 @@ def configure(
     max_chain_deltas: int | None = None,
     max_chain_delta_ratio: float | None = None,
     change_feed: str | None = None,
+    real_time_mode: str | None = None,
     bridge_timeout: float | str | None = None,
     python: str | os.PathLike[str] | None = None,
 ) -> SparkSession.Builder:
@@ -97,6 +98,8 @@ def configure(
         bytes.
     change_feed
         Content of the change feed: `outcome` or `writes`.
+    real_time_mode
+        Queries with state in Spark's real-time mode: `refused` or `experimental`.
     bridge_timeout
         Time that a task waits for an answer of the coordinator, in seconds or with a unit.
     python
@@ -134,6 +137,7 @@ def configure(
         config.MAX_DELTAS: max_chain_deltas,
         config.MAX_DELTA_RATIO: max_chain_delta_ratio,
         config.CHANGE_FEED: change_feed,
+        config.REAL_TIME_MODE: real_time_mode,
         config.BRIDGE_TIMEOUT: bridge_timeout,
         config.PYTHON: sys.executable if python is None else os.fspath(python),
     }

@@ -77,6 +77,7 @@ def test_every_setting_has_a_typed_option(builder: Builder) -> None:
         max_chain_deltas=3,
         max_chain_delta_ratio=0.5,
         change_feed="writes",
+        real_time_mode="experimental",
         bridge_timeout=90.5,
         python=Path("/opt/python"),
     )

@@ -21,6 +21,8 @@ from spark_ckpt.coordinator.messages import (
     BaseSnapshot,
     Close,
     Decline,
+    EndOffsets,
+    EndOffsetsReply,
     Locate,
     LocateReply,
     Notification,
@@ -36,7 +38,7 @@ from spark_ckpt.errors import ProtocolError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.redaction import redacted
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 """Version of the protocol."""
 
 UNASKED = -1
@@ -199,6 +201,7 @@ def parse_trigger(header: Mapping[str, Any]) -> Trigger:
         hadoop=header.get("hadoop") or {},
         spark_version=str(header.get("spark_version", "")),
         offset_log=header.get("offset_log"),
+        real_time_ms=None if header.get("real_time_ms") is None else int(header["real_time_ms"]),
     )
 
 
@@ -235,6 +238,11 @@ def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryvi
         timings_us=header.get("timings_us") or {},
         base_failure=None if header.get("base_failure") is None else _reason(header["base_failure"]),
     )
+
+
+def parse_end_offsets(header: Mapping[str, Any]) -> EndOffsets:
+    """Decodes an `end_offsets` message."""
+    return EndOffsets(header["job"], int(header["batch_id"]), int(header["version"]), str(header["offset_log"]))
 
 
 def parse_decline(header: Mapping[str, Any]) -> Decline:
@@ -397,6 +405,11 @@ def ack_reply(request_id: int, reply: AckReply) -> Message:
         f'"completed_version": {_number_or_null(reply.completed_version)}, "reason": {reason}}}'
     )
     return Message(request_id, "ok", header)
+
+
+def end_offsets_reply(request_id: int, reply: EndOffsetsReply) -> Message:
+    """Encodes the reply to `end_offsets`."""
+    return ok(request_id, reply._asdict())
 
 
 def notification(notified: Notification) -> Message:

@@ -171,7 +171,7 @@ class _JobWorker:
             reply = _guarded(message, lambda m=message, h=header: self._handle(m, h))  # type: ignore[misc]
             assert reply is not None
             self._writer.put(reply)
-            if message.kind == "ack":
+            if message.kind in _MAY_COMPLETE:
                 self._run_unsolicited(Job.housekeeping)
             if message.kind == "close":
                 return
@@ -219,6 +219,10 @@ class _JobWorker:
         ack = protocol.parse_ack(header, message.index, message.payload)
         return protocol.ack_reply(message.id, self._opened().acknowledge(ack))
 
+    def _end_offsets(self, message: Message, header: Mapping[str, Any]) -> Message:
+        reply = self._opened().end_offsets(protocol.parse_end_offsets(header))
+        return protocol.end_offsets_reply(message.id, reply)
+
     def _decline(self, message: Message, header: Mapping[str, Any]) -> Message:
         if self._job is not None:
             self._job.decline(protocol.parse_decline(header))
@@ -248,13 +252,17 @@ class _JobWorker:
         return self._job
 
 
-_OF_A_BATCH = ("trigger", "locate", "ack", "unreadable")
+_OF_A_BATCH = ("trigger", "locate", "ack", "end_offsets", "unreadable")
 """Kinds of messages that belong to a batch."""
+
+_MAY_COMPLETE = ("ack", "end_offsets")
+"""Kinds of messages that may complete a checkpoint."""
 
 _HANDLERS: dict[str, Callable[[_JobWorker, Message, Mapping[str, Any]], Message]] = {
     "trigger": _JobWorker._trigger,
     "locate": _JobWorker._locate,
     "ack": _JobWorker._ack,
+    "end_offsets": _JobWorker._end_offsets,
     "decline": _JobWorker._decline,
     "unreadable": _JobWorker._unreadable,
     "task_failed": _JobWorker._task_failed,

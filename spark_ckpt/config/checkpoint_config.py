@@ -22,6 +22,7 @@ from spark_ckpt.config.settings import (
     MAX_PARALLELISM,
     ON_DAMAGE,
     PYTHON,
+    REAL_TIME_MODE,
     RETAINED,
     SETTINGS,
     STORE,
@@ -59,6 +60,7 @@ class CheckpointConfig:
     max_deltas: int = 16
     max_delta_ratio: float = 1.0
     change_feed: str = "outcome"
+    real_time_mode: str = "refused"
     python: str | None = None
     bridge_timeout: float = 300.0
 
@@ -92,6 +94,7 @@ class CheckpointConfig:
             max_deltas=_set(MAX_DELTAS, ours),
             max_delta_ratio=_set(MAX_DELTA_RATIO, ours),
             change_feed=_set(CHANGE_FEED, ours),
+            real_time_mode=_set(REAL_TIME_MODE, ours),
             python=PYTHON.value(ours),
             bridge_timeout=_set(BRIDGE_TIMEOUT, ours),
         )

@@ -24,6 +24,9 @@ _STORES = ("filesystem", "standalone", "zookeeper")
 ROLL_BACK = "rollBack"
 """Value of the setting `onDamage` for automatic rollback."""
 
+EXPERIMENTAL = "experimental"
+"""Value of the setting `realTimeMode` that permits state in real-time mode."""
+
 _CLEANUPS = ("retain", "deleteOnCancellation", "deleteOnEnd")
 _CHANGE_FEEDS = ("outcome", "writes")
 
@@ -117,7 +120,8 @@ TIMEOUT = Setting[float](
     "duration",
     None,
     "Time from the start of a batch until an incomplete checkpoint is aborted. Later acknowledgements fail their "
-    "tasks, and with them the batch. Default: no timeout, since a batch may take hours.",
+    "tasks, and with them the batch. In real-time mode it begins after the interval of the trigger. Default: no "
+    "timeout, since a batch may take hours.",
     seconds,
 )
 TOLERABLE_FAILURES = Setting[int](
@@ -181,6 +185,15 @@ CHANGE_FEED = Setting[str](
     "with this setting.",
     one_of(*_CHANGE_FEEDS),
 )
+REAL_TIME_MODE = Setting[str](
+    "realTimeMode",
+    "name",
+    "refused",
+    "Queries with state in Spark's real-time mode (Spark 4.3). `refused`: they fail at their start. `experimental`: "
+    "they run, on a checkpoint location that was begun with another trigger ([how](real-time-mode.md)). Spark itself "
+    "supports only its RocksDB provider there, and a later release of Spark may close this way.",
+    one_of("refused", EXPERIMENTAL),
+)
 PYTHON = Setting[str](
     "python",
     "path",
@@ -215,6 +228,7 @@ SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     MAX_DELTAS,
     MAX_DELTA_RATIO,
     CHANGE_FEED,
+    REAL_TIME_MODE,
     PYTHON,
     BRIDGE_TIMEOUT,
 )

@@ -64,6 +64,26 @@ class IncompleteCheckpointError(CheckpointError):
         )
 
 
+class RealTimeBatchIncompleteError(CheckpointError):
+    """Batch in real-time mode that ended without a complete checkpoint. Spark has written neither its offsets nor its
+    commit.
+
+    Attributes:
+        batch_id: Spark's micro-batch.
+        reason: subtasks without an acknowledgement, or the reason of an abort, as text.
+    """
+
+    fatal = True
+
+    def __init__(self, batch_id: int, reason: str) -> None:
+        self.batch_id = batch_id
+        self.reason = reason
+        super().__init__(
+            f"batch {batch_id} has ended without a checkpoint: {reason}. Spark has not committed it. Start the query "
+            "again: it processes the input of this batch again"
+        )
+
+
 class TooManyFailuresError(CheckpointError):
     """More consecutive storage failures than the query's settings tolerate.
 

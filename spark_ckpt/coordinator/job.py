@@ -19,7 +19,8 @@ from spark_ckpt.coordinator.attempts import CompletedAttempts
 from spark_ckpt.coordinator.bases import BaseRequests
 from spark_ckpt.coordinator.checkpoint_cache import CheckpointCache
 from spark_ckpt.coordinator.completion import Completion
-from spark_ckpt.coordinator.errors import IncompleteCheckpointError
+from spark_ckpt.coordinator.end_offsets import with_end_offsets
+from spark_ckpt.coordinator.errors import IncompleteCheckpointError, RealTimeBatchIncompleteError
 from spark_ckpt.coordinator.failures import Abort, FailureManager, FailureReason
 from spark_ckpt.coordinator.heartbeat import Heartbeat
 from spark_ckpt.coordinator.locate import located
@@ -28,6 +29,8 @@ from spark_ckpt.coordinator.messages import (
     Ack,
     AckReply,
     Decline,
+    EndOffsets,
+    EndOffsetsReply,
     Event,
     Locate,
     LocateReply,
@@ -126,7 +129,8 @@ class Job:
         check_parallelism(trigger, self._parent, self._open.config)
         self._pending = PendingCheckpoint(trigger.operators, trigger.batch_id, trigger.version, self._clock.now_ms())
         self._recent.began(trigger.version)
-        self._expires = self._clock.monotonic() + (self._open.config.timeout or 0.0)
+        interval = (trigger.real_time_ms or 0) / 1000
+        self._expires = self._clock.monotonic() + interval + (self._open.config.timeout or 0.0)
         self._tried = False
         return self._trigger_reply()
 
@@ -150,7 +154,8 @@ class Job:
         )
 
     def acknowledge(self, ack: Ack) -> AckReply:
-        """Acknowledgement of a subtask. The last one is answered once the checkpoint is durable.
+        """Acknowledgement of a subtask. The last one is answered once the checkpoint is durable, except in real-time
+        mode: there `end_offsets` completes it.
 
         If completion fails, the last ack does not count: its task fails, and the next attempt retries.
 
@@ -176,11 +181,32 @@ class Job:
         if ack.base_failure is not None:
             self._base_failed(pending, ack)
         due, required = self._base_requests.after_ack(ack, chain, self._parent.table)
-        if not pending.is_complete:
+        if not pending.is_complete or self._trigger.is_real_time:
             newest = self._checkpoint_cache.newest_own_version()
             return AckReply(Outcome.SUCCESS, ack.state_id, due, None, newest, base_required=required)
         completed = self._publish(pending, ack)
         return AckReply(Outcome.SUCCESS, ack.state_id, due, completed, ack.version, base_required=required)
+
+    def end_offsets(self, request: EndOffsets) -> EndOffsetsReply:
+        """Complete the checkpoint of a batch in real-time mode: all tasks have acknowledged, and the end offsets are
+        known. The checkpoint is durable on return; Spark writes `offsets/<batch>` only then.
+
+        Raises:
+            RealTimeBatchIncompleteError: subtasks did not acknowledge, or the checkpoint was aborted.
+            SparkLogFormatError: the text is not an entry of Spark's offset log.
+            SparkCkptError: completion failed (see `Completion.complete`).
+        """
+        self._settle()
+        self.expire()
+        if (checkpoint := self._checkpoint_cache.own_checkpoint(request.version)) is not None:
+            return EndOffsetsReply(checkpoint, request.version)
+        pending = self._pending
+        if pending is None or pending.version != request.version:
+            raise RealTimeBatchIncompleteError(request.batch_id, self._why_not_pending(request))
+        if not pending.is_complete:
+            raise RealTimeBatchIncompleteError(request.batch_id, _lack_of(pending))
+        self._trigger = with_end_offsets(self._trigger, request.offset_log)
+        return EndOffsetsReply(self._publish(pending, None), request.version)
 
     def decline(self, declined: Decline) -> None:
         """Decline of a store that could not make its snapshot: drops the acks of its task attempt."""
@@ -235,7 +261,7 @@ class Job:
         pending, suspended = self._pending, status is JobStatus.SUSPENDED
         if pending is not None:
             reason = FailureReason.SHUTDOWN if suspended else FailureReason.QUERY_ENDED
-            detail = f"the query is {status.value}; {pending.describe_missing()} did not acknowledge"
+            detail = f"the query is {status.value}; {_lack_of(pending)}"
             self._abort(Abort(reason, detail), keep_files=suspended)
         self._delete_deferred()
         self._subsumption.close(discards_checkpoints(status, job.config) and not self._completion.is_in_doubt)
@@ -255,7 +281,7 @@ class Job:
         """Abort the pending checkpoint if it has exceeded its timeout."""
         pending, timeout = self._pending, self._open.config.timeout
         if pending is not None and self.seconds_to_expiry == 0.0:
-            detail = f"{pending.describe_missing()} did not acknowledge within {timeout:g} s ({TIMEOUT.key})"
+            detail = f"{_lack_of(pending)} within {timeout:g} s ({TIMEOUT.key})"
             self._abort(Abort(FailureReason.EXPIRED, detail))
 
     def housekeeping(self) -> None:
@@ -264,7 +290,8 @@ class Job:
 
     # ---- completion --------------------------------------------------------------------------------------------------
 
-    def _publish(self, pending: PendingCheckpoint, last: Ack) -> int:
+    def _publish(self, pending: PendingCheckpoint, last: Ack | None) -> int:
+        """Complete a checkpoint. If that fails, `last` no longer counts, so that its task can retry."""
         try:
             return self._on_durable(self._completion.complete(pending, self._trigger, self._parent))
         except FencedError as e:
@@ -272,8 +299,9 @@ class Job:
             raise
         except BaseException:
             self._tried = True
-            pending.withdraw(last)
-            self._discard([last])
+            if last is not None:
+                pending.withdraw(last)
+                self._discard([last])
             raise
 
     def _on_durable(self, state: CheckpointState) -> int:
@@ -373,11 +401,11 @@ class Job:
             return self._refusal(ack, Outcome.DUPLICATE, counts, None)
         return self._refusal(ack, *attempts.late(ack, counts))
 
-    def _why_not_pending(self, ack: Ack) -> str:
-        if self._aborted is not None and self._aborted[0].version == ack.version:
-            return f"the checkpoint of batch {ack.batch_id} was aborted: {self._aborted[1]}"
+    def _why_not_pending(self, request: Ack | EndOffsets) -> str:
+        if self._aborted is not None and self._aborted[0].version == request.version:
+            return f"the checkpoint of batch {request.batch_id} was aborted: {self._aborted[1]}"
         now = f"batch {self._pending.batch_id} is" if self._pending is not None else "none is"
-        return f"no checkpoint of batch {ack.batch_id} is pending; {now}"
+        return f"no checkpoint of batch {request.batch_id} is pending; {now}"
 
     def _trigger_reply(self) -> TriggerReply:
         job = self._open
@@ -418,5 +446,11 @@ class Job:
 def _superseded(pending: PendingCheckpoint, trigger: Trigger) -> Abort:
     if pending.version == trigger.version:
         return Abort(FailureReason.STORAGE, "its completion failed, and its batch starts again")
-    missing = pending.describe_missing()
-    return Abort(FailureReason.INCOMPLETE, f"{missing} did not acknowledge before batch {trigger.batch_id} began")
+    return Abort(FailureReason.INCOMPLETE, f"{_lack_of(pending)} before batch {trigger.batch_id} began")
+
+
+def _lack_of(pending: PendingCheckpoint) -> str:
+    """What keeps a pending checkpoint from completing."""
+    if pending.is_complete:
+        return "its end offsets did not arrive"
+    return f"{pending.describe_missing()} did not acknowledge"

@@ -54,6 +54,12 @@ class Trigger:
     hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold credentials
     spark_version: str = ""
     offset_log: str | None = None
+    real_time_ms: int | None = None
+
+    @property
+    def is_real_time(self) -> bool:
+        """True if the batch runs in real-time mode, where its end offsets follow the acks."""
+        return self.real_time_ms is not None
 
     @property
     def is_standalone(self) -> bool:
@@ -201,6 +207,30 @@ class Ack:
         """Files of its segments."""
         segments = (self.delta, self.base.segment) if self.base else (self.delta,)
         return [segment.path for segment in segments if segment.path is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class EndOffsets:
+    """End offsets of a batch in real-time mode, known after its tasks have ended.
+
+    Args:
+        job: run of the query.
+        batch_id: Spark's micro-batch.
+        version: version of the state that the batch leaves.
+        offset_log: text of `offsets/<batch_id>`, which Spark is about to write.
+    """
+
+    job: str
+    batch_id: int
+    version: int
+    offset_log: str
+
+
+class EndOffsetsReply(NamedTuple):
+    """Reply to `EndOffsets`: the durable checkpoint and its version."""
+
+    completed: int
+    completed_version: int
 
 
 class Outcome(Enum):

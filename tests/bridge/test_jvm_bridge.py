@@ -13,7 +13,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from spark_ckpt.bridge.protocol import Message
-from spark_ckpt.coordinator.messages import Decline
+from spark_ckpt.coordinator.messages import Decline, EndOffsets
 from tests.bridge import wire
 from tests.bridge.remote_driver import RemoteDriver
 from tests.support.hdfs import Hdfs, from_jvm
@@ -60,6 +60,18 @@ class JvmBridge:
             driver.take_over(ack)
         return last
 
+    def run_real_time_batch(self, driver: RemoteDriver, version: int, deaths: int) -> Mapping[str, Any]:
+        """Runs a batch in real-time mode; the side process dies between the last ack and the end offsets."""
+        self.receive(self.send(wire.trigger(driver.make_trigger(version))))
+        acks = driver.acks(version)
+        for ack in acks:
+            assert self.receive(self.send(wire.ack(ack)))["completed"] is None
+            driver.take_over(ack)
+        for _ in range(deaths):
+            self.kill()
+        entry = f'v1\n{{}}\n{{"topic":{{"0":{version}}}}}'
+        return self.receive(self.send(wire.end_offsets(EndOffsets(driver.run_id, version - 1, version, entry))))
+
     def kill(self) -> None:
         """Sends SIGKILL to the side process."""
         kill(int(self._bridge.pid().get()))
@@ -89,6 +101,19 @@ def test_checkpoints_on_hdfs_with_a_side_process_that_dies(hdfs: Hdfs, bridge: J
     bridge.close()
     storage = hdfs.storage(location)
     assert_invariants(storage, orphans=True)  # deletions of the killed process wait for the next claim
+    assert completed_versions(storage) == [4, 5]
+
+
+def test_real_time_batches_with_a_side_process_that_dies(hdfs: Hdfs, bridge: JvmBridge) -> None:
+    """Its successor learns of the acks again, and of the end offsets. After the batch it learns of neither."""
+    location = hdfs.new_location()
+    driver = RemoteDriver(location, run_id="run-1", real_time_ms=5000)
+    for version, deaths in enumerate((0, 1, 0, 1), start=1):
+        assert bridge.run_real_time_batch(driver, version, deaths)["completed_version"] == version
+    bridge.kill()
+    assert bridge.run_real_time_batch(driver, 5, 0)["completed_version"] == 5
+    storage = hdfs.storage(location)
+    assert_invariants(storage, orphans=True)
     assert completed_versions(storage) == [4, 5]
 
 

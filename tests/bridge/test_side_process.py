@@ -44,7 +44,7 @@ def test_greets() -> None:
     with SideProcess(MODULE) as process:
         header, reply = process.ask(*wire.START)
         assert reply.kind == "ok"
-        assert header == {"protocol": 3, "version": spark_ckpt.__version__}
+        assert header == {"protocol": 4, "version": spark_ckpt.__version__}
         assert process.end_input() == 0
 
 
@@ -55,7 +55,7 @@ def test_refuses_another_version_of_the_protocol(process: SideProcess) -> None:
     assert "install both from the same release" in header["message"]
 
 
-@pytest.mark.parametrize("version", [2, 4, None])
+@pytest.mark.parametrize("version", [3, 5, None])
 def test_nothing_is_served_without_an_accepted_start(
     process: SideProcess, driver: RemoteDriver, location: Path, version: int | None
 ) -> None:

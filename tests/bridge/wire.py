@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_ckpt.coordinator.messages import Ack, Decline, Segment, Task, Trigger, Unreadable
+from spark_ckpt.coordinator.messages import Ack, Decline, EndOffsets, Segment, Task, Trigger, Unreadable
 from spark_ckpt.format.keys import SubtaskKey
 
 Request = tuple[str, dict[str, Any], bytes, bytes]
 
-START: Request = ("start", {"protocol": 3, "spark_version": "4.2.0", "pid": 4242}, b"", b"")
+START: Request = ("start", {"protocol": 4, "spark_version": "4.2.0", "pid": 4242}, b"", b"")
 
 
 def trigger(message: Trigger) -> Request:
@@ -37,6 +37,8 @@ def trigger(message: Trigger) -> Request:
         "spark_version": message.spark_version,
         "offset_log": message.offset_log,
     }
+    if message.real_time_ms is not None:
+        header["real_time_ms"] = message.real_time_ms
     return "trigger", header, b"", b""
 
 
@@ -65,6 +67,16 @@ def ack(message: Ack) -> Request:
         header["base_failure"] = message.base_failure
     index = b"".join(s.key_groups.astype("<u4").tobytes() + s.offsets.astype("<i8").tobytes() for s in segments)
     return "ack", header, index, b"".join(bytes(s.data) for s in segments)
+
+
+def end_offsets(message: EndOffsets) -> Request:
+    header = {
+        "job": message.job,
+        "batch_id": message.batch_id,
+        "version": message.version,
+        "offset_log": message.offset_log,
+    }
+    return "end_offsets", header, b"", b""
 
 
 def decline(message: Decline) -> Request:

@@ -42,6 +42,7 @@ def test_the_table_has_the_defaults_of_the_class() -> None:
         config.max_deltas,
         config.max_delta_ratio,
         config.change_feed,
+        config.real_time_mode,
         config.python,
         config.bridge_timeout,
     ]
@@ -85,6 +86,7 @@ def test_values_are_typed() -> None:
         chain__maxDeltas="8",
         chain__maxDeltaRatio="0.5",
         changeFeed="Writes",
+        realTimeMode="Experimental",
         python="/usr/bin/python3",
         bridge__timeout="112.5",
     )
@@ -107,6 +109,7 @@ def test_values_are_typed() -> None:
         max_deltas=8,
         max_delta_ratio=0.5,
         change_feed="writes",
+        real_time_mode="experimental",
         python="/usr/bin/python3",
         bridge_timeout=112.5,
     )
@@ -131,6 +134,7 @@ GOOD: dict[str, dict[str, object]] = {
     "chain.maxDeltas": {"1": 1, "1000": 1000},
     "chain.maxDeltaRatio": {"0.001": 0.001, "1": 1.0, "2.5": 2.5},
     "changeFeed": {"outcome": "outcome", "WRITES": "writes"},
+    "realTimeMode": {"refused": "refused", "Experimental": "experimental"},
     "python": {"python3": "python3", "/opt/my python": "/opt/my python"},
     "bridge.timeout": {"300.0": 300.0, "300": 300.0, "5m": 300.0, "1501ms": 1.501, "365d": 365 * 86_400.0},
 }
@@ -158,6 +162,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "chain.maxDeltas": ("0", "1001", *NO_COUNTS),
     "chain.maxDeltaRatio": ("", "0", "-1", "nan", "inf", "half", "1.2.3", "1e3"),
     "changeFeed": ("", "all"),
+    "realTimeMode": ("", "true", "allowed"),
     "python": ("",),
     "bridge.timeout": NO_DURATIONS,
 }

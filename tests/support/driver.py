@@ -15,6 +15,8 @@ from spark_ckpt.coordinator.messages import (
     Ack,
     AckReply,
     BaseSnapshot,
+    EndOffsets,
+    EndOffsetsReply,
     Locate,
     LocateReply,
     Operator,
@@ -64,6 +66,8 @@ class Driver:
     checkpoint_format: int = 1
     stage: int = 0
     offset_log: str | None = None
+    real_time_ms: int | None = None
+    """Length of the batches in real-time mode, where the end offsets follow the acks."""
 
     def __post_init__(self) -> None:
         self.job: Job | None = None
@@ -86,11 +90,12 @@ class Driver:
             batch_id=version - 1,
             version=version,
             operators=self.operators,
-            sources=self.sources,
+            sources=() if self.real_time_ms is not None else self.sources,
             checkpoint_format=self.checkpoint_format,
             settings={self.prefix + key: value for key, value in self.settings.items()},
             spark_version="4.2.0",
-            offset_log=self.offset_log,
+            offset_log=self.offset_log if self.real_time_ms is None else None,
+            real_time_ms=self.real_time_ms,
         )
 
     def trigger(self, version: int) -> Job:
@@ -167,6 +172,11 @@ class Driver:
             base=base,
         )
 
+    def end_offsets(self, version: int, text: str = 'v1\n{}\n{"topic":{"0":9}}') -> EndOffsetsReply:
+        """Ends a batch in real-time mode with this entry of the offset log."""
+        assert self.job is not None
+        return self.job.end_offsets(EndOffsets(self.run_id, version - 1, version, text))
+
     def take_over(self, ack: Ack, changes: Changes | None = None) -> None:
         """Makes the state of this ack the store's expected state."""
         self.ids[ack.subtask] = ack.state_id
@@ -188,6 +198,8 @@ class Driver:
             ack = self.make_ack(key, version, base=base)
             acks.append(ack)
             replies.append(job.acknowledge(ack))
+        if self.real_time_ms is not None:
+            self.end_offsets(version)
         for ack in acks:
             self.take_over(ack)
         job.housekeeping()

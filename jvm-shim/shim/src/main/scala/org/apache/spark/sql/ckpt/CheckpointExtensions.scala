@@ -13,7 +13,8 @@ package org.apache.spark.sql.ckpt
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.ckpt.compat.TransformWithStateOperators
-import org.apache.spark.sql.ckpt.driver.CheckpointDriver
+import org.apache.spark.sql.ckpt.driver.{CheckpointDriver, RealTimeMode}
+import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 
@@ -21,12 +22,16 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWri
  * Extension for queries with `transformWithState`, to be named in `spark.sql.extensions`. Spark runs that operator with
  * its RocksDB provider only, by class name (`TransformWithStateExecBase.validateStateStoreProvider`). The extension
  * replaces the operator by one that accepts ours. It also warns if a query continues with another provider than the
- * session sets.
+ * session sets, and checks queries with state that start in real-time mode.
  */
 class CheckpointExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     SparkVersion.check()
     extensions.injectColumnar(_ => CheckpointExtensions.Operators)
+    extensions.injectHintResolutionRule {
+      case session: SparkSession => new RealTimeMode.Check(session)
+      case other => throw new IllegalStateException(s"${other.getClass.getName} has no analyzer")
+    }
   }
 }
 

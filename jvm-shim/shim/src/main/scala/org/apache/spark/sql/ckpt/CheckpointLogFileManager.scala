@@ -18,6 +18,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FileSystem, FSDataInputStream, Path, PathFilter}
 
 import org.apache.spark.sql.ckpt.compat.ClosingFileManager
+import org.apache.spark.sql.ckpt.driver.CheckpointDriver
 import org.apache.spark.sql.ckpt.executor.NewFiles
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
@@ -27,6 +28,8 @@ import org.apache.spark.sql.internal.SQLConf
  * Writer of Spark's own logs (`offsets`, `commits`, `sources`): one conditional put per entry, on storages where a file
  * appears when it is closed. Spark's default, a temporary file and a rename, takes about twenty requests on an object
  * store. Its rename is a lookup and a copy, so two drivers can both write. On other storages Spark's default stays.
+ *
+ * In real-time mode the entry of the offset log is the last word on a batch: its checkpoint completes first.
  *
  * Set with `spark.sql.streaming.checkpointFileManagerClass`, which requires this constructor.
  */
@@ -45,6 +48,12 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   private lazy val appearsWhenClosed = !isLocal && NewFiles.appearWhenClosed(fs, path)
 
   override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
+    CheckpointDriver.beforeEntry(path) match {
+      case Some(complete) => new EndOffsetsOutputStream(complete, () => put(path, overwriteIfPossible))
+      case None => put(path, overwriteIfPossible)
+    }
+
+  private def put(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     if (appearsWhenClosed && !overwriteIfPossible) new ExclusiveOutputStream(fs, path)
     else sparks.createAtomic(path, overwriteIfPossible)
 

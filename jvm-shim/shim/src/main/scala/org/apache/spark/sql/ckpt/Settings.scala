@@ -25,6 +25,9 @@ private[ckpt] object Settings {
   val BridgeTimeout: String = Prefix + "bridge.timeout"
   val ChangeFeed: String = Prefix + "changeFeed"
 
+  val RealTimeMode: String = Prefix + "realTimeMode"
+  val Experimental = "experimental"
+
   private val DefaultAckThreshold = 1L << 20
   private val DefaultBridgeTimeout: FiniteDuration = 300.seconds
   private val LongestTimeout: FiniteDuration = 365.days
@@ -32,6 +35,10 @@ private[ckpt] object Settings {
   /** True if deltas record every write of a batch (`changeFeed=writes`). The driver refuses unknown values. */
   def tellsWrites(settings: Map[String, String]): Boolean =
     settings.get(ChangeFeed).exists(_.trim.equalsIgnoreCase("writes"))
+
+  /** True if queries with state may run in real-time mode. */
+  def permitsRealTimeMode(settings: Map[String, String]): Boolean =
+    settings.get(RealTimeMode).exists(_.trim.equalsIgnoreCase(Experimental))
 
   /** Bytes up to which a segment travels with the acknowledgement. */
   def ackThreshold(settings: Map[String, String]): Long =

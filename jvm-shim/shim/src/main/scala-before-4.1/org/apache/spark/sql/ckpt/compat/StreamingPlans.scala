@@ -22,9 +22,7 @@ import org.apache.spark.sql.streaming.Trigger
 private[ckpt] object StreamingPlans {
 
   /** Spark has no real-time mode before 4.1. */
-  def isRealTime(trigger: Trigger): Boolean = false
-
-  val realTimeCheckSetting: String = ""
+  def realTimeMs(trigger: Trigger): Option[Long] = None
 
   def transformsWithState(node: LogicalPlan): Boolean =
     node.isInstanceOf[TransformWithState] || node.isInstanceOf[TransformWithStateInPandas]

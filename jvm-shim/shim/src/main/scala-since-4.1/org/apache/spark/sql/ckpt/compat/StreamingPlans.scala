@@ -16,14 +16,15 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.streaming.{RealTimeTrigger, StreamingQueryPlanTraverseHelper}
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.Trigger
 
 /** What a streaming query's plan and trigger show. */
 private[ckpt] object StreamingPlans {
-  def isRealTime(trigger: Trigger): Boolean = trigger.isInstanceOf[RealTimeTrigger]
-
-  val realTimeCheckSetting: String = SQLConf.STREAMING_REAL_TIME_MODE_ALLOWLIST_CHECK.key
+  /** Length of the batches in real-time mode, in milliseconds; None in other modes. */
+  def realTimeMs(trigger: Trigger): Option[Long] = trigger match {
+    case realTime: RealTimeTrigger => Some(realTime.batchDurationMs)
+    case _ => None
+  }
 
   def transformsWithState(node: LogicalPlan): Boolean =
     node.isInstanceOf[TransformWithState] || node.isInstanceOf[TransformWithStateInPySpark]

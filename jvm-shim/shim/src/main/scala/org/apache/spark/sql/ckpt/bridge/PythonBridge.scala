@@ -19,7 +19,7 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.BridgeFailure
-import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, Message, RequestSubject, Start}
+import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, EndOffsets, Message, RequestSubject, Start}
 import org.apache.spark.util.ThreadUtils
 
 /**
@@ -142,6 +142,8 @@ private[ckpt] final class PythonBridge(
           val answer = AckReply.of(reply.message)
           if (reply.message.isError || !answer.counts) replayLog.failed(request)
           else if (answer.isComplete) replayLog.completed(request.message.job)
+        } else if (request.message.kind == EndOffsets.Kind && !reply.message.isError) {
+          replayLog.completed(request.message.job)
         }
       }
       waiting.remove(reply.id)
@@ -225,7 +227,7 @@ private[ckpt] final class PythonBridge(
 }
 
 private[ckpt] object PythonBridge {
-  val ProtocolVersion = 3
+  val ProtocolVersion = 4
   val MaxCrashes = 5
   private val PatienceAtTheEnd = 4.seconds
   private val StartId = -1L

@@ -15,10 +15,12 @@ import java.util.UUID
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
+import org.apache.hadoop.fs.Path
+
 import org.apache.spark.{SparkContext, SparkEnv, SPARK_VERSION, TaskContext}
 import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{CheckpointExtensions, CheckpointFailure, CheckpointStateStoreProvider}
+import org.apache.spark.sql.ckpt.{CheckpointExtensions, CheckpointFailure, CheckpointStateStoreProvider, Settings}
 import org.apache.spark.sql.ckpt.bridge.{HadoopFiles, PythonBridge}
 import org.apache.spark.sql.ckpt.compat.StreamingPlans
 import org.apache.spark.sql.ckpt.protocol.Coordinator
@@ -32,6 +34,8 @@ import org.apache.spark.sql.internal.SQLConf
  */
 private[ckpt] object CheckpointDriver extends Logging {
   private final class Running(val context: SparkContext, val requests: CheckpointRequests)
+
+  private val OffsetLog = "offsets"
 
   private var running: Option[Running] = None
   @volatile private var session: Option[SparkSession] = None
@@ -60,7 +64,9 @@ private[ckpt] object CheckpointDriver extends Logging {
       active <- SparkSession.getActiveSession
       query <- RunningBatch.find(active, UUID.fromString(queryId))
     } {
-      if (StreamingPlans.isRealTime(query.trigger)) throw inRealTimeMode
+      if (StreamingPlans.realTimeMs(query.trigger).isDefined) {
+        RealTimeMode.check(SQLConf.get.getAllConfs, active.sessionState.newHadoopConf())
+      }
       if (lacksExtension(active) && query.logicalPlan.exists(StreamingPlans.transformsWithState)) throw withoutExtension
       settingsCheck.await(SQLConf.get.getAllConfs)
     }
@@ -73,6 +79,25 @@ private[ckpt] object CheckpointDriver extends Logging {
       query <- RunningBatch.find(active, UUID.fromString(queryId))
     } otherProvider.check(query)
 
+  /**
+   * Hook for a new entry of Spark's offset log, on the thread of its query. In real-time mode the batch has ended by
+   * then, and its checkpoint must be durable before the entry.
+   *
+   * @return the action to run before the entry is put, with its text; None for any other entry
+   */
+  def beforeEntry(entry: Path): Option[String => Unit] =
+    for {
+      batchId <- if (entry.getParent.getName == OffsetLog) entry.getName.toLongOption else None
+      (_, queryId) <- queryHere
+      active <- SparkSession.getActiveSession
+      query <- RunningBatch.inRealTime(active, UUID.fromString(queryId))
+      if entry.getParent.getParent.toUri.getPath == new Path(query.resolvedCheckpointRoot).toUri.getPath
+      requests <- synchronized(running).map(_.requests)
+    } yield text => requests.endOffsets(query.runId.toString, batchId, text, Settings.bridgeTimeout(settingsOf(query)))
+
+  private def settingsOf(query: StreamExecution): Map[String, String] =
+    StreamingPlans.sessionOfRun(query).sessionState.conf.getAllConfs
+
   /** Spark refuses `transformWithState` with our provider a little later, without naming the remedy. */
   private def lacksExtension(session: SparkSession): Boolean =
     session.sessionState.conf.stateStoreProviderClass == classOf[CheckpointStateStoreProvider].getName &&
@@ -81,13 +106,6 @@ private[ckpt] object CheckpointDriver extends Logging {
   private def withoutExtension: CheckpointFailure = new CheckpointFailure("SessionConfigError",
     "Spark's operator of transformWithState rejects this state-store provider: start the session with " +
       s"${CheckpointExtensions.Setting}=${classOf[CheckpointExtensions].getName}")
-
-  /** Spark refuses state in real-time mode too, unless that check is off. A checkpoint would then lack the offsets. */
-  private def inRealTimeMode: CheckpointFailure = new CheckpointFailure("SessionConfigError",
-    "a query with state cannot run in real-time mode, even with " +
-      s"${StreamingPlans.realTimeCheckSetting}=false: its checkpoint completes before the last " +
-      "task ends, and the end offsets of the batch are known only after that. Start it with another trigger and, if " +
-      "it has not run a batch yet, with a new checkpoint location")
 
   /** Id of the streaming query that runs on this thread. */
   private def queryHere: Option[(SparkContext, String)] =

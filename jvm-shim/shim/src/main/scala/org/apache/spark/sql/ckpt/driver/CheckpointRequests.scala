@@ -12,13 +12,15 @@ package org.apache.spark.sql.ckpt.driver
 
 import java.util.concurrent.ConcurrentHashMap
 
-import scala.concurrent.{ExecutionContext, Future}
+import scala.concurrent.{Await, ExecutionContext, Future, TimeoutException}
+import scala.concurrent.duration.FiniteDuration
 import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Success}
 
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.ckpt.BridgeFailure
 import org.apache.spark.sql.ckpt.bridge.PythonBridge
 import org.apache.spark.sql.ckpt.protocol._
 import org.apache.spark.sql.classic.SparkSession
@@ -83,6 +85,24 @@ private[ckpt] final class CheckpointRequests(
       case _ =>
         bridge.send(request)
     }
+  }
+
+  /**
+   * Completes the checkpoint of a batch in real-time mode; it is durable on return.
+   *
+   * @param offsetLog text of `offsets/<batch>`, which Spark is about to write
+   * @throws org.apache.spark.sql.ckpt.CheckpointFailure if the checkpoint is not complete
+   */
+  def endOffsets(runId: String, batchId: Long, offsetLog: String, patience: FiniteDuration): Unit = {
+    val asked = bridge.send(EndOffsets(runId, batchId, offsetLog).toMessage)
+    val reply =
+      try Await.result(asked, patience)
+      catch {
+        case _: TimeoutException =>
+          throw new BridgeFailure(s"the Python side process has not completed batch $batchId within $patience")
+      }
+    val version = EndOffsetsReply.of(reply.orThrow()).completedVersion
+    Option(jobs.get(runId)).foreach(_.known.complete(version))
   }
 
   private def executionOf(job: String): Option[StreamExecution] = session().flatMap(RunningBatch.ofRun(_, job))

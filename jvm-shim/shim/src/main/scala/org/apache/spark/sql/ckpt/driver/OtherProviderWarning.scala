@@ -11,8 +11,7 @@
 package org.apache.spark.sql.ckpt.driver
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{CheckpointStateStoreProvider, Redaction}
-import org.apache.spark.sql.ckpt.compat.StreamingPlans
+import org.apache.spark.sql.ckpt.Redaction
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 /**
@@ -28,22 +27,19 @@ private[driver] final class OtherProviderWarning extends Logging {
     if (warned.get() != run) {
       warned.set(run)
       OtherProviderWarning.text(
-        asked = query.sparkSession.sessionState.conf.getConfString(OtherProviderWarning.Key, ""),
-        runsWith = StreamingPlans.sessionOfRun(query).sessionState.conf.getConfString(OtherProviderWarning.Key, ""),
+        asked = query.sparkSession.sessionState.conf.getConfString(Provider.Key, ""),
+        runsWith = Provider.of(query),
         location = query.resolvedCheckpointRoot).foreach(logWarning(_))
     }
   }
 }
 
 private[driver] object OtherProviderWarning {
-  val Key = "spark.sql.streaming.stateStore.providerClass"
-  private val Ours = classOf[CheckpointStateStoreProvider].getName
-
   /** @return None if there is nothing to warn of */
   def text(asked: String, runsWith: String, location: String): Option[String] =
-    if (asked != Ours || runsWith == Ours) None
+    if (asked != Provider.Ours || runsWith == Provider.Ours) None
     else Some(
       s"this query runs WITHOUT spark-ckpt: by Spark's offset log, the state in ${Redaction.redacted(location)} " +
-        s"belongs to $runsWith, and Spark continues with it although the session has $Key=$Ours. A location " +
-        "keeps its provider. To use spark-ckpt, start the query with a new checkpoint location")
+        s"belongs to $runsWith, and Spark continues with it although the session has " +
+        s"${Provider.Key}=${Provider.Ours}. A location keeps its provider. To use spark-ckpt, start the query with a new checkpoint location")
 }

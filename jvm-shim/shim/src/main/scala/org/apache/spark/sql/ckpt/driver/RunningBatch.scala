@@ -41,6 +41,13 @@ private[driver] object RunningBatch {
   def ofRun(session: SparkSession, runId: String): Option[StreamExecution] =
     session.sharedState.activeStreamingQueries.values().asScala.find(_.runId.toString == runId)
 
+  /** The execution whose batch in real-time mode has ended, if the state of the batch is ours. */
+  def inRealTime(session: SparkSession, queryId: UUID): Option[StreamExecution] =
+    find(session, queryId).filter { execution =>
+      StreamingPlans.realTimeMs(execution.trigger).isDefined && Provider.isOurs(execution) &&
+        Option(execution.lastExecution).exists(plan => operators(plan).nonEmpty)
+    }
+
   /** The trigger message of a batch, or None if the query is not executing this batch now. */
   def trigger(execution: StreamExecution, batchId: Long): Option[Trigger] =
     Option(execution.lastExecution).filter(_.currentBatchId == batchId).map { plan =>
@@ -60,7 +67,8 @@ private[driver] object RunningBatch {
         offsets.map(OffsetLogs.sources(_).map { case (name, offset) => SourceOffset(name, offset) }),
         offsets.map(textOf(execution.offsetLog, _)),
         settings.filter(_._1.startsWith(Settings.Prefix)),
-        FileSystemSettings.of(location, plan.sparkSession.sessionState.newHadoopConf()))
+        FileSystemSettings.of(location, plan.sparkSession.sessionState.newHadoopConf()),
+        StreamingPlans.realTimeMs(execution.trigger))
     }
 
   private def operators(plan: IncrementalExecution): Seq[OperatorPlan] =

@@ -50,6 +50,7 @@ private[ckpt] final case class SourceOffset(name: String, offset: Option[String]
  * @param offsetLog text of Spark's `offsets/<batch>`
  * @param settings  settings of spark-ckpt
  * @param hadoop    settings of the location's file system
+ * @param realTimeMs length of the batch in real-time mode, where [[EndOffsets]] follows the acks; None in other modes
  */
 private[ckpt] final case class Trigger(
     job: String,
@@ -64,7 +65,8 @@ private[ckpt] final case class Trigger(
     sources: Option[Seq[SourceOffset]],
     offsetLog: Option[String],
     settings: Iterable[(String, String)],
-    hadoop: Iterable[(String, String)]) {
+    hadoop: Iterable[(String, String)],
+    realTimeMs: Option[Long] = None) {
 
   def toMessage: Message = Message(Trigger.Kind, toJson.toString)
 
@@ -95,6 +97,7 @@ private[ckpt] final case class Trigger(
       all.foreach(source => target.addObject().put("name", source.name).put("offset", source.offset.orNull))
     }
     offsetLog.foreach(header.put("offset_log", _))
+    realTimeMs.foreach(header.put("real_time_ms", _))
     val ours = header.putObject("settings")
     settings.foreach { case (key, value) => ours.put(key, value) }
     val fileSystem = header.putObject("hadoop")
@@ -109,6 +112,23 @@ private[ckpt] object Trigger {
   /** The trigger inside the request of a store without a query. */
   def within(header: JsonNode): Option[Message] =
     if (header.has("standalone")) Some(Message(Kind, header.path("standalone").toString)) else None
+}
+
+/**
+ * The end offsets of a batch in real-time mode are known, after all its tasks.
+ *
+ * @param offsetLog text of `offsets/<batch>`, which Spark is about to write
+ */
+private[ckpt] final case class EndOffsets(job: String, batchId: Long, offsetLog: String) {
+  def toMessage: Message = {
+    val header = Message.newHeader()
+    header.put("job", job).put("batch_id", batchId).put("version", batchId + 1).put("offset_log", offsetLog)
+    Message(EndOffsets.Kind, header.toString)
+  }
+}
+
+private[ckpt] object EndOffsets {
+  val Kind = "end_offsets"
 }
 
 /** The attempt of a task has failed. */

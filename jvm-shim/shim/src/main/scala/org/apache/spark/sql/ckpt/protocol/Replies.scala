@@ -187,6 +187,13 @@ private[ckpt] object AckReply {
   }
 }
 
+/** The reply to [[EndOffsets]]: the checkpoint is durable. */
+private[ckpt] final case class EndOffsetsReply(completedVersion: Long)
+
+private[ckpt] object EndOffsetsReply {
+  def of(reply: Message): EndOffsetsReply = EndOffsetsReply(reply.json.path("completed_version").asLong())
+}
+
 /** The reply to [[Query]]. */
 private[ckpt] final case class QueryReply(active: Boolean) {
   def toMessage: Message = Message(Message.Ok, Message.newHeader().put("active", active).toString)

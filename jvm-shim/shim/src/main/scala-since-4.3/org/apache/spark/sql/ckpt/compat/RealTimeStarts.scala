@@ -1,0 +1,34 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.compat
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqLog
+
+/** Starts of queries in real-time mode, as the analyzer sees them: Spark has not touched the location yet. */
+private[ckpt] object RealTimeStarts {
+  val areSupported = true
+
+  def of(plan: LogicalPlan): Option[RealTimeStart] = plan match {
+    case start: WriteToStreamStatement
+        if StreamingPlans.realTimeMs(start.trigger).isDefined && start.inputQuery.exists(_.isStateful) =>
+      Some(RealTimeStart(start.userSpecifiedName, start.userSpecifiedCheckpointLocation, start.hadoopConf))
+    case _ => None
+  }
+
+  /** The setting in the newest entry of an offset log; None without an entry. */
+  def settingIn(session: SparkSession, log: Path, key: String): Option[String] =
+    new OffsetSeqLog(session, log.toString, true).getLatest().flatMap(_._2.metadataOpt).flatMap(_.conf.get(key))
+}
