@@ -15,7 +15,8 @@ MINOR = supported_minor(pyspark.__version__)
 """Spark minor version of this environment."""
 
 DEFAULT = "4.2"
-"""Spark minor version of `.venv`, for which Maven brings the jars of Delta and of Kafka's connector."""
+"""Spark minor version of `.venv`, for which Maven brings the jars of Delta and of Kafka's connector. There is no
+connector for 4.3 in Maven Central; the tests of real-time mode use this one."""
 
 IS_DEFAULT = MINOR == DEFAULT
 

@@ -1,0 +1,130 @@
+"""Driver program: queries with state from topic to topic, in real-time mode or in micro-batches.
+
+Each query has a folder NAME below --folder, with its checkpoint location and its log of runs, and two topics,
+PREFIX-NAME and PREFIX-NAME-out. A query that fails is started again. In micro-batches the program ends when all input
+is processed; in real-time mode, when the file `finish` exists.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from pathlib import Path
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.support.provider import CKPT_PREFIX, PROVIDER_KEY, PROVIDERS
+from tests.support.session import open_session
+from tests.support.topics import Topic
+
+SCHEMA = "key string, value long"
+FINISH = "finish"
+FAILURES = "failures"
+"""File with one line for each failed run of a query: the name of the error."""
+
+PARTITIONS = 2
+"""Partitions of the topics and of the state."""
+
+MOST_FAILURES = 5
+
+_ERROR = re.compile(r"\[([A-Z]\w+Error)\]")
+
+
+def counts(events: DataFrame) -> DataFrame:
+    """Number and sum of the values of each key."""
+    return events.groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
+
+
+def unique(events: DataFrame) -> DataFrame:
+    """Each row once."""
+    return events.dropDuplicates(["key", "value"])
+
+
+PLANS = {"counts": counts, "unique": unique}
+"""Plans by the first part of a query's name, up to a hyphen."""
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Command-line options of this program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--provider", choices=list(PROVIDERS), required=True)
+    parser.add_argument("--servers", required=True, help="address of the broker")
+    parser.add_argument("--prefix", required=True, help="beginning of the names of the topics")
+    parser.add_argument("--queries", required=True, help="names, separated by commas")
+    parser.add_argument("--real-time", help="length of the batches, such as '1 second'; without it, micro-batches")
+    parser.add_argument("--python", help="the side process's Python")
+    return parser.parse_args(arguments)
+
+
+def session(options: argparse.Namespace) -> SparkSession:
+    """Session of the queries. In real-time mode Spark refuses one that sets our provider, even in the defaults."""
+    queries = len(options.queries.split(","))
+    conf = {
+        "spark.sql.shuffle.partitions": str(PARTITIONS),
+        "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+        "spark.sql.streaming.realTimeMode.minBatchDuration": "100",
+        CKPT_PREFIX + "realTimeMode": "experimental",
+        **({CKPT_PREFIX + "python": options.python} if options.python else {}),
+    }
+    master = f"local[{2 * PARTITIONS * queries}]"  # the tasks of all stages run at once
+    spark = open_session(PROVIDERS[options.provider], options.folder, master=master, conf=conf, kafka=True)
+    if options.real_time:
+        spark = spark.newSession()
+        spark.conf.unset(PROVIDER_KEY)
+    return spark
+
+
+def start(spark: SparkSession, options: argparse.Namespace, name: str) -> StreamingQuery:
+    """Starts a query."""
+    topic = Topic(options.servers, SCHEMA, f"{options.prefix}-{name}")
+    limits = {} if options.real_time else {"maxOffsetsPerTrigger": 50}
+    frame = PLANS[name.partition("-")[0]](topic.stream(spark, **limits))
+    records = frame.select(sf.col("key").cast("string"), sf.to_json(sf.struct("*")).alias("value"))
+    writer = records.writeStream.format("kafka").outputMode("update").queryName(name)
+    writer = writer.option("kafka.bootstrap.servers", options.servers).option("topic", f"{topic.name}-out")
+    writer = writer.option("checkpointLocation", str(options.folder / name / "checkpoint"))
+    if options.real_time:
+        return writer.trigger(realTime=options.real_time).start()  # type: ignore[call-overload]
+    return writer.trigger(availableNow=True).start()
+
+
+def failed(folder: Path, error: StreamingQueryException) -> int:
+    """Notes a failed run; returns the number of failures so far."""
+    found = _ERROR.search(str(error))
+    with (folder / FAILURES).open("a") as file:
+        file.write((found[1] if found else str(error).splitlines()[0]) + "\n")
+    return len((folder / FAILURES).read_text().splitlines())
+
+
+def main(arguments: list[str]) -> None:
+    """Runs the queries to the end."""
+    options = parse(arguments)
+    spark = session(options)
+    names = options.queries.split(",")
+    for name in names:
+        (options.folder / name).mkdir(exist_ok=True)
+    queries = {name: start(spark, options, name) for name in names}
+    while any(query.isActive for query in queries.values()):
+        if (options.folder / FINISH).exists() and options.real_time:
+            break
+        for name, query in queries.items():
+            if not query.isActive and (error := query.exception()) is not None:
+                if failed(options.folder / name, error) > MOST_FAILURES:
+                    raise error
+                queries[name] = start(spark, options, name)
+        time.sleep(0.1)
+    for query in queries.values():
+        query.stop()
+        if (error := query.exception()) is not None:
+            raise error
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

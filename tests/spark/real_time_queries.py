@@ -1,0 +1,169 @@
+"""Queries in real-time mode on Kafka: their topics, their drivers, and the comparison of outputs and states."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from spark_ckpt import read_state
+from tests.spark.jobs.real_time import FAILURES, FINISH, PARTITIONS, SCHEMA
+from tests.support.checkpoints import CheckpointJudge, committed_batches, log_records, numbers
+from tests.support.kafka import KafkaBroker
+from tests.support.processes import BRIDGE, DriverJob, find_below, job_arguments, kill
+from tests.support.provider import ProviderUnderTest
+from tests.support.sinks import Rows, assert_same_rows
+from tests.support.topics import Topic, unique_name
+
+INTERVAL = "700 milliseconds"
+"""Length of the batches, so that a test sees many of them."""
+
+KEYS = 12
+
+
+class RealTimeQueries:
+    """Queries of one test.
+
+    Args:
+        broker: the broker.
+        folder: folder of the queries and of the drivers' logs.
+        provider: the state-store provider.
+        rng: source of the input and of the moments of kills.
+        names: names of the queries; what comes before a hyphen is the plan, `counts` or `unique`.
+    """
+
+    def __init__(
+        self, broker: KafkaBroker, folder: Path, provider: ProviderUnderTest, rng: random.Random, names: Sequence[str]
+    ) -> None:
+        self.folder = folder
+        self.names = names
+        self.started: list[DriverJob] = []
+        self._servers, self._provider, self._rng = broker.bootstrap_servers, provider, rng
+        self._prefix = unique_name("rt")
+        self._inputs = {name: self._topic(name).create(PARTITIONS) for name in names}
+        for name in names:
+            self._output(name).create(1)
+
+    def send(self, rows: int = 20) -> None:
+        """Appends rows to the input of each query."""
+        for topic in self._inputs.values():
+            topic.send([(f"k{self._rng.randrange(KEYS)}", self._rng.randrange(100)) for _ in range(rows)])
+
+    def run_micro_batches(self) -> None:
+        """Processes all input in micro-batches."""
+        job = self._start()
+        status = job.wait()
+        assert status == 0, f"the driver ended with status {status}:\n{job.output()[-6000:]}"
+
+    def start(self, **options: object) -> DriverJob:
+        """Starts a driver in real-time mode."""
+        (self.folder / FINISH).unlink(missing_ok=True)
+        return self._start(real_time=INTERVAL, **options)
+
+    def finish(self, job: DriverJob) -> None:
+        """Ends a driver in real-time mode in the middle of a batch, without an error."""
+        (self.folder / FINISH).touch()
+        status = job.wait()
+        assert status == 0, f"the driver ended with status {status}:\n{job.output()[-6000:]}"
+
+    def await_batches(self, job: DriverJob, count: int = 2) -> None:
+        """Waits until every query has committed this number of further batches."""
+        before = {name: len(committed_batches(self.location(name))) for name in self.names}
+
+        def have_committed() -> bool:
+            return all(len(committed_batches(self.location(name))) >= before[name] + count for name in self.names)
+
+        assert job.await_(have_committed), f"the driver has ended:\n{job.output()[-6000:]}"
+
+    def kill_after_offsets(self, job: DriverJob, name: str) -> bool:
+        """Kills the driver as soon as a query has written the offsets of a batch.
+
+        Returns:
+            True if the batch is not committed.
+        """
+        offsets = self.location(name) / "offsets"
+        before = numbers(offsets)[-1]
+        while numbers(offsets)[-1] == before:
+            assert job.running(), job.output()[-6000:]
+        with suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)
+        job.kill()
+        return numbers(offsets)[-1] > committed_batches(self.location(name))[-1]
+
+    def kill_at_random(self, job: DriverJob) -> None:
+        """Kills the driver at a random moment of a batch."""
+        time.sleep(self._rng.random() * 1.5)
+        job.kill()
+
+    def kill_coordinator(self, job: DriverJob) -> None:
+        """Kills the side process at a random moment of a batch."""
+        time.sleep(self._rng.random() * 1.5)
+        for pid in find_below(job.pid, BRIDGE):
+            kill(pid)
+
+    def location(self, name: str) -> Path:
+        """Checkpoint location of a query."""
+        return self.folder / name / "checkpoint"
+
+    def failures(self, name: str) -> list[str]:
+        """Errors that have ended runs of a query."""
+        file = self.folder / name / FAILURES
+        return file.read_text().splitlines() if file.exists() else []
+
+    def uncommitted(self, name: str) -> list[int]:
+        """Batches with a completed checkpoint of which Spark has no commit."""
+        committed = committed_batches(self.location(name))
+        records = [record for record in log_records(self.location(name)) if record["kind"] == "checkpoint"]
+        return sorted({record["batch_id"] for record in records} - set(committed))
+
+    def check(self, judge: CheckpointJudge) -> None:
+        """Asserts that outputs and states equal the batch answer, and that the locations are in order.
+
+        Spark's sink for Kafka is at least once, so outputs may repeat. The state has each row exactly once.
+        """
+        for name in self.names:
+            is_unique = name.startswith("unique")
+            rows = self._inputs[name].rows()
+            answer = answer_of_unique(rows) if is_unique else answer_of_counts(rows)
+            newest = {row if is_unique else row[:1]: row for row in self._output(name).rows()}
+            assert_same_rows(list(newest.values()), answer)
+            state = read_state(str(self.location(name))).to_arrow().to_pylist()
+            values = [(*row["key"].values(), *(() if is_unique else row["value"].values())) for row in state]
+            assert_same_rows(values, answer)
+            judge.check(self.location(name), orphans=True)
+
+    def stop(self) -> None:
+        """Kills the drivers that still run."""
+        for job in self.started:
+            job.kill()
+
+    def _start(self, **options: object) -> DriverJob:
+        options |= {"servers": self._servers, "prefix": self._prefix, "queries": ",".join(self.names)}
+        job = DriverJob("real_time.py", self.folder, job_arguments(self._provider, **options))
+        self.started.append(job)
+        return job
+
+    def _topic(self, name: str) -> Topic:
+        return Topic(self._servers, SCHEMA, f"{self._prefix}-{name}")
+
+    def _output(self, name: str) -> Topic:
+        schema = SCHEMA if name.startswith("unique") else "key string, n long, total long"
+        return Topic(self._servers, schema, f"{self._prefix}-{name}-out")
+
+
+def answer_of_counts(events: Rows) -> Rows:
+    """Batch answer to the plan `counts`."""
+    totals: dict[object, tuple[int, int]] = {}
+    for key, value in events:
+        n, total = totals.get(key, (0, 0))
+        totals[key] = n + 1, total + int(str(value))
+    return [(key, *figures) for key, figures in totals.items()]
+
+
+def answer_of_unique(events: Rows) -> Rows:
+    """Batch answer to the plan `unique`."""
+    return list(dict.fromkeys(events))
