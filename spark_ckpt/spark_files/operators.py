@@ -17,8 +17,12 @@ JOIN = "symmetricHashJoin"
 TRANSFORM_WITH_STATE = ("transformWithStateExec", "transformWithStateInPandasExec", "transformWithStateInPySparkExec")
 """`transformWithState` in Scala, in pandas and in PySpark."""
 
+REAL_TIME_AGGREGATION = "StatefulStreamlineAggregate"
+"""Aggregation in real-time mode; its state is that of `stateStoreSave`."""
+
 HASHED = (
     "stateStoreSave",
+    REAL_TIME_AGGREGATION,
     "dedupe",
     "dedupeWithinWatermark",
     SESSION_WINDOW,
@@ -27,4 +31,5 @@ HASHED = (
     "applyInPandasWithState",
     *TRANSFORM_WITH_STATE,
 )
-"""Operators with a partition key in Spark (`StatePartitionKeyExtractorFactory`)."""
+"""Operators with a partition key in Spark (`StatePartitionKeyExtractorFactory`), and the aggregation of real-time
+mode."""

@@ -21,6 +21,8 @@ from spark_ckpt.coordinator.messages import (
     AckReply,
     Close,
     Decline,
+    EndOffsets,
+    EndOffsetsReply,
     Locate,
     LocateReply,
     Notification,
@@ -45,7 +47,7 @@ MOST_CRASHES = 5
 TOLD = (TaskFailed, Decline, Close)
 """Kinds of requests without a waiting caller."""
 
-Request: TypeAlias = Trigger | Locate | Ack | TaskFailed | Decline | Close
+Request: TypeAlias = Trigger | Locate | Ack | EndOffsets | TaskFailed | Decline | Close
 Reply: TypeAlias = object
 """The coordinator's answer, or the exception it raised."""
 
@@ -141,7 +143,7 @@ class SideProcess:
                 reply = e
             world.trace(f"{self.group.name}: {describe(request)} -> {describe_reply(reply)}")
             self.replies.put((numbered, reply))
-            if isinstance(request, Ack) and job is not None:
+            if isinstance(request, (Ack, EndOffsets)) and job is not None:
                 job.housekeeping()
             if isinstance(request, Close):
                 return
@@ -158,6 +160,8 @@ def _handle(job: Job | None, request: Request) -> Reply:
         return job.locate(request)
     if isinstance(request, Ack):
         return job.acknowledge(request)
+    if isinstance(request, EndOffsets):
+        return job.end_offsets(request)
     if isinstance(request, TaskFailed):
         job.task_failed(request)
     elif isinstance(request, Decline):
@@ -229,6 +233,13 @@ class Bridge:
             job.known, job.known_version = dict(job.known_pending), job.known_pending_version
         return reply
 
+    def end_offsets(self, request: EndOffsets) -> None:
+        job = self._job(request.job)
+        reply = self._ask(request)
+        assert isinstance(reply, EndOffsetsReply)
+        if reply.completed_version == job.known_pending_version:
+            job.known, job.known_version = dict(job.known_pending), job.known_pending_version
+
     def _job(self, run_id: str) -> _Open:
         if run_id in self._over:
             raise JobNotOpenError(run_id)
@@ -282,7 +293,8 @@ class Bridge:
         self._crashes = 0
         job = self._jobs.get(numbered.request.job)
         if job is not None and numbered.id in self._unanswered:
-            if isinstance(reply, AckReply) and reply.completed is not None:
+            is_complete = isinstance(reply, AckReply) and reply.completed is not None
+            if is_complete or isinstance(reply, EndOffsetsReply):
                 job.again.clear()
             elif _does_not_count(reply) and numbered in job.again:
                 job.again.remove(numbered)  # an ack that did not count must not count on replay either
@@ -313,7 +325,7 @@ class Bridge:
         elif isinstance(job.triggered, Exception):
             raise job.triggered
 
-    def _ask(self, request: Locate | Ack) -> Reply:
+    def _ask(self, request: Locate | Ack | EndOffsets) -> Reply:
         promise: Promise[Reply] = Promise(self._world.scheduler)
         self._send(request, promise)
         reply = promise.wait(ANSWER_SECONDS)
@@ -364,6 +376,8 @@ def describe(request: Request) -> str:
         files = "".join(f" {path}" for path in request.paths)
         base = f" base v{request.base.version}" if request.base else ""
         return f"ack {request.job} v{request.version} {tuple(request.subtask)} by {attempt}{base}{files}"
+    if isinstance(request, EndOffsets):
+        return f"end_offsets {request.job} v{request.version} {request.offset_log.splitlines()[-1]}"
     if isinstance(request, TaskFailed):
         where = f"{request.stage_id}.{request.stage_attempt}/{request.partition}.{request.attempt_number}"
         return f"task_failed {where} {request.reason}"
@@ -376,6 +390,8 @@ def describe_reply(reply: Reply) -> str:
     if isinstance(reply, AckReply):
         completed = f", checkpoint {reply.completed}" if reply.completed else ""
         return f"{reply.outcome.value}{completed}"
+    if isinstance(reply, EndOffsetsReply):
+        return f"checkpoint {reply.completed}"
     if isinstance(reply, LocateReply):
         return f"checkpoint {reply.checkpoint_id}"
     if isinstance(reply, Exception):

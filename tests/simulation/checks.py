@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from spark_ckpt.checkpoint.batch import SPARK_OFFSETS
 from spark_ckpt.checkpoint.chains import Chain, all_entries
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
 from spark_ckpt.checkpoint.policy import chain_bound, rewrite_cycle
@@ -19,10 +20,11 @@ from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 from spark_ckpt.location.listing import _read_metadata as read_directory
 from spark_ckpt.location.listing import scan
-from tests.simulation.decoder_cache import read_block
+from tests.simulation.decoder_cache import read_block, read_metadata
 from tests.simulation.disk import FOREIGN_FILES, SimulatedStorage
 from tests.simulation.faults import Faults
 from tests.simulation.model import Rows, applied
+from tests.simulation.offsets import offset_in
 from tests.simulation.scheduler import Group
 from tests.support.invariants import Findings, check_checkpoints, check_log, check_no_orphans
 
@@ -62,6 +64,10 @@ class Checks:
         self._uses: Counter[str] = Counter()
         self._brought_back: set[int] = set()
         self._committed = -1
+        self._offsets: dict[int, bytes] = {}
+        """Entry of the offset log in each checkpoint."""
+        self.committing = ""
+        """Run that is writing a commit."""
         self.committed_by = ""
         """Run that wrote Spark's newest commit."""
         self._told: set[int] = set()
@@ -101,6 +107,7 @@ class Checks:
         if name.startswith("commits/"):
             self._committed = max(self._committed, int(name[len("commits/") :]))
             self._last_committed_is_there()
+            self._has_same_offsets(int(name[len("commits/") :]))
 
     def deleted(self, name: str) -> None:
         if name in FOREIGN_FILES:
@@ -179,8 +186,9 @@ class Checks:
         self._needed[record.id] = files
         self._ids[record.id] = state.state_ids()
         self._uses.update(files)
+        self._offsets[record.id] = content = self._offsets_in(record)
         for key in self._world.query.subtasks():
-            self._same(state, key)
+            self._same(state, key, offset_in(content))
         if self._world.profile.idle is not None:
             self._check_use(state)
 
@@ -199,9 +207,18 @@ class Checks:
             if state.version - since > self._most_unused:
                 self._violated(f"{path} is kept since version {since} for {used[path]} of its {sizes[path]} bytes")
 
-    def _same(self, state: CheckpointState, key: SubtaskKey) -> None:
+    def _offsets_in(self, record: CheckpointRecord) -> bytes:
+        """Entry of Spark's offset log in a checkpoint."""
+        data = self._world.disk.read(f"ckpt/{record.metadata.path}")
+        assert data is not None
+        for state in read_metadata(data).master_states:
+            if state.name == SPARK_OFFSETS:
+                return state.payload
+        self._violated(f"checkpoint {record.id} has no offsets")
+
+    def _same(self, state: CheckpointState, key: SubtaskKey, offset: int) -> None:
         rows = self._rows_of(state.table[key.of_operator][key.partition])
-        answer = self._world.query.answer(state.version, key)
+        answer = self._world.query.answer(offset, key)
         if rows != answer:
             assert state.record is not None
             self._violated(
@@ -238,14 +255,27 @@ class Checks:
                 f"batch {self._committed} is committed, and the retained checkpoints have versions {self._versions()}"
             )
 
+    def _has_same_offsets(self, batch: int) -> None:
+        """The run that commits a batch has completed it with the offsets in Spark's log."""
+        owned = [
+            (i, record)
+            for i in self._needed
+            if isinstance(record := self._records[i], CheckpointRecord) and record.version == batch + 1
+        ]
+        newest, record = max(owned, default=(0, None))
+        if record is not None and record.owner.run_id == self.committing:
+            content = self._world.disk.read(f"offsets/{batch}")
+            if content != self._offsets[newest]:
+                self._violated(f"offsets/{batch} is {content!r}, checkpoint {newest} has {self._offsets[newest]!r}")
+
     def _versions(self) -> list[int]:
         return [r.version for i in self._needed if isinstance(r := self._records[i], CheckpointRecord)]
 
     # ---- observations of drivers and executors -----------------------------------------------------------------------
 
-    def opened(self, key: SubtaskKey, version: int, rows: Rows) -> None:
-        """A store has loaded a version."""
-        answer = self._world.query.answer(version, key)
+    def opened(self, key: SubtaskKey, version: int, rows: Rows, offset: int) -> None:
+        """A store has loaded a version for a batch that reads from an offset on."""
+        answer = self._world.query.answer(offset, key)
         if rows != answer:
             self._violated(f"the store of {key} has {rows} at version {version}; the answer is {answer}")
 

@@ -66,8 +66,9 @@ class Store:
         """Token of the base being written."""
         self._must_bring_base = False
 
-    def open(self, trigger: Trigger, wanted: str | None) -> Rows:
-        """Rows at the version from which a batch starts; `wanted` is the state id named by Spark's commit log."""
+    def open(self, trigger: Trigger, wanted: str | None, offset: int) -> Rows:
+        """Rows at the version from which a batch starts, at this offset of the input; `wanted` is the state id named by
+        Spark's commit log."""
         version = trigger.version - 1
         driver, world = self._executor.driver, self._executor.world
         located = driver.bridge.locate(trigger, Locate(trigger.job, self._key, version, wanted), self._held(version))
@@ -81,7 +82,7 @@ class Store:
             self._aside, self._committed = self._committed, None
         if located is not None:
             self._obey(located.base_due, located.base_required)
-        world.checks.opened(self._key, version, self._rows)
+        world.checks.opened(self._key, version, self._rows, offset)
         return self._rows
 
     def commit(self, trigger: Trigger, task: Task, changes: Changes) -> str:

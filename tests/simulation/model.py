@@ -50,11 +50,11 @@ class Query:
             for partition in range(operator.parallelism)
         ]
 
-    def changes(self, version: int, key: SubtaskKey, before: Rows) -> Changes:
-        """Changes to a subtask's rows by the batch that leads to a version."""
+    def changes(self, offset: int, key: SubtaskKey, before: Rows) -> Changes:
+        """Changes to a subtask's rows by the input that leads to an offset."""
         if self.idle is not None and key.partition >= self.idle:
-            return {} if version > 1 else {self._groups(key)[0]: {b"k0": b"1"}}
-        rng = random.Random(f"{self.seed}/{version}/{key.operator_id}/{key.store}/{key.partition}")
+            return {} if offset > 1 else {self._groups(key)[0]: {b"k0": b"1"}}
+        rng = random.Random(f"{self.seed}/{offset}/{key.operator_id}/{key.store}/{key.partition}")
         groups = self._groups(key)
         changes: Changes = {}
         for _ in range(rng.choice((0, 1, 1, 2, 3))):
@@ -63,14 +63,24 @@ class Query:
             changes.setdefault(group, {})[row] = None if count == REMOVED_AT else b"%d" % count
         return changes
 
-    def answer(self, version: int, key: SubtaskKey) -> Rows:
-        """Rows of a subtask at a version, as computed by a batch job."""
-        if version == 0:
+    def changes_between(self, start: int, end: int, key: SubtaskKey, before: Rows) -> Changes:
+        """Changes to a subtask's rows by the input from one offset to another."""
+        changes: Changes = {}
+        for offset in range(start + 1, end + 1):
+            further = self.changes(offset, key, before)
+            before = applied(before, further)
+            for group, entries in further.items():
+                changes.setdefault(group, {}).update(entries)
+        return changes
+
+    def answer(self, offset: int, key: SubtaskKey) -> Rows:
+        """Rows of a subtask for the input up to an offset, as computed by a batch job."""
+        if offset == 0:
             return {}
-        known = self._answers.get((version, key))
+        known = self._answers.get((offset, key))
         if known is None:
-            before = self.answer(version - 1, key)
-            known = self._answers[version, key] = applied(before, self.changes(version, key, before))
+            before = self.answer(offset - 1, key)
+            known = self._answers[offset, key] = applied(before, self.changes(offset, key, before))
         return known
 
     def _groups(self, key: SubtaskKey) -> list[int]:

@@ -7,6 +7,7 @@ from tests.simulation.mutations_of_acks import ACKS
 from tests.simulation.mutations_of_deleting import DELETING
 from tests.simulation.mutations_of_log import LOG
 from tests.simulation.mutations_of_order import ORDER
+from tests.simulation.mutations_of_real_time import REAL_TIME_STEPS
 
-MUTATIONS: dict[str, Mutation] = ORDER | LOG | ACKS | DELETING
+MUTATIONS: dict[str, Mutation] = ORDER | LOG | ACKS | DELETING | REAL_TIME_STEPS
 """All mistakes, by name."""

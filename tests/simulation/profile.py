@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spark_ckpt.coordinator.messages import Operator
 from tests.simulation.faults import Faults
@@ -53,6 +53,8 @@ class Profile:
         claims_kept: number of claims that the log keeps.
         foreign: whether the location contains files that are not ours.
         idle: first of the partitions without input after the first batch.
+        real_time: probability that a run is in real-time mode. If it is above 0, the amount of input of a batch varies,
+            and so does what a batch that runs again in that mode reads.
         small_bytes: replacement for `policy.SMALL_BYTES`, since segments are small here; None keeps the original.
     """
 
@@ -78,6 +80,7 @@ class Profile:
     foreign: bool = False
     idle: int | None = None
     small_bytes: int | None = None
+    real_time: float = 0.0
 
     @staticmethod
     def of(rng: random.Random) -> Profile:
@@ -100,7 +103,7 @@ class Profile:
             weights = {what: weight for what, weight in weights.items() if what not in (*NEED_A_FENCE, "stop query")}
         cleanup = rng.choice(("retain",) * 6 + ("deleteOnCancellation", "deleteOnEnd"))
         retained = rng.choice((2, 2, 2, 3, 5))
-        return Profile(
+        drawn = Profile(
             layout=rng.choice(("one", "one", "stores", "operators", "stages")),
             parallelism=rng.choice((1, 2, 2, 3)),
             batches=rng.randint(3, 7),
@@ -129,6 +132,8 @@ class Profile:
             lag=rng.choice((0.0, 0.0, 2.0)),
             foreign=rng.random() < 0.3,
         )
+        real_time = rng.choice((0.0, 0.0, 0.0, 0.0, 0.5, 1.0))
+        return replace(drawn, real_time=real_time, checkpoint_format=2) if real_time else drawn
 
     def query(self, seed: int) -> Query:
         def operator(number: int, *stores: str) -> Operator:

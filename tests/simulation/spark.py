@@ -11,16 +11,21 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from spark_ckpt.checkpoint.batch import Source
-from spark_ckpt.coordinator.messages import Close, Notification, TaskFailed, Trigger
+from spark_ckpt.coordinator.messages import Close, EndOffsets, Notification, TaskFailed, Trigger
+from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
-from tests.simulation.bridge import Bridge
+from tests.simulation.bridge import Bridge, BridgeError
 from tests.simulation.clocks import MachineClock
 from tests.simulation.executor import Executor
+from tests.simulation.offsets import entry, offset_in, source_offset
 from tests.simulation.scheduler import Group, Mailbox, Promise
 from tests.simulation.stages import BatchFailed, TaskSet
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+REAL_TIME_MS = 5000
+"""Length of a batch in real-time mode."""
 
 PREFIX = "spark.sql.streaming.stateStore.ckpt."
 
@@ -42,14 +47,18 @@ class Run:
         self.group = Group(self.run_id, driver.group)
         self.ended: Promise[tuple[Ending, str]] = Promise(driver.world.scheduler)
         self.is_through = False
+        self.is_real_time = driver.world.profile.real_time > 0 and driver.rng.random() < driver.world.profile.real_time
+        self.read = (0, 0)
+        """Offsets of the input from which and up to which the current batch reads."""
         self._ids: dict[str, str] = {}
 
     def go(self) -> None:
         """Runs batches; writes offsets and commits in the order of Spark's `MicroBatchExecution`."""
         try:
             batch = self._first_batch()
+            first = batch
             while batch < self.world.batches:
-                self._batch(batch)
+                self._batch(batch, is_first=batch == first)
                 batch += 1
                 if self.driver.rng.random() < self.world.profile.one_batch:
                     self.world.count("run of few batches")
@@ -69,20 +78,32 @@ class Run:
         last = max(done, default=-1)
         if last >= 0:
             self._ids = json.loads(self.world.disk.read(f"commits/{last}") or b"{}")
+            content = self.world.disk.read(f"offsets/{last}")
+            assert content is not None
+            self.read = (0, offset_in(content))
+        if self.is_real_time:
+            self._purge_after(last)
         return last + 1
 
-    def _batch(self, batch: int) -> None:
+    def _purge_after(self, last: int) -> None:
+        """Deletes the offsets of batches without a commit (`OffsetSeqLog.purgeAfter`)."""
+        for file in self.world.disk.list("offsets"):
+            if int(file.name) > last:
+                self.world.count("offsets purged")
+                self.world.disk.delete(f"offsets/{file.name}")
+
+    def _batch(self, batch: int, is_first: bool) -> None:
         world, rng = self.world, self.driver.rng
         world.scheduler.sleep(rng.random() * 0.1)
         if world.checks.is_discarded:
             raise BatchFailed("the query is over for good")
         while (quiet := world.quiet_until - world.scheduler.now) > 0:
             world.scheduler.sleep(quiet + rng.random())
-        world.disk.create(f"offsets/{batch}", b"v1\n{}\n%d" % batch)
+        self.read = (self.read[1], self._end(batch, is_first))
         trigger = self._trigger(batch)
         world.trace(f"{self.run_id}: batch {batch} begins")
         self.driver.began.append(world.scheduler.now)
-        uses = 2 if rng.random() < world.profile.twice else 1
+        uses = 2 if not self.is_real_time and rng.random() < world.profile.twice else 1
         ids: dict[SubtaskKey, str] = {}
         for _ in range(uses):
             stages = []
@@ -90,7 +111,7 @@ class Run:
                 stage = TaskSet(self, trigger, operators, is_map=number + 1 < len(world.query.stages))
                 stages.append(stage)
                 stage.go(list(range(operators[0].parallelism)))
-                if number and rng.random() < world.profile.fetch_failure:
+                if number and not self.is_real_time and rng.random() < world.profile.fetch_failure:
                     again = stages[number - 1]
                     lost = [p for p in sorted(again.done) if rng.random() < 0.5]
                     if lost:
@@ -99,13 +120,49 @@ class Run:
                 for key, state_id in stage.ids.items():
                     ids.setdefault(key, state_id)
         world.scheduler.sleep(rng.random() ** 2)
+        if self.is_real_time:
+            self._write_end_offsets(trigger)
         content = {str(tuple(key)): state_id for key, state_id in ids.items()}
         world.checks.before_commit(self.run_id, batch, ids)
+        if world.disk.read(f"offsets/{batch}") != entry(self.read[1]).encode():
+            raise BatchFailed(f"offsets/{batch} is gone or has changed: another run has begun in real-time mode")
+        world.checks.committing = self.run_id
         if not world.disk.create(f"commits/{batch}", json.dumps(content).encode()):
             raise BatchFailed(f"commits/{batch} exists: another run has committed it")
         world.checks.committed_by = self.run_id
         world.trace(f"{self.run_id}: batch {batch} is committed")
         self._ids = content
+
+    def _end(self, batch: int, is_first: bool) -> int:
+        """Offset up to which a batch reads. In real-time mode Spark's log does not know it yet."""
+        world = self.world
+        width = self.driver.rng.randrange(4) if world.profile.real_time else 1
+        end = self.read[1] + width
+        if self.is_real_time or world.disk.create(f"offsets/{batch}", entry(end).encode()):
+            return end
+        if world.profile.real_time and not is_first:
+            raise BatchFailed(f"offsets/{batch} exists: another run has begun it")
+        content = world.disk.read(f"offsets/{batch}")
+        if content is None:
+            raise BatchFailed(f"offsets/{batch} is gone: another run has begun in real-time mode")
+        return offset_in(content)
+
+    def _write_end_offsets(self, trigger: Trigger) -> None:
+        """Ends a batch in real-time mode as `MicroBatchExecution.markMicroBatchEnd` and our file manager do."""
+        world, name, content = self.world, f"offsets/{trigger.batch_id}", entry(self.read[1])
+        if world.disk.read(name) is not None:
+            raise BatchFailed(f"{name} exists: another run has completed the batch")
+        request = EndOffsets(self.run_id, trigger.batch_id, trigger.version, content)
+        try:
+            self.driver.bridge.end_offsets(request)
+        except (SparkCkptError, BridgeError) as e:
+            world.count(f"batch failed: {type(e).__name__}")
+            raise BatchFailed(f"{type(e).__name__}: {e}") from e
+        world.count("batch in real-time mode")
+        world.scheduler.sleep(self.driver.rng.random() ** 3)
+        if not world.disk.create(name, content.encode()):
+            raise BatchFailed(f"{name} exists: another run has completed the batch")
+        world.scheduler.sleep(self.driver.rng.random() ** 3)
 
     def _trigger(self, batch: int) -> Trigger:
         profile = self.world.profile
@@ -116,7 +173,7 @@ class Run:
             batch_id=batch,
             version=batch + 1,
             operators=self.world.query.operators,
-            sources=(Source("source", f'{{"topic":{{"0":{batch}}}}}'),),
+            sources=() if self.is_real_time else (Source("source", source_offset(self.read[1])),),
             checkpoint_format=profile.checkpoint_format,
             settings={
                 PREFIX + "maxParallelism": str(self.world.query.max_parallelism),
@@ -125,6 +182,8 @@ class Run:
                 **{PREFIX + key: value for key, value in profile.settings.items()},
             },
             spark_version="4.2.0",
+            offset_log=None if self.is_real_time else entry(self.read[1]),
+            real_time_ms=REAL_TIME_MS if self.is_real_time else None,
         )
 
 

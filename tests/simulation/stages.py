@@ -20,6 +20,9 @@ MOST_FAILURES = 4
 
 MOST_DENIALS = 60
 
+REAL_TIME_FAILURES = 1
+"""In real-time mode a task is not attempted again."""
+
 
 class BatchFailed(Exception):  # noqa: N818
     """A task failed too often, or Spark found its own log changed."""
@@ -72,7 +75,7 @@ class TaskSet:
         try:
             for partition in partitions:
                 self._launch(partition)
-                if self._rng.random() < profile.speculation:
+                if not self._trigger.is_real_time and self._rng.random() < profile.speculation:
                     self._launch(partition)
             while any(partition not in self.done for partition in partitions):
                 ended = self._ends.get(300.0)
@@ -123,7 +126,8 @@ class TaskSet:
             self._denials += 1
         elif ended.reason != "ExecutorLostFailure":
             self._failures[partition] = self._failures.get(partition, 0) + 1
-        if self._failures.get(partition, 0) >= MOST_FAILURES or self._denials > MOST_DENIALS:
+        most = REAL_TIME_FAILURES if self._trigger.is_real_time else MOST_FAILURES
+        if self._failures.get(partition, 0) >= most or self._denials > MOST_DENIALS:
             raise BatchFailed(f"task {partition} failed: {ended.reason}")
         if partition not in self.done and not any(a.partition == partition for a in self._running):
             if self._rng.random() < self._world.profile.fetch_failure:
@@ -151,8 +155,9 @@ class TaskSet:
         try:
             changes = {}
             for key in keys:
-                rows = attempt.executor.store(trigger.job, key).open(trigger, self._run.wanted(key))
-                changes[key] = query.changes(trigger.version, key, rows)
+                store = attempt.executor.store(trigger.job, key)
+                rows = store.open(trigger, self._run.wanted(key), self._run.read[0])
+                changes[key] = query.changes_between(*self._run.read, key, rows)
             for key in keys:
                 store = attempt.executor.store(trigger.job, key)
                 attempt.ids[key] = store.commit(trigger, task, changes[key])

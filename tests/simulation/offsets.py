@@ -1,0 +1,20 @@
+"""Entries of Spark's offset log, for a topic with one partition."""
+
+from __future__ import annotations
+
+import json
+
+
+def entry(offset: int) -> str:
+    """Entry of a batch that reads up to an offset."""
+    return "\n".join(("v1", "{}", source_offset(offset)))
+
+
+def source_offset(offset: int) -> str:
+    """End offset of the source, as Spark's JSON text."""
+    return json.dumps({"topic": {"0": offset}}, separators=(",", ":"))
+
+
+def offset_in(content: bytes) -> int:
+    """End offset in an entry."""
+    return int(json.loads(content.splitlines()[-1])["topic"]["0"])
