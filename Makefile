@@ -100,7 +100,7 @@ spark-suites: jar  ## Spark's published streaming and state suites, with our pro
 fuzz: prepare  ## random damage to metadata and state streams, judged by Flink; SECONDS= SEED=
 	$(RUN) -m tests.metadata.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-faults: prepare  ## fault table: each fault at each point of a checkpoint, on a running query; SEED=
+faults: prepare  ## fault table: each fault at each point of a checkpoint, on a running query; with SPARK=4.3 in real-time mode; SEED=
 	$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED)) $(FAULTS_ARGS)
 
 simulate: $(INSTALLED)  ## deterministic simulation of checkpoints under faults; SEEDS= SEED=

@@ -1,4 +1,4 @@
-"""The complete fault table. Run it with `make faults`."""
+"""The complete fault table. Run it with `make faults`; with SPARK=4.3 that of real-time mode."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.markup import escape
 
-from tests.faults.points import Kind, cells
-from tests.faults.table import FaultTable, markdown
-from tests.support.provider import REPOSITORY
+from tests.faults.points import POINTS, REAL_TIME_POINTS, Cell, Kind, cells
+from tests.faults.real_time import run_cells
+from tests.faults.table import FaultTable, Result, markdown
+from tests.support.checkpoints import CheckpointJudge
+from tests.support.kafka import KafkaBroker
+from tests.support.provider import CKPT, REPOSITORY
+from tests.support.spark_version import MINOR, order
 
 
 def main() -> int:
@@ -24,7 +29,8 @@ def main() -> int:
     arguments = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no driver behind
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-    chosen = [cell for cell in cells() if arguments.only in cell.name]
+    points = REAL_TIME_POINTS if order(MINOR) >= order("4.3") else POINTS
+    chosen = [cell for cell in cells(points) if arguments.only in cell.name]
     # A dying driver takes its Spark along: the cells that can share a driver come first.
     chosen.sort(key=lambda cell: cell.kind is Kind.KILL_DRIVER)
     shutil.rmtree(arguments.work, ignore_errors=True)
@@ -32,7 +38,7 @@ def main() -> int:
     console.print(f"{len(chosen)} faults, seed {arguments.seed}, in {arguments.work}")
     began = time.monotonic()
     results = []
-    for result in FaultTable(arguments.work.resolve(), chosen, arguments.seed).results():
+    for result in _results(arguments, chosen):
         results.append(result)
         wrong = escape(result.wrong or f"not {result.cell.expected}")
         mark = "[green]as expected[/]" if result.is_good else f"[red]{wrong}[/]"
@@ -44,6 +50,16 @@ def main() -> int:
     verdict = f"[red]{bad} not as expected[/]" if bad else "[green]all as expected[/]"
     console.print(f"{len(results)} faults, {time.monotonic() - began:.0f} s, {verdict}: {arguments.work / 'faults.md'}")
     return 1 if bad else 0
+
+
+def _results(arguments: argparse.Namespace, chosen: list[Cell]) -> Iterator[Result]:
+    work = arguments.work.resolve()
+    if order(MINOR) < order("4.3"):
+        yield from FaultTable(work, chosen, arguments.seed).results()
+        return
+    judge = CheckpointJudge(CKPT, work / "metadata")
+    with KafkaBroker(work / "kafka") as broker:
+        yield from run_cells(broker, work, chosen, random.Random(arguments.seed), judge)
 
 
 def _arguments() -> argparse.Namespace:

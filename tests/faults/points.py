@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -300,6 +300,43 @@ POINTS = (
 )
 
 
+REAL_TIME_POINTS = (
+    Point(
+        "real time: ack on its way",
+        Place.REQUEST,
+        "ack",
+        {Kind.ERROR: failed("InjectedError"), Kind.KILL: WENT_ON},
+    ),
+    Point(
+        "real time: all acks there, end offsets on their way",
+        Place.REQUEST,
+        "end_offsets",
+        {Kind.ERROR: failed("InjectedError"), Kind.LATE: WENT_ON, Kind.KILL: WENT_ON, Kind.KILL_DRIVER: RESTARTED},
+    ),
+    Point(
+        "real time: `_metadata`: create",
+        Place.STORAGE,
+        "create",
+        {Kind.LOST: WENT_ON, Kind.KILL: WENT_ON},
+        METADATA,
+    ),
+    Point(
+        "real time: record: create",
+        Place.STORAGE,
+        "create",
+        {Kind.LOST: WENT_ON, Kind.LATE: WENT_ON, Kind.KILL: WENT_ON, Kind.KILL_DRIVER: RESTARTED},
+        RECORD,
+    ),
+    Point(
+        "real time: record durable, answer to the end offsets",
+        Place.REPLY,
+        "end_offsets",
+        {Kind.ERROR: failed("InjectedError"), Kind.LATE: WENT_ON, Kind.KILL: WENT_ON, Kind.KILL_DRIVER: RESTARTED},
+    ),
+)
+"""Points of the two steps in real-time mode (docs/protocol.md, section 1.3). The fault strikes a running query."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """A point with one kind of fault."""
@@ -325,9 +362,9 @@ class Cell:
         return self.point.outcomes[self.kind]
 
 
-def cells() -> Iterator[Cell]:
+def cells(points: Sequence[Point] = POINTS) -> Iterator[Cell]:
     """All cells of the table."""
-    for point in POINTS:
+    for point in points:
         for kind in Kind:
             if kind in point.outcomes:
                 yield Cell(point, kind)
@@ -335,4 +372,4 @@ def cells() -> Iterator[Cell]:
 
 def point_named(name: str) -> Point:
     """The point with this name."""
-    return next(point for point in POINTS if point.name == name)
+    return next(point for point in (*POINTS, *REAL_TIME_POINTS) if point.name == name)

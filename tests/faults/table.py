@@ -62,9 +62,7 @@ class FaultTable:
     def __init__(self, work: Path, cells: Sequence[Cell], seed: int) -> None:
         self._work = work
         self._judge = CheckpointJudge(CKPT, work / "metadata")
-        self._python = work / "python"
-        self._python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {SIDE_PROCESS}\n')
-        self._python.chmod(0o755)
+        self._python = faulty_python(work)
         self._folders = []
         for number, cell in enumerate(cells):
             folder = CellFolder(work / f"{number:03}")
@@ -124,6 +122,14 @@ class FaultTable:
         except AssertionError as error:
             return str(error)
         return None
+
+
+def faulty_python(folder: Path) -> Path:
+    """Makes an executable that runs the side process with faults, whatever its arguments."""
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {SIDE_PROCESS}\n')
+    python.chmod(0o755)
+    return python
 
 
 def markdown(results: Sequence[Result]) -> str:

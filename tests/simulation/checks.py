@@ -211,10 +211,10 @@ class Checks:
         """Entry of Spark's offset log in a checkpoint."""
         data = self._world.disk.read(f"ckpt/{record.metadata.path}")
         assert data is not None
-        for state in read_metadata(data).master_states:
-            if state.name == SPARK_OFFSETS:
-                return state.payload
-        self._violated(f"checkpoint {record.id} has no offsets")
+        masters = {state.name: state.payload for state in read_metadata(data).master_states}
+        if SPARK_OFFSETS not in masters:
+            self._violated(f"checkpoint {record.id} has no offsets")
+        return masters[SPARK_OFFSETS]
 
     def _same(self, state: CheckpointState, key: SubtaskKey, offset: int) -> None:
         rows = self._rows_of(state.table[key.of_operator][key.partition])
@@ -262,10 +262,9 @@ class Checks:
             for i in self._needed
             if isinstance(record := self._records[i], CheckpointRecord) and record.version == batch + 1
         ]
-        newest, record = max(owned, default=(0, None))
-        if record is not None and record.owner.run_id == self.committing:
+        for newest, record in sorted(owned)[-1:]:
             content = self._world.disk.read(f"offsets/{batch}")
-            if content != self._offsets[newest]:
+            if record.owner.run_id == self.committing and content != self._offsets[newest]:
                 self._violated(f"offsets/{batch} is {content!r}, checkpoint {newest} has {self._offsets[newest]!r}")
 
     def _versions(self) -> list[int]:

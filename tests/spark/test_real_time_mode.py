@@ -16,6 +16,9 @@ from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage
+from tests.faults.points import Cell, Kind, point_named
+from tests.faults.real_time import run_cells
+from tests.faults.table import markdown
 from tests.spark.jobs.real_time import PARTITIONS
 from tests.spark.real_time_queries import RealTimeQueries
 from tests.support.checkpoints import CheckpointJudge, committed_batches, completed_checkpoints
@@ -59,7 +62,7 @@ def writer(frame: DataFrame, location: Path) -> DataStreamWriter:
 
 def real_time(frame: DataFrame, location: Path) -> DataStreamWriter:
     """The query in real-time mode."""
-    return writer(frame, location).trigger(realTime="5 seconds")  # type: ignore[call-overload]
+    return writer(frame, location).trigger(realTime="5 seconds")  # type: ignore[call-overload,no-any-return]
 
 
 @pytest.fixture
@@ -159,6 +162,22 @@ def test_kills_of_driver_and_coordinator(queries: Start, judge: CheckpointJudge)
     both.run_micro_batches()
     both.check(judge)
     assert not both.failures("counts") + both.failures("unique")
+
+
+SOME = (
+    Cell(point_named("real time: ack on its way"), Kind.KILL),
+    Cell(point_named("real time: record durable, answer to the end offsets"), Kind.ERROR),
+    Cell(point_named("real time: record durable, answer to the end offsets"), Kind.KILL_DRIVER),
+)
+
+
+@pytest.mark.slow
+def test_some_faults(kafka: KafkaBroker, tmp_path: Path, rng: random.Random, judge: CheckpointJudge) -> None:
+    """Part of the fault table; `make faults SPARK=4.3` runs all of it."""
+    results = run_cells(kafka, tmp_path, SOME, rng, judge)
+    print(markdown(results))
+    wrong = [f"{result.cell.name}: {result.outcome}, {result.wrong}" for result in results if not result.is_good]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ def start(spark: SparkSession, options: argparse.Namespace, name: str) -> Stream
     writer = writer.option("kafka.bootstrap.servers", options.servers).option("topic", f"{topic.name}-out")
     writer = writer.option("checkpointLocation", str(options.folder / name / "checkpoint"))
     if options.real_time:
-        return writer.trigger(realTime=options.real_time).start()  # type: ignore[call-overload]
+        return writer.trigger(realTime=options.real_time).start()  # type: ignore[call-overload,no-any-return]
     return writer.trigger(availableNow=True).start()
 
 
