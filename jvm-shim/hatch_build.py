@@ -91,7 +91,17 @@ def compile_shim(minor: str) -> None:
     check_java(maven)
     if minor in WITHOUT_ARTIFACTS:
         make_repository(SUPPORTED_SPARK[minor])
-    command = [maven, "-q", "-B", "-Dmaven.test.skip=true", "-pl", "shim", f"-Dspark.minor={minor}", "package"]
+    command = [
+        maven,
+        "-q",
+        "-B",
+        "-Dmaven.test.skip=true",
+        "-DskipTests",
+        "-pl",
+        "shim",
+        f"-Dspark.minor={minor}",
+        "package",
+    ]
     result = subprocess.run(command, cwd=SHIM, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode != 0:
         tail = "\n".join(result.stdout.strip().splitlines()[-30:])

@@ -15,7 +15,7 @@ from tests.support.examples import OF_THE_MACHINE
 from tests.support.hdfs import Hdfs
 from tests.support.kafka import KafkaBroker
 from tests.support.s3 import patient_clients, s3, s3_endpoint, s3_environment
-from tests.support.spark_version import DEFAULT, MINOR, order
+from tests.support.spark_version import DEFAULT, HAS_KAFKA
 from tests.support.zookeeper import ZooKeeperServer
 
 __all__ = ["patient_clients", "s3", "s3_endpoint", "s3_environment"]
@@ -80,7 +80,7 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """Kafka broker shared by all tests; each test has its own topics, and leaves the broker running."""
-    if order(MINOR) < order(DEFAULT):
-        pytest.skip(f"Maven brings Kafka's connector for Spark {DEFAULT} only, which runs on later ones, too")
+    if not HAS_KAFKA:
+        pytest.skip(f"the tests have Kafka's connector for Spark {DEFAULT}, which runs on later ones, too")
     with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker

@@ -30,7 +30,6 @@ def run_cells(
     python = faulty_python(work)
     try:
         queries.send()
-        queries.run_micro_batches()
         job = queries.start(python=python)
         for struck in [together, *alone]:
             queries.await_batches(job, 1)
@@ -49,9 +48,8 @@ def run_cells(
             for number in struck:
                 disarm(work / names[number])
             queries.await_batches(job)
-        queries.finish(job)
         queries.send()
-        queries.run_micro_batches()
+        queries.finish(job)
         queries.check(judge)
         return [_result(cell, queries, name) for cell, name in zip(cells, names, strict=True)]
     finally:

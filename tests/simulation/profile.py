@@ -133,6 +133,10 @@ class Profile:
             foreign=rng.random() < 0.3,
         )
         real_time = rng.choice((0.0, 0.0, 0.0, 0.0, 0.5, 1.0))
+        if real_time == 0.5:
+            # A start in real-time mode deletes the offsets of a live driver's micro-batch (docs/real-time-mode.md).
+            weights = {what: weight for what, weight in weights.items() if what not in (*NEED_A_FENCE, "stop query")}
+            drawn = replace(drawn, weights=weights, faults=replace(faults, kill=0.0, late=0.0))
         return replace(drawn, real_time=real_time, checkpoint_format=2) if real_time else drawn
 
     def query(self, seed: int) -> Query:

@@ -124,7 +124,7 @@ class Run:
             self._write_end_offsets(trigger)
         content = {str(tuple(key)): state_id for key, state_id in ids.items()}
         world.checks.before_commit(self.run_id, batch, ids)
-        if world.disk.read(f"offsets/{batch}") != entry(self.read[1]).encode():
+        if self.is_real_time and world.disk.read(f"offsets/{batch}") != entry(self.read[1]).encode():
             raise BatchFailed(f"offsets/{batch} is gone or has changed: another run has begun in real-time mode")
         world.checks.committing = self.run_id
         if not world.disk.create(f"commits/{batch}", json.dumps(content).encode()):

@@ -158,13 +158,6 @@ CASES = {
         faults=STORAGE_FAILS,
         large=0.5,
     ),
-    "three drivers, some in real-time mode": Profile(
-        real_time=0.5,
-        checkpoint_format=2,
-        incidents=8,
-        weights={"freeze driver": 2, "start driver": 3, "kill driver": 1},
-        batches=7,
-    ),
     "ids in Spark's commit log": Profile(
         checkpoint_format=2,
         incidents=8,

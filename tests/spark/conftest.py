@@ -18,7 +18,7 @@ from tests.support.kafka import KafkaBroker
 from tests.support.provider import ProviderUnderTest, provider_under_test
 from tests.support.runner import QueryRunner
 from tests.support.session import open_session
-from tests.support.spark_version import IS_DEFAULT
+from tests.support.spark_version import HAS_KAFKA
 
 HERE = Path(__file__).parent
 LAST = "test_flink_reads_all.py"
@@ -65,7 +65,7 @@ def judge(provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathFactory)
 def shared_spark(provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The only Spark driver of this process."""
     folder = tmp_path_factory.mktemp("spark")
-    spark = open_session(provider, folder, delta=HAS_DELTA, kafka=IS_DEFAULT)
+    spark = open_session(provider, folder, delta=HAS_DELTA, kafka=HAS_KAFKA)
     yield spark
     spark.stop()
 

@@ -59,20 +59,26 @@ class RealTimeQueries:
         status = job.wait()
         assert status == 0, f"the driver ended with status {status}:\n{job.output()[-6000:]}"
 
-    def start(self, **options: object) -> DriverJob:
-        """Starts a driver in real-time mode."""
+    def start(self, *, around: bool = True, **options: object) -> DriverJob:
+        """Starts a driver in real-time mode.
+
+        Args:
+            around: whether a new location begins with micro-batches, and `finish` ends with them.
+            options: further options of the driver.
+        """
         (self.folder / FINISH).unlink(missing_ok=True)
-        return self._start(real_time=INTERVAL, **options)
+        return self._start(real_time=INTERVAL, around="yes" if around else "no", **options)
 
     def finish(self, job: DriverJob) -> None:
-        """Ends a driver in real-time mode in the middle of a batch, without an error."""
+        """Ends a driver in the middle of a batch in real-time mode."""
         (self.folder / FINISH).touch()
         status = job.wait()
         assert status == 0, f"the driver ended with status {status}:\n{job.output()[-6000:]}"
 
     def await_batches(self, job: DriverJob, count: int = 2) -> None:
         """Waits until every query has committed this number of further batches."""
-        before = {name: len(committed_batches(self.location(name))) for name in self.names}
+        # A new location begins with micro-batches.
+        before = {name: max(2, len(committed_batches(self.location(name)))) for name in self.names}
 
         def have_committed() -> bool:
             return all(len(committed_batches(self.location(name))) >= before[name] + count for name in self.names)
@@ -80,7 +86,7 @@ class RealTimeQueries:
         assert job.await_(have_committed), f"the driver has ended:\n{job.output()[-6000:]}"
 
     def kill_after_offsets(self, job: DriverJob, name: str) -> bool:
-        """Kills the driver as soon as a query has written the offsets of a batch.
+        """Kills the driver as soon as a query has written the offsets of a batch, usually before the commit.
 
         Returns:
             True if the batch is not committed.

@@ -16,9 +16,10 @@ from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage
+from tests.faults.injection import arm
 from tests.faults.points import Cell, Kind, point_named
 from tests.faults.real_time import run_cells
-from tests.faults.table import markdown
+from tests.faults.table import faulty_python, markdown
 from tests.spark.jobs.real_time import PARTITIONS
 from tests.spark.real_time_queries import RealTimeQueries
 from tests.support.checkpoints import CheckpointJudge, committed_batches, completed_checkpoints
@@ -124,7 +125,7 @@ def test_a_new_location_takes_rocksdb_with_a_warning(queries: Start, monkeypatch
     monkeypatch.setenv("SPARK_CKPT_TEST_LOG_LEVEL", "WARN")
     new = queries(["counts"])
     new.send()
-    job = new.start()
+    job = new.start(around=False)
     new.await_batches(job, 1)
     new.finish(job)
     (warning,) = [line for line in job.output().splitlines() if "WITHOUT spark-ckpt" in line]
@@ -141,8 +142,8 @@ def test_kills_of_driver_and_coordinator(queries: Start, judge: CheckpointJudge)
     """From micro-batches to real time and back on one location; in between, the driver and the coordinator die."""
     both = queries(["counts", "unique"])
     both.send()
-    both.run_micro_batches()
     job = both.start()
+    both.await_batches(job)
     for _ in range(2):
         both.send()
         both.kill_coordinator(job)
@@ -153,21 +154,21 @@ def test_kills_of_driver_and_coordinator(queries: Start, judge: CheckpointJudge)
     both.send()
     both.await_batches(job)
     both.send()
-    assert both.kill_after_offsets(job, "counts")
+    both.kill_after_offsets(job, "counts")
     job = both.start()
     both.send()
     both.await_batches(job)
-    both.finish(job)
     both.send()
-    both.run_micro_batches()
+    both.finish(job)
     both.check(judge)
     assert not both.failures("counts") + both.failures("unique")
 
 
+DURABLE_AND_KILLED = Cell(point_named("real time: record durable, answer to the end offsets"), Kind.KILL_DRIVER)
 SOME = (
     Cell(point_named("real time: ack on its way"), Kind.KILL),
     Cell(point_named("real time: record durable, answer to the end offsets"), Kind.ERROR),
-    Cell(point_named("real time: record durable, answer to the end offsets"), Kind.KILL_DRIVER),
+    DURABLE_AND_KILLED,
 )
 
 
@@ -181,15 +182,14 @@ def test_some_faults(kafka: KafkaBroker, tmp_path: Path, rng: random.Random, jud
 
 
 @pytest.mark.slow
-def test_operations_after_a_kill(queries: Start, judge: CheckpointJudge) -> None:
+def test_operations_after_a_kill(queries: Start, tmp_path: Path, judge: CheckpointJudge) -> None:
     """`verify`, `rollback` and `rescale` on a location whose last batch in real time is not committed."""
     counts = queries(["counts"])
     counts.send()
-    counts.run_micro_batches()
-    job = counts.start()
-    counts.send()
+    job = counts.start(python=faulty_python(tmp_path))
     counts.await_batches(job)
-    assert counts.kill_after_offsets(job, "counts")
+    arm(tmp_path / "counts", DURABLE_AND_KILLED)
+    job.wait()
     (batch,) = counts.uncommitted("counts")
     location = counts.location("counts")
     storage = LocalStorage(location)

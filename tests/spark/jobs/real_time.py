@@ -1,8 +1,9 @@
 """Driver program: queries with state from topic to topic, in real-time mode or in micro-batches.
 
 Each query has a folder NAME below --folder, with its checkpoint location and its log of runs, and two topics,
-PREFIX-NAME and PREFIX-NAME-out. A query that fails is started again. In micro-batches the program ends when all input
-is processed; in real-time mode, when the file `finish` exists.
+PREFIX-NAME and PREFIX-NAME-out. In micro-batches the program ends when all input is processed. In real-time mode a
+query that fails is started again, and the program ends when the file `finish` exists. With --around, new locations
+begin with micro-batches, and all queries end with them.
 """
 
 from __future__ import annotations
@@ -58,12 +59,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--prefix", required=True, help="beginning of the names of the topics")
     parser.add_argument("--queries", required=True, help="names, separated by commas")
     parser.add_argument("--real-time", help="length of the batches, such as '1 second'; without it, micro-batches")
+    parser.add_argument("--around", choices=("yes", "no"), default="no", help="micro-batches before and after")
     parser.add_argument("--python", help="the side process's Python")
     return parser.parse_args(arguments)
 
 
 def session(options: argparse.Namespace) -> SparkSession:
-    """Session of the queries. In real-time mode Spark refuses one that sets our provider, even in the defaults."""
+    """Session of queries in micro-batches."""
     queries = len(options.queries.split(","))
     conf = {
         "spark.sql.shuffle.partitions": str(PARTITIONS),
@@ -73,23 +75,26 @@ def session(options: argparse.Namespace) -> SparkSession:
         **({CKPT_PREFIX + "python": options.python} if options.python else {}),
     }
     master = f"local[{2 * PARTITIONS * queries}]"  # the tasks of all stages run at once
-    spark = open_session(PROVIDERS[options.provider], options.folder, master=master, conf=conf, kafka=True)
-    if options.real_time:
-        spark = spark.newSession()
-        spark.conf.unset(PROVIDER_KEY)
-    return spark
+    return open_session(PROVIDERS[options.provider], options.folder, master=master, conf=conf, kafka=True)
 
 
-def start(spark: SparkSession, options: argparse.Namespace, name: str) -> StreamingQuery:
+def real_time_session(spark: SparkSession) -> SparkSession:
+    """Session of queries in real-time mode. Spark refuses one that sets our provider, even in the defaults."""
+    session = spark.newSession()
+    session.conf.unset(PROVIDER_KEY)
+    return session
+
+
+def start(spark: SparkSession, options: argparse.Namespace, name: str, *, real_time: bool) -> StreamingQuery:
     """Starts a query."""
     topic = Topic(options.servers, SCHEMA, f"{options.prefix}-{name}")
-    limits = {} if options.real_time else {"maxOffsetsPerTrigger": 50}
+    limits = {} if real_time else {"maxOffsetsPerTrigger": 50}
     frame = PLANS[name.partition("-")[0]](topic.stream(spark, **limits))
     records = frame.select(sf.col("key").cast("string"), sf.to_json(sf.struct("*")).alias("value"))
     writer = records.writeStream.format("kafka").outputMode("update").queryName(name)
     writer = writer.option("kafka.bootstrap.servers", options.servers).option("topic", f"{topic.name}-out")
     writer = writer.option("checkpointLocation", str(options.folder / name / "checkpoint"))
-    if options.real_time:
+    if real_time:
         return writer.trigger(realTime=options.real_time).start()  # type: ignore[call-overload,no-any-return]
     return writer.trigger(availableNow=True).start()
 
@@ -102,6 +107,28 @@ def failed(folder: Path, error: StreamingQueryException) -> int:
     return len((folder / FAILURES).read_text().splitlines())
 
 
+def run_micro_batches(spark: SparkSession, options: argparse.Namespace, names: list[str]) -> None:
+    """Processes all input of these queries."""
+    for query in [start(spark, options, name, real_time=False) for name in names]:
+        query.awaitTermination()
+
+
+def run_in_real_time(spark: SparkSession, options: argparse.Namespace, names: list[str]) -> None:
+    """Runs these queries until the file `finish` exists."""
+    queries = {name: start(spark, options, name, real_time=True) for name in names}
+    while not (options.folder / FINISH).exists():
+        for name, query in queries.items():
+            if not query.isActive and (error := query.exception()) is not None:
+                if failed(options.folder / name, error) > MOST_FAILURES:
+                    raise error
+                queries[name] = start(spark, options, name, real_time=True)
+        time.sleep(0.1)
+    for query in queries.values():
+        query.stop()
+        if (error := query.exception()) is not None:
+            raise error
+
+
 def main(arguments: list[str]) -> None:
     """Runs the queries to the end."""
     options = parse(arguments)
@@ -109,20 +136,14 @@ def main(arguments: list[str]) -> None:
     names = options.queries.split(",")
     for name in names:
         (options.folder / name).mkdir(exist_ok=True)
-    queries = {name: start(spark, options, name) for name in names}
-    while any(query.isActive for query in queries.values()):
-        if (options.folder / FINISH).exists() and options.real_time:
-            break
-        for name, query in queries.items():
-            if not query.isActive and (error := query.exception()) is not None:
-                if failed(options.folder / name, error) > MOST_FAILURES:
-                    raise error
-                queries[name] = start(spark, options, name)
-        time.sleep(0.1)
-    for query in queries.values():
-        query.stop()
-        if (error := query.exception()) is not None:
-            raise error
+    around = options.around == "yes"
+    if options.real_time:
+        new = [name for name in names if not (options.folder / name / "checkpoint" / "commits" / "0").exists()]
+        if around:
+            run_micro_batches(spark, options, new)
+        run_in_real_time(real_time_session(spark), options, names)
+    if around or not options.real_time:
+        run_micro_batches(spark, options, names)
     spark.stop()
 
 

@@ -10,7 +10,8 @@
  */
 package org.apache.spark.sql.ckpt
 
-import java.io.{ByteArrayOutputStream, IOException}
+import java.io.{ByteArrayOutputStream, FileNotFoundException, IOException}
+import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.util.control.NonFatal
 
@@ -47,10 +48,20 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
 
   private lazy val appearsWhenClosed = !isLocal && NewFiles.appearWhenClosed(fs, path)
 
-  override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
-    CheckpointDriver.beforeEntry(path) match {
+  override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
+    CheckpointDriver.beforeCommit(path, textOf)
+    CheckpointDriver.beforeOffsets(path) match {
       case Some(complete) => new EndOffsetsOutputStream(complete, () => put(path, overwriteIfPossible))
       case None => put(path, overwriteIfPossible)
+    }
+  }
+
+  private def textOf(path: Path): Option[String] =
+    try {
+      val in = sparks.open(path)
+      try Some(new String(in.readAllBytes(), UTF_8)) finally in.close()
+    } catch {
+      case _: FileNotFoundException => None
     }
 
   private def put(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =

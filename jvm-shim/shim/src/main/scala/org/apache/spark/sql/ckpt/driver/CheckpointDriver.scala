@@ -36,6 +36,7 @@ private[ckpt] object CheckpointDriver extends Logging {
   private final class Running(val context: SparkContext, val requests: CheckpointRequests)
 
   private val OffsetLog = "offsets"
+  private val CommitLog = "commits"
 
   private var running: Option[Running] = None
   @volatile private var session: Option[SparkSession] = None
@@ -85,15 +86,36 @@ private[ckpt] object CheckpointDriver extends Logging {
    *
    * @return the action to run before the entry is put, with its text; None for any other entry
    */
-  def beforeEntry(entry: Path): Option[String => Unit] =
+  def beforeOffsets(entry: Path): Option[String => Unit] =
     for {
-      batchId <- if (entry.getParent.getName == OffsetLog) entry.getName.toLongOption else None
+      (query, batchId) <- endingBatch(entry, OffsetLog)
+      requests <- synchronized(running).map(_.requests)
+    } yield text => requests.endOffsets(query.runId.toString, batchId, text, Settings.bridgeTimeout(settingsOf(query)))
+
+  /**
+   * Hook for a new entry of Spark's commit log. A start in real-time mode deletes offsets without a commit, and comes
+   * before the claim that fences this driver.
+   *
+   * @param read content of a file; None without one
+   * @throws CheckpointFailure if the offsets of the batch are no longer those of this run
+   */
+  def beforeCommit(entry: Path, read: Path => Option[String]): Unit =
+    endingBatch(entry, CommitLog).foreach { case (query, batchId) =>
+      val offsets = new Path(new Path(entry.getParent.getParent, OffsetLog), batchId.toString)
+      if (read(offsets) != RunningBatch.offsetsOf(query, batchId)) {
+        throw RealTimeMode.replacedOffsets(query.resolvedCheckpointRoot, batchId)
+      }
+    }
+
+  /** The run and the batch of an entry, if the batch ends in real-time mode and its state is ours. */
+  private def endingBatch(entry: Path, log: String): Option[(StreamExecution, Long)] =
+    for {
+      batchId <- if (entry.getParent.getName == log) entry.getName.toLongOption else None
       (_, queryId) <- queryHere
       active <- SparkSession.getActiveSession
       query <- RunningBatch.inRealTime(active, UUID.fromString(queryId))
       if entry.getParent.getParent.toUri.getPath == new Path(query.resolvedCheckpointRoot).toUri.getPath
-      requests <- synchronized(running).map(_.requests)
-    } yield text => requests.endOffsets(query.runId.toString, batchId, text, Settings.bridgeTimeout(settingsOf(query)))
+    } yield (query, batchId)
 
   private def settingsOf(query: StreamExecution): Map[String, String] =
     StreamingPlans.sessionOfRun(query).sessionState.conf.getAllConfs

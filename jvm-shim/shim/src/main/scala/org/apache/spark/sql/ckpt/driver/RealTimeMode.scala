@@ -76,12 +76,18 @@ private[ckpt] object RealTimeMode extends Logging {
       "start the query with another trigger")
 
   private def withoutFileManager(manager: String) = new CheckpointFailure("SessionConfigError",
-    s"state in real-time mode needs $FileManagerKey=$manager, which 'configure' sets: a checkpoint completes when Spark " +
-      "writes the offsets of its batch")
+    s"state in real-time mode needs $FileManagerKey=$manager, which 'configure' sets: a checkpoint completes when " +
+      "Spark writes the offsets of its batch")
+
+  /** Another driver has replaced the offsets of a batch that this driver is about to commit. */
+  def replacedOffsets(location: String, batchId: Long) = new CheckpointFailure("OffsetsReplacedError",
+    s"offsets/$batchId in ${Redaction.redacted(location)} are not those of this run: another driver has started the " +
+      "query, which deletes offsets without a commit in real-time mode. This run does not commit the batch. Run one " +
+      "driver per checkpoint location")
 
   private[driver] def withoutUs(location: String): String =
-    s"this query will keep its state in Spark's RocksDB provider, WITHOUT spark-ckpt: that is Spark's choice for a new " +
-      s"query in real-time mode (${Redaction.redacted(location)}), and a location keeps its provider. To use " +
+    s"this query will keep its state in Spark's RocksDB provider, WITHOUT spark-ckpt: that is Spark's choice for a " +
+      s"new query in real-time mode (${Redaction.redacted(location)}), and a location keeps its provider. To use " +
       s"spark-ckpt, run the first batch with another trigger in a session with ${Provider.Key}=${Provider.Ours} " +
       "(docs/real-time-mode.md)"
 }

@@ -71,6 +71,10 @@ private[driver] object RunningBatch {
         StreamingPlans.realTimeMs(execution.trigger))
     }
 
+  /** Text of a batch's entry in the offset log, as this run has written it. */
+  def offsetsOf(execution: StreamExecution, batchId: Long): Option[String] =
+    execution.offsetLog.get(batchId).map(textOf(execution.offsetLog, _))
+
   private def operators(plan: IncrementalExecution): Seq[OperatorPlan] =
     StreamingPlans
       .collect(plan.executedPlan) { case writer: StateStoreWriter => writer }

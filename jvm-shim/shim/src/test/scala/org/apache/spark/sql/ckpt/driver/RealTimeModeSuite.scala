@@ -1,0 +1,55 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.driver
+
+import org.apache.hadoop.conf.Configuration
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.ckpt.{CheckpointFailure, CheckpointLogFileManager, Settings}
+import org.apache.spark.sql.ckpt.compat.RealTimeStarts
+
+class RealTimeModeSuite extends AnyFunSuite {
+  private val managerKey = "spark.sql.streaming.checkpointFileManagerClass"
+  private val permitted = Map(Settings.RealTimeMode -> " Experimental ")
+
+  private def conf(manager: String): Configuration = {
+    val conf = new Configuration(false)
+    if (manager.nonEmpty) conf.set(managerKey, manager)
+    conf
+  }
+
+  private def refused(settings: Map[String, String], manager: String): String = {
+    val failure = intercept[CheckpointFailure](RealTimeMode.check(settings, conf(manager)))
+    assert(failure.error == "SessionConfigError")
+    failure.reason
+  }
+
+  private val ours = classOf[CheckpointLogFileManager].getName
+
+  test("state needs the setting and our file manager, and Spark 4.3") {
+    if (RealTimeStarts.areSupported) {
+      RealTimeMode.check(permitted, conf(ours))
+      assert(refused(Map.empty, ours).contains(s"${Settings.RealTimeMode}=experimental"))
+      assert(refused(Map(Settings.RealTimeMode -> "refused"), ours).contains("experimental"))
+      Seq("", "org.example.Manager").foreach { manager =>
+        assert(refused(permitted, manager).contains(s"$managerKey=$ours"))
+      }
+    } else {
+      assert(refused(permitted, ours).contains("before Spark 4.3"))
+    }
+  }
+
+  test("the warning names the location without credentials, and the way out") {
+    val text = RealTimeMode.withoutUs("s3a://key:secret@bucket/there")
+    assert(text.contains("bucket/there") && !text.contains("secret"))
+    assert(text.contains("WITHOUT spark-ckpt") && text.contains(s"${Provider.Key}=${Provider.Ours}"))
+  }
+}
