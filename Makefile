@@ -7,6 +7,8 @@ MAVEN ?= mvn -q -B -f jvm-shim/pom.xml
 DEFAULT_SPARK := 4.2
 SPARK ?= $(DEFAULT_SPARK)
 OTHER_SPARKS := 4.0 4.1 4.3
+# Maven Central has the test classes of these.
+SPARKS_WITH_SUITES := 4.0 4.1 4.2
 PYSPARK_4.0 := 4.0.5
 PYSPARK_4.1 := 4.1.4
 PYSPARK_4.3 := 4.3.0
@@ -82,8 +84,9 @@ test-core-%: .venv-%/.installed
 	$(MAVEN) -pl shim -Dspark.minor=$* -DwildcardSuites=$(INTERFACES) verify
 	.venv-$*/bin/python -m pytest tests/spark -m core $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
-test-versions: test  ## all tests on all Spark minors, hours in full
+test-versions: test  ## all tests on all Spark minors, and Spark's own suites: hours in full
 	for minor in $(OTHER_SPARKS); do $(MAKE) test-scala test-python SPARK=$$minor || exit; done
+	for minor in $(SPARKS_WITH_SUITES); do $(MAKE) spark-suites SPARK=$$minor || exit; done
 
 test-python: prepare $(FLOOR_JAR) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(OTHER_INSTALLED))  ## unit tests of the library, queries through PySpark, restores, conformance
 	$(RUN) -m pytest -m "not cluster" $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
@@ -94,7 +97,7 @@ test-yarn: prepare  ## a YARN cluster that loses nodes, application masters and 
 test-random: prepare $(FLOOR_JAR)  ## test-python with fresh random input; PYTEST_ARGS=
 	SPARK_CKPT_TEST_SEED=fresh $(RUN) -m pytest -m "not cluster" $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
-spark-suites: jar  ## Spark's published streaming and state suites, with our provider; SUITES="A B"
+spark-suites: jar $(INSTALLED)  ## Spark's published streaming and state suites, with our provider; SUITES="A B" SPARK=4.x
 	$(RUN) -m tests.suites $(SUITES)
 
 fuzz: prepare  ## random damage to metadata and state streams, judged by Flink; SECONDS= SEED=

@@ -11,11 +11,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from tests.suites.minors import NO_SUITES, WITH_SUITES
 from tests.suites.report import markdown, table
 from tests.suites.results import Outcome
 from tests.suites.runner import run_suites
-from tests.suites.suites import SUITES, Suite
+from tests.suites.suites import Suite, suites_of
 from tests.support.provider import REPOSITORY, provider_under_test
+from tests.support.spark_version import MINOR
 
 
 def main() -> int:
@@ -25,7 +27,7 @@ def main() -> int:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
     work: Path = arguments.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    chosen = arguments.suites or [suite for suite in SUITES if suite.fast or arguments.list == "all"]
+    chosen = arguments.suites or [suite for suite in suites_of(MINOR) if suite.fast or arguments.list == "all"]
     console.print(f"{len(chosen)} suites in {work}")
     began = time.monotonic()
     results = []
@@ -47,16 +49,20 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.suites", description=main.__doc__)
     parser.add_argument("--list", choices=("fast", "all"), default="all", help="without any names: which suites")
-    parser.add_argument("--work", type=Path, default=REPOSITORY / "build" / "suites", help="for results and logs")
+    parser.add_argument(
+        "--work", type=Path, default=REPOSITORY / "build" / "suites" / MINOR, help="for results and logs"
+    )
     parser.add_argument("suites", nargs="*", type=_suite, metavar="SUITE", help="a name without its package")
+    if MINOR not in WITH_SUITES:
+        parser.error(NO_SUITES)
     return parser.parse_args()
 
 
 def _suite(name: str) -> Suite:
-    for suite in SUITES:
-        if suite.name == name:
-            return suite
-    raise argparse.ArgumentTypeError(f"there is no {name}; there are {', '.join(suite.name for suite in SUITES)}")
+    there = {suite.name: suite for suite in suites_of(MINOR)}
+    if name not in there:
+        raise argparse.ArgumentTypeError(f"Spark {MINOR} has no {name}; it has {', '.join(there)}")
+    return there[name]
 
 
 if __name__ == "__main__":

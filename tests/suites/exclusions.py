@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tests.suites.minors import BEFORE_42, EACH, ONLY_41, SINCE_41, SINCE_42, Minors
+
 
 @dataclass(frozen=True)
 class Exclusion:
@@ -14,11 +16,13 @@ class Exclusion:
         suite: class name of the suite, without its package.
         pattern: regular expression that matches the beginning of their names.
         reason: why they cannot pass with our provider, or are as likely to fail with Spark's own.
+        minors: Spark minor versions where they may fail.
     """
 
     suite: str
     pattern: str
     reason: str
+    minors: Minors = EACH
 
     def is_of(self, test: str) -> bool:
         """True if the test is excluded."""
@@ -28,6 +32,10 @@ class Exclusion:
 _METRICS = (
     "reads custom metrics of RocksDB's provider: rocksdbNumInternalColumnFamilies, rocksdbNumInternalColFamiliesKeys"
 )
+_CHECKSUMS = (
+    "counts the files of Spark's own providers and the checksum files beside them; ours hold their checksums inside"
+)
+_TIMEOUT = "Spark declares the timeout of state format 1 as an int and stores a long; RocksDB's provider finds that too"
 _RACE = "a race between the test and the query that it has started again; RocksDB's provider loses it too"
 
 EXCLUSIONS = (
@@ -41,6 +49,14 @@ EXCLUSIONS = (
         "SPARK-18342: commit fails when rename fails",
         "uses its own file system with failing renames; our files are created exclusively and never renamed",
     ),
+    Exclusion("ProviderStateStoreSuite", "checksum files are also cleaned up during maintenance", _CHECKSUMS, ONLY_41),
+    Exclusion("ProviderStateStoreSuite", "overwrite state file without overwriting checksum file", _CHECKSUMS, ONLY_41),
+    Exclusion(
+        "ProviderStateStoreSuite",
+        r"Load spark 4\.0 golden checkpoint",
+        "reads a checkpoint that one of Spark's own providers has written",
+        ONLY_41,
+    ),
     Exclusion(
         "ProviderStateDataSourceReadSuite",
         "ERROR: snapshot of version not found",
@@ -52,6 +68,12 @@ EXCLUSIONS = (
         "reads a checkpoint that HDFS's provider has written",
     ),
     Exclusion(
+        "FlatMapGroupsWithStateWithInitialStateSuite",
+        "flatMapGroupsWithState - initial state - processing time timeout - state format version 1",
+        _TIMEOUT,
+        BEFORE_42,
+    ),
+    Exclusion(
         "StateStoreRDDSuite",
         "distributed test",
         "starts a `local-cluster`, which needs a built Spark home",
@@ -60,6 +82,7 @@ EXCLUSIONS = (
         "StateStoreCoordinatorStreamingSuite",
         "SPARK-51358: Infrequent maintenance with RocksDB",
         "expects stores to lag behind with snapshots while Spark's maintenance is rare; ours need no maintenance",
+        SINCE_41,
     ),
     Exclusion(
         "StateDataSourceTransformWithStateSuite",
@@ -68,6 +91,11 @@ EXCLUSIONS = (
     ),
     Exclusion("TransformWithStateUnsafeRowSuite", "test that introducing TTL after restart fails query", _RACE),
     Exclusion("TransformWithStateAvroSuite", "test that introducing TTL after restart fails query", _RACE),
-    Exclusion("StreamingInnerJoinWithVCFSuite", "SPARK-51779 Restart", _METRICS),
-    Exclusion("StreamingInnerJoinV4Suite", "SPARK-51779 Restart", _METRICS),
+    Exclusion("StreamingInnerJoinWithVCFSuite", "SPARK-51779 Restart", _METRICS, SINCE_42),
+    Exclusion("StreamingInnerJoinV4Suite", "SPARK-51779 Restart", _METRICS, SINCE_42),
 )
+
+
+def exclusions_of(minor: str) -> tuple[Exclusion, ...]:
+    """The exclusions from the suites of a Spark minor version."""
+    return tuple(exclusion for exclusion in EXCLUSIONS if minor in exclusion.minors)

@@ -12,8 +12,6 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-import pyspark
-
 from spark_ckpt.jars import jar_path
 from tests.suites.events import EventLog
 from tests.suites.results import End, SuiteResult
@@ -22,9 +20,11 @@ from tests.support.maven import build
 from tests.support.processes import descendants, kill
 from tests.support.provider import REPOSITORY, ProviderUnderTest
 from tests.support.session import use_this_python
+from tests.support.spark_version import MINOR
 
 MODULE = REPOSITORY / "jvm-shim" / "spark-suites"
 PACKAGE = "io.github.sparkckpt.sparksuites"
+TARGET = MODULE / "target" / f"spark-{MINOR}"
 JAR = "spark-suites.jar"
 
 _OPENED = (
@@ -60,17 +60,23 @@ _POLL = 0.3
 
 
 @lru_cache
+def built_jar() -> Path:
+    """Our jar with the suites and the agent, for the Spark of this environment. Beside it lies what it needs."""
+    return build(MODULE, f"{TARGET.name}/{JAR}", f"-Dspark.minor={MINOR}")
+
+
+@lru_cache
 def class_path() -> str:
     """Class path with our classes before Spark's test jar, and the jar's resources, as files, before the jar."""
-    target = build(MODULE, JAR).parent
-    spark = Path(pyspark.__file__).parent / "jars"
-    parts = [target / JAR, jar_path(), target / "resources", target / "jars" / "*", spark / "*"]
+    target = built_jar().parent
+    spark = (target / "spark.classpath").read_text(encoding="utf-8").strip()
+    parts = [target / JAR, jar_path(), target / "resources", target / "jars" / "*", spark]
     return os.pathsep.join(map(str, parts))
 
 
 def spark_tests() -> Path:
     """The jar with the classes of Spark's tests."""
-    (jar,) = (build(MODULE, JAR).parent / "jars").glob("spark-sql_*-tests.jar")
+    (jar,) = (built_jar().parent / "jars").glob("spark-sql_*-tests.jar")
     return jar
 
 
@@ -112,7 +118,7 @@ class SuiteJvm:
             "java.io.tmpdir": str(self._scratch / "tmp"),
             "spark.test.home": str(self._scratch / "home"),
         }
-        self._command = ["java", f"-javaagent:{MODULE / 'target' / JAR}", *_OPTIONS, *_as_options(properties)]
+        self._command = ["java", f"-javaagent:{TARGET / JAR}", *_OPTIONS, *_as_options(properties)]
         self._command += ["-cp", class_path(), "org.scalatest.tools.Runner", *arguments]
 
     def run(self) -> list[SuiteResult]:
@@ -156,7 +162,7 @@ class SuiteJvm:
         # The suites expect their resources in Spark's source tree.
         sources = self._scratch / "home" / "sql" / "core" / "src" / "test"
         sources.mkdir(parents=True)
-        (sources / "resources").symlink_to(MODULE / "target" / "resources")
+        (sources / "resources").symlink_to(TARGET / "resources")
         self._events.touch()
 
     def _watch(self, process: subprocess.Popen[bytes]) -> tuple[EventLog, str | None]:

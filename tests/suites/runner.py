@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.suites.exclusions import EXCLUSIONS
+from tests.suites.exclusions import exclusions_of
 from tests.suites.jvm import SuiteJvm
 from tests.suites.results import End, SuiteResult
 from tests.suites.suites import Suite
 from tests.support.provider import ProviderUnderTest
+from tests.support.spark_version import MINOR
 
 SUITES_PER_JVM = 6
 """A warm JVM is faster, but leftovers of the suites in it must not accumulate without bound."""
@@ -41,7 +42,7 @@ def run_suites(suites: Sequence[Suite], work: Path, provider: ProviderUnderTest)
 
 def _settled(result: SuiteResult, batch: Sequence[Suite], work: Path, provider: ProviderUnderTest) -> SuiteResult:
     """The final result, after a retry of the failures."""
-    result = result.judged(EXCLUSIONS)
+    result = result.judged(exclusions_of(MINOR))
     names = [case.name for case in result.failures]
     if not names or len(names) > MOST_RETRIED or result.end is not End.COMPLETED:
         return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tests.suites.minors import BEFORE_42, EACH, SINCE_41, SINCE_42, Minors
 from tests.support.provider import CKPT_PREFIX, HDFS
 
 STREAMING = "org.apache.spark.sql.streaming."
@@ -32,12 +33,14 @@ class Suite:
         settings: Spark settings beyond the choice of the provider.
         limit: maximum duration in seconds.
         fast: whether `make test` runs it.
+        minors: Spark minor versions that have it.
     """
 
     class_name: str
     settings: Mapping[str, str] = field(default_factory=dict)
     limit: int = 1800
     fast: bool = False
+    minors: Minors = EACH
 
     @property
     def name(self) -> str:
@@ -70,35 +73,39 @@ ANY_PROVIDER = (
     Suite(DATA_SOURCE + "ProviderStateDataSourceReadSuite", settings=KEEP_100),
     Suite(DATA_SOURCE + "ProviderStateDataSourceChangeDataReaderSuite", settings=EACH_WRITE),
     Suite(STREAMING + "StreamingSessionWindowSuite"),
-    Suite(STREAMING + "StreamingInnerJoinWithoutVCFSuite"),
-    Suite(STREAMING + "StreamingFullOuterJoinWithoutVCFSuite"),
-    Suite(STREAMING + "StreamingOuterJoinWithoutVCFSuite"),
-    Suite(STREAMING + "StreamingLeftSemiJoinWithoutVCFSuite"),
+    Suite(STREAMING + "StreamingInnerJoinWithoutVCFSuite", minors=SINCE_42),
+    Suite(STREAMING + "StreamingFullOuterJoinWithoutVCFSuite", minors=SINCE_42),
+    Suite(STREAMING + "StreamingOuterJoinWithoutVCFSuite", minors=SINCE_42),
+    Suite(STREAMING + "StreamingLeftSemiJoinWithoutVCFSuite", minors=SINCE_42),
+    Suite(STREAMING + "StreamingInnerJoinSuite", minors=BEFORE_42),
+    Suite(STREAMING + "StreamingFullOuterJoinSuite", minors=BEFORE_42),
+    Suite(STREAMING + "StreamingOuterJoinSuite", minors=BEFORE_42),
+    Suite(STREAMING + "StreamingLeftSemiJoinSuite", minors=BEFORE_42),
     Suite(STREAMING + "DeprecatedStreamingAggregationSuite"),
     Suite(STREAMING + "StreamingQuerySuite"),
     Suite(STREAMING + "StreamingQueryStatusAndProgressSuite"),
     Suite(STREAMING + "FileStreamSinkV1Suite"),
     Suite(STREAMING + "FileStreamSinkV2Suite"),
-    Suite(EXECUTION + "EventTimeWatermarkWithWatermarkDefInSelectSuite"),
+    Suite(EXECUTION + "EventTimeWatermarkWithWatermarkDefInSelectSuite", minors=SINCE_41),
     Suite(EXECUTION + "MicroBatchExecutionSuite"),
     Suite(EXECUTION + "MemorySinkSuite"),
-    Suite(EXECUTION + "ProgressReporterSuite"),
+    Suite(EXECUTION + "ProgressReporterSuite", minors=SINCE_42),
     Suite(STATE + "OperatorStateMetadataSuite"),
     Suite(STATE + "SymmetricHashJoinStateManagerSuite"),
     Suite(STATE + "StateStoreRDDSuite"),
     Suite(STATE + "StateStoreCoordinatorSuite"),
-    Suite(STATE + "StateStoreCoordinatorStreamingSuite"),
+    Suite(STATE + "StateStoreCoordinatorStreamingSuite", minors=SINCE_41),
     Suite(DATA_SOURCE + "StateDataSourceNegativeTestSuite"),
-    Suite(DATA_SOURCE + "StateDataSourceNoEmptyDirCreationSuite"),
+    Suite(DATA_SOURCE + "StateDataSourceNoEmptyDirCreationSuite", minors=SINCE_42),
     Suite(DATA_SOURCE + "StateDataSourceSQLConfigSuite"),
 )
 """Suites for every provider."""
 
 COLUMN_FAMILIES = (
-    Suite(STREAMING + "StreamingInnerJoinWithVCFSuite"),
-    Suite(STREAMING + "StreamingInnerJoinV4Suite"),
-    Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInKeySuite", fast=True),
-    Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInValueSuite", fast=True),
+    Suite(STREAMING + "StreamingInnerJoinWithVCFSuite", minors=SINCE_42),
+    Suite(STREAMING + "StreamingInnerJoinV4Suite", minors=SINCE_42),
+    Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInKeySuite", fast=True, minors=SINCE_42),
+    Suite(STATE + "SymmetricHashJoinStateManagerEventTimeInValueSuite", fast=True, minors=SINCE_42),
     Suite(STREAMING + "TransformWithMapStateSuite", fast=True),
     Suite(STREAMING + "TransformWithStateChainingSuite"),
     Suite(STREAMING + "TransformWithListStateSuite"),
@@ -107,19 +114,24 @@ COLUMN_FAMILIES = (
     Suite(STREAMING + "TransformWithListStateTTLSuite"),
     Suite(STREAMING + "TransformWithMapStateTTLSuite"),
     Suite(STATE + "RocksDBStateStoreCheckpointFormatV2Suite"),
-    Suite(STREAMING + "StreamingOuterJoinWithVCFSuite"),
-    Suite(STREAMING + "StreamingOuterJoinV4Suite"),
-    Suite(STREAMING + "StreamingLeftSemiJoinWithVCFSuite"),
-    Suite(STREAMING + "StreamingLeftSemiJoinV4Suite"),
-    Suite(STREAMING + "StreamingFullOuterJoinWithVCFSuite"),
-    Suite(STREAMING + "StreamingFullOuterJoinV4Suite"),
+    Suite(STREAMING + "StreamingOuterJoinWithVCFSuite", minors=SINCE_42),
+    Suite(STREAMING + "StreamingOuterJoinV4Suite", minors=SINCE_42),
+    Suite(STREAMING + "StreamingLeftSemiJoinWithVCFSuite", minors=SINCE_42),
+    Suite(STREAMING + "StreamingLeftSemiJoinV4Suite", minors=SINCE_42),
+    Suite(STREAMING + "StreamingFullOuterJoinWithVCFSuite", minors=SINCE_42),
+    Suite(STREAMING + "StreamingFullOuterJoinV4Suite", minors=SINCE_42),
     Suite(STREAMING + "TransformWithStateUnsafeRowSuite", settings=KEEP_100),
     Suite(STREAMING + "TransformWithStateAvroSuite", settings=KEEP_100),
     Suite(STREAMING + "TransformWithStateValidationSuite", settings=OURS_BY_NAME),
-    Suite(STREAMING + "TwsTesterFuzzTestSuite"),
-    Suite(DATA_SOURCE + "StatePartitionAllColumnFamiliesReaderSuite"),
+    Suite(STREAMING + "TwsTesterFuzzTestSuite", minors=SINCE_42),
+    Suite(DATA_SOURCE + "StatePartitionAllColumnFamiliesReaderSuite", minors=SINCE_42),
     Suite(DATA_SOURCE + "StateDataSourceTransformWithStateSuite", settings=EACH_WRITE),
 )
 """Suites that need column families, lists of values, prefix scans and ordered scans."""
 
 SUITES = (*ANY_PROVIDER, *COLUMN_FAMILIES)
+
+
+def suites_of(minor: str) -> tuple[Suite, ...]:
+    """The suites of a Spark minor version."""
+    return tuple(suite for suite in SUITES if minor in suite.minors)

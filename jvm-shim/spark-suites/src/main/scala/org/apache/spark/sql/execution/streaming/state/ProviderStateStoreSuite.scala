@@ -18,7 +18,6 @@ import org.apache.hadoop.conf.Configuration
 import org.scalatest.BeforeAndAfter
 
 import org.apache.spark.SparkException
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
@@ -51,7 +50,7 @@ class ProviderStateStoreSuite extends StateStoreSuiteBase[StateStoreProvider] wi
         SQLConf.STATE_STORE_MIN_DELTAS_FOR_SNAPSHOT.defaultValue.get,
         SQLConf.MAX_BATCHES_TO_RETAIN_IN_MEMORY.defaultValue.get),
       hadoopConf: Configuration = new Configuration): StateStoreProvider = {
-    hadoopConf.set(StreamExecution.RUN_ID_KEY, UUID.randomUUID().toString)
+    hadoopConf.set(RunId.Key, UUID.randomUUID().toString)
     provider.init(id, keySchema, valueSchema, keyStateEncoderSpec.getOrElse(NoPrefixKeyStateEncoderSpec(keySchema)),
       useColumnFamilies, new StateStoreConf(sqlConf), hadoopConf)
     provider
@@ -79,10 +78,11 @@ class ProviderStateStoreSuite extends StateStoreSuiteBase[StateStoreProvider] wi
   override def newStoreProvider(useColumnFamilies: Boolean): StateStoreProvider =
     initialised(useColumnFamilies = useColumnFamilies)
 
-  override def newStoreProviderWithClonedConf(storeId: StateStoreId): StateStoreProvider =
-    initialised(id = storeId, sqlConf = cloneSQLConf())
+  // Spark 4.0 has neither of the next two, so they are not marked as overrides.
+  def newStoreProviderWithClonedConf(storeId: StateStoreId): StateStoreProvider =
+    initialised(id = storeId, sqlConf = SQLConf.get.clone())
 
-  override def newStoreProviderNoInit(): StateStoreProvider = ProviderUnderTest.create()
+  def newStoreProviderNoInit(): StateStoreProvider = ProviderUnderTest.create()
 
   /** No provider says which version is its newest; so the versions are tried. */
   override def getLatestData(provider: StateStoreProvider, useColumnFamilies: Boolean): Set[((String, Int), Int)] = {

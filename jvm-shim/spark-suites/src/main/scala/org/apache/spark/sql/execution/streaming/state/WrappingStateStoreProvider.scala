@@ -15,8 +15,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.types.StructType
 
 /** A provider that hands out stores of another one, wrapped. */
-abstract class WrappingStateStoreProvider(inner: StateStoreProvider) extends StateStoreProvider {
-  protected def wrap(store: StateStore): StateStore
+abstract class WrappingStateStoreProvider(override protected val inner: StateStoreProvider) extends WrappedStores {
 
   override def init(
       stateStoreId: StateStoreId,
@@ -33,21 +32,12 @@ abstract class WrappingStateStoreProvider(inner: StateStoreProvider) extends Sta
 
   override def stateStoreId: StateStoreId = inner.stateStoreId
 
-  override def getStore(
-      version: Long, stateStoreCkptId: Option[String], forceSnapshotOnCommit: Boolean, loadEmpty: Boolean): StateStore =
-    wrap(inner.getStore(version, stateStoreCkptId, forceSnapshotOnCommit, loadEmpty))
-
   override def getReadStore(version: Long, uniqueId: Option[String]): ReadStateStore =
     inner.getReadStore(version, uniqueId)
-
-  override def upgradeReadStoreToWriteStore(
-      readStore: ReadStateStore, version: Long, uniqueId: Option[String], forceSnapshotOnCommit: Boolean): StateStore =
-    wrap(inner.upgradeReadStoreToWriteStore(readStore, version, uniqueId, forceSnapshotOnCommit))
 
   override def doMaintenance(): Unit = inner.doMaintenance()
   override def close(): Unit = inner.close()
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] = inner.supportedCustomMetrics
-  override def supportedInstanceMetrics: Seq[StateStoreInstanceMetric] = inner.supportedInstanceMetrics
 }
 
 /**
