@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tests.suites.minors import BEFORE_42, EACH, ONLY_41, SINCE_41, SINCE_42, Minors
+from tests.suites.minors import EACH, ONLY_41, SINCE_41, SINCE_42, Minors
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,6 @@ EXCLUSIONS = (
         "FlatMapGroupsWithStateWithInitialStateSuite",
         "flatMapGroupsWithState - initial state - processing time timeout - state format version 1",
         _TIMEOUT,
-        BEFORE_42,
     ),
     Exclusion(
         "StateStoreRDDSuite",
@@ -91,6 +90,7 @@ EXCLUSIONS = (
     ),
     Exclusion("TransformWithStateUnsafeRowSuite", "test that introducing TTL after restart fails query", _RACE),
     Exclusion("TransformWithStateAvroSuite", "test that introducing TTL after restart fails query", _RACE),
+    Exclusion("StreamingInnerJoinSuite", "SPARK-51779 Restart", _METRICS, ONLY_41),
     Exclusion("StreamingInnerJoinWithVCFSuite", "SPARK-51779 Restart", _METRICS, SINCE_42),
     Exclusion("StreamingInnerJoinV4Suite", "SPARK-51779 Restart", _METRICS, SINCE_42),
 )
