@@ -120,7 +120,7 @@ class Runner:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=_environment(),
+                env=environment(),
                 cwd=machine.REPOSITORY,
             )
         if not result.exists():
@@ -130,7 +130,7 @@ class Runner:
         return found
 
 
-def _environment() -> Mapping[str, str]:
+def environment() -> Mapping[str, str]:
     """Environment of the job and the coordinator: this Python, this repository, and PySpark's Spark."""
     path = os.pathsep.join(filter(None, [str(machine.REPOSITORY), os.environ.get("PYTHONPATH")]))
     ours = {
