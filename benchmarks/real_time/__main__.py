@@ -13,7 +13,7 @@ from pathlib import Path
 import pyspark
 from rich.console import Console
 
-from benchmarks.real_time import tables
+from benchmarks.real_time import plots, tables
 from benchmarks.real_time.running import PROVIDERS, LatencyRunner, Load, workloads
 from benchmarks.stores import machine
 from benchmarks.stores.plan import Run, plan
@@ -32,7 +32,7 @@ SMOKE = Load(seconds=6, warm_up=3, rate=20, keys=10, interval_ms=1000)
 
 
 def main() -> int:
-    """Measures the latency of rows in real-time mode, ours and RocksDB's in turns; writes JSON and tables."""
+    """Measures the latency of rows in real-time mode, ours and RocksDB's in turns; writes JSON, tables and plots."""
     options = _arguments()
     if tuple(map(int, supported_minor(pyspark.__version__).split("."))) < SPARK:
         raise SystemExit(
@@ -53,11 +53,12 @@ def main() -> int:
     (folder.path / "summary.json").write_text(text + "\n", encoding="utf-8")
     with (folder.path / "tables.txt").open("w", encoding="utf-8") as file:
         _show(Console(file=file, highlight=False, width=160), records)
+    drawn = ", ".join(path.name for path in plots.draw(records, folder.path))
     if options.json:
         print(text)
     else:
         _show(console, records)
-    console.print(f"runs.jsonl, summary.json, tables.txt and logs are in {folder.path}", soft_wrap=True)
+    console.print(f"runs.jsonl, summary.json, tables.txt, {drawn} and logs are in {folder.path}", soft_wrap=True)
     return 0
 
 
