@@ -92,7 +92,7 @@ class Batch:
     """A batch in real-time mode, from Spark's progress report; times in ms since 1970.
 
     Args:
-        planned: time at which the batch is planned and its tasks start: the beginning of `addBatch`.
+        planned: end of the planning: the beginning of `addBatch`, before the tasks start.
         ended: time of its commit.
         rows: rows of state after it.
     """
@@ -135,7 +135,8 @@ def pauses(batches: Iterable[Batch], interval_ms: float, written: Iterable[float
 
     Args:
         batches: the batches, in order.
-        interval_ms: length of a batch, which Spark counts from the start of its tasks.
+        interval_ms: length of a batch. Spark counts it from the creation of the readers at the beginning of `addBatch`
+            (`RealTimeStreamScanExec.readerFactory`); the few ms between are part of the pause here.
         written: times of the outputs, in any order.
     """
     times, found = sorted(written), []
