@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -23,26 +24,32 @@ TITLES = {
 }
 """Measures, see `benchmarks.real_time.latency.samples_of`."""
 
-SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+COLUMNS = ("p50", "p99", "max")
 
 
 def figures(records: Iterable[Record], workload: str, provider: str, measure: str) -> dict[str, float]:
-    """Number of samples over all rounds, and their percentiles; without samples the number alone."""
+    """Number of samples over all rounds, their median and percentiles; without samples the number alone."""
     runs = [r for r in records if (r.run.workload.name, r.run.provider) == (workload, provider)]
     samples = [sample for record in runs for sample in record.samples.get(measure, ())]
-    shares = {name: percentile(samples, share) for name, share in SHARES.items()} if samples else {}
-    return {"count": len(samples), **shares}
+    if not samples:
+        return {"count": 0}
+    return {
+        "count": len(samples),
+        "p50": statistics.median(samples),  # as in the ratios
+        "p99": percentile(samples, 0.99),
+        "max": max(samples),
+    }
 
 
 def figures_table(records: Sequence[Record], workload: str) -> Table:
     """Percentiles of each measure by provider, and the ratios of the medians with the range of the rounds."""
     summary, table = Summary(records), Table("", "provider")
-    for column in ("count", *(f"{name}, ms" for name in SHARES), "ratio of medians"):
+    for column in ("count", *(f"{name}, ms" for name in COLUMNS), "ratio of medians"):
         table.add_column(column, justify="right")
     for measure, title in TITLES.items():
         for name in summary.providers(workload):
             found = figures(records, workload, name, measure)
-            cells = [f"{found[column]:,.0f}" if column in found else "" for column in ("count", *SHARES)]
+            cells = [f"{found[column]:,.0f}" if column in found else "" for column in ("count", *COLUMNS)]
             ratio = None if name == OURS.name else summary.ratio(measure, (workload, OURS.name), (workload, name))
             last = "" if ratio is None else f"{ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
             table.add_row(title, PROVIDERS[name].title, *cells, last, style="bold" if name == OURS.name else None)
