@@ -199,6 +199,7 @@ def parse_trigger(header: Mapping[str, Any]) -> Trigger:
         hadoop=header.get("hadoop") or {},
         spark_version=str(header.get("spark_version", "")),
         offset_log=header.get("offset_log"),
+        log_epoch=None if header.get("log_epoch") is None else int(header["log_epoch"]),
     )
 
 

@@ -54,6 +54,7 @@ class Trigger:
     hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold credentials
     spark_version: str = ""
     offset_log: str | None = None
+    log_epoch: int | None = None
 
     @property
     def is_standalone(self) -> bool:

@@ -21,11 +21,17 @@ from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import DamagedCheckpointError, StateFileNotFoundError
 from spark_ckpt.location.errors import CheckpointNotFoundError
 from spark_ckpt.location.orphans import list_state, select_orphans
-from spark_ckpt.operations.driver_liveness import check_not_held, open_store
+from spark_ckpt.operations.driver_liveness import check_fenced, may_write, open_store
 from spark_ckpt.operations.errors import RollbackRefusedError
 from spark_ckpt.operations.verify import Progress, verify_checkpoint
 from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name
+from spark_ckpt.spark_files.rollbacks import begin, finish
 from spark_ckpt.storage import Storage, copy_file
+
+GRACE_SECONDS = 10.0
+"""Time between the marker of a rollback and the first move, if a driver may be running. A driver looks for the marker
+at most 5 s before it writes an entry of Spark's logs (`LogFence` in the shim), so a write that takes no longer than
+the rest is over by then. Safety does not depend on it: a later entry is a stray, which no start accepts."""
 
 ROLLBACK_DIR = "rolled-back"
 """Directory in a checkpoint location with one directory for each rollback."""
@@ -69,22 +75,24 @@ def roll_back(
 ) -> Rollback:
     """Makes a checkpoint the newest one: at its next start the query resumes after the batch of the checkpoint.
 
-    The checkpoint is read in full first. Then the location is claimed, which fences off a running driver. A failed
-    rollback can be repeated; a query started in between resumes from a batch that has its checkpoint.
+    The checkpoint is read in full first. Then the location is claimed and its log epoch incremented, which fences off a
+    running driver. A failed rollback can be repeated; a query started in between resumes from a batch that has its
+    checkpoint.
 
     Args:
         storage: storage of the checkpoint location.
         checkpoint_id: the checkpoint.
         settings: settings of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; required if its
             completed checkpoints are in ZooKeeper.
-        force: True to proceed although a driver may be running.
+        force: True to proceed although a driver is running here, or may be running elsewhere without the fence of
+            Spark's logs.
         dry_run: True to check everything and change nothing.
         clock: source of time.
         progress: called while the checkpoint is read.
 
     Raises:
         CheckpointNotFoundError: no such checkpoint.
-        LocationInUseError: a driver may be running.
+        LocationInUseError: see `force`.
         DamagedCheckpointError: the checkpoint is damaged.
         RollbackRefusedError: Spark's logs lack entries that a start after its batch needs.
         SettingError: a setting is invalid.
@@ -97,14 +105,15 @@ def roll_back(
         damaged = _recover(store)
         record = _find(storage, store, checkpoint_id)
         if not force:
-            check_not_held(storage.location, store)
+            check_fenced(storage.location, store)
         _check_whole(storage, record, progress)
         _check_logs(storage, record)
         if dry_run:
             plan = _planned(storage, store, record, clock)
             return replace(plan, moved=(*plan.moved, *damaged))
+        grace = GRACE_SECONDS if may_write(store.claims()) else 0.0
         store.claim()
-        return move_later_batches(storage, store, _find(storage, store, checkpoint_id), clock, damaged)
+        return move_later_batches(storage, store, _find(storage, store, checkpoint_id), clock, damaged, grace)
     finally:
         store.shutdown(JobStatus.SUSPENDED)
 
@@ -115,10 +124,12 @@ def move_later_batches(
     record: CheckpointRecord,
     clock: Clock,
     damaged: Sequence[str] = (),
+    grace: float = 0.0,
 ) -> Rollback:
     """Moves all files later than a checkpoint, newest first, Spark's log entries before the checkpoints.
 
-    After an interruption at any point, the last batch in Spark's logs has its checkpoint.
+    After an interruption at any point, the last batch in Spark's logs has its checkpoint. Before the first move, the
+    log epoch is incremented: an earlier driver writes no further entry.
 
     Args:
         storage: storage of the checkpoint location.
@@ -126,15 +137,28 @@ def move_later_batches(
         record: record of the checkpoint.
         clock: source of time.
         damaged: files of damaged records, which the store skips.
+        grace: seconds to wait for an entry that an earlier driver is writing.
 
     Raises:
         FencedError: another driver has claimed the location.
+        SparkLogFormatError: the marker of an earlier rollback is damaged.
         StorageError: a file cannot be moved.
     """
+    log = SparkLog(storage)
+    batches = SparkBatches.of(log)
+    marker = None
+    if batches.last > record.batch_id:
+        marker = begin(storage, record.batch_id, batches.last)
+        clock.sleep(grace)
+        store.check_owner()
     plan = _planned(storage, store, record, clock)
     moving = _Moving(storage, plan.rollback_dir)
     for name in (*plan.moved, *damaged):
         moving.move(name)
+    if marker is not None:
+        for name in _entries_after(log, SparkBatches.of(log), record.batch_id):
+            moving.move(name)  # written meanwhile
+        finish(storage, marker)
     later = [other for other in store.all() if other.id > record.id]
     for other in reversed(later):
         if other.attempt:

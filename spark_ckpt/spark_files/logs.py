@@ -8,6 +8,7 @@ from enum import Enum
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry, query_id_of
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
 from spark_ckpt.spark_files.operator_metadata import OperatorMetadata
+from spark_ckpt.spark_files.rollbacks import vouch
 from spark_ckpt.storage import Storage, create_or_find
 
 QUERY = "metadata"
@@ -83,7 +84,7 @@ class SparkLog:
             SparkLogEntryExistsError: the log has a different entry for the batch.
             StorageError: the entry could not be written, or the outcome is unknown.
         """
-        self._add(entry_name(BatchLog.OFFSETS, batch_id), entry.encode())
+        self._add_entry(BatchLog.OFFSETS, batch_id, entry.encode())
 
     def add_commit(self, batch_id: int, entry: CommitEntry) -> None:
         """Adds the entry of a batch to the commit log, which ends the batch.
@@ -91,7 +92,7 @@ class SparkLog:
         Raises:
             SparkLogEntryExistsError, StorageError: as in `add_offsets`.
         """
-        self._add(entry_name(BatchLog.COMMITS, batch_id), entry.encode())
+        self._add_entry(BatchLog.COMMITS, batch_id, entry.encode())
 
     # ---- operators ---------------------------------------------------------------------------------------------------
 
@@ -158,6 +159,10 @@ class SparkLog:
     def _versioned(self, operator_id: int) -> list[int]:
         return _numbers(self._storage, versioned_metadata_directory(operator_id), is_directory=False)
 
+    def _add_entry(self, log: BatchLog, batch_id: int, data: bytes) -> None:
+        vouch(self._storage, log.value, batch_id, data)
+        self._add(entry_name(log, batch_id), data)
+
     def _add(self, name: str, data: bytes) -> None:
         # A manually moved entry may have left its checksum file behind; Hadoop would verify our entry against it.
         self._storage.delete(checksum_name(name))
@@ -213,6 +218,11 @@ class SparkBatches:
         """
         committed = tuple(log.batches(BatchLog.COMMITS))
         return cls(tuple(log.batches(BatchLog.OFFSETS)), committed)
+
+    @property
+    def last(self) -> int:
+        """Last batch in either log; -1 if both are empty."""
+        return max([-1, *self.started[-1:], *self.committed[-1:]])
 
     @property
     def last_committed(self) -> int:

@@ -26,7 +26,8 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * Writer of Spark's own logs (`offsets`, `commits`, `sources`): one conditional put per entry, on storages where a file
  * appears when it is closed. Spark's default, a temporary file and a rename, takes about twenty requests on an object
- * store. Its rename is a lookup and a copy, so two drivers can both write. On other storages Spark's default stays.
+ * store. Its rename is a lookup and a copy, so two drivers can both write. On other storages Spark's default stays. On
+ * all of them, [[LogFence]] stops a driver whose query was rolled back.
  *
  * Set with `spark.sql.streaming.checkpointFileManagerClass`, which requires this constructor.
  */
@@ -44,7 +45,14 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
 
   private lazy val appearsWhenClosed = !isLocal && NewFiles.appearWhenClosed(fs, path)
 
-  override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
+  override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
+    val fence = LogFence.of(path)
+    fence.foreach(_.check(sparks)) // last, as what comes after may be late
+    val out = unfenced(path, overwriteIfPossible)
+    fence.fold(out)(_.vouching(path, this, out))
+  }
+
+  private def unfenced(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     if (appearsWhenClosed && !overwriteIfPossible) new ExclusiveOutputStream(fs, path)
     else sparks.createAtomic(path, overwriteIfPossible)
 
@@ -62,13 +70,15 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
 
   /**
    * The first call of Spark for the location of a starting query; readers of a location do not make it. All writes of a
-   * start come later, so this is the place to refuse a savepoint.
+   * start come later, so this is the place to refuse a savepoint, and to make the fence of the query's logs.
    *
-   * @throws CheckpointFailure if the location is a savepoint
+   * @throws CheckpointFailure if the location is a savepoint, or has an entry that a fenced driver wrote
    */
   override def createCheckpointDirectory(): Path = {
     if (sparks.exists(new Path(path, SavepointRecord))) throw onSavepoint(path)
-    sparks.createCheckpointDirectory()
+    val location = sparks.createCheckpointDirectory()
+    LogFence.start(location, sparks)
+    location
   }
 }
 

@@ -16,8 +16,10 @@ import java.util.UUID
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.hadoop.fs.Path
+
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
-import org.apache.spark.sql.ckpt.{CheckpointFailure, Settings}
+import org.apache.spark.sql.ckpt.{CheckpointFailure, LogFence, Settings}
 import org.apache.spark.sql.ckpt.compat.{OffsetLogs, StreamingPlans}
 import org.apache.spark.sql.ckpt.protocol.{OperatorPlan, SourceOffset, Trigger}
 import org.apache.spark.sql.classic.SparkSession
@@ -60,7 +62,8 @@ private[driver] object RunningBatch {
         offsets.map(OffsetLogs.sources(_).map { case (name, offset) => SourceOffset(name, offset) }),
         offsets.map(textOf(execution.offsetLog, _)),
         settings.filter(_._1.startsWith(Settings.Prefix)),
-        FileSystemSettings.of(location, plan.sparkSession.sessionState.newHadoopConf()))
+        FileSystemSettings.of(location, plan.sparkSession.sessionState.newHadoopConf()),
+        LogFence.epochOf(new Path(location)))
     }
 
   private def operators(plan: IncrementalExecution): Seq[OperatorPlan] =

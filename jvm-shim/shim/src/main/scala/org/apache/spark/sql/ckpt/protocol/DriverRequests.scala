@@ -50,6 +50,7 @@ private[ckpt] final case class SourceOffset(name: String, offset: Option[String]
  * @param offsetLog text of Spark's `offsets/<batch>`
  * @param settings  settings of spark-ckpt
  * @param hadoop    settings of the location's file system
+ * @param logEpoch  log epoch at the start of the query, if its logs are fenced
  */
 private[ckpt] final case class Trigger(
     job: String,
@@ -64,7 +65,8 @@ private[ckpt] final case class Trigger(
     sources: Option[Seq[SourceOffset]],
     offsetLog: Option[String],
     settings: Iterable[(String, String)],
-    hadoop: Iterable[(String, String)]) {
+    hadoop: Iterable[(String, String)],
+    logEpoch: Option[Long] = None) {
 
   def toMessage: Message = Message(Trigger.Kind, toJson.toString)
 
@@ -95,6 +97,7 @@ private[ckpt] final case class Trigger(
       all.foreach(source => target.addObject().put("name", source.name).put("offset", source.offset.orNull))
     }
     offsetLog.foreach(header.put("offset_log", _))
+    logEpoch.foreach(header.put("log_epoch", _))
     val ours = header.putObject("settings")
     settings.foreach { case (key, value) => ours.put(key, value) }
     val fileSystem = header.putObject("hadoop")
