@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from spark_ckpt.checkpoint.layout import in_location
-from spark_ckpt.checkpoint.load import read_checkpoint
+from spark_ckpt.checkpoint.load import load_checkpoint, read_checkpoint
+from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation, inline_state_in_file, with_chains
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import (
     CheckpointRecord,
     CompletedCheckpointStore,
+    FilesystemCompletedCheckpointStore,
     JobStatus,
     RecordFiles,
     encode_record,
@@ -76,8 +78,7 @@ def roll_back(
     """Makes a checkpoint the newest one: at its next start the query resumes after the batch of the checkpoint.
 
     The checkpoint is read in full first. Then the location is claimed and its log epoch incremented, which fences off a
-    running driver. A failed rollback can be repeated; a query started in between resumes from a batch that has its
-    checkpoint.
+    running driver. After a failed rollback no query starts before the rollback is repeated.
 
     Args:
         storage: storage of the checkpoint location.
@@ -100,7 +101,7 @@ def roll_back(
         StorageError: the location cannot be read or changed.
     """
     clock = clock or SystemClock()
-    store, _ = open_store(storage, settings or {}, "rollback", clock)
+    store, owner = open_store(storage, settings or {}, "rollback", clock)
     try:
         damaged = _recover(store)
         record = _find(storage, store, checkpoint_id)
@@ -113,7 +114,12 @@ def roll_back(
             return replace(plan, moved=(*plan.moved, *damaged))
         grace = GRACE_SECONDS if may_write(store.claims()) else 0.0
         store.claim()
-        return move_later_batches(storage, store, _find(storage, store, checkpoint_id), clock, damaged, grace)
+        record = _find(storage, store, checkpoint_id)
+        if not grace:
+            return move_later_batches(storage, store, record, clock, damaged, holds=True)
+        check_not_subsumed(storage, store, record)
+        publisher = Publisher(storage, store, owner)
+        return move_later_batches(storage, store, record, clock, damaged, holds=True, grace=grace, publisher=publisher)
     finally:
         store.shutdown(JobStatus.SUSPENDED)
 
@@ -124,7 +130,10 @@ def move_later_batches(
     record: CheckpointRecord,
     clock: Clock,
     damaged: Sequence[str] = (),
+    *,
+    holds: bool = False,
     grace: float = 0.0,
+    publisher: Publisher | None = None,
 ) -> Rollback:
     """Moves all files later than a checkpoint, newest first, Spark's log entries before the checkpoints.
 
@@ -137,7 +146,10 @@ def move_later_batches(
         record: record of the checkpoint.
         clock: source of time.
         damaged: files of damaged records, which the store skips.
+        holds: whether no query starts before this is done.
         grace: seconds to wait for an entry that an earlier driver is writing.
+        publisher: publishes the checkpoint once more, under a new id: an earlier driver may be about to subsume it, and
+            stall before it deletes the record. It deletes no file of it, as it checks its claim in between.
 
     Raises:
         FencedError: another driver has claimed the location.
@@ -145,21 +157,19 @@ def move_later_batches(
         StorageError: a file cannot be moved.
     """
     log = SparkLog(storage)
-    batches = SparkBatches.of(log)
-    marker = None
-    if batches.last > record.batch_id:
-        marker = begin(storage, record.batch_id, batches.last)
-        clock.sleep(grace)
-        store.check_owner()
+    marker = begin(storage, record.batch_id, SparkBatches.of(log).last, holds=holds)
+    clock.sleep(grace)
+    store.check_owner()
     plan = _planned(storage, store, record, clock)
+    later = [other for other in store.all() if other.id > record.id]
+    if publisher is not None:
+        record = _publish_again(storage, publisher, record, clock)
     moving = _Moving(storage, plan.rollback_dir)
     for name in (*plan.moved, *damaged):
+        store.check_owner()
         moving.move(name)
-    if marker is not None:
-        for name in _entries_after(log, SparkBatches.of(log), record.batch_id):
-            moving.move(name)  # written meanwhile
-        finish(storage, marker)
-    later = [other for other in store.all() if other.id > record.id]
+    for name in _entries_after(log, SparkBatches.of(log), record.batch_id):
+        moving.move(name)  # written meanwhile
     for other in reversed(later):
         if other.attempt:
             moving.add(RecordFiles(storage).name(other.id), encode_record(other))
@@ -170,7 +180,31 @@ def move_later_batches(
     for path in _unneeded(storage, store.all()):
         store.check_owner()
         moving.move(in_location(path))
+    finish(storage, marker)
     return replace(plan, dry_run=False, moved=tuple(moving.sizes), size=sum(moving.sizes.values()))
+
+
+def check_not_subsumed(storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord) -> None:
+    """Checks after a claim that no earlier driver has subsumed a checkpoint before it: its files may be deleted.
+
+    Raises:
+        CheckpointNotFoundError: its record is gone.
+        StorageError: the record cannot be read.
+    """
+    if isinstance(store, FilesystemCompletedCheckpointStore) and RecordFiles(storage).read(record.id) is None:
+        raise CheckpointNotFoundError(storage.location, record.id, sorted(r.id for r in store.all() if r != record))
+
+
+def _publish_again(storage: Storage, publisher: Publisher, record: CheckpointRecord, clock: Clock) -> CheckpointRecord:
+    state = load_checkpoint(storage, record, publisher.store.all())
+    assert state.batch is not None
+    log, now_ms = SparkLog(storage), clock.now_ms()
+    inline = inline_state_in_file(state.table)
+    batch = with_chains(state.batch, state.table)
+    offsets = log.offsets(record.batch_id)
+    new = checkpoint_of_operation(batch, state.table, offsets, state.history, inline, now_ms, now_ms)
+    data = storage.read(entry_name(BatchLog.OFFSETS, record.batch_id))
+    return publisher.publish(replace(new, spark_offsets=lambda: data), now_ms)
 
 
 def move_to_rollback_dir(storage: Storage, names: Sequence[str], clock: Clock) -> str:

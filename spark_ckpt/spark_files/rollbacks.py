@@ -6,7 +6,9 @@ creates exclusively. A driver notes the epoch at its start and writes no entry o
 
 A driver that stalls between this check and its write still leaves an entry. Such an entry is recognized: at the names
 that a rollback has freed, and one batch above them, an entry counts only if its writer has vouched for its content
-under the epoch. `CheckpointLogFileManager` in the driver does all of this as well.
+under the epoch. No query starts before the files are moved: it could read a log with some of the later entries.
+
+`LogFence` is the driver's side of this, in Scala.
 """
 
 from __future__ import annotations
@@ -38,12 +40,14 @@ class RollbackMarker:
         batch_id: batch that the query was rolled back to.
         last_batch_id: last batch in Spark's logs before.
         is_done: whether all its files were moved. Until then, entries of the earlier epoch count.
+        holds: whether no query starts before that. A query that rolls itself back does not hold up its next start.
     """
 
     epoch: int
     batch_id: int
     last_batch_id: int
     is_done: bool = False
+    holds: bool = True
 
     def covers(self, batch_id: int) -> bool:
         """True if an earlier driver could still write an entry of this batch: at most one beyond the last."""
@@ -81,6 +85,12 @@ class Rollbacks:
         """The log epoch; 0 without a rollback."""
         return self.markers[-1].epoch if self.markers else 0
 
+    @property
+    def unfinished(self) -> Sequence[RollbackMarker]:
+        """The rollbacks since the last one that moved all its files."""
+        done = [i for i, marker in enumerate(self.markers) if marker.is_done]
+        return self.markers[done[-1] + 1 if done else 0 :]
+
     def covering(self, batch_id: int) -> RollbackMarker | None:
         """The newest rollback under which an entry of the batch needs a voucher; None if it needs none."""
         return next((marker for marker in reversed(self.markers) if marker.covers(batch_id)), None)
@@ -97,7 +107,7 @@ class Rollbacks:
         return marker is not None and marker.is_done and _voucher(marker, log, batch_id, data) not in self.vouchers
 
 
-def begin(storage: Storage, batch_id: int, last_batch_id: int) -> RollbackMarker:
+def begin(storage: Storage, batch_id: int, last_batch_id: int, *, holds: bool) -> RollbackMarker:
     """Increments the log epoch. From now on, drivers that have started before stop at their next entry.
 
     Args:
@@ -105,16 +115,19 @@ def begin(storage: Storage, batch_id: int, last_batch_id: int) -> RollbackMarker
         batch_id: batch to go back to.
         last_batch_id: last batch in Spark's logs. It was read after the claim of the location: the driver that was
             shut out completes no checkpoint after that, so it writes at most the next offsets.
+        holds: whether no query starts before `finish`.
 
     Raises:
         StorageError: the marker could not be written, or the outcome is unknown.
     """
-    epoch = Rollbacks.of(storage).epoch
-    content = {"format": 1, "batch_id": batch_id, "last_batch_id": last_batch_id, "attempt": str(uuid.uuid4())}
-    data = json.dumps(content).encode() + b"\n"
-    while not create_or_find(storage, f"{ROLLBACKS}/{epoch + 1:020}.{_MARKER}", data):
+    there = Rollbacks.of(storage)
+    # An interrupted rollback may have moved entries that this one no longer finds.
+    last = max([last_batch_id, *(marker.last_batch_id for marker in there.unfinished)])
+    content = {"format": 1, "batch_id": batch_id, "last_batch_id": last, "holds": holds, "attempt": str(uuid.uuid4())}
+    data, epoch = json.dumps(content).encode() + b"\n", there.epoch + 1
+    while not create_or_find(storage, f"{ROLLBACKS}/{epoch:020}.{_MARKER}", data):
         epoch += 1
-    return RollbackMarker(epoch + 1, batch_id, last_batch_id)
+    return RollbackMarker(epoch, batch_id, last, holds=holds)
 
 
 def finish(storage: Storage, marker: RollbackMarker) -> None:
@@ -150,6 +163,7 @@ def _read(storage: Storage, epoch: int, is_done: bool) -> RollbackMarker:
     name = f"{ROLLBACKS}/{epoch:020}.{_MARKER}"
     try:
         content = json.loads(storage.read(name))
-        return RollbackMarker(epoch, int(content["batch_id"]), int(content["last_batch_id"]), is_done)
+        batch_id, last, holds = int(content["batch_id"]), int(content["last_batch_id"]), bool(content["holds"])
+        return RollbackMarker(epoch, batch_id, last, is_done, holds)
     except (KeyError, TypeError, ValueError) as e:
         raise SparkLogFormatError(storage.describe(name), f"it is not the marker of a rollback ({e})") from None

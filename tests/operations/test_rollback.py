@@ -16,11 +16,15 @@ from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.location.errors import CheckpointNotFoundError
 from spark_ckpt.operations.errors import LocationInUseError, RollbackRefusedError
-from spark_ckpt.operations.rollback import Rollback, roll_back
+from spark_ckpt.operations.rescale import rescale
+from spark_ckpt.operations.rollback import GRACE_SECONDS, Rollback, roll_back
 from spark_ckpt.operations.verify import verify
+from spark_ckpt.spark_files.errors import LogFencedError, SparkLogFormatError
+from spark_ckpt.spark_files.rollbacks import RollbackMarker, Rollbacks, vouch
 from spark_ckpt.storage import LocalStorage, Storage
 from tests.storage.faulty import FaultyStorage
-from tests.support.driver import check_rows, located, restore
+from tests.support.clocks import NoClock
+from tests.support.driver import Driver, check_rows, located, restore
 from tests.support.invariants import assert_invariants, completed_versions
 from tests.support.queries import Query, make_query
 
@@ -32,18 +36,18 @@ def query(tmp_path: Path) -> Query:
 
 
 def files(storage: Storage, directory: str = "") -> dict[str, bytes]:
-    """Contents of all files below a directory, except of claims, which change."""
+    """Contents of all files below a directory, except of claims, which change, and of what rollbacks leave."""
     assert isinstance(storage, LocalStorage)
     root = Path(storage.location) / directory
     return {
         str(file.relative_to(root)): file.read_bytes()
         for file in root.rglob("*")
-        if file.is_file() and b'"kind": "claim"' not in file.read_bytes()
+        if file.is_file() and b'"kind": "claim"' not in file.read_bytes() and file.parent.name != "rollbacks"
     }
 
 
 def back(query: Query, checkpoint_id: int, *, force: bool = True, dry_run: bool = False) -> Rollback:
-    return roll_back(query.storage, checkpoint_id, force=force, dry_run=dry_run)
+    return roll_back(query.storage, checkpoint_id, force=force, dry_run=dry_run, clock=NoClock())
 
 
 def test_the_query_goes_on_after_the_batch(query: Query) -> None:
@@ -161,8 +165,9 @@ def test_states_that_spark_does_not_count(tmp_path: Path) -> None:
 
 
 class TestDrivers:
-    def with_owner(self, tmp_path: Path, host: str, pid: int) -> Query:
+    def with_owner(self, tmp_path: Path, host: str, pid: int, log_epoch: int | None = None) -> Query:
         query = Query(LocalStorage(tmp_path / host))
+        query.driver.log_epoch = log_epoch
         query.driver.environment = replace(query.driver.environment, host=host, pid=pid, clock=SystemClock())
         query.run(range(6))
         return query
@@ -183,7 +188,34 @@ class TestDrivers:
         assert not caught.value.is_known
         assert back(query, 5).checkpoints == (6, 7)
         # The last claim is now the command's own, which does not hold the location.
-        assert back(query, 4, force=False).checkpoints == (5,)
+        assert back(query, 4, force=False).checkpoints == (5, 9)  # of the batch of 5, published once more
+
+    def test_one_on_another_host_whose_logs_are_fenced(self, tmp_path: Path) -> None:
+        query = self.with_owner(tmp_path, "elsewhere", 1, log_epoch=0)
+        clock = NoClock()
+        done = roll_back(query.storage, 5, clock=clock)
+        assert done.checkpoints == (6, 7)
+        assert GRACE_SECONDS in clock.slept
+        with pytest.raises(FencedError, match="spark-ckpt rollback"):
+            query.run(range(6, 7))
+
+    def test_one_that_runs_here_and_whose_logs_are_fenced(self, tmp_path: Path) -> None:
+        query = self.with_owner(tmp_path, socket.gethostname(), os.getpid(), log_epoch=0)
+        with pytest.raises(LocationInUseError, match="is running"):
+            back(query, 5, force=False)
+
+    def test_one_that_started_before_the_rollback_and_claims_after_it(self, tmp_path: Path) -> None:
+        """Spark has planned its batch from logs that the rollback moved meanwhile."""
+        query = self.with_owner(tmp_path, "elsewhere", 1, log_epoch=0)
+        back(query, 5, force=False)
+        before = len(query.storage.list("ckpt/completed"))
+        late = Driver(query.storage.location, operators=query.operators, settings=query.settings, log_epoch=0)
+        with pytest.raises(LogFencedError):
+            late.trigger(5)
+        assert len(query.storage.list("ckpt/completed")) == before
+        new = Driver(query.storage.location, operators=query.operators, settings=query.settings, log_epoch=1)
+        new.trigger(5)
+        assert len(query.storage.list("ckpt/completed")) > before
 
     def test_one_that_is_gone(self, tmp_path: Path) -> None:
         query = self.with_owner(tmp_path, socket.gethostname(), 2**22 + 1)
@@ -254,3 +286,64 @@ def roll_back_until(storage: Storage, changes: int) -> bool:
     except KilledError:
         return False
     return True
+
+
+class TestEpochs:
+    def test_each_rollback_counts(self, query: Query) -> None:
+        assert Rollbacks.of(query.storage).epoch == 0
+        back(query, 6)
+        back(query, 5)
+        rollbacks = Rollbacks.of(query.storage)
+        assert rollbacks.markers == (RollbackMarker(1, 4, 5, is_done=True), RollbackMarker(2, 3, 4, is_done=True))
+
+    def test_nothing_to_take_back(self, query: Query) -> None:
+        """An earlier driver may be about to write the next offsets, which would be moved if they came in time."""
+        back(query, 7)
+        assert Rollbacks.of(query.storage).epoch == 1
+
+    def test_entries_at_the_names_that_it_frees_and_one_above(self, query: Query) -> None:
+        back(query, 5)
+        rollbacks = Rollbacks.of(query.storage)
+        strays = [batch for batch in range(9) if rollbacks.is_stray("offsets", batch, b"v1")]
+        assert strays == [4, 5, 6]
+
+    def test_entries_with_a_voucher(self, query: Query) -> None:
+        back(query, 5)
+        vouch(query.storage, "offsets", 5, b"v1")
+        rollbacks = Rollbacks.of(query.storage)
+        assert not rollbacks.is_stray("offsets", 5, b"v1")
+        assert rollbacks.is_stray("offsets", 5, b"v2")
+        assert rollbacks.is_stray("commits", 5, b"v1")
+
+    def test_a_voucher_counts_until_the_next_rollback(self, query: Query) -> None:
+        back(query, 5)
+        vouch(query.storage, "offsets", 5, b"v1")
+        query.storage.write_atomic("offsets/4", b"v1")
+        back(query, 4)
+        assert Rollbacks.of(query.storage).is_stray("offsets", 5, b"v1")
+
+    def test_a_rescale_vouches_for_its_batch(self, tmp_path: Path) -> None:
+        query = make_query(tmp_path, operators=(Operator(0, "stateStoreSave", ("default",), 4),))
+        back(query, 5)
+        rescale(query.storage, 2)
+        rollbacks = Rollbacks.of(query.storage)
+        for log in ("offsets", "commits"):
+            assert rollbacks.covering(4) is not None
+            assert not rollbacks.is_stray(log, 4, query.storage.read(f"{log}/4"))
+
+    def test_an_entry_that_appears_during_the_moves_is_moved_too(self, query: Query) -> None:
+        faulty = FaultyStorage(query.storage)
+
+        def write(operation: str, name: str) -> None:
+            if operation == "delete" and name == "offsets/4":
+                query.storage.write_atomic("offsets/6", b"late")
+
+        faulty.before = write
+        done = roll_back(faulty, 5, force=True, clock=NoClock())
+        assert "offsets/6" in done.moved
+        assert not query.storage.exists("offsets/6")
+
+    def test_a_damaged_marker(self, query: Query) -> None:
+        query.storage.write_atomic("ckpt/rollbacks/00000000000000000001.json", b"{}")
+        with pytest.raises(SparkLogFormatError, match="not the marker of a rollback"):
+            back(query, 5)

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from spark_ckpt.checkpoint.chains import Chain, all_entries
@@ -19,10 +20,12 @@ from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 from spark_ckpt.location.listing import _read_metadata as read_directory
 from spark_ckpt.location.listing import scan
+from spark_ckpt.spark_files.rollbacks import Rollbacks
 from tests.simulation.decoder_cache import read_block
 from tests.simulation.disk import FOREIGN_FILES, SimulatedStorage
 from tests.simulation.faults import Faults
 from tests.simulation.model import Rows, applied
+from tests.simulation.rollbacks import content_of
 from tests.simulation.scheduler import Group
 from tests.support.invariants import Findings, check_checkpoints, check_log, check_no_orphans
 
@@ -99,10 +102,41 @@ class Checks:
             if record is None or encode_record(record) != data:
                 self._violated(f"{name} repeats what is no record in ZooKeeper")
         if name.startswith("commits/"):
-            self._committed = max(self._committed, int(name[len("commits/") :]))
+            batch = int(name[len("commits/") :])
+            if self._world.rolls_back:
+                if not self._counts("commits", batch, data):
+                    self._world.count("stray commit")
+                    return
+                self._continues(batch, data)
+            self._committed = max(self._committed, batch)
             self._last_committed_is_there()
 
+    def _counts(self, log: str, batch: int, data: bytes) -> bool:
+        """False for an entry that a rollback makes a stray, or will: of a driver that it has fenced off."""
+        rollbacks = Rollbacks.of(self._storage)
+        if rollbacks.unfinished:  # as if the newest one were done: it decides
+            rollbacks = replace(rollbacks, markers=[replace(rollbacks.markers[-1], is_done=True)])
+        return not rollbacks.is_stray(log, batch, data)
+
+    def _continues(self, batch: int, commit: bytes) -> None:
+        """Checks that a committed batch is the one whose offsets are in the log, and that these were planned from those
+        of the batch before. Otherwise its input overlaps with that of others, or leaves a gap."""
+        entries = [self._world.disk.read(f"offsets/{number}") for number in (batch - 1, batch)]
+        before, own = (None if entry is None else content_of(entry) for entry in entries)
+        if own is None or own["id"] != content_of(commit)["of"]:
+            self._violated(f"batch {batch} is committed with other offsets than those in the log")
+        if own["after"] != (before["id"] if before is not None else None):
+            self._violated(f"batch {batch} is committed and does not continue batch {batch - 1}: it was rolled back")
+
+    def is_committed(self, batch: int) -> bool:
+        """True if Spark's log has the commit of a batch, and that counts."""
+        data = self._world.disk.read(f"commits/{batch}")
+        return data is not None and (not self._world.rolls_back or self._counts("commits", batch, data))
+
     def deleted(self, name: str) -> None:
+        if name.startswith("commits/") and self._world.rolls_back:
+            left = [int(file.name) for file in self._world.disk.list("commits")]
+            self._committed = max([-1, *(batch for batch in left if self.is_committed(batch))])
         if name in FOREIGN_FILES:
             self._violated(f"{name} is deleted, which is not ours")
         if self._is_standalone and (match := _METADATA.fullmatch(name)) is not None:

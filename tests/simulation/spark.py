@@ -16,6 +16,7 @@ from spark_ckpt.format.keys import SubtaskKey
 from tests.simulation.bridge import Bridge
 from tests.simulation.clocks import MachineClock
 from tests.simulation.executor import Executor
+from tests.simulation.rollbacks import STRAY, UNFINISHED, FencedLogs, roll_back
 from tests.simulation.scheduler import Group, Mailbox, Promise
 from tests.simulation.stages import BatchFailed, TaskSet
 
@@ -43,11 +44,21 @@ class Run:
         self.ended: Promise[tuple[Ending, str]] = Promise(driver.world.scheduler)
         self.is_through = False
         self._ids: dict[str, str] = {}
+        self._logs: FencedLogs | None = None
+        """Spark's logs in a world with rollbacks."""
+        self._after: str | None = None
+        """Id of the offsets of the last committed batch."""
+        self._begun: str | None = None
+        """Id of the offsets of the batch that runs."""
 
     def go(self) -> None:
         """Runs batches; writes offsets and commits in the order of Spark's `MicroBatchExecution`."""
         try:
-            batch = self._first_batch()
+            if self.world.rolls_back:
+                self._logs = FencedLogs(self.world, self.group)
+                batch = self._planned_batch(self._logs)
+            else:
+                batch = self._first_batch()
             while batch < self.world.batches:
                 self._batch(batch)
                 batch += 1
@@ -71,6 +82,38 @@ class Run:
             self._ids = json.loads(self.world.disk.read(f"commits/{last}") or b"{}")
         return last + 1
 
+    def _planned_batch(self, logs: FencedLogs) -> int:
+        """The first batch, by Spark's rules (`MicroBatchExecution.populateStartOffsets`)."""
+        batches = logs.batches()
+        if not batches.started:
+            return 0
+        last = batches.started[-1]
+        offsets = logs.read("offsets", last)
+        if last:
+            logs.read("offsets", last - 1)
+        if batches.committed:
+            logs.read("commits", batches.last_committed)
+        if batches.last_committed == last:
+            self._after = offsets["id"]
+            return last + 1
+        self._begun = offsets["id"]
+        return last
+
+    def _begin(self, batch: int) -> None:
+        """Writes the offsets of a batch. They continue those of the batch before, as this run knows them."""
+        if self._logs is None:
+            self.world.disk.create(f"offsets/{batch}", b"v1\n{}\n%d" % batch)
+        elif self._begun is None:
+            self._begun = self.world.new_id()
+            self._logs.put("offsets", batch, {"id": self._begun, "after": self._after})
+
+    def _commit(self, batch: int, content: dict[str, str]) -> None:
+        if self._logs is not None:
+            self._logs.put("commits", batch, {"of": self._begun})
+            self._after, self._begun = self._begun, None
+        elif not self.world.disk.create(f"commits/{batch}", json.dumps(content).encode()):
+            raise BatchFailed(f"commits/{batch} exists: another run has committed it")
+
     def _batch(self, batch: int) -> None:
         world, rng = self.world, self.driver.rng
         world.scheduler.sleep(rng.random() * 0.1)
@@ -78,7 +121,7 @@ class Run:
             raise BatchFailed("the query is over for good")
         while (quiet := world.quiet_until - world.scheduler.now) > 0:
             world.scheduler.sleep(quiet + rng.random())
-        world.disk.create(f"offsets/{batch}", b"v1\n{}\n%d" % batch)
+        self._begin(batch)
         trigger = self._trigger(batch)
         world.trace(f"{self.run_id}: batch {batch} begins")
         self.driver.began.append(world.scheduler.now)
@@ -101,8 +144,7 @@ class Run:
         world.scheduler.sleep(rng.random() ** 2)
         content = {str(tuple(key)): state_id for key, state_id in ids.items()}
         world.checks.before_commit(self.run_id, batch, ids)
-        if not world.disk.create(f"commits/{batch}", json.dumps(content).encode()):
-            raise BatchFailed(f"commits/{batch} exists: another run has committed it")
+        self._commit(batch, content)
         world.checks.committed_by = self.run_id
         world.trace(f"{self.run_id}: batch {batch} is committed")
         self._ids = content
@@ -112,7 +154,7 @@ class Run:
         return Trigger(
             job=self.run_id,
             location="sim://location",
-            query_id="11111111-2222-3333-4444-555555555555",
+            query_id=self.world.query_id,
             batch_id=batch,
             version=batch + 1,
             operators=self.world.query.operators,
@@ -125,6 +167,7 @@ class Run:
                 **{PREFIX + key: value for key, value in profile.settings.items()},
             },
             spark_version="4.2.0",
+            log_epoch=None if self._logs is None else self._logs.epoch,
         )
 
 
@@ -224,6 +267,10 @@ class Driver:
             world.trace(f"{run.run_id}: {ending.value} {why}")
             if "StateIdMismatchError" in why:
                 world.go_back()
+            if why.startswith(STRAY):
+                roll_back(world, below=int(why.rpartition("/")[2]))
+            if why == UNFINISHED and self.rng.random() < 0.5:
+                roll_back(world)
             self.listener.put(Close(run.run_id, ending.value))
             self.run = None
             if ending is Ending.FINISHED:

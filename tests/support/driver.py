@@ -64,6 +64,7 @@ class Driver:
     checkpoint_format: int = 1
     stage: int = 0
     offset_log: str | None = None
+    log_epoch: int | None = None
 
     def __post_init__(self) -> None:
         self.job: Job | None = None
@@ -91,6 +92,7 @@ class Driver:
             settings={self.prefix + key: value for key, value in self.settings.items()},
             spark_version="4.2.0",
             offset_log=self.offset_log,
+            log_epoch=self.log_epoch,
         )
 
     def trigger(self, version: int) -> Job:

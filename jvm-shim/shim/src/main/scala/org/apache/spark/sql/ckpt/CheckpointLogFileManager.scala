@@ -56,7 +56,10 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     if (appearsWhenClosed && !overwriteIfPossible) new ExclusiveOutputStream(fs, path)
     else sparks.createAtomic(path, overwriteIfPossible)
 
-  override def open(path: Path): FSDataInputStream = sparks.open(path)
+  override def open(path: Path): FSDataInputStream = {
+    LogFence.of(path).foreach(_.checkEntry(path, sparks))
+    sparks.open(path)
+  }
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = sparks.list(path, filter)
 
@@ -72,7 +75,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
    * The first call of Spark for the location of a starting query; readers of a location do not make it. All writes of a
    * start come later, so this is the place to refuse a savepoint, and to make the fence of the query's logs.
    *
-   * @throws CheckpointFailure if the location is a savepoint, or has an entry that a fenced driver wrote
+   * @throws CheckpointFailure if the location is a savepoint
    */
   override def createCheckpointDirectory(): Path = {
     if (sparks.exists(new Path(path, SavepointRecord))) throw onSavepoint(path)

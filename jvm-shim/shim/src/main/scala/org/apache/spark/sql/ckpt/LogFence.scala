@@ -45,6 +45,17 @@ private[ckpt] final class LogFence private (location: Path, val rollbacks: Rollb
     }
   }
 
+  /**
+   * Checks that an entry which Spark is about to read counts.
+   *
+   * @throws CheckpointFailure if it is a stray: a driver wrote it after a rollback that had fenced that driver off
+   */
+  def checkEntry(entry: Path, files: CheckpointFileManager): Unit =
+    LogFence.batchOf(entry).flatMap(rollbacks.covering).filter(_.isDone).foreach { rollback =>
+      val voucher = rollback.voucher(location, entry, LogFence.contentOf(entry, files))
+      if (!files.exists(voucher)) throw LogFence.onStray(location, entry)
+    }
+
   /** The stream of an entry; one that vouches for its content first, if the entry needs that to count. */
   def vouching(
       entry: Path,
@@ -68,25 +79,14 @@ private[ckpt] object LogFence {
   private val fences = new ConcurrentHashMap[Path, LogFence]()
 
   /**
-   * Makes the fence of a starting query. All reads of the logs come later.
+   * Makes the fence of a starting query. All reads of its logs come later.
    *
-   * @throws CheckpointFailure if the newest entry of a log is a stray: one that a driver wrote after a rollback that
-   *                           had fenced it off
+   * @throws CheckpointFailure if a rollback has not finished
    */
   def start(location: Path, files: CheckpointFileManager): Unit = {
     val startedAt = System.nanoTime()
     val rollbacks = Rollbacks.of(location, files)
-    Logs.foreach { log =>
-      val batches = namesIn(new Path(location, log), files).flatMap(_.toLongOption)
-      batches.maxOption.foreach { last =>
-        val entry = new Path(new Path(location, log), last.toString)
-        rollbacks.covering(last).filter(_.isDone).foreach { rollback =>
-          if (!rollbacks.hasVoucher(rollback.voucher(location, entry, contentOf(entry, files)))) {
-            throw onStray(location, entry, last)
-          }
-        }
-      }
-    }
+    rollbacks.unfinished.find(_.holds).foreach(rollback => throw onUnfinished(location, rollback))
     fences.put(location, new LogFence(location, rollbacks, startedAt))
   }
 
@@ -120,9 +120,13 @@ private[ckpt] object LogFence {
     s"$location was rolled back after this run of the query had started, so its batch continues nothing. Nothing is " +
       "lost: start the query again, and run only one driver per checkpoint location")
 
-  private def onStray(location: Path, entry: Path, batch: Long) = new CheckpointFailure("StrayLogEntryError",
+  private def onUnfinished(location: Path, rollback: Rollback) = new CheckpointFailure("RollbackUnfinishedError",
+    s"a rollback of $location to batch ${rollback.batch} has not finished. Wait for it; if it has failed, run " +
+      "'spark-ckpt rollback' again")
+
+  private def onStray(location: Path, entry: Path) = new CheckpointFailure("StrayLogEntryError",
     s"$entry was written after the query had been rolled back, by a driver that stood still meanwhile. It continues " +
-      s"nothing. Move it away: 'spark-ckpt rollback $location --id ID' with a checkpoint of a batch before $batch")
+      s"nothing. Move it away: 'spark-ckpt rollback $location --id ID' with a checkpoint of an earlier batch")
 }
 
 /** Buffers an entry, and vouches for it before it is written. */
@@ -146,10 +150,10 @@ private final class VouchingOutputStream(out: CancellableFSDataOutputStream, vou
 }
 
 /**
- * A rollback: its epoch, the batch gone back to, the last batch before, and whether all files are moved
- * (`spark_ckpt.spark_files.rollbacks`).
+ * A rollback: its epoch, the batch gone back to, the last batch before, whether all files are moved, and whether no query
+ * starts before that (`spark_ckpt.spark_files.rollbacks`).
  */
-private[ckpt] final case class Rollback(epoch: Long, batch: Long, lastBatch: Long, isDone: Boolean) {
+private[ckpt] final case class Rollback(epoch: Long, batch: Long, lastBatch: Long, isDone: Boolean, holds: Boolean) {
 
   def covers(other: Long): Boolean = batch < other && other <= lastBatch + 1
 
@@ -159,14 +163,16 @@ private[ckpt] final case class Rollback(epoch: Long, batch: Long, lastBatch: Lon
   }
 }
 
-/** The rollbacks of a location, newest first, and the files that vouch for entries of Spark's logs. */
-private[ckpt] final class Rollbacks private (all: Seq[Rollback], vouchers: Set[String]) {
+/** The rollbacks of a location, newest first. */
+private[ckpt] final class Rollbacks private (all: Seq[Rollback]) {
 
   def epoch: Long = all.headOption.fold(0L)(_.epoch)
 
-  def covering(batch: Long): Option[Rollback] = all.find(_.covers(batch))
+  /** The rollbacks since the last one that moved all its files. */
+  def unfinished: Seq[Rollback] = all.takeWhile(!_.isDone)
 
-  def hasVoucher(path: Path): Boolean = vouchers(path.getName)
+  /** The newest rollback under which an entry of the batch needs a voucher. */
+  def covering(batch: Long): Option[Rollback] = all.find(_.covers(batch))
 }
 
 private[ckpt] object Rollbacks {
@@ -181,7 +187,7 @@ private[ckpt] object Rollbacks {
   def of(location: Path, files: CheckpointFileManager): Rollbacks = {
     val names = LogFence.namesIn(new Path(location, Directory), files).toSet
     val epochs = names.collect { case Marker(epoch) => epoch.toLong }.toSeq.sorted.reverse
-    new Rollbacks(epochs.map(read(location, files, names, _)), names)
+    new Rollbacks(epochs.map(read(location, files, names, _)))
   }
 
   private def read(location: Path, files: CheckpointFileManager, names: Set[String], epoch: Long): Rollback = {
@@ -191,7 +197,7 @@ private[ckpt] object Rollbacks {
       h != null && h.path("batch_id").isIntegralNumber && h.path("last_batch_id").isIntegralNumber)
     header.map { h =>
       val isDone = names(file(location, epoch, "done").getName)
-      Rollback(epoch, h.path("batch_id").asLong(), h.path("last_batch_id").asLong(), isDone)
+      Rollback(epoch, h.path("batch_id").asLong(), h.path("last_batch_id").asLong(), isDone, h.path("holds").asBoolean())
     }.getOrElse(throw new CheckpointFailure("SparkLogFormatError",
       s"$path: it is not the marker of a rollback. It is damaged: restore it from a copy"))
   }
