@@ -7,6 +7,7 @@ from tests.simulation.mutations_of_acks import ACKS
 from tests.simulation.mutations_of_deleting import DELETING
 from tests.simulation.mutations_of_log import LOG
 from tests.simulation.mutations_of_order import ORDER
+from tests.simulation.mutations_of_rollbacks import ROLLBACKS
 
-MUTATIONS: dict[str, Mutation] = ORDER | LOG | ACKS | DELETING
+MUTATIONS: dict[str, Mutation] = ORDER | LOG | ACKS | DELETING | ROLLBACKS
 """All mistakes, by name."""

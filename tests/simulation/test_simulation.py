@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.simulation.faults import Faults
+from tests.simulation.mutation_worlds import ROLLED_BACK
 from tests.simulation.profile import INCIDENTS, Profile
 from tests.simulation.schedules import Tally, play, play_many
 
@@ -132,6 +135,8 @@ CASES = {
         settings={"inlineThreshold": "0", "chain.maxDeltas": "4"},
         small_bytes=64,
     ),
+    "rolled back beside live drivers": ROLLED_BACK,
+    "rolled back on a failing storage": replace(ROLLED_BACK, faults=replace(STORAGE_FAILS, pause=0.6)),
     "ids in Spark's commit log": Profile(
         checkpoint_format=2,
         incidents=8,
@@ -202,6 +207,14 @@ def test_all_that_can_go_wrong_does() -> None:
             *(f"clock: {how}" for how in ("forward", "back", "1970", "still")),
         ),
     ):
+        assert counts[what], f"'{what}' has not happened"
+
+
+def test_drivers_meet_rollbacks() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(60):
+        counts.update(play(seed, ROLLED_BACK).counts)
+    for what in ("rolled back", "run fenced off by a rollback", "stray commit", "rollback fenced off by a driver"):
         assert counts[what], f"'{what}' has not happened"
 
 

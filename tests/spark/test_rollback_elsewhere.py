@@ -88,20 +88,20 @@ def test_a_driver_that_stands_still_before_its_commit(
 @pytest.mark.usefixtures("elsewhere")
 def test_a_driver_that_waits_for_input(jobs: Jobs, rng: random.Random) -> None:
     """Its next batch comes when its successor is at the same batch: its offsets would continue another history."""
-    batches = with_duplicates(rng, 8)
+    batches = with_duplicates(rng, 9)
     for batch in batches[:5]:
         jobs.feed.drop(batch)
     first = jobs.start(name="first", script=JOB, for_ever="yes")
     assert first.await_batches(5), first.output()[-6000:]
     suspend(first, signal.SIGSTOP)
     assert back(jobs.location).batches == (2, 3, 4)
-    for batch in batches[5:7]:
+    for batch in batches[5:8]:
         jobs.feed.drop(batch)  # the first new batch has the input of all those taken back
     second = jobs.start(name="second", script=JOB)
     assert second.wait() == 0, second.output()[-6000:]
     assert committed_batches(jobs.location)[-1] == 4
     before = logs(jobs.location)
-    jobs.feed.drop(batches[7])
+    jobs.feed.drop(batches[8])
     suspend(first, signal.SIGCONT)
     assert first.wait() == FAILED, first.output()[-6000:]
     assert "[LogFencedError]" in first.output(), first.output()[-6000:]
