@@ -16,6 +16,7 @@ from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage
+from tests.docs.pages import DOCS, blocks
 from tests.faults.injection import arm
 from tests.faults.points import Cell, Kind, point_named
 from tests.faults.real_time import run_cells
@@ -111,7 +112,10 @@ def test_a_session_with_our_provider_runs_no_query(spark: SparkSession, tmp_path
         with pytest.raises(IllegalArgumentException, match=f"REAL_TIME_MODE.*{PROVIDER_KEY}"):
             real_time(frame, location).start()
     assert not location.exists()
-    spark.conf.unset(PROVIDER_KEY)
+    (block,) = blocks(DOCS / "real-time-mode.md", "python")
+    names = {"spark": spark}
+    exec(block, names)
+    stream = RealTimeStream(names["real_time"])
     stream.add(1, 2)
     query = real_time(stream.frame(), location).start()
     query.processAllAvailable()
