@@ -23,14 +23,16 @@ from tests.support.kafka import KafkaBroker
 from tests.support.provider import CKPT, REPOSITORY
 from tests.support.spark_version import MINOR, order
 
+IN_REAL_TIME = order(MINOR) >= order("4.3")
+"""True if the table is that of real-time mode."""
+
 
 def main() -> int:
     """Strike a running query at every point with every kind of fault, and say what came of it."""
     arguments = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no driver behind
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-    points = REAL_TIME_POINTS if order(MINOR) >= order("4.3") else POINTS
-    chosen = [cell for cell in cells(points) if arguments.only in cell.name]
+    chosen = [cell for cell in cells(REAL_TIME_POINTS if IN_REAL_TIME else POINTS) if arguments.only in cell.name]
     # A dying driver takes its Spark along: the cells that can share a driver come first.
     chosen.sort(key=lambda cell: cell.kind is Kind.KILL_DRIVER)
     shutil.rmtree(arguments.work, ignore_errors=True)
@@ -54,7 +56,7 @@ def main() -> int:
 
 def _results(arguments: argparse.Namespace, chosen: list[Cell]) -> Iterator[Result]:
     work = arguments.work.resolve()
-    if order(MINOR) < order("4.3"):
+    if not IN_REAL_TIME:
         yield from FaultTable(work, chosen, arguments.seed).results()
         return
     judge = CheckpointJudge(CKPT, work / "metadata")

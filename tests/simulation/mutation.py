@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
+from spark_ckpt.coordinator.job import Job
+from spark_ckpt.errors import SparkCkptError
 from tests.simulation.profile import Profile
 
 INCOMPLETE = "incomplete the moment it is recorded"
@@ -37,6 +39,36 @@ class Mutation:
 def replaced(where: object, name: str, by: object) -> Callable[[], AbstractContextManager[Any]]:
     """A context that replaces an attribute."""
     return lambda: patch.object(where, name, by)
+
+
+@contextmanager
+def answered_first(name: str, answer: Callable[..., object], pause: float = 0.0) -> Iterator[None]:
+    """Answers before the checkpoint is made, and makes it in the next housekeeping.
+
+    Args:
+        name: method of `Job` that makes the checkpoint.
+        answer: the answer, from the arguments of the method.
+        pause: seconds until the checkpoint is made.
+    """
+    waiting: list[Callable[[], object]] = []
+    complete, housekeeping = getattr(Job, name), Job.housekeeping
+
+    def complete_later(self: Job, *arguments: object) -> object:
+        waiting.append(lambda: complete(self, *arguments))
+        return answer(self, *arguments)
+
+    def catch_up(self: Job) -> None:
+        if pause:
+            self._clock.sleep(pause)
+        try:
+            while waiting:
+                waiting.pop(0)()
+        except SparkCkptError:
+            return
+        housekeeping(self)
+
+    with patch.object(Job, name, complete_later), patch.object(Job, "housekeeping", catch_up):
+        yield
 
 
 def nothing(*arguments: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -19,6 +19,7 @@ from tests.simulation.mutation import (
     NOT_THERE,
     SAID,
     Mutation,
+    answered_first,
 )
 
 
@@ -40,26 +41,8 @@ def _record_first() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _answer_first() -> Iterator[None]:
-    """Answers before the checkpoint is made, and makes it in the next housekeeping."""
-    waiting: list[Callable[[], object]] = []
-    complete, housekeeping = Job._publish, Job.housekeeping
-
-    def complete_later(self: Job, pending: PendingCheckpoint, last: Ack) -> int:
-        waiting.append(lambda: complete(self, pending, last))
-        return self._open.store.counter.get()
-
-    def catch_up(self: Job) -> None:
-        try:
-            while waiting:
-                waiting.pop(0)()
-        except SparkCkptError:
-            return
-        housekeeping(self)
-
-    with patch.object(Job, "_publish", complete_later), patch.object(Job, "housekeeping", catch_up):
-        yield
+def _answer_first() -> AbstractContextManager[None]:
+    return answered_first("_publish", lambda job, pending, last: job._open.store.counter.get())
 
 
 @contextmanager

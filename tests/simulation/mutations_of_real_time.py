@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from unittest.mock import patch
 
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.coordinator import open_job
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import Ack, AckReply, EndOffsets, EndOffsetsReply, Trigger
-from spark_ckpt.errors import SparkCkptError
 from tests.simulation.faults import Faults
-from tests.simulation.mutation import NOT_THERE, Mutation
+from tests.simulation.mutation import NOT_THERE, Mutation, answered_first
 from tests.simulation.profile import Profile
 
 REAL_TIME = Profile(
@@ -39,27 +38,11 @@ def _complete_with_the_last_ack() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _answer_first() -> Iterator[None]:
-    """Answers before the checkpoint is made, and makes it in the next housekeeping."""
-    waiting: list[Callable[[], object]] = []
-    end_offsets, housekeeping = Job.end_offsets, Job.housekeeping
+def _answer_first() -> AbstractContextManager[None]:
+    def answer(job: Job, request: EndOffsets) -> EndOffsetsReply:
+        return EndOffsetsReply(job._open.store.counter.get(), request.version)
 
-    def complete_later(self: Job, request: EndOffsets) -> EndOffsetsReply:
-        waiting.append(lambda: end_offsets(self, request))
-        return EndOffsetsReply(self._open.store.counter.get(), request.version)
-
-    def catch_up(self: Job) -> None:
-        self._clock.sleep(2.0)
-        try:
-            while waiting:
-                waiting.pop(0)()
-        except SparkCkptError:
-            return
-        housekeeping(self)
-
-    with patch.object(Job, "end_offsets", complete_later), patch.object(Job, "housekeeping", catch_up):
-        yield
+    return answered_first("end_offsets", answer, pause=2.0)
 
 
 @contextmanager

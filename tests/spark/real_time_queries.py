@@ -12,11 +12,12 @@ from pathlib import Path
 
 from spark_ckpt import read_state
 from tests.spark.jobs.real_time import FAILURES, FINISH, PARTITIONS, SCHEMA
+from tests.spark.kafka_queries import answer_of_sums
 from tests.support.checkpoints import CheckpointJudge, committed_batches, log_records, numbers
 from tests.support.kafka import KafkaBroker
 from tests.support.processes import BRIDGE, DriverJob, find_below, job_arguments, kill
 from tests.support.provider import ProviderUnderTest
-from tests.support.sinks import Rows, assert_same_rows
+from tests.support.sinks import assert_same_rows
 from tests.support.topics import Topic, unique_name
 
 INTERVAL = "700 milliseconds"
@@ -55,9 +56,7 @@ class RealTimeQueries:
 
     def run_micro_batches(self) -> None:
         """Processes all input in micro-batches."""
-        job = self._start()
-        status = job.wait()
-        assert status == 0, f"the driver ended with status {status}:\n{job.output()[-6000:]}"
+        self._await_end(self._start())
 
     def start(self, *, around: bool = True, **options: object) -> DriverJob:
         """Starts a driver in real-time mode.
@@ -72,8 +71,7 @@ class RealTimeQueries:
     def finish(self, job: DriverJob) -> None:
         """Ends a driver in the middle of a batch in real-time mode."""
         (self.folder / FINISH).touch()
-        status = job.wait()
-        assert status == 0, f"the driver ended with status {status}:\n{job.output()[-6000:]}"
+        self._await_end(job)
 
     def await_batches(self, job: DriverJob, count: int = 2) -> None:
         """Waits until every query has committed this number of further batches."""
@@ -85,12 +83,8 @@ class RealTimeQueries:
 
         assert job.await_(have_committed), f"the driver has ended:\n{job.output()[-6000:]}"
 
-    def kill_after_offsets(self, job: DriverJob, name: str) -> bool:
-        """Kills the driver as soon as a query has written the offsets of a batch, usually before the commit.
-
-        Returns:
-            True if the batch is not committed.
-        """
+    def kill_after_offsets(self, job: DriverJob, name: str) -> None:
+        """Kills the driver as soon as a query has written the offsets of a batch, usually before the commit."""
         offsets = self.location(name) / "offsets"
         before = numbers(offsets)[-1]
         while numbers(offsets)[-1] == before:
@@ -98,7 +92,6 @@ class RealTimeQueries:
         with suppress(ProcessLookupError):
             os.killpg(job.pid, signal.SIGKILL)
         job.kill()
-        return numbers(offsets)[-1] > committed_batches(self.location(name))[-1]
 
     def kill_at_random(self, job: DriverJob) -> None:
         """Kills the driver at a random moment of a batch."""
@@ -134,13 +127,13 @@ class RealTimeQueries:
         for name in self.names:
             is_unique = name.startswith("unique")
             rows = self._inputs[name].rows()
-            answer = answer_of_unique(rows) if is_unique else answer_of_counts(rows)
+            answer = list(dict.fromkeys(rows)) if is_unique else answer_of_sums((None, *row) for row in rows)
             newest = {row if is_unique else row[:1]: row for row in self._output(name).rows()}
             assert_same_rows(list(newest.values()), answer)
             state = read_state(str(self.location(name))).to_arrow().to_pylist()
             values = [(*row["key"].values(), *(() if is_unique else row["value"].values())) for row in state]
             assert_same_rows(values, answer)
-            judge.check(self.location(name), orphans=True)
+            judge.check(self.location(name), orphans=True, real_time=True)
 
     def stop(self) -> None:
         """Kills the drivers that still run."""
@@ -153,23 +146,13 @@ class RealTimeQueries:
         self.started.append(job)
         return job
 
+    def _await_end(self, job: DriverJob) -> None:
+        status = job.wait()
+        assert status == 0, f"the driver ended with status {status}:\n{job.output()[-6000:]}"
+
     def _topic(self, name: str) -> Topic:
         return Topic(self._servers, SCHEMA, f"{self._prefix}-{name}")
 
     def _output(self, name: str) -> Topic:
         schema = SCHEMA if name.startswith("unique") else "key string, n long, total long"
         return Topic(self._servers, schema, f"{self._prefix}-{name}-out")
-
-
-def answer_of_counts(events: Rows) -> Rows:
-    """Batch answer to the plan `counts`."""
-    totals: dict[object, tuple[int, int]] = {}
-    for key, value in events:
-        n, total = totals.get(key, (0, 0))
-        totals[key] = n + 1, total + int(str(value))
-    return [(key, *figures) for key, figures in totals.items()]
-
-
-def answer_of_unique(events: Rows) -> Rows:
-    """Batch answer to the plan `unique`."""
-    return list(dict.fromkeys(events))

@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt
 
-import java.io.{ByteArrayOutputStream, FileNotFoundException, IOException}
+import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.util.control.NonFatal
@@ -103,17 +103,10 @@ private object CheckpointLogFileManager {
 }
 
 /** A small file, put as a whole on close unless one exists. */
-private[ckpt] final class ExclusiveOutputStream(fs: FileSystem, path: Path)
-    extends CancellableFSDataOutputStream(new ByteArrayOutputStream) {
-
-  private var ended = false
-
-  override def cancel(): Unit = ended = true
+private[ckpt] final class ExclusiveOutputStream(fs: FileSystem, path: Path) extends BufferedEntryStream {
 
   /** @throws FileAlreadyExistsException if another driver was first */
-  override def close(): Unit = if (!ended) {
-    ended = true
-    val content = underlyingStream.asInstanceOf[ByteArrayOutputStream].toByteArray
+  override protected def put(content: Array[Byte]): Unit = {
     try {
       val out = NewFiles.createExclusively(fs, path)
       try out.write(content) finally out.close()

@@ -10,7 +10,6 @@
  */
 package org.apache.spark.sql.ckpt
 
-import java.io.ByteArrayOutputStream
 import java.nio.charset.StandardCharsets.UTF_8
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
@@ -20,21 +19,15 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
  * entry is closed, before it appears.
  *
  * @param complete completes the checkpoint, with the text of the entry
- * @param put      begins the entry
+ * @param begin    begins the entry
  */
-private[ckpt] final class EndOffsetsOutputStream(complete: String => Unit, put: () => CancellableFSDataOutputStream)
-    extends CancellableFSDataOutputStream(new ByteArrayOutputStream) {
-
-  private var ended = false
-
-  override def cancel(): Unit = ended = true
+private[ckpt] final class EndOffsetsOutputStream(complete: String => Unit, begin: () => CancellableFSDataOutputStream)
+    extends BufferedEntryStream {
 
   /** @throws CheckpointFailure if the checkpoint is not complete; the entry does not appear then */
-  override def close(): Unit = if (!ended) {
-    ended = true
-    val content = underlyingStream.asInstanceOf[ByteArrayOutputStream].toByteArray
+  override protected def put(content: Array[Byte]): Unit = {
     complete(new String(content, UTF_8))
-    val entry = put()
+    val entry = begin()
     try entry.write(content)
     catch {
       case e: Throwable =>

@@ -227,6 +227,18 @@ private[ckpt] final class PythonBridge(
 }
 
 private[ckpt] object PythonBridge {
+  /**
+   * The reply to a request that the driver waits for itself.
+   *
+   * @throws org.apache.spark.sql.ckpt.CheckpointFailure if it is an error, or does not come in time
+   */
+  def await(asked: Future[Message], patience: FiniteDuration): Message =
+    try Await.result(asked, patience).orThrow()
+    catch {
+      case _: TimeoutException =>
+        throw new BridgeFailure(s"the Python side process has not answered within $patience")
+    }
+
   val ProtocolVersion = 4
   val MaxCrashes = 5
   private val PatienceAtTheEnd = 4.seconds

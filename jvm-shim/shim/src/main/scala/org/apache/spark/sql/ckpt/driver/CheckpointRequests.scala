@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt.driver
 
 import java.util.concurrent.ConcurrentHashMap
 
-import scala.concurrent.{Await, ExecutionContext, Future, TimeoutException}
+import scala.concurrent.{ExecutionContext, Future}
 import scala.concurrent.duration.FiniteDuration
 import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Success}
@@ -20,7 +20,6 @@ import scala.util.{Failure, Success}
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.BridgeFailure
 import org.apache.spark.sql.ckpt.bridge.PythonBridge
 import org.apache.spark.sql.ckpt.protocol._
 import org.apache.spark.sql.classic.SparkSession
@@ -94,14 +93,8 @@ private[ckpt] final class CheckpointRequests(
    * @throws org.apache.spark.sql.ckpt.CheckpointFailure if the checkpoint is not complete
    */
   def endOffsets(runId: String, batchId: Long, offsetLog: String, patience: FiniteDuration): Unit = {
-    val asked = bridge.send(EndOffsets(runId, batchId, offsetLog).toMessage)
-    val reply =
-      try Await.result(asked, patience)
-      catch {
-        case _: TimeoutException =>
-          throw new BridgeFailure(s"the Python side process has not completed batch $batchId within $patience")
-      }
-    val version = EndOffsetsReply.of(reply.orThrow()).completedVersion
+    val reply = PythonBridge.await(bridge.send(EndOffsets(runId, batchId, offsetLog).toMessage), patience)
+    val version = EndOffsetsReply.of(reply).completedVersion
     Option(jobs.get(runId)).foreach(_.known.complete(version))
   }
 

@@ -12,9 +12,9 @@ package org.apache.spark.sql.ckpt.driver
 
 import java.util.Locale
 
-import scala.concurrent.{Await, Future, TimeoutException}
+import scala.concurrent.Future
 
-import org.apache.spark.sql.ckpt.{BridgeFailure, CheckpointFailure, Settings}
+import org.apache.spark.sql.ckpt.{CheckpointFailure, Settings}
 import org.apache.spark.sql.ckpt.bridge.PythonBridge
 import org.apache.spark.sql.ckpt.protocol.{Check, Message}
 
@@ -38,13 +38,7 @@ private[driver] final class SettingsCheck {
       val patience = try Settings.bridgeTimeout(settings) catch {
         case _: CheckpointFailure => Settings.bridgeTimeout(Map.empty)
       }
-      val reply =
-        try Await.result(asked, patience)
-        catch {
-          case _: TimeoutException =>
-            throw new BridgeFailure(s"the Python side process has not answered within $patience")
-        }
-      reply.orThrow()
+      PythonBridge.await(asked, patience)
     }
   }
 }

@@ -1,0 +1,31 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import java.io.ByteArrayOutputStream
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+
+/** An entry of one of Spark's logs, put as a whole when it is closed. */
+private[ckpt] abstract class BufferedEntryStream extends CancellableFSDataOutputStream(new ByteArrayOutputStream) {
+
+  private var ended = false
+
+  /** Puts the entry. Called once, unless the entry is cancelled. */
+  protected def put(content: Array[Byte]): Unit
+
+  override def cancel(): Unit = ended = true
+
+  override def close(): Unit = if (!ended) {
+    ended = true
+    put(underlyingStream.asInstanceOf[ByteArrayOutputStream].toByteArray)
+  }
+}
