@@ -49,6 +49,8 @@ class RecordStore(CompletedCheckpointStore):
     """
 
     def __init__(self, owner: Owner, clock: Clock | None = None) -> None:
+        self.log_epoch: int | None = None
+        """Log epoch of the driver, for its claims."""
         self._owner = owner
         self._clock = clock or SystemClock()
         self._counter: CheckpointIDCounter = LogIDCounter()
@@ -103,7 +105,8 @@ class RecordStore(CompletedCheckpointStore):
         generation = 1 + max((record.generation for record in self._records.values()), default=0)
         seen = tuple(sorted(self._records.keys() - {claim.id for claim in surplus}))
         process = identity_of(self._owner.pid) if self._owner.host == socket.gethostname() else None
-        return ClaimRecord(self._counter.get(), generation, self._owner, attempt, self._clock.now_ms(), seen, process)
+        now_ms, epoch = self._clock.now_ms(), self.log_epoch
+        return ClaimRecord(self._counter.get(), generation, self._owner, attempt, now_ms, seen, process, epoch)
 
     def _claimed(self, claim: ClaimRecord) -> None:
         """Makes a written claim this driver's own."""

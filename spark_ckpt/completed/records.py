@@ -105,6 +105,8 @@ class ClaimRecord:
         seen: ids of the records that counted at the time of the claim and that it keeps, ascending. Other records below
             the claim do not count. None in claims of releases without this field.
         process: identity of the owner's process among all that have had its pid; None if unknown.
+        log_epoch: log epoch that the driver's writer of Spark's logs keeps to (`spark_ckpt.spark_files.rollbacks`);
+            None if that writer is not ours, or of an earlier release.
     """
 
     id: int
@@ -114,6 +116,7 @@ class ClaimRecord:
     timestamp_ms: int
     seen: tuple[int, ...] | None = None
     process: ProcessIdentity | None = None
+    log_epoch: int | None = None
 
     kind = "claim"
 
@@ -222,7 +225,8 @@ def _record(content: Mapping[str, Any]) -> Record:
     if content["kind"] == ClaimRecord.kind:
         seen = None if content.get("seen") is None else tuple(int(i) for i in content["seen"])
         process = None if content.get("process") is None else _make(ProcessIdentity, content["process"])
-        return ClaimRecord(record_id, generation, owner, attempt, timestamp_ms, seen, process)
+        log_epoch = None if content.get("log_epoch") is None else int(content["log_epoch"])
+        return ClaimRecord(record_id, generation, owner, attempt, timestamp_ms, seen, process, log_epoch)
     if content["kind"] != CheckpointRecord.kind:
         raise ValueError(f"kind {content['kind']!r}")
     return CheckpointRecord(

@@ -55,6 +55,7 @@ class Trigger:
     spark_version: str = ""
     offset_log: str | None = None
     real_time_ms: int | None = None
+    log_epoch: int | None = None
 
     @property
     def is_real_time(self) -> bool:

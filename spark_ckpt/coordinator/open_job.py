@@ -35,6 +35,8 @@ from spark_ckpt.location.orphans import check_no_links
 from spark_ckpt.location.savepoint import is_savepoint
 from spark_ckpt.operations.rollback import move_to_rollback_dir
 from spark_ckpt.operations.rollback_on_damage import WayBack, recover
+from spark_ckpt.spark_files.errors import LogFencedError
+from spark_ckpt.spark_files.rollbacks import Rollbacks
 from spark_ckpt.storage import Storage, resolve
 
 _log = logging.getLogger(__name__)
@@ -128,6 +130,7 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
             intact checkpoint.
         ParallelismChangedError: partitions or key groups differ from the checkpoint's.
         FencedError: another run has claimed the location since.
+        LogFencedError: the location was rolled back after the run had started.
         BatchCommittedError: an earlier run, fenced now, has committed the batch meanwhile.
         StorageError, DamagedRecordError: see these classes.
     """
@@ -135,7 +138,7 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
     storage = environment.open_storage(trigger)
     check_no_links(storage)
     owner = environment.owner(trigger.query_id, trigger.job)
-    store = make_store(config, storage, owner, environment.clock, environment.claims)
+    store = make_store(config, storage, owner, environment.clock, environment.claims, trigger.log_epoch)
     try:
         heartbeat = Heartbeat(going_back, environment.clock, config.bridge_timeout)
         way = WayBack(storage, store, config, environment.clock, heartbeat=heartbeat)
@@ -161,6 +164,8 @@ def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> Open
             way.go(damaged_record or damaged)
         raise
     check_parallelism(trigger, parent, config)
+    if trigger.log_epoch is not None and Rollbacks.of(storage).epoch > trigger.log_epoch:
+        raise LogFencedError(storage.location, trigger.log_epoch)
     max_parallelism, chain = _key_groups(trigger, parent, config)
     store.claim()
     if way.damaged:

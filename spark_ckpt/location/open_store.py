@@ -13,6 +13,7 @@ from spark_ckpt.completed import (
     Owner,
     StandaloneCompletedCheckpointStore,
 )
+from spark_ckpt.completed.base import RecordStore
 from spark_ckpt.completed.mirror import Mirror
 from spark_ckpt.completed.process_claims import ProcessClaims
 from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore
@@ -24,7 +25,12 @@ from spark_ckpt.storage import Storage
 
 
 def make_store(
-    config: CheckpointConfig, storage: Storage, owner: Owner, clock: Clock, claims: ProcessClaims | None = None
+    config: CheckpointConfig,
+    storage: Storage,
+    owner: Owner,
+    clock: Clock,
+    claims: ProcessClaims | None = None,
+    log_epoch: int | None = None,
 ) -> CompletedCheckpointStore:
     """The store, neither recovered nor claimed.
 
@@ -34,7 +40,16 @@ def make_store(
         owner: what its records name as their owner.
         clock: for timestamps and pauses.
         claims: of the runs of this driver, for a store without a fence.
+        log_epoch: log epoch of the driver, for its claims.
     """
+    store = _make_store(config, storage, owner, clock, claims)
+    store.log_epoch = log_epoch
+    return store
+
+
+def _make_store(
+    config: CheckpointConfig, storage: Storage, owner: Owner, clock: Clock, claims: ProcessClaims | None
+) -> RecordStore:
     if config.store == "standalone":
         return StandaloneCompletedCheckpointStore(storage, partial(scan, storage), owner, clock, claims)
     if config.store == "zookeeper":

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -51,11 +51,13 @@ class Hold:
         holder: state of the driver.
         owner: the driver with the last claim; None if no driver holds one.
         last_ms: time of its newest record, in milliseconds since 1970 UTC.
+        logs_are_fenced: whether the driver stops at its next entry of Spark's logs after a rollback.
     """
 
     holder: Holder
     owner: Owner | None = None
     last_ms: int = 0
+    logs_are_fenced: bool = False
 
 
 def hold_of(records: Iterable[Record]) -> Hold:
@@ -70,20 +72,35 @@ def hold_of(records: Iterable[Record]) -> Hold:
         return Hold(Holder.NONE)
     claim = claims[-1]
     last_ms = max(record.timestamp_ms for record in records if record.generation == claim.generation)
-    return Hold(_HOLDERS[is_running(claim.owner.pid, claim.process)], claim.owner, last_ms)
+    holder = _HOLDERS[is_running(claim.owner.pid, claim.process)]
+    return Hold(holder, claim.owner, last_ms, claim.log_epoch is not None)
 
 
-def check_not_held(location: str, store: CompletedCheckpointStore) -> None:
-    """Checks that no driver can be running.
+def may_write(records: Iterable[Record]) -> bool:
+    """True if a driver with a claim may still be running, although a command has claimed the location since.
+
+    Args:
+        records: records of the log.
+    """
+    claims = [record for record in records if isinstance(record, ClaimRecord)]
+    drivers = [claim for claim in claims if not claim.owner.run_id.startswith(OPERATION)]
+    return any(is_running(claim.owner.pid, claim.process) is not False for claim in drivers)
+
+
+def check_fenced(location: str, store: CompletedCheckpointStore) -> None:
+    """Checks that no driver is known to run, and that one elsewhere would stop at its next entry of Spark's logs.
 
     Args:
         location: the checkpoint location, for the error.
         store: its completed-checkpoint store, recovered.
 
     Raises:
-        LocationInUseError: a driver may be running.
+        LocationInUseError: the process of the driver is running on this machine; or it may be running elsewhere, and
+            its logs are not fenced.
     """
-    _refuse(location, store, {Holder.ALIVE, Holder.UNKNOWN})
+    hold = _hold(store)
+    if hold.holder is Holder.ALIVE or (hold.holder is Holder.UNKNOWN and not hold.logs_are_fenced):
+        raise _in_use(location, hold)
 
 
 def check_not_running(location: str, store: CompletedCheckpointStore) -> None:
@@ -99,13 +116,17 @@ def check_not_running(location: str, store: CompletedCheckpointStore) -> None:
     Raises:
         LocationInUseError: the process of the driver is running on this machine.
     """
-    _refuse(location, store, {Holder.ALIVE})
+    hold = _hold(store)
+    if hold.holder is Holder.ALIVE:
+        raise _in_use(location, hold)
 
 
-def _refuse(location: str, store: CompletedCheckpointStore, holders: Set[Holder]) -> None:
-    hold = hold_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
-    if hold.holder in holders:
-        raise LocationInUseError(location, str(hold.owner), hold.holder is Holder.ALIVE, hold.last_ms)
+def _hold(store: CompletedCheckpointStore) -> Hold:
+    return hold_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
+
+
+def _in_use(location: str, hold: Hold) -> LocationInUseError:
+    return LocationInUseError(location, str(hold.owner), hold.holder is Holder.ALIVE, hold.last_ms)
 
 
 def open_store(

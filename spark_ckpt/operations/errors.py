@@ -40,7 +40,8 @@ class LocationInUseError(SparkCkptError):
             "is running"
             if is_known
             else "may be running: it started on another host, in another container, before the last boot or with an "
-            "earlier release, so its process cannot be checked from here"
+            "earlier release, so its process cannot be checked from here, and its claim does not say that it writes "
+            "Spark's logs with the file manager of this release, which a rollback fences off"
         )
         last = datetime.fromtimestamp(last_ms / 1000, timezone.utc).isoformat(timespec="seconds")
         super().__init__(

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from spark_ckpt.checkpoint.layout import in_location
-from spark_ckpt.checkpoint.load import read_checkpoint
+from spark_ckpt.checkpoint.load import load_checkpoint, read_checkpoint
+from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation, inline_state_in_file, with_chains
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import (
     CheckpointRecord,
     CompletedCheckpointStore,
+    FilesystemCompletedCheckpointStore,
     JobStatus,
+    Owner,
     RecordFiles,
     encode_record,
 )
-from spark_ckpt.completed.errors import DamagedRecordError
+from spark_ckpt.completed.errors import DamagedRecordError, FencedError
 from spark_ckpt.errors import DamagedCheckpointError, StateFileNotFoundError
 from spark_ckpt.location.errors import CheckpointNotFoundError
 from spark_ckpt.location.orphans import list_state, select_orphans
-from spark_ckpt.operations.driver_liveness import check_not_held, open_store
+from spark_ckpt.operations.driver_liveness import check_fenced, may_write, open_store
 from spark_ckpt.operations.errors import RollbackRefusedError
 from spark_ckpt.operations.verify import Progress, verify_checkpoint
 from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name
+from spark_ckpt.spark_files.rollbacks import begin, finish
 from spark_ckpt.storage import Storage, copy_file
+
+GRACE_SECONDS = 10.0
+"""Time between the marker of a rollback and the first move, if a driver may be running. On storages without rename, a
+driver looks for the marker up to 5 s before it writes an entry of Spark's logs (`LogFence` in the shim)."""
 
 ROLLBACK_DIR = "rolled-back"
 """Directory in a checkpoint location with one directory for each rollback."""
@@ -69,22 +77,23 @@ def roll_back(
 ) -> Rollback:
     """Makes a checkpoint the newest one: at its next start the query resumes after the batch of the checkpoint.
 
-    The checkpoint is read in full first. Then the location is claimed, which fences off a running driver. A failed
-    rollback can be repeated; a query started in between resumes from a batch that has its checkpoint.
+    The checkpoint is read in full first. Then the location is claimed and Spark's logs are fenced: a running driver
+    completes no checkpoint and writes no entry. After a failed rollback no query starts until it is repeated.
 
     Args:
         storage: storage of the checkpoint location.
         checkpoint_id: the checkpoint.
         settings: settings of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; required if its
             completed checkpoints are in ZooKeeper.
-        force: True to proceed although a driver may be running.
+        force: True to proceed although a driver is running here, or may be running elsewhere without the fence of
+            Spark's logs.
         dry_run: True to check everything and change nothing.
         clock: source of time.
         progress: called while the checkpoint is read.
 
     Raises:
         CheckpointNotFoundError: no such checkpoint.
-        LocationInUseError: a driver may be running.
+        LocationInUseError: see `force`.
         DamagedCheckpointError: the checkpoint is damaged.
         RollbackRefusedError: Spark's logs lack entries that a start after its batch needs.
         SettingError: a setting is invalid.
@@ -92,21 +101,57 @@ def roll_back(
         StorageError: the location cannot be read or changed.
     """
     clock = clock or SystemClock()
-    store, _ = open_store(storage, settings or {}, "rollback", clock)
+    store, owner = open_store(storage, settings or {}, "rollback", clock)
     try:
         damaged = _recover(store)
         record = _find(storage, store, checkpoint_id)
         if not force:
-            check_not_held(storage.location, store)
+            check_fenced(storage.location, store)
         _check_whole(storage, record, progress)
         _check_logs(storage, record)
         if dry_run:
-            plan = _planned(storage, store, record, clock)
+            plan = _planned(storage, record, _later(store, record), clock)
             return replace(plan, moved=(*plan.moved, *damaged))
-        store.claim()
-        return move_later_batches(storage, store, _find(storage, store, checkpoint_id), clock, damaged)
+        return claim_and_move(storage, store, owner, checkpoint_id, clock, damaged)
     finally:
         store.shutdown(JobStatus.SUSPENDED)
+
+
+def claim_and_move(
+    storage: Storage,
+    store: CompletedCheckpointStore,
+    owner: Owner,
+    checkpoint_id: int,
+    clock: Clock,
+    damaged: Sequence[str] = (),
+    grace: float = GRACE_SECONDS,
+) -> Rollback:
+    """Claims the location, and moves all files later than a checkpoint, whatever drivers run.
+
+    Args:
+        storage: storage of the checkpoint location.
+        store: its completed-checkpoint store, recovered.
+        owner: owner of the claim.
+        checkpoint_id: the checkpoint.
+        clock: source of time.
+        damaged: files of damaged records, which the store skips.
+        grace: seconds to wait if an earlier driver may be writing an entry of Spark's logs.
+
+    Raises:
+        CheckpointNotFoundError: no such checkpoint any more.
+        FencedError: another driver has claimed the location since.
+        DamagedCheckpointError: the checkpoint cannot be read.
+        StorageError: a file cannot be changed.
+    """
+    may_run = may_write(store.claims())
+    store.claim()
+    record = _find(storage, store, checkpoint_id)
+    later = _later(store, record)
+    if may_run:
+        _check_not_subsumed(storage, store, record)
+        _publish_again(storage, Publisher(storage, store, owner), record, clock)
+    with _fenced_logs(storage, store, record, clock, grace if may_run else 0.0):
+        return move_later_batches(storage, store, record, clock, damaged, later)
 
 
 def move_later_batches(
@@ -115,6 +160,7 @@ def move_later_batches(
     record: CheckpointRecord,
     clock: Clock,
     damaged: Sequence[str] = (),
+    later: Sequence[CheckpointRecord] | None = None,
 ) -> Rollback:
     """Moves all files later than a checkpoint, newest first, Spark's log entries before the checkpoints.
 
@@ -126,16 +172,18 @@ def move_later_batches(
         record: record of the checkpoint.
         clock: source of time.
         damaged: files of damaged records, which the store skips.
+        later: checkpoints to move, ascending; None for all with a higher id.
 
     Raises:
         FencedError: another driver has claimed the location.
         StorageError: a file cannot be moved.
     """
-    plan = _planned(storage, store, record, clock)
+    later = _later(store, record) if later is None else later
+    plan = _planned(storage, record, later, clock)
     moving = _Moving(storage, plan.rollback_dir)
     for name in (*plan.moved, *damaged):
+        store.check_owner()
         moving.move(name)
-    later = [other for other in store.all() if other.id > record.id]
     for other in reversed(later):
         if other.attempt:
             moving.add(RecordFiles(storage).name(other.id), encode_record(other))
@@ -147,6 +195,73 @@ def move_later_batches(
         store.check_owner()
         moving.move(in_location(path))
     return replace(plan, dry_run=False, moved=tuple(moving.sizes), size=sum(moving.sizes.values()))
+
+
+@contextmanager
+def _fenced_logs(
+    storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord, clock: Clock, grace: float = 0.0
+) -> Iterator[None]:
+    """Keeps drivers out of Spark's logs while a rollback moves entries, and earlier drivers for ever.
+
+    With rename, Hadoop's file systems make an entry appear by renaming a temporary file, and a driver looks for the
+    marker after it has created this file. So once the temporary files are deleted, no earlier driver writes an entry.
+    Without rename, as on S3, the wait gives a driver time to finish the entry that it is writing.
+
+    Args:
+        storage: storage of the checkpoint location.
+        store: its completed-checkpoint store, claimed.
+        record: checkpoint to go back to.
+        clock: source of time.
+        grace: seconds to wait for an entry that an earlier driver is writing.
+
+    Raises:
+        FencedError: another driver has claimed the location. Nothing was moved, and queries can start.
+        StorageError: a marker or a temporary file cannot be changed.
+    """
+    rollbacks = begin(storage, record.batch_id)
+    try:
+        clock.sleep(grace)
+        store.check_owner()
+    except FencedError:
+        finish(storage, rollbacks)
+        raise
+    for name in SparkLog(storage).temporary_files():
+        storage.delete(name)
+    yield
+    finish(storage, rollbacks)
+
+
+def _check_not_subsumed(storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord) -> None:
+    """Checks after a claim that no earlier driver has subsumed a checkpoint before it: its files may be deleted.
+
+    Raises:
+        CheckpointNotFoundError: its record is gone.
+        StorageError: the record cannot be read.
+    """
+    if isinstance(store, FilesystemCompletedCheckpointStore) and RecordFiles(storage).read(record.id) is None:
+        raise CheckpointNotFoundError(storage.location, record.id, sorted(r.id for r in store.all() if r != record))
+
+
+def _publish_again(storage: Storage, publisher: Publisher, record: CheckpointRecord, clock: Clock) -> None:
+    """Publishes a checkpoint once more, under a new id.
+
+    An earlier driver may be about to subsume it, and stall before it deletes the record. It deletes no file of it, as
+    it checks its claim in between.
+
+    Raises:
+        FencedError: another driver has claimed the location.
+        DamagedCheckpointError: the checkpoint cannot be read.
+        StorageError: the checkpoint cannot be written.
+    """
+    state = load_checkpoint(storage, record, publisher.store.all())
+    assert state.batch is not None
+    log, now_ms = SparkLog(storage), clock.now_ms()
+    inline = inline_state_in_file(state.table)
+    batch = with_chains(state.batch, state.table)
+    offsets = log.offsets(record.batch_id)
+    new = checkpoint_of_operation(batch, state.table, offsets, state.history, inline, now_ms, now_ms)
+    data = storage.read(entry_name(BatchLog.OFFSETS, record.batch_id))
+    publisher.publish(replace(new, spark_offsets=lambda: data), now_ms)
 
 
 def move_to_rollback_dir(storage: Storage, names: Sequence[str], clock: Clock) -> str:
@@ -196,7 +311,11 @@ class _Moving:
         self._storage.remove_empty(name.rpartition("/")[0])
 
 
-def _planned(storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord, clock: Clock) -> Rollback:
+def _later(store: CompletedCheckpointStore, record: CheckpointRecord) -> list[CheckpointRecord]:
+    return [other for other in store.all() if other.id > record.id]
+
+
+def _planned(storage: Storage, record: CheckpointRecord, later: Sequence[CheckpointRecord], clock: Clock) -> Rollback:
     log = SparkLog(storage)
     batches = SparkBatches.of(log)
     return Rollback(
@@ -205,7 +324,7 @@ def _planned(storage: Storage, store: CompletedCheckpointStore, record: Checkpoi
         record,
         new_rollback_dir(clock),
         tuple(batch for batch in batches.started if batch > record.batch_id),
-        tuple(other.id for other in store.all() if other.id > record.id),
+        tuple(other.id for other in later),
         tuple(_entries_after(log, batches, record.batch_id)),
     )
 

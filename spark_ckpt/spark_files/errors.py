@@ -49,3 +49,22 @@ class StateSchemaError(SparkCkptError, ValueError):
         )
         self.path = path
         self.reason = reason
+
+
+class LogFencedError(SparkCkptError):
+    """The location was rolled back after this run of the query had started. The run writes no more to Spark's logs.
+
+    Attributes:
+        location: the checkpoint location.
+        epoch: log epoch at the start of the run.
+    """
+
+    fatal = True
+
+    def __init__(self, location: str, epoch: int) -> None:
+        super().__init__(
+            f"{location} was rolled back after this run of the query had started, so its batch continues nothing. "
+            "Nothing is lost: start the query again, and run only one driver per checkpoint location"
+        )
+        self.location = location
+        self.epoch = epoch

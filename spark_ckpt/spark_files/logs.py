@@ -76,6 +76,21 @@ class SparkLog:
         name = entry_name(BatchLog.COMMITS, batch_id)
         return CommitEntry.decode(self._storage.read(name), self._storage.describe(name))
 
+    def temporary_files(self) -> list[str]:
+        """Files of entries that a driver is writing, or was writing when it died, relative to the checkpoint location.
+
+        Source of the names: Spark's `CheckpointFileManager.RenameBasedFSDataOutputStream`.
+
+        Raises:
+            StorageError: the logs cannot be listed.
+        """
+        return [
+            f"{log.value}/{file.name}"
+            for log in BatchLog
+            for file in self._storage.list(log.value)
+            if file.name.startswith(".") and file.name.endswith(".tmp")
+        ]
+
     def add_offsets(self, batch_id: int, entry: OffsetEntry) -> None:
         """Adds the entry of a batch to the offset log, which begins the batch. An existing identical entry is no error.
 

@@ -15,12 +15,16 @@ from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.location.errors import CheckpointNotFoundError
+from spark_ckpt.operations.driver_liveness import open_store
 from spark_ckpt.operations.errors import LocationInUseError, RollbackRefusedError
-from spark_ckpt.operations.rollback import Rollback, roll_back
+from spark_ckpt.operations.rollback import GRACE_SECONDS, Rollback, roll_back
 from spark_ckpt.operations.verify import verify
+from spark_ckpt.spark_files.errors import LogFencedError
+from spark_ckpt.spark_files.rollbacks import Rollbacks, marker
 from spark_ckpt.storage import LocalStorage, Storage
 from tests.storage.faulty import FaultyStorage
-from tests.support.driver import check_rows, located, restore
+from tests.support.clocks import NoClock
+from tests.support.driver import Driver, check_rows, located, restore
 from tests.support.invariants import assert_invariants, completed_versions
 from tests.support.queries import Query, make_query
 
@@ -32,18 +36,18 @@ def query(tmp_path: Path) -> Query:
 
 
 def files(storage: Storage, directory: str = "") -> dict[str, bytes]:
-    """Contents of all files below a directory, except of claims, which change."""
+    """Contents of all files below a directory, except of claims, which change, and of what rollbacks leave."""
     assert isinstance(storage, LocalStorage)
     root = Path(storage.location) / directory
     return {
         str(file.relative_to(root)): file.read_bytes()
         for file in root.rglob("*")
-        if file.is_file() and b'"kind": "claim"' not in file.read_bytes()
+        if file.is_file() and b'"kind": "claim"' not in file.read_bytes() and file.parent.name != "rollbacks"
     }
 
 
 def back(query: Query, checkpoint_id: int, *, force: bool = True, dry_run: bool = False) -> Rollback:
-    return roll_back(query.storage, checkpoint_id, force=force, dry_run=dry_run)
+    return roll_back(query.storage, checkpoint_id, force=force, dry_run=dry_run, clock=NoClock())
 
 
 def test_the_query_goes_on_after_the_batch(query: Query) -> None:
@@ -161,8 +165,9 @@ def test_states_that_spark_does_not_count(tmp_path: Path) -> None:
 
 
 class TestDrivers:
-    def with_owner(self, tmp_path: Path, host: str, pid: int) -> Query:
+    def with_owner(self, tmp_path: Path, host: str, pid: int, log_epoch: int | None = None) -> Query:
         query = Query(LocalStorage(tmp_path / host))
+        query.driver.log_epoch = log_epoch
         query.driver.environment = replace(query.driver.environment, host=host, pid=pid, clock=SystemClock())
         query.run(range(6))
         return query
@@ -183,7 +188,34 @@ class TestDrivers:
         assert not caught.value.is_known
         assert back(query, 5).checkpoints == (6, 7)
         # The last claim is now the command's own, which does not hold the location.
-        assert back(query, 4, force=False).checkpoints == (5,)
+        assert back(query, 4, force=False).checkpoints == (5, 9)  # of the batch of 5, published once more
+
+    def test_one_on_another_host_whose_logs_are_fenced(self, tmp_path: Path) -> None:
+        query = self.with_owner(tmp_path, "elsewhere", 1, log_epoch=0)
+        clock = NoClock()
+        done = roll_back(query.storage, 5, clock=clock)
+        assert done.checkpoints == (6, 7)
+        assert GRACE_SECONDS in clock.slept
+        with pytest.raises(FencedError, match="spark-ckpt rollback"):
+            query.run(range(6, 7))
+
+    def test_one_that_runs_here_and_whose_logs_are_fenced(self, tmp_path: Path) -> None:
+        query = self.with_owner(tmp_path, socket.gethostname(), os.getpid(), log_epoch=0)
+        with pytest.raises(LocationInUseError, match="is running"):
+            back(query, 5, force=False)
+
+    def test_one_that_started_before_the_rollback_and_claims_after_it(self, tmp_path: Path) -> None:
+        """Spark has planned its batch from logs that the rollback moved meanwhile."""
+        query = self.with_owner(tmp_path, "elsewhere", 1, log_epoch=0)
+        back(query, 5, force=False)
+        before = len(query.storage.list("ckpt/completed"))
+        late = Driver(query.storage.location, operators=query.operators, settings=query.settings, log_epoch=0)
+        with pytest.raises(LogFencedError):
+            late.trigger(5)
+        assert len(query.storage.list("ckpt/completed")) == before
+        new = Driver(query.storage.location, operators=query.operators, settings=query.settings, log_epoch=1)
+        new.trigger(5)
+        assert len(query.storage.list("ckpt/completed")) > before
 
     def test_one_that_is_gone(self, tmp_path: Path) -> None:
         query = self.with_owner(tmp_path, socket.gethostname(), 2**22 + 1)
@@ -254,3 +286,68 @@ def roll_back_until(storage: Storage, changes: int) -> bool:
     except KilledError:
         return False
     return True
+
+
+class TestFence:
+    """The fence of Spark's logs."""
+
+    def test_each_rollback_counts(self, query: Query) -> None:
+        assert Rollbacks.of(query.storage) == Rollbacks(0, ())
+        back(query, 6)
+        back(query, 5)
+        assert Rollbacks.of(query.storage) == Rollbacks(2, ())
+
+    def test_nothing_to_take_back(self, query: Query) -> None:
+        """An earlier driver may be about to write the next offsets."""
+        back(query, 7)
+        assert Rollbacks.of(query.storage) == Rollbacks(1, ())
+
+    def test_an_interrupted_rollback_is_unfinished_until_it_is_repeated(self, query: Query) -> None:
+        faulty = FaultyStorage(query.storage)
+
+        def kill(operation: str, name: str) -> None:
+            if (operation, name) == ("delete", "offsets/4"):
+                raise KilledError
+
+        faulty.before = kill
+        with pytest.raises(KilledError):
+            roll_back(faulty, 5, force=True, clock=NoClock())
+        assert Rollbacks.of(query.storage) == Rollbacks(1, (1,))
+        back(query, 5)
+        assert Rollbacks.of(query.storage) == Rollbacks(2, ())
+
+    def test_a_rollback_that_is_fenced_off_moves_nothing(self, tmp_path: Path) -> None:
+        """Another process has claimed the location while the rollback waited for entries."""
+        query = Query(LocalStorage(tmp_path / "q"))
+        query.driver.environment = replace(query.driver.environment, host="elsewhere", pid=1)
+        query.run(range(6))
+
+        class Claiming(NoClock):
+            def sleep(self, seconds: float) -> None:
+                if seconds == GRACE_SECONDS:
+                    store, _ = open_store(query.storage, {}, "rescale", self)
+                    store.recover()
+                    store.claim()
+
+        logs = files(query.storage, "offsets") | files(query.storage, "commits")
+        with pytest.raises(FencedError):
+            roll_back(query.storage, 5, force=True, clock=Claiming())
+        assert Rollbacks.of(query.storage) == Rollbacks(1, ())
+        assert files(query.storage, "offsets") | files(query.storage, "commits") == logs
+
+    def test_entries_that_a_driver_is_writing_are_deleted_before_the_first_move(self, query: Query) -> None:
+        names = ("offsets/.6.8f0c.tmp", "commits/.5.77aa.TID3.tmp")
+        for name in names:
+            query.storage.write_atomic(name, b"v1")
+        faulty, steps = FaultyStorage(query.storage), []
+
+        def note(operation: str, name: str) -> None:
+            steps.append(name)
+            if name == "offsets/5":
+                assert not any(query.storage.exists(name) for name in names)
+
+        faulty.before = note
+        done = roll_back(faulty, 5, force=True, clock=NoClock())
+        assert steps.index(marker(1)) < min(steps.index(name) for name in names)
+        assert "offsets/5" in done.moved
+        assert not any(name.endswith(".tmp") for name in done.moved)

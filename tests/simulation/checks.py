@@ -20,11 +20,13 @@ from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 from spark_ckpt.location.listing import _read_metadata as read_directory
 from spark_ckpt.location.listing import scan
+from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from tests.simulation.decoder_cache import read_block, read_metadata
 from tests.simulation.disk import FOREIGN_FILES, SimulatedStorage
 from tests.simulation.faults import Faults
 from tests.simulation.model import Rows, applied
 from tests.simulation.offsets import offset_in
+from tests.simulation.rollbacks import content_of
 from tests.simulation.scheduler import Group
 from tests.support.invariants import Findings, check_checkpoints, check_log, check_no_orphans
 
@@ -104,12 +106,26 @@ class Checks:
             record = self._records.get(int(match[1]))
             if record is None or encode_record(record) != data:
                 self._violated(f"{name} repeats what is no record in ZooKeeper")
-        if name.startswith("commits/"):
-            self._committed = max(self._committed, int(name[len("commits/") :]))
+        if name.startswith("commits/") and (batch := name[len("commits/") :]).isdecimal():
+            if self._world.rolls_back:
+                self._continues(int(batch), data)
+            self._committed = max(self._committed, int(batch))
             self._last_committed_is_there()
-            self._has_same_offsets(int(name[len("commits/") :]))
+            self._has_same_offsets(int(batch))
+
+    def _continues(self, batch: int, commit: bytes) -> None:
+        """Checks that a committed batch is the one whose offsets are in the log, and that these were planned from those
+        of the batch before. Otherwise its input overlaps with that of others, or leaves a gap."""
+        entries = [self._world.disk.read(f"offsets/{number}") for number in (batch - 1, batch)]
+        before, own = (None if entry is None else content_of(entry) for entry in entries)
+        if own is None or own["id"] != content_of(commit)["of"]:
+            self._violated(f"batch {batch} is committed with other offsets than those in the log")
+        if own["after"] != (before["id"] if before is not None else None):
+            self._violated(f"batch {batch} is committed and does not continue batch {batch - 1}: it was rolled back")
 
     def deleted(self, name: str) -> None:
+        if name.startswith("commits/") and self._world.rolls_back:
+            self._committed = SparkBatches.of(SparkLog(self._storage)).last_committed
         if name in FOREIGN_FILES:
             self._violated(f"{name} is deleted, which is not ours")
         if self._is_standalone and (match := _METADATA.fullmatch(name)) is not None:

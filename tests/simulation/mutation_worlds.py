@@ -73,3 +73,11 @@ GARBAGE_AND_CLOCKS = Profile(
     is_remote=True,
 )
 LOST_CREATES = Profile(faults=Faults(error=0.15, exists=0.3), large=1.0, settings={"inlineThreshold": "0"}, incidents=4)
+ROLLED_BACK = Profile(
+    faults=Faults(pause=0.6),
+    incidents=12,
+    weights={"roll back": 3, "freeze driver": 2, "start driver": 2, "quiet days": 2, "kill driver": 0.5},
+    batches=10,
+    settings={"retained": "4"},
+)
+"""Rollbacks, whatever drivers live, on a file system with rename. On quiet days, earlier drivers wait for input."""

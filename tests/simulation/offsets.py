@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 
-def entry(offset: int) -> str:
-    """Entry of a batch that reads up to an offset."""
-    return "\n".join(("v1", "{}", source_offset(offset)))
+def entry(offset: int, metadata: Mapping[str, str | None] | None = None) -> str:
+    """Entry of a batch that reads up to an offset.
+
+    Args:
+        offset: end offset.
+        metadata: its JSON object.
+    """
+    return "\n".join(("v1", json.dumps(metadata or {}), source_offset(offset)))
 
 
 def source_offset(offset: int) -> str:

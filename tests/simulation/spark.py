@@ -18,6 +18,7 @@ from tests.simulation.bridge import Bridge, BridgeError
 from tests.simulation.clocks import MachineClock
 from tests.simulation.executor import Executor
 from tests.simulation.offsets import entry, offset_in, source_offset
+from tests.simulation.rollbacks import UNFINISHED, FencedLogs, content_of, roll_back
 from tests.simulation.scheduler import Group, Mailbox, Promise
 from tests.simulation.stages import BatchFailed, TaskSet
 
@@ -51,12 +52,19 @@ class Run:
         self.read = (0, 0)
         """Offsets of the input from which and up to which the current batch reads."""
         self._ids: dict[str, str] = {}
+        self._logs: FencedLogs | None = None
+        """Spark's logs in a world with rollbacks."""
+        self._after: str | None = None
+        """Id of the offsets of the last committed batch."""
+        self._begun: str | None = None
+        """Entry of the offset log of the batch that runs."""
 
     def go(self) -> None:
         """Runs batches; writes offsets and commits in the order of Spark's `MicroBatchExecution`."""
         try:
-            batch = self._first_batch()
-            first = batch
+            if self.world.rolls_back:
+                self._logs = FencedLogs(self.world, self.group)
+            first = batch = self._first_batch() if self._logs is None else self._planned_batch(self._logs)
             while batch < self.world.batches:
                 self._batch(batch, is_first=batch == first)
                 batch += 1
@@ -92,6 +100,40 @@ class Run:
                 self.world.count("offsets purged")
                 self.world.disk.delete(f"offsets/{file.name}")
 
+    def _planned_batch(self, logs: FencedLogs) -> int:
+        """The first batch, by Spark's rules (`MicroBatchExecution.populateStartOffsets`)."""
+        batches = logs.batches()
+        if not batches.started:
+            return 0
+        last = batches.started[-1]
+        offsets = logs.read("offsets", last)
+        before = offset_in(logs.read("offsets", last - 1)) if last else 0
+        self.read = (before, offset_in(offsets))
+        if batches.last_committed == last:
+            self._after = content_of(offsets)["id"]
+            return last + 1
+        self._begun = offsets.decode()
+        return last
+
+    def _planned_end(self, batch: int, logs: FencedLogs) -> int:
+        """End offset of a batch, from the logs at the start of the run, or written now. It continues the batch before,
+        as this run knows it."""
+        if self._begun is not None:
+            return self.read[1]
+        end = self.read[1] + 1
+        self._begun = entry(end, {"id": self.world.new_id(), "after": self._after})
+        logs.put("offsets", batch, self._begun)
+        return end
+
+    def _commit(self, batch: int, content: dict[str, str]) -> None:
+        if self._logs is not None:
+            assert self._begun is not None
+            begun = content_of(self._begun.encode())["id"]
+            self._logs.put("commits", batch, "\n".join(("v1", json.dumps({"of": begun}))))
+            self._after, self._begun = begun, None
+        elif not self.world.disk.create(f"commits/{batch}", json.dumps(content).encode()):
+            raise BatchFailed(f"commits/{batch} exists: another run has committed it")
+
     def _batch(self, batch: int, is_first: bool) -> None:
         world, rng = self.world, self.driver.rng
         world.scheduler.sleep(rng.random() * 0.1)
@@ -99,7 +141,11 @@ class Run:
             raise BatchFailed("the query is over for good")
         while (quiet := world.quiet_until - world.scheduler.now) > 0:
             world.scheduler.sleep(quiet + rng.random())
-        self.read = (self.read[1], self._end(batch, is_first))
+        if self._logs is None:
+            self.read = (self.read[1], self._end(batch, is_first))
+        else:
+            start = self.read[self._begun is None]
+            self.read = (start, self._planned_end(batch, self._logs))
         trigger = self._trigger(batch)
         world.trace(f"{self.run_id}: batch {batch} begins")
         self.driver.began.append(world.scheduler.now)
@@ -127,8 +173,7 @@ class Run:
         if self.is_real_time and world.disk.read(f"offsets/{batch}") != entry(self.read[1]).encode():
             raise BatchFailed(f"offsets/{batch} is gone or has changed: another run has begun in real-time mode")
         world.checks.committing = self.run_id
-        if not world.disk.create(f"commits/{batch}", json.dumps(content).encode()):
-            raise BatchFailed(f"commits/{batch} exists: another run has committed it")
+        self._commit(batch, content)
         world.checks.committed_by = self.run_id
         world.trace(f"{self.run_id}: batch {batch} is committed")
         self._ids = content
@@ -169,7 +214,7 @@ class Run:
         return Trigger(
             job=self.run_id,
             location="sim://location",
-            query_id="11111111-2222-3333-4444-555555555555",
+            query_id=self.world.query_id,
             batch_id=batch,
             version=batch + 1,
             operators=self.world.query.operators,
@@ -182,8 +227,9 @@ class Run:
                 **{PREFIX + key: value for key, value in profile.settings.items()},
             },
             spark_version="4.2.0",
-            offset_log=None if self.is_real_time else entry(self.read[1]),
+            offset_log=None if self.is_real_time else self._begun or entry(self.read[1]),
             real_time_ms=REAL_TIME_MS if self.is_real_time else None,
+            log_epoch=None if self._logs is None else self._logs.epoch,
         )
 
 
@@ -283,6 +329,8 @@ class Driver:
             world.trace(f"{run.run_id}: {ending.value} {why}")
             if "StateIdMismatchError" in why:
                 world.go_back()
+            if why == UNFINISHED and self.rng.random() < 0.5:
+                roll_back(world)
             self.listener.put(Close(run.run_id, ending.value))
             self.run = None
             if ending is Ending.FINISHED:

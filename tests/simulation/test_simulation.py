@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.simulation.faults import Faults
+from tests.simulation.mutation_worlds import ROLLED_BACK
 from tests.simulation.profile import INCIDENTS, Profile
 from tests.simulation.schedules import Tally, play, play_many
 
@@ -158,6 +161,14 @@ CASES = {
         faults=STORAGE_FAILS,
         large=0.5,
     ),
+    "rolled back beside live drivers": ROLLED_BACK,
+    "rolled back on a failing storage": replace(ROLLED_BACK, faults=replace(STORAGE_FAILS, pause=0.6)),
+    "rolled back on an object store": replace(
+        ROLLED_BACK,
+        is_remote=True,
+        # Without rename, the fence holds against stalls that are shorter than a rollback's wait.
+        weights={what: weight for what, weight in ROLLED_BACK.weights.items() if what != "freeze driver"},
+    ),
     "ids in Spark's commit log": Profile(
         checkpoint_format=2,
         incidents=8,
@@ -230,6 +241,15 @@ def test_all_that_can_go_wrong_does() -> None:
             *(f"clock: {how}" for how in ("forward", "back", "1970", "still")),
         ),
     ):
+        assert counts[what], f"'{what}' has not happened"
+
+
+def test_drivers_meet_rollbacks() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(60):
+        counts.update(play(seed, ROLLED_BACK).counts)
+    fenced = ("run fenced off by a rollback", "entry of a driver fenced off", "rollback fenced off by a driver")
+    for what in ("rolled back", *fenced):
         assert counts[what], f"'{what}' has not happened"
 
 

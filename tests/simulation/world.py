@@ -28,6 +28,7 @@ from tests.simulation.ensemble import Ensemble, SimulatedSession
 from tests.simulation.faults import Faults, Late, Way
 from tests.simulation.inline import InlinePool
 from tests.simulation.profile import Profile
+from tests.simulation.rollbacks import ROLL_BACK, roll_back
 from tests.simulation.scheduler import Group, Scheduler, Stuck
 from tests.simulation.spark import Driver, Ending
 
@@ -67,6 +68,10 @@ class World:
         self.quiet_until = 0.0
         """Time before which no input arrives."""
         self._outside = Group("outside")
+        self.query_id = "11111111-2222-3333-4444-555555555555"
+        self.rolls_back = bool(self.profile.weights.get(ROLL_BACK)) and bool(self.profile.incidents)
+        """Whether the query is rolled back now and then. Its runs then read and write Spark's logs as Spark does."""
+        self.is_rolling_back = False
 
     # ---- services for its parts --------------------------------------------------------------------------------------
 
@@ -264,6 +269,8 @@ class World:
             self.count(f"clock: {driver.clock.go_wrong(self.rng)}")
         elif what == "quiet days":
             self._quiet_days()
+        elif what == ROLL_BACK:
+            self.scheduler.spawn(what, Group("operator"), lambda: roll_back(self))
         elif what == "lose executor":
             driver.lose_executor()
         elif what == "stop query":

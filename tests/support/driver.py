@@ -68,6 +68,7 @@ class Driver:
     offset_log: str | None = None
     real_time_ms: int | None = None
     """Length of the batches in real-time mode, where the end offsets follow the acks."""
+    log_epoch: int | None = None
 
     def __post_init__(self) -> None:
         self.job: Job | None = None
@@ -96,6 +97,7 @@ class Driver:
             spark_version="4.2.0",
             offset_log=self.offset_log if self.real_time_ms is None else None,
             real_time_ms=self.real_time_ms,
+            log_epoch=self.log_epoch,
         )
 
     def trigger(self, version: int) -> Job:

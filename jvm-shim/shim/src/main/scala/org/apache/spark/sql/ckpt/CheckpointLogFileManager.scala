@@ -28,7 +28,8 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * Writer of Spark's own logs (`offsets`, `commits`, `sources`): one conditional put per entry, on storages where a file
  * appears when it is closed. Spark's default, a temporary file and a rename, takes about twenty requests on an object
- * store. Its rename is a lookup and a copy, so two drivers can both write. On other storages Spark's default stays.
+ * store. Its rename is a lookup and a copy, so two drivers can both write. On other storages Spark's default stays. On
+ * all of them, [[LogFence]] stops a driver whose query was rolled back.
  *
  * In real-time mode the entry of the offset log is the last word on a batch: its checkpoint completes first.
  *
@@ -64,9 +65,23 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
       case _: FileNotFoundException => None
     }
 
-  private def put(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
-    if (appearsWhenClosed && !overwriteIfPossible) new ExclusiveOutputStream(fs, path)
-    else sparks.createAtomic(path, overwriteIfPossible)
+  private def put(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
+    val fence = LogFence.of(path)
+    if (appearsWhenClosed && !overwriteIfPossible) {
+      fence.foreach(_.check(sparks, LogFence.FreshNanos))
+      new ExclusiveOutputStream(fs, path)
+    } else {
+      // The look comes after the temporary file, which a rollback deletes after its marker: one of the two stops us.
+      val out = sparks.createAtomic(path, overwriteIfPossible)
+      try fence.foreach(_.check(sparks, 0))
+      catch {
+        case e: Throwable =>
+          out.cancel()
+          throw e
+      }
+      out
+    }
+  }
 
   override def open(path: Path): FSDataInputStream = sparks.open(path)
 
@@ -82,13 +97,15 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
 
   /**
    * The first call of Spark for the location of a starting query; readers of a location do not make it. All writes of a
-   * start come later, so this is the place to refuse a savepoint.
+   * start come later, so this is the place to refuse a savepoint, and to make the fence of the query's logs.
    *
    * @throws CheckpointFailure if the location is a savepoint
    */
   override def createCheckpointDirectory(): Path = {
     if (sparks.exists(new Path(path, SavepointRecord))) throw onSavepoint(path)
-    sparks.createCheckpointDirectory()
+    val location = sparks.createCheckpointDirectory()
+    LogFence.start(location, sparks)
+    location
   }
 }
 

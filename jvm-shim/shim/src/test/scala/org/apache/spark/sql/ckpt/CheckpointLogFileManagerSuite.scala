@@ -111,6 +111,77 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
     }
   }
 
+  /** A manager of a location whose query has started, and an entry of its offset log. */
+  private def withQuery(scheme: String)(body: (CheckpointLogFileManager, Path, Path) => Unit): Unit =
+    withManager(scheme) { (manager, path, _) =>
+      val location = manager.createCheckpointDirectory()
+      Seq("offsets", "ckpt/rollbacks").foreach(directory => manager.mkdirs(new Path(location, directory)))
+      body(manager, location, new Path(location, s"offsets/${path.getName}"))
+    }
+
+  private def begin(manager: CheckpointLogFileManager, location: Path, epoch: Long): Unit =
+    write(manager, LogFence.marker(location, epoch), "{}")
+
+  private def finish(manager: CheckpointLogFileManager, location: Path, epoch: Long): Unit =
+    write(manager, new Path(LogFence.marker(location, epoch).toString.stripSuffix("json") + "done"), "{}")
+
+  private def names(manager: CheckpointLogFileManager, directory: Path): Seq[String] =
+    manager.list(directory, _ => true).toSeq.map(_.getPath.getName)
+
+  test("with rename, a query that was rolled back writes no entry, and leaves nothing") {
+    withQuery("file") { (manager, location, entry) =>
+      write(manager, entry, "v1")
+      begin(manager, location, 1)
+      val next = new Path(entry.getParent, "1")
+      val fenced = intercept[CheckpointFailure](write(manager, next, "v1"))
+      assert(fenced.error == "LogFencedError" && fenced.reason.contains(location.toString))
+      assert(names(manager, entry.getParent).filterNot(_.endsWith(".crc")) == Seq("0"))
+      write(manager, new Path(location, "sources-of-a-user"), "no log of Spark's")
+    }
+  }
+
+  test("with rename, an entry whose temporary file a rollback has deleted never appears") {
+    withQuery("file") { (manager, location, entry) =>
+      val out = manager.createAtomic(entry, overwriteIfPossible = false) // it has looked, and then stands still
+      out.write("v1".getBytes)
+      begin(manager, location, 1)
+      val temporary = names(manager, entry.getParent).filter(name => name.startsWith(".0.") && name.endsWith(".tmp"))
+      assert(temporary.size == 1)
+      manager.delete(new Path(entry.getParent, temporary.head))
+      intercept[IOException](out.close())
+      assert(!manager.exists(entry))
+    }
+  }
+
+  test("without rename, a query looks for rollbacks every few seconds") {
+    withQuery("put") { (manager, location, entry) =>
+      begin(manager, location, 1)
+      write(manager, entry, "within the time for which a rollback waits")
+      val fence = LogFence.of(entry).get
+      assert(intercept[CheckpointFailure](fence.check(manager, freshNanos = 0)).error == "LogFencedError")
+      fence.check(manager, LogFence.FreshNanos)
+    }
+  }
+
+  test("no query starts during a rollback; the next one keeps to its epoch") {
+    for (scheme <- Seq("file", "put")) {
+      withQuery(scheme) { (manager, location, entry) =>
+        assert(LogFence.epochOf(location).contains(0))
+        begin(manager, location, 1)
+        finish(manager, location, 1)
+        begin(manager, location, 2)
+        val refused = intercept[CheckpointFailure](manager.createCheckpointDirectory())
+        assert(refused.error == "RollbackUnfinishedError" && refused.reason.contains("spark-ckpt rollback"))
+        assert(LogFence.epochOf(location).contains(0))
+        finish(manager, location, 2)
+        manager.createCheckpointDirectory()
+        assert(LogFence.epochOf(location).contains(2))
+        write(manager, entry, "v1")
+        assert(read(manager, entry) == "v1")
+      }
+    }
+  }
+
   test("Spark's way stays on a local disk, and for what may be overwritten") {
     withManager("file") { (manager, path, fs) =>
       write(manager, path, "v1")

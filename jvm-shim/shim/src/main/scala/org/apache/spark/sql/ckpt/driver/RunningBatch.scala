@@ -16,8 +16,10 @@ import java.util.UUID
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.hadoop.fs.Path
+
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
-import org.apache.spark.sql.ckpt.{CheckpointFailure, Settings}
+import org.apache.spark.sql.ckpt.{CheckpointFailure, LogFence, Settings}
 import org.apache.spark.sql.ckpt.compat.{OffsetLogs, StreamingPlans}
 import org.apache.spark.sql.ckpt.protocol.{OperatorPlan, SourceOffset, Trigger}
 import org.apache.spark.sql.classic.SparkSession
@@ -68,7 +70,8 @@ private[driver] object RunningBatch {
         offsets.map(textOf(execution.offsetLog, _)),
         settings.filter(_._1.startsWith(Settings.Prefix)),
         FileSystemSettings.of(location, plan.sparkSession.sessionState.newHadoopConf()),
-        StreamingPlans.realTimeMs(execution.trigger))
+        StreamingPlans.realTimeMs(execution.trigger),
+        LogFence.epochOf(new Path(location)))
     }
 
   /** Text of a batch's entry in the offset log, as this run has written it. */

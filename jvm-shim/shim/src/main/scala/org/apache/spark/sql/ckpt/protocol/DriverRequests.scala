@@ -51,6 +51,7 @@ private[ckpt] final case class SourceOffset(name: String, offset: Option[String]
  * @param settings  settings of spark-ckpt
  * @param hadoop    settings of the location's file system
  * @param realTimeMs length of the batch in real-time mode, where [[EndOffsets]] follows the acks; None in other modes
+ * @param logEpoch  log epoch at the start of the query, if its logs are fenced
  */
 private[ckpt] final case class Trigger(
     job: String,
@@ -66,7 +67,8 @@ private[ckpt] final case class Trigger(
     offsetLog: Option[String],
     settings: Iterable[(String, String)],
     hadoop: Iterable[(String, String)],
-    realTimeMs: Option[Long] = None) {
+    realTimeMs: Option[Long] = None,
+    logEpoch: Option[Long] = None) {
 
   def toMessage: Message = Message(Trigger.Kind, toJson.toString)
 
@@ -98,6 +100,7 @@ private[ckpt] final case class Trigger(
     }
     offsetLog.foreach(header.put("offset_log", _))
     realTimeMs.foreach(header.put("real_time_ms", _))
+    logEpoch.foreach(header.put("log_epoch", _))
     val ours = header.putObject("settings")
     settings.foreach { case (key, value) => ours.put(key, value) }
     val fileSystem = header.putObject("hadoop")

@@ -1,0 +1,92 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import java.io.FileNotFoundException
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+/**
+ * Fence of Spark's logs against the driver of a query that was rolled back meanwhile (docs/protocol.md, section 5).
+ *
+ * A rollback increments the log epoch of its location by a marker (`spark_ckpt.spark_files.rollbacks`). The fence knows
+ * the epoch at the start of the query, and refuses further entries once there is a later marker.
+ */
+private[ckpt] final class LogFence private (location: Path, val epoch: Long, startedAt: Long) {
+  @volatile private var lookedAt = startedAt
+
+  /**
+   * Checks that the location was not rolled back since the start of the query.
+   *
+   * @param freshNanos age up to which an earlier look counts
+   * @throws CheckpointFailure if it was
+   */
+  def check(files: CheckpointFileManager, freshNanos: Long): Unit = {
+    val now = System.nanoTime()
+    if (now - lookedAt >= freshNanos) {
+      if (files.exists(LogFence.marker(location, epoch + 1))) throw LogFence.rolledBack(location)
+      lookedAt = now
+    }
+  }
+}
+
+private[ckpt] object LogFence {
+
+  /** Half of `GRACE_SECONDS` in `spark_ckpt.operations.rollback`, so that an entry can take the other half. */
+  val FreshNanos: Long = 5L * 1000 * 1000 * 1000
+
+  private val Directory = "ckpt/rollbacks"
+  private val Marker = "([0-9]{20})\\.json".r
+  private val Done = "([0-9]{20})\\.done".r
+  private val Logs = Set("offsets", "commits")
+
+  /** The fences of the queries that this driver has started, by checkpoint location. */
+  private val fences = new ConcurrentHashMap[Path, LogFence]()
+
+  /**
+   * Makes the fence of a starting query. All reads of its logs come later.
+   *
+   * @throws CheckpointFailure if a rollback has not finished
+   */
+  def start(location: Path, files: CheckpointFileManager): Unit = {
+    val startedAt = System.nanoTime()
+    val names = namesIn(new Path(location, Directory), files)
+    val begun = names.collect { case Marker(epoch) => epoch.toLong }.toSet
+    val unfinished = begun -- names.collect { case Done(epoch) => epoch.toLong }
+    if (unfinished.nonEmpty) throw notFinished(location)
+    fences.put(location, new LogFence(location, begun.maxOption.getOrElse(0L), startedAt))
+  }
+
+  /** The fence of an entry of Spark's logs; None for other files. */
+  def of(entry: Path): Option[LogFence] =
+    if (entry.getName.toLongOption.isEmpty || !Logs(entry.getParent.getName)) None
+    else Option(fences.get(entry.getParent.getParent))
+
+  /** The log epoch at the start of the query, if its logs are fenced. */
+  def epochOf(location: Path): Option[Long] = Option(fences.get(location)).map(_.epoch)
+
+  private[ckpt] def marker(location: Path, epoch: Long): Path =
+    new Path(new Path(location, Directory), f"$epoch%020d.json")
+
+  private def namesIn(directory: Path, files: CheckpointFileManager): Seq[String] =
+    try files.list(directory, _ => true).toSeq.map(_.getPath.getName)
+    catch { case _: FileNotFoundException => Nil }
+
+  private def rolledBack(location: Path) = new CheckpointFailure("LogFencedError",
+    s"$location was rolled back after this run of the query had started, so its batch continues nothing. Nothing is " +
+      "lost: start the query again, and run only one driver per checkpoint location")
+
+  private def notFinished(location: Path) = new CheckpointFailure("RollbackUnfinishedError",
+    s"a rollback of $location has not finished. Wait for it; if it has failed, run 'spark-ckpt rollback' again")
+}
