@@ -199,6 +199,16 @@ class TestDrivers:
         with pytest.raises(FencedError, match="spark-ckpt rollback"):
             query.run(range(6, 7))
 
+    def test_a_rollback_beside_one_elsewhere_can_be_undone(self, tmp_path: Path) -> None:
+        """As docs/operations.md says: the checkpoint of the rollback has a new id, above those that come back."""
+        query = self.with_owner(tmp_path, "elsewhere", 1, log_epoch=0)
+        done = back(query, 5, force=False)
+        for name in done.moved:
+            query.storage.write_atomic(name, query.storage.read(f"{done.rollback_dir}/{name}"))
+        assert back(query, 7, force=False).checkpoint.batch_id == 5
+        assert verify(query.storage, everything=True).is_whole
+        assert query.restart() == 6
+
     def test_one_that_runs_here_and_whose_logs_are_fenced(self, tmp_path: Path) -> None:
         query = self.with_owner(tmp_path, socket.gethostname(), os.getpid(), log_epoch=0)
         with pytest.raises(LocationInUseError, match="is running"):

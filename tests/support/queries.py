@@ -60,7 +60,7 @@ class Query:
 
     def start(self, batch: int) -> None:
         """Writes the batch's entry of Spark's offset log."""
-        self.driver.sources = (Source("source", self._offset(batch)),)
+        self.driver.sources = (Source("0", self._offset(batch)),)
         if not self.storage.exists(f"offsets/{batch}"):
             self.storage.write_atomic(f"offsets/{batch}", self._offsets(batch))
 

@@ -87,10 +87,10 @@ def roll_back_query(
     repetition.
 
     The last claim in the log tells whether a driver may be running. On this host the command looks up its process. A
-    driver on another host is fenced off, and the command waits 10 seconds for its writes; it refuses if the claim does
-    not say that the driver respects this, as with earlier releases. --force claims the location anyway.
+    driver elsewhere is fenced off, and the command waits 10 seconds for its writes; it refuses if the claim shows a
+    driver that does not respect the fence, as with earlier releases. --force claims the location anyway.
 
-    If the command is interrupted, run it again: no query starts before it is done.
+    If the command is interrupted, run it again: until then, no query starts.
 
     \b
     Exit status: 0 done, 1 failed, 4 a driver may be running, 5 refused; 4 and 5 change nothing.
