@@ -17,7 +17,8 @@ from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.location.errors import CheckpointNotFoundError
 from spark_ckpt.operations.driver_liveness import open_store
 from spark_ckpt.operations.errors import LocationInUseError, RollbackRefusedError
-from spark_ckpt.operations.rollback import GRACE_SECONDS, Rollback, roll_back
+from spark_ckpt.operations.rollback import Rollback, roll_back
+from spark_ckpt.operations.rollback_fence import GRACE_SECONDS
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.spark_files.errors import LogFencedError
 from spark_ckpt.spark_files.rollbacks import Rollbacks, marker

@@ -11,7 +11,8 @@ from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.location.open_store import make_store
 from spark_ckpt.operations.driver_liveness import OPERATION
-from spark_ckpt.operations.rollback import GRACE_SECONDS, claim_and_move
+from spark_ckpt.operations.rollback import claim_and_move
+from spark_ckpt.operations.rollback_fence import GRACE_SECONDS
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.spark_files.rollbacks import Rollbacks, marker
 from tests.simulation.clocks import MachineClock

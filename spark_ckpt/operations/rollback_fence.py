@@ -1,0 +1,93 @@
+"""A rollback beside an earlier driver that may still run: it writes no more entries and drops no checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from spark_ckpt.checkpoint.load import load_checkpoint
+from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation, inline_state_in_file, with_chains
+from spark_ckpt.clock import Clock
+from spark_ckpt.completed import (
+    CheckpointRecord,
+    CompletedCheckpointStore,
+    FilesystemCompletedCheckpointStore,
+    RecordFiles,
+)
+from spark_ckpt.completed.errors import FencedError
+from spark_ckpt.location.errors import CheckpointNotFoundError
+from spark_ckpt.spark_files.logs import BatchLog, SparkLog, entry_name
+from spark_ckpt.spark_files.rollbacks import begin, finish
+from spark_ckpt.storage import Storage
+
+GRACE_SECONDS = 10.0
+"""Time between the marker of a rollback and the first move, if a driver may be running. On storages without rename, a
+driver looks for the marker up to 5 s before it writes an entry of Spark's logs (`LogFence` in the shim)."""
+
+
+@contextmanager
+def fenced_logs(
+    storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord, clock: Clock, grace: float = 0.0
+) -> Iterator[None]:
+    """Keeps drivers out of Spark's logs while a rollback moves entries, and earlier drivers for ever.
+
+    With rename, Hadoop's file systems make an entry appear by renaming a temporary file, and a driver looks for the
+    marker after it has created this file. So once the temporary files are deleted, no earlier driver writes an entry.
+    Without rename, as on S3, the wait gives a driver time to finish the entry that it is writing.
+
+    Args:
+        storage: storage of the checkpoint location.
+        store: its completed-checkpoint store, claimed.
+        record: checkpoint to go back to.
+        clock: source of time.
+        grace: seconds to wait for an entry that an earlier driver is writing.
+
+    Raises:
+        FencedError: another driver has claimed the location. Nothing was moved, and queries can start.
+        StorageError: a marker or a temporary file cannot be changed.
+    """
+    rollbacks = begin(storage, record.batch_id)
+    try:
+        clock.sleep(grace)
+        store.check_owner()
+    except FencedError:
+        finish(storage, rollbacks)
+        raise
+    for name in SparkLog(storage).temporary_files():
+        storage.delete(name)
+    yield
+    finish(storage, rollbacks)
+
+
+def check_not_subsumed(storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord) -> None:
+    """Checks after a claim that no earlier driver has subsumed a checkpoint before it: its files may be deleted.
+
+    Raises:
+        CheckpointNotFoundError: its record is gone.
+        StorageError: the record cannot be read.
+    """
+    if isinstance(store, FilesystemCompletedCheckpointStore) and RecordFiles(storage).read(record.id) is None:
+        raise CheckpointNotFoundError(storage.location, record.id, sorted(r.id for r in store.all() if r != record))
+
+
+def publish_again(storage: Storage, publisher: Publisher, record: CheckpointRecord, clock: Clock) -> None:
+    """Publishes a checkpoint once more, under a new id.
+
+    An earlier driver may be about to subsume it, and stall before it deletes the record. It deletes no file of it, as
+    it checks its claim in between.
+
+    Raises:
+        FencedError: another driver has claimed the location.
+        DamagedCheckpointError: the checkpoint cannot be read.
+        StorageError: the checkpoint cannot be written.
+    """
+    state = load_checkpoint(storage, record, publisher.store.all())
+    assert state.batch is not None
+    log, now_ms = SparkLog(storage), clock.now_ms()
+    inline = inline_state_in_file(state.table)
+    batch = with_chains(state.batch, state.table)
+    offsets = log.offsets(record.batch_id)
+    new = checkpoint_of_operation(batch, state.table, offsets, state.history, inline, now_ms, now_ms)
+    data = storage.read(entry_name(BatchLog.OFFSETS, record.batch_id))
+    publisher.publish(replace(new, spark_offsets=lambda: data), now_ms)
