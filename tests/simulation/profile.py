@@ -139,6 +139,11 @@ class Profile:
             drawn = replace(drawn, weights=weights, faults=replace(faults, kill=0.0, late=0.0))
         return replace(drawn, real_time=real_time, checkpoint_format=2) if real_time else drawn
 
+    def all_settings(self) -> dict[str, str]:
+        """Settings of the coordinator with those of the store, without their prefix."""
+        quorum = {"zookeeper.quorum": "zookeeper:2181"} if self.store == "zookeeper" else {}
+        return {"store": self.store, **quorum, **self.settings}
+
     def query(self, seed: int) -> Query:
         def operator(number: int, *stores: str) -> Operator:
             return Operator(number, "stateStoreSave", stores, self.parallelism, 2)

@@ -138,7 +138,7 @@ def _roll_back(world: World) -> None:
     group = world.scheduler.current().group
     storage, clock = world.storage(group), MachineClock(world.scheduler)
     owner = Owner("operator", 1, world.new_id(), world.query_id, f"{OPERATION}rollback {world.new_id()}")
-    settings = {f"spark.sql.streaming.stateStore.ckpt.{k}": v for k, v in world.profile.settings.items()}
+    settings = {f"spark.sql.streaming.stateStore.ckpt.{k}": v for k, v in world.profile.all_settings().items()}
     store = make_store(CheckpointConfig.parse(settings), storage, owner, clock)
     # Without rename, only the wait keeps the entry of an earlier driver from a name that the rollback frees.
     grace = GRACE_SECONDS if world.profile.is_remote else world.rng.choice((0.0, GRACE_SECONDS))

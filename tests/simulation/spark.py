@@ -222,9 +222,7 @@ class Run:
             checkpoint_format=profile.checkpoint_format,
             settings={
                 PREFIX + "maxParallelism": str(self.world.query.max_parallelism),
-                PREFIX + "store": profile.store,
-                **({PREFIX + "zookeeper.quorum": "zookeeper:2181"} if profile.store == "zookeeper" else {}),
-                **{PREFIX + key: value for key, value in profile.settings.items()},
+                **{PREFIX + key: value for key, value in profile.all_settings().items()},
             },
             spark_version="4.2.0",
             offset_log=None if self.is_real_time else self._begun or entry(self.read[1]),

@@ -163,6 +163,7 @@ CASES = {
     ),
     "rolled back beside live drivers": ROLLED_BACK,
     "rolled back on a failing storage": replace(ROLLED_BACK, faults=replace(STORAGE_FAILS, pause=0.6)),
+    "rolled back with ZooKeeper": replace(ROLLED_BACK, store="zookeeper"),
     "rolled back on an object store": replace(
         ROLLED_BACK,
         is_remote=True,
