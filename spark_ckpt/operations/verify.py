@@ -23,6 +23,7 @@ from spark_ckpt.operations.verify_spark_logs import check_agreement
 from spark_ckpt.operations.verify_state import StateCheck, check_state
 from spark_ckpt.spark_files.errors import SparkLogFormatError
 from spark_ckpt.spark_files.logs import SOURCES, BatchLog, SparkBatches, SparkLog, entry_name
+from spark_ckpt.spark_files.rollbacks import Rollbacks, marker
 from spark_ckpt.storage import Storage, until_stable
 
 Progress = Callable[[int, int], None]
@@ -219,6 +220,10 @@ def _check_start(
     storage: Storage, batches: SparkBatches, records: Sequence[CheckpointRecord], damages: Sequence[Damage]
 ) -> Iterator[Damage]:
     """Damages of Spark's logs as a whole: a start of the query would fail, or lose state."""
+    for epoch in Rollbacks.of(storage).unfinished:
+        yield Damage(
+            storage.describe(marker(epoch)), "a rollback has not finished: no query starts until it is repeated"
+        )
     batch_ids = {record.batch_id for record in records}
     if damages or (records and records[-1].owner.run_id.startswith(STANDALONE_PREFIX)):
         return

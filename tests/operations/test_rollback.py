@@ -324,8 +324,13 @@ class TestFence:
         with pytest.raises(KilledError):
             roll_back(faulty, 5, force=True, clock=NoClock())
         assert Rollbacks.of(query.storage) == Rollbacks(1, (1,))
+        damages = verify(query.storage).damages
+        assert [(damage.path, damage.reason[:31]) for damage in damages] == [
+            (query.storage.describe(marker(1)), "a rollback has not finished: no")
+        ]
         back(query, 5)
         assert Rollbacks.of(query.storage) == Rollbacks(2, ())
+        assert verify(query.storage, everything=True).is_whole
 
     def test_a_rollback_that_is_fenced_off_moves_nothing(self, tmp_path: Path) -> None:
         """Another process has claimed the location while the rollback waited for entries."""
