@@ -133,7 +133,7 @@ class Yarn:
         _write_conf(directory / "rm-conf", "core-site", self._core)
         _write_conf(directory / "rm-conf", "yarn-site", _RESOURCE_MANAGER)
         _write_conf(directory / "rm-conf", "capacity-scheduler", _SCHEDULER)
-        self._jars = [build(MODULE, JARS) / "*", build(hdfs.MODULE, hdfs.CLUSTER_JARS) / "*"]
+        self._jars = [build(MODULE, JARS) / "*", hdfs.cluster_jars() / "*"]
         self._gateway = GatewayJvm([directory / "rm-conf", *self._jars], directory, directory / "resource-manager.log")
         try:
             self._start_resource_manager()
