@@ -8,7 +8,6 @@ import uuid
 import fsspec
 import pytest
 
-from benchmarks.object_store import s3a_class_path
 from spark_ckpt.storage import resolve
 from tests.spark.jobs.running_count import GATE, waiting
 from tests.support.checkpoints import log_records
@@ -19,6 +18,7 @@ from tests.support.jobs import Jobs, with_duplicates
 from tests.support.processes import DriverJob
 from tests.support.provider import CKPT_PREFIX
 from tests.support.s3 import S3
+from tests.support.s3a import s3a_class_path
 
 BATCHES = 5
 GATED = 2

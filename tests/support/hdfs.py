@@ -17,18 +17,12 @@ from spark_ckpt.bridge.driver_files import DriverFiles
 from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.jars import jar_path
 from spark_ckpt.storage import HadoopStorage
-from tests.support.gateway import PYSPARK_JARS, GatewayJvm
+from tests.support.gateway import GatewayJvm, hadoop_version
 from tests.support.maven import build
 from tests.support.provider import REPOSITORY
 from tests.support.session import use_this_python
 
 MODULE = REPOSITORY / "jvm-shim" / "hdfs-jars"
-
-
-def hadoop_version() -> str:
-    """Version of the Hadoop in PySpark."""
-    (api,) = PYSPARK_JARS.glob("hadoop-client-api-*.jar")
-    return api.stem.removeprefix("hadoop-client-api-")
 
 
 def cluster_jars() -> Path:
