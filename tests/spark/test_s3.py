@@ -18,7 +18,6 @@ from tests.support.jobs import Jobs, with_duplicates
 from tests.support.processes import DriverJob
 from tests.support.provider import CKPT_PREFIX
 from tests.support.s3 import S3
-from tests.support.s3a import s3a_class_path
 
 BATCHES = 5
 GATED = 2
@@ -32,10 +31,10 @@ def secret() -> str:
 
 
 @pytest.fixture
-def settings(s3: S3, secret: str) -> dict[str, str]:
+def settings(s3: S3, s3a: str, secret: str) -> dict[str, str]:
     """Spark settings, the driver's only source of the S3 endpoint and credentials."""
     return {
-        "spark.driver.extraClassPath": s3a_class_path(),
+        "spark.driver.extraClassPath": s3a,
         "spark.hadoop.fs.s3a.endpoint": s3.endpoint,
         "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
         "spark.hadoop.fs.s3a.path.style.access": "true",

@@ -20,12 +20,6 @@ JVM_OPTIONS = (
 PYSPARK_JARS = Path(pyspark.__file__).parent / "jars"
 
 
-def hadoop_version() -> str:
-    """Version of the Hadoop in PySpark."""
-    (api,) = PYSPARK_JARS.glob("hadoop-client-api-*.jar")
-    return api.stem.removeprefix("hadoop-client-api-")
-
-
 def class_path(entries: Sequence[Path]) -> str:
     """Class path of the entries, then PySpark's jars; a name `*` stands for all jars of its directory."""
     return ":".join(map(str, [*entries, PYSPARK_JARS / "*"]))

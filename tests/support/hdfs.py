@@ -13,11 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from benchmarks.object_store import hadoop_version
 from spark_ckpt.bridge.driver_files import DriverFiles
 from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.jars import jar_path
 from spark_ckpt.storage import HadoopStorage
-from tests.support.gateway import GatewayJvm, hadoop_version
+from tests.support.gateway import GatewayJvm
 from tests.support.maven import build
 from tests.support.provider import REPOSITORY
 from tests.support.session import use_this_python
