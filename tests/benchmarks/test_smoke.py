@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 from tests.support.provider import REPOSITORY
-from tests.support.spark_version import DEFAULT, MINOR, order
+from tests.support.spark_version import DEFAULT, MINOR
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.skipif(
-        order(MINOR) < order(DEFAULT), reason=f"the floor provider is compiled for Spark {DEFAULT}, this is {MINOR}"
-    ),
+    pytest.mark.skipif(MINOR != DEFAULT, reason=f"the floor provider is compiled for Spark {DEFAULT}, this is {MINOR}"),
 ]
 
 
