@@ -14,6 +14,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+import pyspark
+
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
@@ -22,7 +24,8 @@ BUCKET = "benchmark"
 _KEY = "benchmark"  # moto accepts any key
 _REGION = "us-east-1"
 
-S3A_JARS = Path(__file__).resolve().parents[1] / "jvm-shim" / "benchmark" / "target" / "s3a"
+MODULE = Path(__file__).resolve().parents[1] / "jvm-shim" / "benchmark"
+"""Maven's module of the floor provider and S3A."""
 
 _SPARK_LOG = re.compile(r"/(offsets|commits|sources|metadata)(/|&|$|\?)")
 
@@ -145,12 +148,25 @@ class ObjectStore:
         self._thread.join()
 
 
+def hadoop_version() -> str:
+    """Version of the Hadoop in PySpark."""
+    (api,) = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
+    return api.stem.removeprefix("hadoop-client-api-")
+
+
+def s3a_jars() -> Path:
+    """Directory of S3A's jars for the Hadoop in PySpark; those of another version lack its classes."""
+    return MODULE / "target" / f"s3a-{hadoop_version()}"
+
+
 def s3a_class_path() -> str:
     """Class path that a driver needs to reach a location on S3; Maven copied the jars into the source tree.
 
     Raises:
         SystemExit: the jars are missing.
     """
-    if not any(S3A_JARS.glob("hadoop-aws-*.jar")):
-        raise SystemExit(f"no S3A jars in {S3A_JARS}: 'make test-python' and 'make demo DEMO_ARGS=--s3' build them")
-    return f"{S3A_JARS}/*"
+    jars = s3a_jars()
+    if not any(jars.glob("hadoop-aws-*.jar")):
+        command = "mvn -f jvm-shim/pom.xml -pl benchmark dependency:copy-dependencies@copy"
+        raise SystemExit(f"no S3A jars in {jars}: run '{command} -Dhadoop.version={hadoop_version()}'")
+    return f"{jars}/*"

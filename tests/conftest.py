@@ -15,10 +15,11 @@ from tests.support.examples import OF_THE_MACHINE
 from tests.support.hdfs import Hdfs
 from tests.support.kafka import KafkaBroker
 from tests.support.s3 import patient_clients, s3, s3_endpoint, s3_environment
+from tests.support.s3a import s3a
 from tests.support.spark_version import DEFAULT, HAS_KAFKA
 from tests.support.zookeeper import ZooKeeperServer
 
-__all__ = ["patient_clients", "s3", "s3_endpoint", "s3_environment"]
+__all__ = ["patient_clients", "s3", "s3_endpoint", "s3_environment", "s3a"]
 
 SEED_VARIABLE = "SPARK_CKPT_TEST_SEED"
 FRESH = "fresh"

@@ -24,6 +24,7 @@ from spark_ckpt.config import (
 )
 from spark_ckpt.errors import SessionConfigError, SettingError
 from tests.support.delta import needs_delta
+from tests.support.spark_version import MINOR, needs_rows
 
 REPOSITORY = Path(__file__).parents[1]
 JAR = "/somewhere/spark-ckpt.jar"
@@ -364,6 +365,7 @@ except StreamingQueryException as error:
 """
 
 
+@needs_rows
 @pytest.mark.spark
 def test_transform_with_state_without_the_extension_names_the_setting(tmp_path: Path) -> None:
     program = tmp_path / "job.py"
@@ -453,9 +455,12 @@ def test_without_the_jar_pyspark_shows_what_the_page_says(tmp_path: Path) -> Non
     )
     first, second = run([sys.executable, str(program), str(tmp_path)], tmp_path).stdout.splitlines()
     page = (REPOSITORY / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    no_file_manager = (
+        f"ClassNotFoundException: {FILE_MANAGER_CLASS}" if MINOR == "4.0" else "CANNOT_LOAD_CHECKPOINT_FILE_MANAGER"
+    )
     for words, output in (
         (f"terminated with exception: {PROVIDER_CLASS}", first),
-        ("CANNOT_LOAD_CHECKPOINT_FILE_MANAGER", second),
+        (no_file_manager, second),
     ):
         assert words in output
         assert words in page

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyspark
 
-from benchmarks.object_store import S3A_JARS, ObjectStore
+from benchmarks.object_store import ObjectStore, s3a_jars
 from benchmarks.stores import coordinator, data, job, machine
 from benchmarks.stores.figures import request_samples
 from benchmarks.stores.job import Order
@@ -91,7 +91,7 @@ class Runner:
             if latency is not None:
                 store = stack.enter_context(ObjectStore(latency))
                 conf |= store.conf()
-                jars += sorted(S3A_JARS.glob("*.jar"))
+                jars += sorted(s3a_jars().glob("*.jar"))
                 location = store.location(run.name)
             order = Order(run.workload, str(feed), str(folder / "feed"), location)
             measured = self._measure(run, self._submit(conf, jars, folder), order, folder / "result.json")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.provider import REPOSITORY
+from tests.support.spark_version import since
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -22,6 +23,7 @@ def bench(folder: Path) -> dict[str, Any]:
     return found
 
 
+@since("4.2", "a repartition of its own to compare with")
 def test_measures_ours_and_sparks_own_and_goes_on_where_it_was(tmp_path: Path) -> None:
     found = bench(tmp_path)
     figures = {(one["provider"], one["measure"]): one["median"] for one in found["figures"]}

@@ -55,7 +55,9 @@ def test_a_short_run_is_equal_and_the_judge_is_not_blind(tmp_path: Path) -> None
     assert found == {"aircraft": (1, 1), "weather": (1, 0), "routes": (0, 0)}
 
 
-def test_a_short_run_on_s3_is_equal_and_leaves_its_server_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_run_on_s3_is_equal_and_leaves_its_server_up(
+    s3a: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The final output suffices to use the checkpoints from another shell."""
     command = [sys.executable, "-m", "benchmarks.demo", "--s3", "--serve", "--work", str(tmp_path)]
     command += ["--kills", "1", "--days-per-file", "122"]

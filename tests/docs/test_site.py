@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 from tests.docs.pages import DOCS, REPOSITORY
+from tests.support.spark_version import DEFAULT
 
 
+@pytest.mark.skipif(find_spec("mkdocs") is None, reason=f"mkdocs is in the environment of Spark {DEFAULT} only")
 def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}

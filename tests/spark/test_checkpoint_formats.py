@@ -14,6 +14,7 @@ from tests.support.events import SCHEMA, events
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, assert_same_rows
+from tests.support.spark_version import since
 
 STATE_STORE = "spark.sql.streaming.stateStore"
 
@@ -23,6 +24,7 @@ def totals(frame: DataFrame) -> DataFrame:
     return frame.groupBy("key").agg(sf.sum("value").alias("total"))
 
 
+@since("4.2", "commit logs in which both formats follow each other")
 @pytest.mark.parametrize("unload", ["false", "true"], ids=["in-memory", "unloaded"])
 def test_ids_that_are_turned_off_and_on(
     runner: QueryRunner,

@@ -14,6 +14,7 @@ from tests.support.checkpoints import committed_batches, completed_checkpoints
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, Rows, assert_same_rows
+from tests.support.spark_version import needs_join_format
 
 TYPES = ["inner", "left_outer", "right_outer", "full_outer", "left_semi"]
 
@@ -65,9 +66,9 @@ def test_other_joins_in_old_state_format_are_refused_by_spark(
     assert not completed_checkpoints(runner.location)
 
 
-@pytest.mark.parametrize("version", ["3", "4"])
+@pytest.mark.parametrize("version", [pytest.param(version, marks=needs_join_format(version)) for version in (3, 4)])
 def test_join_in_column_families(
-    version: str,
+    version: int,
     provider: ProviderUnderTest,
     runner: QueryRunner,
     spark: SparkSession,

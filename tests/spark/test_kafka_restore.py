@@ -10,6 +10,7 @@ import pytest
 
 from tests.spark.kafka_main_job import KafkaMainJob
 from tests.support.checkpoints import CheckpointJudge
+from tests.support.delta import needs_delta
 from tests.support.kafka import KafkaBroker
 from tests.support.provider import ProviderUnderTest
 
@@ -28,6 +29,7 @@ def main_job(
 
 
 @pytest.mark.slow
+@needs_delta
 def test_driver_killed_in_the_middle_of_batches(
     main_job: KafkaMainJob, judge: CheckpointJudge, provider: ProviderUnderTest
 ) -> None:

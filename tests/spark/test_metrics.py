@@ -15,6 +15,7 @@ from tests.support.feeds import Feed
 from tests.support.provider import CKPT_PREFIX, REPOSITORY, ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog
+from tests.support.spark_version import since
 
 Figures = dict[str, int]
 
@@ -81,6 +82,7 @@ def newest_bases(figures: Figures) -> dict[str, int]:
     return {name: version for name, version in figures.items() if name.startswith(NEWEST_BASE)}
 
 
+@since("4.1", "metrics of single stores")
 def test_partitions_that_lag(run: Callable[[int], list[Figures]], spark: SparkSession) -> None:
     """A partition with deltas only lags by all of its versions, also after a restart, until it has a base."""
     for figures in [*run(3), *run(2)]:

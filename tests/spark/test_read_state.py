@@ -24,6 +24,7 @@ from tests.support.feeds import Feed
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog
+from tests.support.spark_version import needs_join_format, needs_rows
 from tests.support.state import assert_read_as_spark_does, assert_rows_as_spark_has
 
 TYPES = {
@@ -152,8 +153,8 @@ def test_deduplication(kind: str, spark: SparkSession, runner: QueryRunner, rng:
     assert_read_as_spark_does(spark, runner.location)
 
 
-@pytest.mark.parametrize("version", ["1", "2", "3"])
-def test_join(version: str, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
+@pytest.mark.parametrize("version", [1, 2, pytest.param(3, marks=needs_join_format(3))])
+def test_join(version: int, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
     """Both sides can be read, and each store or variable by its name."""
     spark.conf.set("spark.sql.streaming.join.stateFormatVersion", version)
     spark.conf.set("spark.sql.shuffle.partitions", "2")
@@ -178,7 +179,7 @@ def test_join(version: str, spark: SparkSession, runner: QueryRunner, rng: rando
         system.clearProperty("spark.testing")
     for side in ("left", "right"):
         assert_read_as_spark_does(spark, runner.location, {"joinSide": side}, side=side)
-        if version != "3":
+        if version != 3:
             for name in (f"{side}-keyToNumValues", f"{side}-keyWithIndexToValue"):
                 assert_read_as_spark_does(spark, runner.location, {"storeName": name}, store=name)
         else:
@@ -186,6 +187,7 @@ def test_join(version: str, spark: SparkSession, runner: QueryRunner, rng: rando
             assert_read_as_spark_does(spark, runner.location, {"stateVarName": name}, variable=name)
 
 
+@needs_join_format(4)
 def test_join_in_lists(spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
     """Format 4, which Spark's own reader cannot read by side yet: all input rows are found, as none has expired."""
     spark.conf.set("spark.sql.streaming.join.stateFormatVersion", "4")
@@ -286,6 +288,7 @@ class Keeping(StatefulProcessor):
         return
 
 
+@needs_rows
 def test_transform_with_state(spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
     """Values, lists both appended to and replaced, maps, and timers are read as Spark reads them."""
     feed = runner.feed("events", SCHEMA)

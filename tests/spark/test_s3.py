@@ -8,7 +8,6 @@ import uuid
 import fsspec
 import pytest
 
-from benchmarks.object_store import s3a_class_path
 from spark_ckpt.storage import resolve
 from tests.spark.jobs.running_count import GATE, waiting
 from tests.support.checkpoints import log_records
@@ -32,10 +31,10 @@ def secret() -> str:
 
 
 @pytest.fixture
-def settings(s3: S3, secret: str) -> dict[str, str]:
+def settings(s3: S3, s3a: str, secret: str) -> dict[str, str]:
     """Spark settings, the driver's only source of the S3 endpoint and credentials."""
     return {
-        "spark.driver.extraClassPath": s3a_class_path(),
+        "spark.driver.extraClassPath": s3a,
         "spark.hadoop.fs.s3a.endpoint": s3.endpoint,
         "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
         "spark.hadoop.fs.s3a.path.style.access": "true",

@@ -12,8 +12,17 @@ from pyspark.sql import functions as sf
 from tests.support.events import SCHEMA, events
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, ParquetSink, assert_same_rows
+from tests.support.spark_version import since
+
+# Spark 4.0 asserts that the store of each partition has committed, of as many as the shuffle setting says.
+state_ids = pytest.mark.parametrize(
+    "checkpoint_format",
+    ["ids-off", pytest.param("ids-on", marks=since("4.1", "state ids of operators that run as one task"))],
+    indirect=True,
+)
 
 
+@state_ids
 @pytest.mark.parametrize("mode", ["update", "complete"])
 def test_global_aggregate(
     mode: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
@@ -30,6 +39,7 @@ def test_global_aggregate(
     assert_same_rows(rows, [tuple(row) for row in plan(feed.table(spark)).collect()])
 
 
+@state_ids
 def test_limit(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:

@@ -23,7 +23,7 @@ from tests.support.feeds import at
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, Rows, assert_same_rows
-from tests.support.spark_version import since
+from tests.support.spark_version import needs_rows
 
 SUMS = "key string, n long, total long"
 
@@ -39,7 +39,7 @@ def served(provider: ProviderUnderTest) -> None:
 @pytest.mark.parametrize(
     ("kind", "checkpoint_format"),
     [
-        pytest.param("rows", "ids-off", marks=since("4.1", "transformWithState with rows")),
+        pytest.param("rows", "ids-off", marks=needs_rows),
         ("pandas", "ids-on"),
     ],
     indirect=["checkpoint_format"],
@@ -109,6 +109,7 @@ class Expiring(StatefulProcessor):
         return
 
 
+@needs_rows
 def test_event_time_timers(runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path) -> None:
     """A key has rows in one batch or in two consecutive ones, and is emitted once, afterwards."""
     feed = runner.feed("events", SCHEMA)
@@ -157,6 +158,7 @@ class Cancelling(StatefulProcessor):
         return
 
 
+@needs_rows
 def test_timer_deleted_by_an_earlier_one(runner: QueryRunner, spark: SparkSession, tmp_path: Path) -> None:
     """Both have expired when the first one is handled: the second is still handled, as with Spark's own provider."""
     feed = runner.feed("events", SCHEMA)
@@ -193,6 +195,7 @@ class Starting(StatefulProcessor):
         return
 
 
+@needs_rows
 def test_initial_state_and_time_to_live(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path
 ) -> None:

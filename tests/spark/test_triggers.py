@@ -18,6 +18,7 @@ from tests.support.provider import ProviderUnderTest
 from tests.support.real_time import RealTimeStream
 from tests.support.runner import PATIENCE, QueryRunner
 from tests.support.sinks import BatchLog, assert_same_rows
+from tests.support.spark_version import MINOR, order, since
 
 
 def by_key(frame: DataFrame) -> DataFrame:
@@ -96,6 +97,8 @@ def test_several_queries_in_one_driver(
         assert_same_rows(without_end(runners[name].finish(sinks[name])), without_end(expected))
 
 
+@since("4.2", "real-time mode in Python")
+@pytest.mark.skipif(order(MINOR) >= order("4.3"), reason="since Spark 4.3, test_real_time_mode.py has the refusals")
 def test_real_time_mode_is_refused(
     runner: QueryRunner, spark: SparkSession, provider: ProviderUnderTest, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from benchmarks.object_store import hadoop_version
 from spark_ckpt.bridge.driver_files import DriverFiles
 from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.jars import jar_path
@@ -23,7 +24,15 @@ from tests.support.provider import REPOSITORY
 from tests.support.session import use_this_python
 
 MODULE = REPOSITORY / "jvm-shim" / "hdfs-jars"
-CLUSTER_JARS = "jars"
+
+
+def cluster_jars() -> Path:
+    """Directory of the jars of Hadoop's clusters, of PySpark's Hadoop version: another one lacks their classes.
+
+    Skips the test without a JDK or Maven.
+    """
+    version = hadoop_version()
+    return build(MODULE, f"hadoop-{version}", f"-Dhadoop.version={version}")
 
 
 def from_jvm(number: int, message: Any) -> Message:
@@ -37,7 +46,7 @@ class Hdfs:
     def __init__(self, directory: Path) -> None:
         use_this_python()
         self.working_directory = directory
-        jars = [build(MODULE, CLUSTER_JARS) / "*", jar_path()]
+        jars = [cluster_jars() / "*", jar_path()]
         self._gateway = GatewayJvm(jars, directory, directory / "hdfs.log")
         self.jvm: Any = self._gateway.classes
         conf = self.jvm.org.apache.hadoop.conf.Configuration()

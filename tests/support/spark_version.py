@@ -32,6 +32,20 @@ def since(minor: str, what: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(order(MINOR) < order(minor), reason=f"Spark has {what} since {minor}, this is {MINOR}")
 
 
+needs_rows = since("4.1", "transformWithState with rows in Python")
+"""Skips a test of `GroupedData.transformWithState`; the older `transformWithStateInPandas` is on every Spark."""
+
+
+def needs_join_format(version: int) -> pytest.MarkDecorator:
+    """Skips a test on Sparks that begin no join of state format 3 or 4 with our provider."""
+    oldest = {3: "4.1", 4: "4.2"}[version]
+    return pytest.mark.skipif(
+        not order(oldest) <= order(MINOR) < order("4.3"),
+        reason=f"Spark begins joins in state format {version} from {oldest} on, since 4.3 with RocksDB only: "
+        f"this is {MINOR}",
+    )
+
+
 def python_of(minor: str) -> Path:
     """Python of the environment with a Spark minor version.
 

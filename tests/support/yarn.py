@@ -23,6 +23,9 @@ from types import TracebackType
 from typing import Any
 from xml.sax.saxutils import escape
 
+import pytest
+
+from benchmarks.object_store import hadoop_version
 from tests.support import hdfs
 from tests.support.gateway import JVM_OPTIONS, GatewayJvm, class_path
 from tests.support.maven import build
@@ -114,7 +117,7 @@ class Container:
 
 
 class Yarn:
-    """Resource manager and node managers. Skips the test without a JDK or Maven.
+    """Resource manager and node managers. Skips the test without a JDK or Maven, and with Hadoop 3.4.
 
     Args:
         directory: directory for all files.
@@ -123,6 +126,9 @@ class Yarn:
     """
 
     def __init__(self, directory: Path, file_system: str, nodes: int = 2) -> None:
+        if hadoop_version().startswith("3.4."):
+            # It needs JUnit 4; and its shaded Jersey makes JSON without JAXB, so without the ids of nodes.
+            pytest.skip(f"the web services of Hadoop {hadoop_version()} in MiniYARNCluster leave out the ids of nodes")
         self.directory = directory
         self._count = nodes
         self.nodes: list[subprocess.Popen[bytes]] = []
@@ -133,7 +139,7 @@ class Yarn:
         _write_conf(directory / "rm-conf", "core-site", self._core)
         _write_conf(directory / "rm-conf", "yarn-site", _RESOURCE_MANAGER)
         _write_conf(directory / "rm-conf", "capacity-scheduler", _SCHEDULER)
-        self._jars = [build(MODULE, JARS) / "*", build(hdfs.MODULE, hdfs.CLUSTER_JARS) / "*"]
+        self._jars = [build(MODULE, JARS) / "*", hdfs.cluster_jars() / "*"]
         self._gateway = GatewayJvm([directory / "rm-conf", *self._jars], directory, directory / "resource-manager.log")
         try:
             self._start_resource_manager()
