@@ -30,7 +30,7 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-yarn test-random spark-suites fuzz faults \
+.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-long test-yarn test-random spark-suites fuzz faults \
 	simulate power-loss soak soak-kafka soak-yarn endurance bench bench-rescale bench-latency lint actionlint format generate docs site wheel clean
 
 help:  ## list the targets
@@ -84,18 +84,21 @@ test-core-%: .venv-%/.installed
 	$(MAVEN) -pl shim -Dspark.minor=$* -DwildcardSuites=$(INTERFACES) verify
 	.venv-$*/bin/python -m pytest tests/spark -m core $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
-test-versions: test  ## all tests on all Spark minors, and Spark's own suites: hours in full
+test-versions: test test-long test-yarn  ## all tests on all Spark minors, and Spark's own suites: hours in full
 	for minor in $(OTHER_SPARKS); do $(MAKE) test-scala test-python SPARK=$$minor || exit; done
 	for minor in $(SPARKS_WITH_SUITES); do $(MAKE) spark-suites SPARK=$$minor || exit; done
 
 test-python: prepare $(FLOOR_JAR) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(OTHER_INSTALLED))  ## unit tests of the library, queries through PySpark, restores, conformance
-	$(RUN) -m pytest -m "not cluster" $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
+	$(RUN) -m pytest -m "not cluster and not long" $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
+
+test-long: prepare $(FLOOR_JAR)  ## more kills, damages and long runs, beyond make test: ten minutes
+	$(RUN) -m pytest -m long $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
 test-yarn: prepare  ## a YARN cluster that loses nodes, application masters and connections
 	$(RUN) -m pytest tests/spark/test_yarn.py $(PYTEST_ARGS)
 
 test-random: prepare $(FLOOR_JAR)  ## test-python with fresh random input; PYTEST_ARGS=
-	SPARK_CKPT_TEST_SEED=fresh $(RUN) -m pytest -m "not cluster" $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
+	SPARK_CKPT_TEST_SEED=fresh $(RUN) -m pytest -m "not cluster and not long" $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
 spark-suites: jar $(INSTALLED)  ## Spark's published streaming and state suites, with our provider; SUITES="A B" SPARK=4.x
 	$(RUN) -m tests.suites $(SUITES)

@@ -119,7 +119,6 @@ def claim_and_move(
     checkpoint_id: int,
     clock: Clock,
     damaged: Sequence[str] = (),
-    grace: float = GRACE_SECONDS,
 ) -> Rollback:
     """Claims the location, and moves all files later than a checkpoint, whatever drivers run.
 
@@ -130,7 +129,6 @@ def claim_and_move(
         checkpoint_id: the checkpoint.
         clock: source of time.
         damaged: files of damaged records, which the store skips.
-        grace: seconds to wait if an earlier driver may be writing an entry of Spark's logs.
 
     Raises:
         CheckpointNotFoundError: no such checkpoint any more.
@@ -145,7 +143,8 @@ def claim_and_move(
     if may_run:
         check_not_subsumed(storage, store, record)
         publish_again(storage, Publisher(storage, store, owner), record, clock)
-    with fenced_logs(storage, store, record, clock, grace if may_run else 0.0):
+    grace = GRACE_SECONDS if may_run and not storage.renames else 0.0
+    with fenced_logs(storage, store, record, clock, grace):
         return move_later_batches(storage, store, record, clock, damaged, later)
 
 

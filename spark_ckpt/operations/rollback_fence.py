@@ -22,8 +22,8 @@ from spark_ckpt.spark_files.rollbacks import begin, finish
 from spark_ckpt.storage import Storage
 
 GRACE_SECONDS = 10.0
-"""Time between the marker of a rollback and the first move, if a driver may be running. On storages without rename, a
-driver looks for the marker up to 5 s before it writes an entry of Spark's logs (`LogFence` in the shim)."""
+"""Time between the marker of a rollback and the first move on storages without rename, if a driver may be running. It
+looks for the marker up to 5 s before it writes an entry of Spark's logs there (`LogFence` in the shim)."""
 
 
 @contextmanager

@@ -100,6 +100,12 @@ class Storage(ABC):
         """True if a write that succeeds guarantees that the file exists with all its bytes."""
         return False
 
+    @property
+    def renames(self) -> bool:
+        """True if Hadoop's file system for this storage renames atomically. Spark's `CheckpointFileManager` then makes a
+        file appear by the rename of a temporary one."""
+        return False
+
     def probe(self, directory: str) -> None:  # noqa: B027  (most storages need no proof)
         """Verifies that the storage honors `create_exclusive`, by an attempt to create an existing file. Required once
         before relying on exclusive creates.

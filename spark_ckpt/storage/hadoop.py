@@ -56,6 +56,11 @@ class HadoopStorage(FsspecStorage):
     def __init__(self, calls: HadoopCalls, location: str) -> None:
         super().__init__(HadoopFileSystem(calls), location, location)
 
+    @property
+    def renames(self) -> bool:
+        """True on HDFS, whose NameNode renames under its lock."""
+        return self.location.startswith(("hdfs:", "viewfs:"))
+
     def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
         """Writes a file in chunks and replaces any existing one."""
         path = f"{self._root}/{checked_name(name, self.location)}"

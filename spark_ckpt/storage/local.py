@@ -43,6 +43,11 @@ class LocalStorage(Storage):
         self._made: set[Path] = set()  # directories created here whose names are not yet synced
         super().__init__(str(self._root))
 
+    @property
+    def renames(self) -> bool:
+        """True."""
+        return True
+
     def read(self, name: str) -> bytes:
         """All bytes of a file."""
         path = self._path(name)

@@ -55,6 +55,7 @@ def test_a_short_run_is_equal_and_the_judge_is_not_blind(tmp_path: Path) -> None
     assert found == {"aircraft": (1, 1), "weather": (1, 0), "routes": (0, 0)}
 
 
+@pytest.mark.long
 def test_a_short_run_on_s3_is_equal_and_leaves_its_server_up(
     s3a: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

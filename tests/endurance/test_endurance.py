@@ -49,6 +49,7 @@ def test_too_few_samples_say_nothing() -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_short_run_uses_no_more_and_more(tmp_path: Path) -> None:
     """Threads, descriptors, files and chains do not grow. A separate driver, so that no other test adds to them."""
     wrong = run_short(tmp_path)

@@ -191,12 +191,13 @@ class TestDrivers:
         # The last claim is now the command's own, which does not hold the location.
         assert back(query, 4, force=False).checkpoints == (5, 9)  # of the batch of 5, published once more
 
-    def test_one_on_another_host_whose_logs_are_fenced(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("renames", [True, False])
+    def test_one_on_another_host_whose_logs_are_fenced(self, tmp_path: Path, renames: bool) -> None:
         query = self.with_owner(tmp_path, "elsewhere", 1, log_epoch=0)
         clock = NoClock()
-        done = roll_back(query.storage, 5, clock=clock)
+        done = roll_back(query.storage if renames else FaultyStorage(query.storage), 5, clock=clock)
         assert done.checkpoints == (6, 7)
-        assert GRACE_SECONDS in clock.slept
+        assert (GRACE_SECONDS in clock.slept) != renames
         with pytest.raises(FencedError, match="spark-ckpt rollback"):
             query.run(range(6, 7))
 
@@ -347,7 +348,7 @@ class TestFence:
 
         logs = files(query.storage, "offsets") | files(query.storage, "commits")
         with pytest.raises(FencedError):
-            roll_back(query.storage, 5, force=True, clock=Claiming())
+            roll_back(FaultyStorage(query.storage), 5, force=True, clock=Claiming())  # it does not rename
         assert Rollbacks.of(query.storage) == Rollbacks(1, ())
         assert files(query.storage, "offsets") | files(query.storage, "commits") == logs
 

@@ -116,6 +116,10 @@ class SimulatedStorage(Storage):
     def writes_whole(self) -> bool:
         return self._is_remote
 
+    @property
+    def renames(self) -> bool:
+        return not self._is_remote
+
     def read(self, name: str) -> bytes:
         data = self._reading("read", name, lambda: self._disk.read(name))
         if data is None:

@@ -12,7 +12,6 @@ from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.location.open_store import make_store
 from spark_ckpt.operations.driver_liveness import OPERATION
 from spark_ckpt.operations.rollback import claim_and_move
-from spark_ckpt.operations.rollback_fence import GRACE_SECONDS
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.spark_files.rollbacks import Rollbacks, marker
 from tests.simulation.clocks import MachineClock
@@ -140,15 +139,13 @@ def _roll_back(world: World) -> None:
     owner = Owner("operator", 1, world.new_id(), world.query_id, f"{OPERATION}rollback {world.new_id()}")
     settings = {f"spark.sql.streaming.stateStore.ckpt.{k}": v for k, v in world.profile.all_settings().items()}
     store = make_store(CheckpointConfig.parse(settings), storage, owner, clock)
-    # Without rename, only the wait keeps the entry of an earlier driver from a name that the rollback frees.
-    grace = GRACE_SECONDS if world.profile.is_remote else world.rng.choice((0.0, GRACE_SECONDS))
     try:
         store.recover()
         batches = SparkBatches.of(SparkLog(storage))
         there = [record for record in store.all() if batches.can_follow(record.batch_id)]
         if not there:
             return
-        done = claim_and_move(storage, store, owner, world.rng.choice(there).id, clock, grace=grace)
+        done = claim_and_move(storage, store, owner, world.rng.choice(there).id, clock)
         world.count("rolled back" if done.batches else "nothing to roll back")
         world.trace(f"rolled back to batch {done.checkpoint.batch_id}, from {done.batches}")
     except FencedError:

@@ -223,7 +223,9 @@ def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("checkpoint_format", [1, 2], ids=["ids-off", "ids-on"])
+@pytest.mark.parametrize(
+    "checkpoint_format", [pytest.param(1, id="ids-off", marks=pytest.mark.long), pytest.param(2, id="ids-on")]
+)
 def test_attempts_of_tasks(
     jobs: Jobs, rng: random.Random, cluster: StandaloneCluster, provider: ProviderUnderTest, checkpoint_format: int
 ) -> None:

@@ -137,7 +137,9 @@ def test_the_error_names_the_file_and_the_command(stopped: RunningCount) -> None
     stopped.fails("[DamagedCheckpointError]", file.name, command)
 
 
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize(
+    "kind", ["state", *(pytest.param(kind, marks=pytest.mark.long) for kind in FILES if kind != "state")]
+)
 def test_a_driver_of_its_own(jobs: Jobs, kind: str) -> None:
     """Recovery with a separate driver process for each start, as under a supervisor."""
     conf = [f"{CKPT_PREFIX}{key}={value}" for key, value in SETTINGS.items()]
@@ -157,6 +159,7 @@ def test_a_driver_of_its_own(jobs: Jobs, kind: str) -> None:
     jobs.finish(start())
 
 
+@pytest.mark.long
 def test_going_back_takes_longer_than_a_task_waits_for_an_answer(jobs: Jobs) -> None:
     program, python = jobs.folder / "slow.py", jobs.folder / "python"
     program.write_text(SLOW)

@@ -55,7 +55,11 @@ def logs(location: Path) -> dict[str, bytes]:
 
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize(
-    ("successor", "error"), [("before", "[CONCURRENT_STREAM_LOG_UPDATE]"), ("after", "[LogFencedError]")]
+    ("successor", "error"),
+    [
+        pytest.param("before", "[CONCURRENT_STREAM_LOG_UPDATE]", marks=pytest.mark.long),
+        ("after", "[LogFencedError]"),
+    ],
 )
 def test_a_driver_that_stands_still_before_its_commit(
     jobs: Jobs, rng: random.Random, successor: str, error: str
