@@ -82,10 +82,10 @@ INTERFACES := org.apache.spark.sql.ckpt.StoreInterfacesSuite,org.apache.spark.sq
 
 test-core-%: .venv-%/.installed
 	$(MAVEN) -pl shim -Dspark.minor=$* -DwildcardSuites=$(INTERFACES) verify
-	.venv-$*/bin/python -m pytest tests/spark -m core $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
+	.venv-$*/bin/python -m pytest tests/spark -m "core and not long" $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
 test-versions: test test-long test-yarn  ## all tests on all Spark minors, and Spark's own suites: hours in full
-	for minor in $(OTHER_SPARKS); do $(MAKE) test-scala test-python SPARK=$$minor || exit; done
+	for minor in $(OTHER_SPARKS); do $(MAKE) test-scala test-python test-long SPARK=$$minor || exit; done
 	for minor in $(SPARKS_WITH_SUITES); do $(MAKE) spark-suites SPARK=$$minor || exit; done
 
 test-python: prepare $(FLOOR_JAR) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(OTHER_INSTALLED))  ## unit tests of the library, queries through PySpark, restores, conformance

@@ -23,6 +23,7 @@ def bench(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 @since("4.2", "a repartition of its own to compare with")
 def test_measures_ours_and_sparks_own_and_goes_on_where_it_was(tmp_path: Path) -> None:
     found = bench(tmp_path)

@@ -28,13 +28,16 @@ SOME = (
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_some_faults(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(
+    "some", [pytest.param(SOME[1::2], id="some"), pytest.param(SOME[::2], id="others", marks=pytest.mark.long)]
+)
+def test_some_faults(tmp_path: Path, seed: int, some: tuple[Cell, ...]) -> None:
     """Each cell has the outcome that the table states, the batch answer, and checkpoints in order."""
     if not provider_under_test().is_ours:
         pytest.skip("Spark's own providers have no coordinator")
-    results = list(FaultTable(tmp_path, SOME, seed).results())
+    results = list(FaultTable(tmp_path, some, seed).results())
     print(markdown(results))
-    assert [result.cell for result in results] == list(SOME)
+    assert [result.cell for result in results] == list(some)
     wrong = [f"{result.cell.name}: {result.outcome}, {result.wrong}" for result in results if not result.is_good]
     assert not wrong, "\n".join(wrong)
 

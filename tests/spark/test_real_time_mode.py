@@ -177,6 +177,7 @@ SOME = (
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_some_faults(kafka: KafkaBroker, tmp_path: Path, rng: random.Random, judge: CheckpointJudge) -> None:
     """Part of the fault table; `make faults SPARK=4.3` runs all of it."""
     results = run_cells(kafka, tmp_path, SOME, rng, judge)
