@@ -102,8 +102,8 @@ class Storage(ABC):
 
     @property
     def renames(self) -> bool:
-        """True if Hadoop's file system for this storage renames atomically. Spark's `CheckpointFileManager` then makes a
-        file appear by the rename of a temporary one."""
+        """True if Hadoop's file system for this storage renames atomically. Spark's `CheckpointFileManager` then makes
+        a file appear by the rename of a temporary one."""
         return False
 
     def probe(self, directory: str) -> None:  # noqa: B027  (most storages need no proof)
