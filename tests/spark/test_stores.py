@@ -57,6 +57,7 @@ def test_standalone_restarts_after_a_kill(jobs: Jobs, rng: random.Random, spark:
     assert_same_rows([tuple(row) for row in columns.collect()], jobs.answer())
 
 
+@pytest.mark.long
 def test_zookeeper_restarts_after_a_kill(jobs: Jobs, rng: random.Random, zookeeper_conf: list[str]) -> None:
     for batch in with_duplicates(rng, 6):
         jobs.feed.drop(batch)

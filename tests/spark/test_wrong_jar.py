@@ -21,7 +21,7 @@ NEIGHBOURS = [ALL[place] for place in (PLACE - 1, PLACE + 1) if 0 <= place < len
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("extensions", ["yes", "no"])
+@pytest.mark.parametrize("extensions", ["yes", pytest.param("no", marks=pytest.mark.long)])
 @pytest.mark.parametrize("minor", NEIGHBOURS)
 def test_the_first_line_names_both_versions(minor: str, extensions: str, tmp_path: Path) -> None:
     jar = jar_path(FIRST_RELEASES[minor])

@@ -50,7 +50,9 @@ def run_chain(folder: Path, minors: list[str]) -> Reports:
     return reports
 
 
-@pytest.fixture(scope="module", params=[UP, DOWN], ids=["upgrade", "downgrade"])
+@pytest.fixture(
+    scope="module", params=[pytest.param(UP, id="upgrade"), pytest.param(DOWN, id="downgrade", marks=pytest.mark.long)]
+)
 def chain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reports]:
     """Folder and reports of all queries after all Sparks have run them."""
     folder = tmp_path_factory.mktemp("chain")
