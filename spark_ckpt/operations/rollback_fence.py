@@ -17,6 +17,7 @@ from spark_ckpt.completed import (
 )
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.location.errors import CheckpointNotFoundError
+from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog, entry_name
 from spark_ckpt.spark_files.rollbacks import begin, finish
 from spark_ckpt.storage import Storage
@@ -28,7 +29,7 @@ looks for the marker up to 5 s before it writes an entry of Spark's logs there (
 
 @contextmanager
 def fenced_logs(
-    storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord, clock: Clock, grace: float = 0.0
+    storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord, clock: Clock, grace: float
 ) -> Iterator[None]:
     """Keeps drivers out of Spark's logs while a rollback moves entries, and earlier drivers for ever.
 
@@ -84,10 +85,10 @@ def publish_again(storage: Storage, publisher: Publisher, record: CheckpointReco
     """
     state = load_checkpoint(storage, record, publisher.store.all())
     assert state.batch is not None
-    log, now_ms = SparkLog(storage), clock.now_ms()
+    name, now_ms = entry_name(BatchLog.OFFSETS, record.batch_id), clock.now_ms()
+    data = storage.read(name)
     inline = inline_state_in_file(state.table)
     batch = with_chains(state.batch, state.table)
-    offsets = log.offsets(record.batch_id)
+    offsets = OffsetEntry.decode(data, storage.describe(name))
     new = checkpoint_of_operation(batch, state.table, offsets, state.history, inline, now_ms, now_ms)
-    data = storage.read(entry_name(BatchLog.OFFSETS, record.batch_id))
     publisher.publish(replace(new, spark_offsets=lambda: data), now_ms)

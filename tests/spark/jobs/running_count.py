@@ -16,6 +16,7 @@ from pathlib import Path
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tests.support.events import SCHEMA
 from tests.support.feeds import Feed
@@ -32,14 +33,20 @@ SLOW = "slow"
 FAILED = 3
 
 
-def parse(arguments: list[str]) -> argparse.Namespace:
-    """Command-line options of this program."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def options_of(description: str | None) -> argparse.ArgumentParser:
+    """Command-line options of each program with this query."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--provider", choices=list(PROVIDERS), required=True)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--partitions", type=int, default=3)
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
+    return parser
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Command-line options of this program."""
+    parser = options_of(__doc__)
     parser.add_argument("--location", help="checkpoint location: a path or URL")
     parser.add_argument("--gate", type=Path, help="hold the task with the key 'gate' until this file exists")
     return parser.parse_args(arguments)
@@ -86,6 +93,11 @@ def run(spark: SparkSession, folder: Path, plan: Callable[[DataFrame], DataFrame
     frame = plan(Feed(folder / "feeds" / "events", SCHEMA).stream(spark))
     writer = BatchLog(folder / "out", "update").attach(frame.writeStream)
     writer = writer.option("checkpointLocation", location or str(folder / "checkpoint")).trigger(availableNow=True)
+    return run_to_end(spark, writer)
+
+
+def run_to_end(spark: SparkSession, writer: DataStreamWriter) -> int:
+    """Runs a query to its end, stops Spark, and returns the exit status."""
     try:
         writer.start().awaitTermination()
     except StreamingQueryException as error:

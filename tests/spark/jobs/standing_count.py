@@ -6,29 +6,21 @@ committed the batch. With `--for-ever`, it waits for more input at the end inste
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from pathlib import Path
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
-from tests.spark.jobs.running_count import FAILED, plan, session, waiting
+from tests.spark.jobs.running_count import options_of, plan, run_to_end, session, waiting
 from tests.support.events import SCHEMA
 from tests.support.feeds import Feed
-from tests.support.provider import PROVIDERS
 from tests.support.sinks import BatchLog
 
 
 def main(arguments: list[str]) -> int:
     """Runs the query, and returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--provider", choices=list(PROVIDERS), required=True)
-    parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--partitions", type=int, default=3)
-    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
+    parser = options_of(__doc__)
     parser.add_argument("--gate", type=Path)
     parser.add_argument("--stop-in", type=int, help="batch whose sink waits until the file of the gate exists")
     parser.add_argument("--for-ever", choices=["yes", "no"], default="no")
@@ -48,14 +40,7 @@ def main(arguments: list[str]) -> int:
     writer = (
         writer.trigger(processingTime="0 seconds") if options.for_ever == "yes" else writer.trigger(availableNow=True)
     )
-    try:
-        writer.start().awaitTermination()
-    except StreamingQueryException as error:
-        print(f"FAILED: {error}", flush=True)
-        return FAILED
-    finally:
-        spark.stop()
-    return 0
+    return run_to_end(spark, writer)
 
 
 if __name__ == "__main__":
