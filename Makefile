@@ -71,7 +71,10 @@ prepare: jar $(INSTALLED) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(DELTA_JARS)
 demo: prepare $(if $(filter --s3,$(DEMO_ARGS)),$(FLOOR_JAR))  ## main job: three queries, killed three times, every result checked; DEMO_ARGS=--s3 or --kafka
 	$(RUN) -m benchmarks.demo $(DEMO_ARGS)
 
-test: test-scala test-python test-core  ## all tests on the default Spark, and the core on the other minors
+# The environments of the other minors come from the network, so they are made beside the Scala tests.
+test:  ## all tests on the default Spark, and the core on the other minors
+	$(MAKE) -j 2 test-scala $(OTHER_INSTALLED)
+	$(MAKE) test-python test-core
 
 test-scala: jar  ## unit tests of the shim; SPARK=4.x
 	$(MAVEN) $(if $(filter-out $(DEFAULT_SPARK),$(SPARK)),-pl shim -Dspark.minor=$(SPARK)) verify
@@ -91,7 +94,7 @@ test-versions: test test-long test-yarn  ## all tests on all Spark minors, and S
 test-python: prepare $(FLOOR_JAR) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(OTHER_INSTALLED))  ## unit tests of the library, queries through PySpark, restores, conformance
 	$(RUN) -m pytest -m "not cluster and not long" $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
-test-long: prepare $(FLOOR_JAR)  ## more kills, damages and long runs, beyond make test: ten minutes
+test-long: prepare $(FLOOR_JAR)  ## more kills, damages and long runs, beyond make test: twenty minutes
 	$(RUN) -m pytest -m long $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
 test-yarn: prepare  ## a YARN cluster that loses nodes, application masters and connections

@@ -11,7 +11,7 @@ import json
 import re
 from pathlib import Path
 
-from spark_ckpt.checkpoint.batch import SPARK_BATCH, SPARK_BATCH_VERSION, STATE_ID_BYTES
+from spark_ckpt.checkpoint.batch import SPARK_BATCH, SPARK_BATCH_VERSION
 from spark_ckpt.checkpoint.compose import METADATA_VERSION
 from spark_ckpt.checkpoint.layout import CHECKPOINT_DIRECTORY, CKPT, SHARED
 from spark_ckpt.checkpoint.packing import MOST_BYTES
@@ -19,6 +19,7 @@ from spark_ckpt.completed.record_files import LOG, RECORD_NAME
 from spark_ckpt.completed.records import FORMAT as RECORD_FORMAT
 from spark_ckpt.features import Feature
 from spark_ckpt.format import segments
+from spark_ckpt.format.state_ids import STATE_ID_BYTES
 from spark_ckpt.metadata import METADATA_FILE_NAME
 from spark_ckpt.metadata.codes import code_of_class
 from spark_ckpt.metadata.decoder import MAGIC_NUMBER, MASTER_STATE_MAGIC_NUMBER

@@ -11,13 +11,15 @@ if TYPE_CHECKING:
     from spark_ckpt.jars import jar_path
     from spark_ckpt.session import configure
     from spark_ckpt.state.read import read_state
+    from spark_ckpt.transfer import import_location
 
-__all__ = ["__version__", "configure", "jar_path", "read_state"]
+__all__ = ["__version__", "configure", "import_location", "jar_path", "read_state"]
 
 __version__ = "0.2.0"
 
 _HOMES = {
     "configure": "spark_ckpt.session",
+    "import_location": "spark_ckpt.transfer",
     "jar_path": "spark_ckpt.jars",
     "read_state": "spark_ckpt.state.read",
 }

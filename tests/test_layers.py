@@ -16,6 +16,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "__init__ | __main__",
         "cli | bridge | session",
+        "transfer",
         "coordinator",
         "operations | state",
         "location",

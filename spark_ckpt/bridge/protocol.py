@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -36,6 +35,7 @@ from spark_ckpt.coordinator.messages import (
 )
 from spark_ckpt.errors import ProtocolError
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.state_ids import canonical_state_id, is_state_id
 from spark_ckpt.redaction import redacted
 
 PROTOCOL_VERSION = 4
@@ -58,7 +58,6 @@ SCHEMA = pa.schema(
 )
 """Columns of the streams in both directions."""
 
-_CKPT_ID = re.compile("[0-9a-f]{32}").fullmatch
 _TRUTH = {False: "false", True: "true"}
 _GROUP_BYTES = 4
 _OFFSET_BYTES = 8
@@ -221,7 +220,7 @@ def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryvi
     delta = cursor.segment(header["delta"])
     base = None
     if (fields := header.get("base")) is not None:
-        base = BaseSnapshot(cursor.segment(fields), int(fields["version"]), fields["ckpt_id"])
+        base = BaseSnapshot(cursor.segment(fields), int(fields["version"]), canonical_state_id(fields["ckpt_id"]))
     cursor.finish()
     return Ack(
         job=header["job"],
@@ -229,7 +228,7 @@ def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryvi
         batch_id=int(header["batch_id"]),
         version=int(header["version"]),
         state_id=_state_id(header["ckpt_id"]),
-        base_state_id=header.get("base_ckpt_id"),
+        base_state_id=None if header.get("base_ckpt_id") is None else canonical_state_id(header["base_ckpt_id"]),
         task=_task(header["task"]),
         rows=int(header["rows"]),
         rows_updated=header.get("rows_updated", 0),
@@ -296,8 +295,8 @@ def _task(fields: Mapping[str, Any]) -> Task:
 
 
 def _state_id(text: Any) -> str:  # noqa: ANN401
-    if not isinstance(text, str) or not _CKPT_ID(text):
-        raise ProtocolError(f"a ckpt_id has 32 lower-case hexadecimal digits; found {text!r}")
+    if not isinstance(text, str) or not is_state_id(text):
+        raise ProtocolError(f"a ckpt_id is a UUID in lower case; found {text!r}")
     return text
 
 

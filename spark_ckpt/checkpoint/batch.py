@@ -18,6 +18,7 @@ from spark_ckpt.completed import OperatorSummary
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.features import Feature, check_features
 from spark_ckpt.format.keys import PartitionFilter, StoreKey
+from spark_ckpt.format.state_ids import STATE_ID_BYTES, decode_state_ids, encode_state_ids
 
 SPARK_BATCH = "spark-batch"
 """Name of the master state that `SparkBatch` describes."""
@@ -30,9 +31,6 @@ SPARK_OFFSETS = "spark-offsets"
 
 SPARK_OFFSETS_VERSION = 1
 """Version of its format."""
-
-STATE_ID_BYTES = 16
-"""Bytes of a state id."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -300,7 +298,7 @@ def _encode_store(store: StoreState, version: int) -> Mapping[str, Any]:
         "parallelism": store.parallelism,
         "state_format_version": store.state_format_version,
         "rows": store.rows,
-        "ckpt_ids": base64.b64encode(bytes.fromhex("".join(store.state_ids))).decode(),
+        "ckpt_ids": base64.b64encode(encode_state_ids(store.state_ids)).decode(),
         "segments": store.segments.encode(version),
     }
     if (filters := store.segments.encode_filters()) is not None:
@@ -321,7 +319,7 @@ def _decode_store(fields: Mapping[str, Any], version: int, unpacking: Unpacking)
         name=str(fields["name"]),
         state_format_version=fields["state_format_version"],
         rows=rows,
-        state_ids=tuple(ids[i : i + STATE_ID_BYTES].hex() for i in range(0, len(ids), STATE_ID_BYTES)),
+        state_ids=decode_state_ids(ids),
         segments=SegmentTable.decode(
             fields["segments"], fields.get("filters"), fields.get("shared"), len(rows), version, unpacking
         ),

@@ -67,7 +67,7 @@ class Chain:
     """State of one store of one subtask at one version. Immutable by convention.
 
     Args:
-        state_id: id of the state, 32 hexadecimal digits.
+        state_id: id of the state, a UUID.
         rows: rows of the store; between a rescale and the next batch, an estimate of its share.
         entries: bases (several after a rescale), then deltas, oldest first. Empty for a store without rows.
 

@@ -139,12 +139,6 @@ def changelog_size(entries: Sequence[ChainEntry], version: int) -> int:
     return sum([entry.size for entry in entries if entry.version == version])
 
 
-def changelog_id(chain: Chain) -> str:
-    """Identity of a chain's changelog handle: its state id as a UUID."""
-    digits = chain.state_id
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
 def spark_batch_of(metadata: CheckpointMetadata) -> SparkBatch:
     """Decoded master state `spark-batch`.
 

@@ -14,7 +14,6 @@ from spark_ckpt.checkpoint.batch import Source, SparkBatch, StoreState
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.checkpoint.compose import (
     METADATA_VERSION,
-    changelog_id,
     changelog_size,
     full_offsets,
     handle_name,
@@ -106,7 +105,7 @@ def _append_changelog(
     size = changelog_size(entries, version)
     parts.append(_CHANGELOG_HANDLE + _CHANGELOG_START.pack(span.start, len(span), size, len(entries)))
     parts += [entry.encoded or encode_entry(entry) for entry in entries]
-    parts.append(_CHANGELOG_END.pack(0, chain.base_version) + _utf(changelog_id(chain)))
+    parts.append(_CHANGELOG_END.pack(0, chain.base_version) + _utf(chain.state_id))
 
 
 def encode_entry(entry: ChainEntry) -> bytes:

@@ -8,6 +8,7 @@ from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.coordinator.bases import BaseRequests
 from spark_ckpt.coordinator.messages import Locate, LocatedSegment, LocateReply
 from spark_ckpt.errors import CheckpointError
+from spark_ckpt.format.state_ids import canonical_state_id
 
 
 def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> LocateReply:
@@ -32,7 +33,7 @@ def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> Loc
             f"checkpoint {state.record.id} of version {request.version} has no state of {key}; it has: {stores}. "
             "The query's stateful operators have changed: start it with a new checkpoint location"
         )
-    if request.state_id is not None and request.state_id != chain.state_id:
+    if request.state_id is not None and canonical_state_id(request.state_id) != chain.state_id:
         raise StateIdMismatchError(
             f"{key}: Spark asks for state {request.state_id} of version {request.version}, but checkpoint "
             f"{state.record.id} has state {chain.state_id}. Spark's commit log and the completed checkpoints "
@@ -45,7 +46,7 @@ def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> Loc
     )
     demand = bases.on_load(key, request.version, chain, state.table)
     return LocateReply(
-        chain.state_id,
+        request.state_id or chain.state_id,  # as Spark writes it: commits of earlier releases lack the dashes
         state.record.id,
         state.batch.max_parallelism,
         state.batch.key_group_factors,

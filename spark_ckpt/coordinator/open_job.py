@@ -33,6 +33,8 @@ from spark_ckpt.location.listing import checkpoint_directories, scan
 from spark_ckpt.location.open_store import make_store
 from spark_ckpt.location.orphans import check_no_links
 from spark_ckpt.location.savepoint import is_savepoint
+from spark_ckpt.operations.errors import ImportUnfinishedError
+from spark_ckpt.operations.import_marker import read_marker
 from spark_ckpt.operations.rollback import move_to_rollback_dir
 from spark_ckpt.operations.rollback_on_damage import WayBack, recover
 from spark_ckpt.spark_files.errors import LogFencedError
@@ -206,6 +208,8 @@ def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpoin
     if version <= 0:
         return CheckpointState()
     retained = store.all()
+    if (marker := read_marker(storage)) is not None and marker.checkpoint_id is None:
+        raise ImportUnfinishedError(storage.location)
     if not retained and (found := foreign_state(storage)) is not None:
         raise ForeignStateError(storage.location, found, version)
     hint = ""

@@ -25,6 +25,70 @@ class RescaleRefusedError(SparkCkptError):
         self.reason = reason
 
 
+class ImportRefusedError(SparkCkptError):
+    """The state of a location cannot be imported. Nothing was switched.
+
+    Attributes:
+        location: the checkpoint location.
+        reason: cause and remedy.
+    """
+
+    def __init__(self, location: str, reason: str) -> None:
+        super().__init__(f"{location} cannot be imported: {reason}")
+        self.location = location
+        self.reason = reason
+
+
+class ImportUnfinishedError(CheckpointError):
+    """An import into a new location was interrupted.
+
+    Attributes:
+        location: the new location.
+    """
+
+    fatal = True
+
+    def __init__(self, location: str) -> None:
+        super().__init__(
+            f"{location}: an import into this location was interrupted, so it has no complete state. Delete it and "
+            "import again; the location that the state comes from is unchanged"
+        )
+        self.location = location
+
+
+class QueryMayRunError(SparkCkptError):
+    """A query without claims has written a short time ago. Nothing was changed.
+
+    Attributes:
+        location: the checkpoint location.
+        path: its newest file.
+        age_seconds: age of that file.
+    """
+
+    def __init__(self, location: str, path: str, age_seconds: int, quiet_seconds: int) -> None:
+        super().__init__(
+            f"{location}: {path} was written {age_seconds} s ago, so the query may be running. Its provider leaves no "
+            f"other sign. Stop the query, wait until {quiet_seconds} s have passed, and run the command again. If you "
+            "are sure that it is not running, pass --force"
+        )
+        self.location = location
+        self.path = path
+        self.age_seconds = age_seconds
+
+
+class StateTransferError(SparkCkptError):
+    """A Spark job that reads or writes state has failed. Nothing was switched.
+
+    Attributes:
+        kind: what failed: `SourceStateError`, `RowPartitionError`, `ImportedStateError`, `StateSchemaError` or
+            `StateIdMismatchError`.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(f"[{kind}] {message}")
+        self.kind = kind
+
+
 class LocationInUseError(SparkCkptError):
     """A driver may be running the query of a location. Nothing was changed.
 

@@ -74,7 +74,7 @@ def restore(
 def _operator_files(source: Storage, target: Storage, snapshot: Snapshot) -> dict[str, bytes]:
     """Spark's metadata of each operator, with the new location in it."""
     log = SparkLog(source)
-    location = _as_hadoop_writes(target.location)
+    location = as_hadoop_writes(target.location)
     return {
         name: operator.moved_to(location).encode()
         for operator_id in log.operators()
@@ -94,7 +94,7 @@ def _checkpoint_files(
     return files
 
 
-def _as_hadoop_writes(location: str) -> str:
+def as_hadoop_writes(location: str) -> str:
     """A location as Spark writes it: `s3a` for fsspec's `s3`, and `file:` for a path without a scheme."""
     scheme, separator, rest = location.rstrip("/").partition("://")
     rest = rest.removeprefix(f"{HIDDEN}@")  # Spark takes credentials from its settings

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from spark_ckpt.format.state_ids import canonical_state_id
 from spark_ckpt.spark_files.errors import SparkLogFormatError
 from spark_ckpt.spark_files.text import checked, decode_text, lines_of, object_of, text_of
 
@@ -80,10 +81,13 @@ class OffsetEntry:
         number = self.conf.get(SHUFFLE_PARTITIONS, "")
         return int(number) if number.isdecimal() else None
 
+    def with_conf(self, changes: Mapping[str, str]) -> OffsetEntry:
+        """Copy with other values of some settings."""
+        return replace(self, metadata={**(self.metadata or {}), "conf": {**self.conf, **changes}})
+
     def with_shuffle_partitions(self, number: int) -> OffsetEntry:
         """Copy with another number of partitions."""
-        conf = {**self.conf, SHUFFLE_PARTITIONS: str(number)}
-        return replace(self, metadata={**(self.metadata or {}), "conf": conf})
+        return self.with_conf({SHUFFLE_PARTITIONS: str(number)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,7 @@ class CommitEntry:
         if ids is None:
             return None
         return {
-            int(operator): [[str(state_id) for state_id in stores] for stores in partitions]
+            int(operator): [[canonical_state_id(str(state_id)) for state_id in stores] for stores in partitions]
             for operator, partitions in ids.items()
         }
 

@@ -27,6 +27,7 @@ def bench(folder: Path, *options: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_measures_ours_and_the_floor_and_goes_on_where_it_was(tmp_path: Path) -> None:
     found = bench(tmp_path, "--only", "count-1", "--providers", "ckpt", "floor")
     figures = {(one["provider"], one["measure"]): one for one in found["figures"]}

@@ -85,9 +85,9 @@ def segment(groups: int, data: bytes, path: str | None = None) -> Segment:
 
 
 def ack(delta: Segment, base: Segment | None = None) -> Ack:
-    snapshot = None if base is None else BaseSnapshot(base, 3, uuid.uuid4().hex)
+    snapshot = None if base is None else BaseSnapshot(base, 3, str(uuid.uuid4()))
     return Ack(
-        "job", SubtaskKey(1, "left", 2), 4, 5, uuid.uuid4().hex, Task(1, 0, 2, 3, 17, "1"), 9, delta, None, snapshot, 1
+        "job", SubtaskKey(1, "left", 2), 4, 5, str(uuid.uuid4()), Task(1, 0, 2, 3, 17, "1"), 9, delta, None, snapshot, 1
     )
 
 
@@ -150,8 +150,8 @@ def test_what_is_kept_of_an_ack_does_not_hold_its_batch() -> None:
         (lambda h, i, p: (h, i + b"!", p), "longer than its header states"),
         (lambda h, i, p: (h, i, p[:-1]), "the payload holds"),
         (lambda h, i, p: (h, i, p + b"!"), "longer than its header states"),
-        (lambda h, i, p: ({**h, "ckpt_id": "short"}, i, p), "32 lower-case hexadecimal digits"),
-        (lambda h, i, p: ({**h, "ckpt_id": "A" * 32}, i, p), "32 lower-case hexadecimal digits"),
+        (lambda h, i, p: ({**h, "ckpt_id": "short"}, i, p), "a ckpt_id is a UUID in lower case"),
+        (lambda h, i, p: ({**h, "ckpt_id": h["ckpt_id"].upper()}, i, p), "a ckpt_id is a UUID in lower case"),
         (lambda h, i, p: ({**h, "delta": {**h["delta"], "groups": -1}}, i, p), "-1 key groups"),
     ],
 )

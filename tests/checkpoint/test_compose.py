@@ -76,7 +76,7 @@ def tables(draw: st.DrawFn) -> ChainTable:
             if chains and chains[-1].entries and draw(st.booleans()):
                 share = replace(draw(st.sampled_from(chains[-1].entries)), filters=FILTERS[:1])
                 chain = (replace(share, size=draw(st.integers(0, 2**40))) if share.path else share, *chain)
-            chains.append(Chain(draw(st.uuids()).hex, draw(st.integers(0, 2**40)), chain))
+            chains.append(Chain(str(draw(st.uuids())), draw(st.integers(0, 2**40)), chain))
         table[store] = chains
     return table
 
@@ -155,7 +155,7 @@ def entry(
 
 
 def one_chain(*chain: ChainEntry) -> ChainTable:
-    return {StoreKey(0, "default"): [Chain(uuid.UUID(int=7).hex, 5, chain), *([Chain("0" * 32, 0)] * 3)]}
+    return {StoreKey(0, "default"): [Chain(str(uuid.UUID(int=7)), 5, chain), *([Chain(str(uuid.UUID(int=0)), 0)] * 3)]}
 
 
 def metadata_of(table: ChainTable) -> CheckpointMetadata:
@@ -266,7 +266,7 @@ def shared_by_three() -> ChainTable:
         for n in range(3)
     ]
     chains = ((), parts[0], (own, parts[1][1]), parts[2])
-    return {StoreKey(0, "default"): [Chain(uuid.UUID(int=n).hex, 5, chain) for n, chain in enumerate(chains)]}
+    return {StoreKey(0, "default"): [Chain(str(uuid.UUID(int=n)), 5, chain) for n, chain in enumerate(chains)]}
 
 
 def test_of_subtasks_with_the_same_blocks_the_first_has_the_handle() -> None:

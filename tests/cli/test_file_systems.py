@@ -136,6 +136,13 @@ COMMANDS = [
 ]
 WRITING = ("relocate", ABSOLUTE, "/b", INCREMENTAL, "{}")
 
+# A client that finds no server or no credentials tries again for seconds.
+SLOW_COMMANDS = [
+    COMMANDS[0],
+    WRITING,
+    *(pytest.param(command, marks=pytest.mark.long) for command in COMMANDS[1:]),
+]
+
 
 def fill(command: tuple[object, ...], place: str) -> list[str]:
     return [place if part == "{}" else str(part) for part in command]
@@ -157,7 +164,7 @@ def test_a_target_in_a_missing_bucket(s3: S3) -> None:
     )
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, WRITING], ids=lambda command: command[0])
+@pytest.mark.parametrize("command", SLOW_COMMANDS, ids=lambda command: command[0])
 def test_no_credentials(s3: S3, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
@@ -167,7 +174,7 @@ def test_no_credentials(s3: S3, monkeypatch: pytest.MonkeyPatch, command: tuple[
     assert failed.error["path"].startswith(f"{s3.url}/x")
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, WRITING], ids=lambda command: command[0])
+@pytest.mark.parametrize("command", SLOW_COMMANDS, ids=lambda command: command[0])
 def test_nobody_listens_at_the_endpoint(s3: S3, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
     with socket.socket() as free:
         free.bind((HOST, 0))

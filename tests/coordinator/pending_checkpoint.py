@@ -33,7 +33,7 @@ def ack(
         subtask=SubtaskKey(operator, store, partition),
         batch_id=4,
         version=5,
-        state_id=uuid.uuid4().hex,
+        state_id=str(uuid.uuid4()),
         task=Task(stage, stage_attempt, partition, attempt),
         rows=1,
         delta=Segment(np.empty(0, np.uint32), np.empty(0, np.int64), 0, 0),

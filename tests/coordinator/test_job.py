@@ -310,7 +310,7 @@ class TestBases:
     def test_a_base_of_a_state_that_did_not_count_is_not_used(self, driver: Driver, storage: LocalStorage) -> None:
         driver.batch(1)
         key = driver.subtasks()[0]
-        wrong = replace(driver.base_of(key, 1), state_id=uuid.uuid4().hex)
+        wrong = replace(driver.base_of(key, 1), state_id=str(uuid.uuid4()))
         self._batch_with(driver, 2, key, wrong)
         assert [segment.is_base for segment in located(driver, 2, key).segments] == [False, False]
         check_rows(driver, storage, 2)
@@ -390,7 +390,7 @@ class TestBases:
         path = "shared/delta-superfluous"
         made = make_segment(SegmentKind.DELTA, 2, driver.changes_of(key, 2))
         storage.write_atomic(f"ckpt/{path}", bytes(made.data))
-        state_id = uuid.uuid4().hex
+        state_id = str(uuid.uuid4())
         rows = {group: dict(entries) for group, entries in driver.rows[key].items()}
         apply(rows, driver.changes_of(key, 2))
         base = BaseSnapshot(make_segment(SegmentKind.BASE, 2, rows), 2, state_id)
@@ -454,7 +454,7 @@ class TestAcksThatMakeNoSense:
         job = driver.trigger(2)
         key = driver.subtasks()[0]
         with pytest.raises(StateIdMismatchError, match=driver.ids[key]):
-            job.acknowledge(driver.make_ack(key, 2, base_state_id=uuid.uuid4().hex))
+            job.acknowledge(driver.make_ack(key, 2, base_state_id=str(uuid.uuid4())))
 
     @pytest.mark.parametrize("path", ["../offsets/0", "chk-2/_metadata", "shared/../../x", "/etc/passwd", "shared/"])
     def test_a_file_outside_the_shared_directory(self, driver: Driver, path: str) -> None:
@@ -494,7 +494,7 @@ class TestLocating:
     def test_a_state_that_is_not_the_one_asked_for_names_both(self, driver: Driver) -> None:
         driver.batch(1)
         key = driver.subtasks()[0]
-        other = uuid.uuid4().hex
+        other = str(uuid.uuid4())
         with pytest.raises(StateIdMismatchError, match=f"{key}.*{other}.*{driver.ids[key]}"):
             located(driver, 1, key, other)
         assert located(driver, 1, key, driver.ids[key]).state_id == driver.ids[key]

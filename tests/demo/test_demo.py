@@ -36,6 +36,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_a_short_run_is_equal_and_the_judge_is_not_blind(tmp_path: Path) -> None:
     provider = provider_under_test().name.removesuffix("-changelog")
     result = run(

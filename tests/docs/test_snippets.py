@@ -18,7 +18,7 @@ from tests.docs.made_up import KEYS, make_totals
 from tests.docs.pages import DOCS, PAGES, REPOSITORY, blocks
 from tests.support.cli import run
 
-ELSEWHERE = {"metadata.md": 5, "first-steps.md": 2, "real-time-mode.md": 1}
+ELSEWHERE = {"metadata.md": 5, "first-steps.md": 2, "real-time-mode.md": 1, "moving.md": 1}
 HERE = {"README.md": 1, "reading-state.md": 2, "high-availability.md": 1, "json.md": 1, "operations.md": 2}
 
 

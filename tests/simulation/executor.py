@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
@@ -99,7 +100,7 @@ class Store:
                 if self._must_bring_base and self._base is None:
                     self._write_base_now()
                 base, self._base = self._base, None
-            state_id = world.new_id()
+            state_id = str(uuid.UUID(world.new_id()))
             delta = self._executor.ship_delta(trigger, task, changes)
             ack = Ack(
                 job=trigger.job,

@@ -17,7 +17,7 @@ PARTITIONS = 4
 """Partitions of the driver program, with one store each."""
 
 
-@pytest.mark.parametrize(("memory", "in_files"), [(0, True), (128 << 20, False)])
+@pytest.mark.parametrize(("memory", "in_files"), [(0, True), pytest.param(128 << 20, False, marks=pytest.mark.long)])
 def test_with_little_memory_tasks_write_files_in_every_batch(
     jobs: Jobs, rng: random.Random, provider: ProviderUnderTest, memory: int, in_files: bool
 ) -> None:

@@ -45,6 +45,7 @@ def test_partitions_are_added_while_the_query_is_down(kafka_count: KafkaCount) -
     kafka_count.is_right()
 
 
+@pytest.mark.long
 def test_the_broker_is_away_for_twenty_seconds(kafka_count: KafkaCount, kafka: KafkaBroker) -> None:
     """SIGKILL of the broker while a query reads: the same run continues when the broker is back."""
     for _ in range(4):

@@ -44,6 +44,7 @@ def test_driver_killed_at_any_moment(jobs: Jobs, rng: random.Random) -> None:
     jobs.finish(jobs.start(gate=gate))
 
 
+@pytest.mark.long
 def test_driver_killed_before_its_first_batch(jobs: Jobs, rng: random.Random) -> None:
     """A driver that dies in its first batch has completed nothing; the next one starts from the beginning."""
     for batch in with_duplicates(rng, 3):
@@ -109,6 +110,7 @@ def test_coordinator_killed_between_and_in_batches(jobs: Jobs, rng: random.Rando
     assert batches_done == committed_batches(jobs.location), "a batch was completed by two coordinators"
 
 
+@pytest.mark.long
 def test_a_busy_driver_loses_to_each_that_starts_later(
     jobs: Jobs, rng: random.Random, provider: ProviderUnderTest
 ) -> None:

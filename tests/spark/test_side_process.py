@@ -34,6 +34,7 @@ def bare_python(tmp_path: Path) -> Path:
     return program
 
 
+@pytest.mark.long
 def test_python_without_spark_ckpt(jobs: Jobs, rng: random.Random, bare_python: Path) -> None:
     """The batch fails with an error that names the Python and the setting; with the right one the query continues."""
     for batch in with_duplicates(rng, 3):

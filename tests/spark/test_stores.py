@@ -37,6 +37,7 @@ def zookeeper_conf(zookeeper: ZooKeeperServer) -> list[str]:
     return [f"{CKPT_PREFIX}{key}={value}" for key, value in settings.items()]
 
 
+@pytest.mark.long
 def test_standalone_restarts_after_a_kill(jobs: Jobs, rng: random.Random, spark: SparkSession) -> None:
     """Without a log, the next driver and the `statestore` reader find the checkpoints by reading them."""
     conf = f"{CKPT_PREFIX}store=standalone"
@@ -67,6 +68,7 @@ def test_zookeeper_restarts_after_a_kill(jobs: Jobs, rng: random.Random, zookeep
     jobs.finish(jobs.start(conf=zookeeper_conf))
 
 
+@pytest.mark.long
 def test_zookeeper_lets_a_second_driver_take_over(
     jobs: Jobs, rng: random.Random, zookeeper_conf: list[str], zookeeper: ZooKeeperServer
 ) -> None:

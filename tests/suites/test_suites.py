@@ -26,6 +26,7 @@ with_suites = pytest.mark.skipif(MINOR not in WITH_SUITES, reason=NO_SUITES)
 by_minor = pytest.mark.parametrize("minor", WITH_SUITES)
 
 
+@pytest.mark.long
 @with_suites
 @pytest.mark.spark
 @pytest.mark.slow

@@ -166,7 +166,7 @@ class Driver:
             subtask=key,
             batch_id=version - 1,
             version=version,
-            state_id=state_id or uuid.uuid4().hex,
+            state_id=state_id or str(uuid.uuid4()),
             base_state_id=base_state_id if base_state_id is not None else self.ids.get(key),
             task=Task(self.stage if stage is None else stage, stage_attempt, key.partition, attempt),
             rows=sum(len(entries) for entries in rows.values()),

@@ -210,7 +210,8 @@ def chains(version: int) -> list[Chain]:
     groups = np.array([0, 2], dtype=np.uint32)
     base = ChainEntry(True, version - 1, groups, np.array([0, 500]), 1000, "shared/base-1", 4096)
     delta = ChainEntry(False, version, groups[:1], np.array([0]), 40, None, 40, b"d" * 40)
-    return [Chain(f"{version:031x}a", 12, (base, delta)), Chain(f"{version:031x}b", 0)]
+    ids = [str(uuid.UUID(int=16 * version + digit)) for digit in (10, 11)]
+    return [Chain(ids[0], 12, (base, delta)), Chain(ids[1], 0)]
 
 
 def make_batch(version: int, sources: Sequence[Source] = ORDERS) -> SparkBatch:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from spark_ckpt.checkpoint.batch import Source, SparkBatch, StoreState
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.checkpoint.compose import (
-    changelog_id,
     changelog_size,
     full_offsets,
     handle_name,
@@ -69,7 +68,7 @@ def _keyed_handle(
     if len(handles) <= 1:
         return handles[0] if handles else None
     return ChangelogStateBackendHandle(
-        handles, (), span, changelog_size(entries, version), chain.base_version, changelog_id(chain)
+        handles, (), span, changelog_size(entries, version), chain.base_version, chain.state_id
     )
 
 

@@ -71,7 +71,7 @@ class StateLocation:
         self.offsets = offsets
         self.sources: Sequence[Source] = ()
         self.version = 0
-        self.chains = [Chain(f"{partition:032x}", 0) for partition in range(2)]
+        self.chains = [Chain(str(uuid.UUID(int=partition)), 0) for partition in range(2)]
         self._builder = LocationBuilder(self.storage).claim()
         self._write_schema(variables)
 
@@ -85,7 +85,7 @@ class StateLocation:
         bases = self._entries(SegmentKind.BASE, self.version - 1, base, is_inline)
         self.chains = [
             chain.next(
-                uuid.uuid4().hex, rows, deltas.get(partition), bases.get(partition), self.version - 1 if base else 0
+                str(uuid.uuid4()), rows, deltas.get(partition), bases.get(partition), self.version - 1 if base else 0
             )
             for partition, chain in enumerate(self.chains)
         ]

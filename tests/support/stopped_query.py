@@ -106,7 +106,7 @@ class StoppedQuery:
             sections = {group: [Section(tuple(entries))] for group, entries in groups.items()}
             entry = self._builder.segment(SegmentKind.DELTA, 7, sections, inline=self.inline)
             assert entry is not None
-            chains.append(Chain(uuid.uuid4().hex, len(rows), (entry,)))
+            chains.append(Chain(str(uuid.uuid4()), len(rows), (entry,)))
         return chains
 
     def _batch(self, chains: ChainTable) -> SparkBatch:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+import uuid
 from pathlib import Path
 
 import fsspec
@@ -31,7 +32,7 @@ def test_the_newest_checkpoint_of_a_location(tmp_path: Path) -> None:
         "8 key groups, key-group factors [2, 2, 2]",
         "stateStoreSave 0/default: 12 rows",
         '{"orders":{"0":17,"1":40}}',
-        f"subtask 0, 12 rows, state id {3:031x}a",
+        f"subtask 0, 12 rows, state id {uuid.UUID(int=0x3A)}",
         "chain: base v2 1,000 bytes, delta v3 40 bytes",
         "managed keyed state: changelog, key groups [0, 3], materialisation 2",
         "key groups [0, 2], 3 offsets from 0 to 500, 1 without data in file ../shared/base-1, 4.0 KiB",

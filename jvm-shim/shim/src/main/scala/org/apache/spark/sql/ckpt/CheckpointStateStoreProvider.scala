@@ -284,7 +284,7 @@ class CheckpointStateStoreProvider
   /** Sends the changes of the open batch to the coordinator, and keeps them if the ack counts. */
   private[ckpt] def commit(store: CheckpointStateStore, forceSnapshot: Boolean): CommittedBatch = inBatchOf(store) {
     val version = store.version + 1
-    val stateId = UUID.randomUUID().toString.replace("-", "")
+    val stateId = StateIds.newId()
     val batch = try {
       val shipment = prepare(version, stateId, forceSnapshot)
       val asked = System.nanoTime()

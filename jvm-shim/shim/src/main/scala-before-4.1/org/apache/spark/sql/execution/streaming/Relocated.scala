@@ -25,7 +25,9 @@ package object checkpointing {
   type CheckpointFileManager = streaming.CheckpointFileManager
   type HDFSMetadataLog[A <: AnyRef] = streaming.HDFSMetadataLog[A]
   type OffsetSeq = streaming.OffsetSeq
+  type OffsetSeqMetadata = streaming.OffsetSeqMetadata
   val CheckpointFileManager = streaming.CheckpointFileManager
+  val OffsetSeqMetadata = streaming.OffsetSeqMetadata
 }
 
 package operators {

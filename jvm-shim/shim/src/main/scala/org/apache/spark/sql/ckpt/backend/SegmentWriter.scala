@@ -10,9 +10,8 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
-import java.io.{ByteArrayOutputStream, DataOutputStream, OutputStream}
+import java.io.OutputStream
 import java.util.Arrays
-import java.util.zip.CRC32C
 
 import org.apache.spark.unsafe.Platform
 
@@ -30,9 +29,7 @@ private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int =
   import SegmentFormat._
 
   private val cursor = new EntryCursor
-  private val checksum = new CRC32C
-  private var block = new Array[Byte](4096)
-  private var position = 0
+  private val block = new BlockBuilder
   private var keyLengths = new Array[Int](64)
   private var valueLengths = new Array[Int](64)
 
@@ -127,19 +124,20 @@ private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int =
     var group = first
     while (group < until) {
       if (total(counts, group) > 0) {
-        position = HeaderBytes
-        var sections = 0
+        block.start()
         s = 0
         while (s < sources.length) {
           val n = counts(s)(group)
           if (n > 0) {
             writeSection(sources(s), ids(s), ends(s)(group) - n, n, group)
-            sections += 1
             entries += n
           }
           s += 1
         }
-        writeBlock(group, sections, isBase, version, out)
+        groups(blocks) = group
+        offsets(blocks) = written
+        blocks += 1
+        written += block.writeTo(out, group, isBase, version)
       }
       group += 1
     }
@@ -167,96 +165,23 @@ private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int =
     }
     // Entries of the empty key get a length each: a reader trusts no number of entries that takes no bytes.
     if (keyBytes == 0 && n > 1) sameKeys = false
-    val name = encodedName(source.family)
-    val lengths = (if (sameKeys) 4L else 4L * n) + (if (sameValues) 4L else 4L * n)
-    val size = name.length + 5L + lengths + keyBytes + valueBytes
-    if (position + size > MaxBlockBytes) {
-      throw new StateTooLargeException(
-        s"Key group $group has more than 1 GiB of state in one partition: raise the number of key groups " +
-          "(maxParallelism), or the state of one key is too large.")
-    }
-    reserve(size.toInt)
-    System.arraycopy(name, 0, block, position, name.length)
-    position += name.length
-    block(position) =
-      ((if (source.multiValue) Lists else 0) | (if (source.appends) Appends else 0) |
-        (if (sameKeys) UniformKeys else 0) | (if (sameValues) UniformValues else 0)).toByte
-    position += 1
-    putInt(n)
-    putInts(keyLengths, if (sameKeys) 1 else n)
-    putInts(valueLengths, if (sameValues) 1 else n)
-    var keyAt = Platform.BYTE_ARRAY_OFFSET.toLong + position
+    block.startSection(source.family, (if (source.multiValue) Lists else 0) | (if (source.appends) Appends else 0),
+      group, n, sameKeys, sameValues, keyBytes + valueBytes)
+    block.putInts(keyLengths, if (sameKeys) 1 else n)
+    block.putInts(valueLengths, if (sameValues) 1 else n)
+    var keyAt = Platform.BYTE_ARRAY_OFFSET.toLong + block.position
     var valueAt = keyAt + keyBytes
     i = 0
     while (i < n) {
       source.point(ids(from + i), cursor)
-      Bytes.copy(cursor.keyBase, cursor.keyOffset, block, keyAt, cursor.keyLength)
+      Bytes.copy(cursor.keyBase, cursor.keyOffset, block.bytes, keyAt, cursor.keyLength)
       keyAt += cursor.keyLength
       if (cursor.valueLength > 0) {
-        Bytes.copy(cursor.valueBase, cursor.valueOffset, block, valueAt, cursor.valueLength)
+        Bytes.copy(cursor.valueBase, cursor.valueOffset, block.bytes, valueAt, cursor.valueLength)
         valueAt += cursor.valueLength
       }
       i += 1
     }
-    position += (keyBytes + valueBytes).toInt
-  }
-
-  private def writeBlock(
-      group: Int,
-      sections: Int,
-      isBase: Boolean,
-      version: Long,
-      out: OutputStream): Unit = {
-    val end = position
-    position = 0
-    putInt(Magic)
-    putInt((Version << 24) | ((if (isBase) KindBase else KindDelta) << 16) | (CodecNone << 8))
-    putInt(group)
-    putInt((version >>> 32).toInt)
-    putInt(version.toInt)
-    putInt(sections)
-    putInt(end - HeaderBytes)
-    checksum.reset()
-    checksum.update(block, 0, ChecksumAt)
-    checksum.update(block, HeaderBytes, end - HeaderBytes)
-    putInt(checksum.getValue.toInt)
-    out.write(block, 0, end)
-    groups(blocks) = group
-    offsets(blocks) = written
-    blocks += 1
-    written += end
-  }
-
-  private var lastFamily: String = _
-  private var lastName: Array[Byte] = _
-
-  private def encodedName(family: String): Array[Byte] = {
-    if (family != lastFamily) {
-      val bytes = new ByteArrayOutputStream
-      new DataOutputStream(bytes).writeUTF(writtenName(family))
-      lastName = bytes.toByteArray
-      lastFamily = family
-    }
-    lastName
-  }
-
-  private def putInt(x: Int): Unit = {
-    ListCursor.putInt(block, Platform.BYTE_ARRAY_OFFSET + position, x)
-    position += 4
-  }
-
-  private def putInts(xs: Array[Int], n: Int): Unit = {
-    var i = 0
-    while (i < n) {
-      putInt(xs(i))
-      i += 1
-    }
-  }
-
-  private def reserve(size: Int): Unit = {
-    if (position + size > block.length) {
-      val length = math.max(position + size.toLong, block.length * 2L)
-      block = Arrays.copyOf(block, math.min(MaxBlockBytes.toLong, length).toInt)
-    }
+    block.position += (keyBytes + valueBytes).toInt
   }
 }

@@ -12,6 +12,7 @@ package org.apache.spark.sql.ckpt.driver
 
 import scala.collection.mutable
 
+import org.apache.spark.sql.ckpt.executor.StateIds
 import org.apache.spark.sql.ckpt.protocol.{Locate, StoreHeader}
 
 /** A store of a subtask of one job. */
@@ -53,7 +54,7 @@ private[driver] final class KnownStates {
    * refuses.
    */
   def isCurrent(locate: Locate): Boolean = locate.have.exists { stateId =>
-    stateId.nonEmpty && locate.stateId.forall(_ == stateId) &&
+    stateId.nonEmpty && locate.stateId.forall(StateIds.areEqual(_, stateId)) &&
       isKnown(locate.store.version, StoreKey.of(locate.store), stateId)
   }
 

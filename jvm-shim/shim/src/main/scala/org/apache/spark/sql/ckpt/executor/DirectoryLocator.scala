@@ -185,7 +185,7 @@ private[ckpt] object DirectoryLocator {
     Option(store.path("ckpt_ids").binaryValue())
       .map(_.slice(partition * StateIdBytes, (partition + 1) * StateIdBytes))
       .filter(_.length == StateIdBytes)
-      .map(_.map(byte => f"$byte%02x").mkString)
+      .map(StateIds.of)
 
   /** As `spark_ckpt.checkpoint.compose.operator_id_of`. */
   private def operatorIdOf(batch: JsonNode, id: StateStoreId): Array[Byte] =

@@ -34,6 +34,10 @@ private[ckpt] object PartitionKey {
     "dedupeWithinWatermark",
     "flatMapGroupsWithState",
     "applyInPandasWithState")
+
+  /** Spark's short name of stream-stream joins. */
+  val Join = "symmetricHashJoin"
+
   private val TransformWithState =
     Set("transformWithStateExec", "transformWithStateInPandasExec", "transformWithStateInPySparkExec")
 
@@ -44,6 +48,9 @@ private[ckpt] object PartitionKey {
   /** `TimerStateUtils`: families of timers, by key and by time. */
   private val TimerMarks = Seq("$procTimers", "$eventTimers")
   private val TimersByTime = "_timestampToKey"
+
+  /** @param operator Spark's short name of the operator */
+  def isTransformWithState(operator: String): Boolean = TransformWithState(operator)
 
   /**
    * None for operators that Spark cannot repartition either, such as a limit.
@@ -62,10 +69,10 @@ private[ckpt] object PartitionKey {
       isMap: String => Boolean): Option[PartitionKey] = operator match {
     case name if WholeKey(name) => Some(whole(keySchema))
     case "sessionWindowStateStoreSaveExec" => Some(withoutLast(keySchema))
-    case "symmetricHashJoin" =>
+    case Join =>
       val table = if (stateFormatVersion.exists(_ >= 3)) columnFamily else store
       Some(if (table.endsWith("-keyWithIndexToValue")) withoutLast(keySchema) else whole(keySchema))
-    case name if TransformWithState(name) => Some(ofVariable(columnFamily, keySchema, isMap))
+    case name if isTransformWithState(name) => Some(ofVariable(columnFamily, keySchema, isMap))
     case _ => None
   }
 

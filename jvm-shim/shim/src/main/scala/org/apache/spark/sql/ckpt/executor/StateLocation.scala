@@ -102,7 +102,7 @@ private[ckpt] final class OpenSegments(location: StateLocation, files: StateFile
 }
 
 /** A state file read through Hadoop. */
-private[executor] final class HadoopByteSource(val name: String, in: FSDataInputStream, val length: Long)
+private[ckpt] final class HadoopByteSource(val name: String, in: FSDataInputStream, val length: Long)
     extends ByteSource {
 
   override def readFully(position: Long, buffer: Array[Byte], from: Int, count: Int): Unit = {

@@ -78,7 +78,7 @@ private[executor] object StateLocator {
    * @throws CheckpointFailure if it is not
    */
   def checked(id: StateStoreId, version: Long, asked: Option[String], found: StateLocation): StateLocation = {
-    asked.filter(_ != found.stateId).foreach { other =>
+    asked.filterNot(StateIds.areEqual(_, found.stateId)).foreach { other =>
       throw new CheckpointFailure("StateIdMismatchError",
         s"$id: Spark requests state $other of version $version, but the completed checkpoint has state " +
           s"${found.stateId} of it. Spark's commit log and the completed checkpoints are of different runs: go back " +

@@ -1,0 +1,122 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.backend
+
+import java.io.{ByteArrayOutputStream, DataOutputStream, OutputStream}
+import java.util.Arrays
+import java.util.zip.CRC32C
+
+import org.apache.spark.unsafe.Platform
+
+/**
+ * One block of a segment under construction (docs/protocol.md section 2). A builder can be used again, by one thread.
+ */
+private[backend] final class BlockBuilder {
+  import SegmentFormat._
+
+  private val checksum = new CRC32C
+  private var sections = 0
+
+  /** The block so far, until `position`. */
+  var bytes = new Array[Byte](4096)
+  var position = 0
+
+  def start(): Unit = {
+    position = HeaderBytes
+    sections = 0
+  }
+
+  /**
+   * Starts a section up to its number of entries, with room for the rest.
+   *
+   * @param n          number of entries
+   * @param sameKeys   true if all keys have one length, which is then given once
+   * @param sameValues true if all values have one length
+   * @param rowBytes   bytes of all keys and values
+   * @throws StateTooLargeException if the block has more than 1 GiB
+   */
+  def startSection(
+      family: String,
+      flags: Int,
+      group: Int,
+      n: Int,
+      sameKeys: Boolean,
+      sameValues: Boolean,
+      rowBytes: Long): Unit = {
+    val name = encodedName(family)
+    val lengths = (if (sameKeys) 4L else 4L * n) + (if (sameValues) 4L else 4L * n)
+    val size = name.length + 5L + lengths + rowBytes
+    if (position + size > MaxBlockBytes) {
+      throw new StateTooLargeException(
+        s"Key group $group has more than 1 GiB of state in one partition: raise the number of key groups " +
+          "(maxParallelism), or the state of one key is too large.")
+    }
+    reserve(size.toInt)
+    System.arraycopy(name, 0, bytes, position, name.length)
+    position += name.length
+    bytes(position) = (flags | (if (sameKeys) UniformKeys else 0) | (if (sameValues) UniformValues else 0)).toByte
+    position += 1
+    putInt(n)
+    sections += 1
+  }
+
+  def putInt(x: Int): Unit = {
+    ListCursor.putInt(bytes, Platform.BYTE_ARRAY_OFFSET + position, x)
+    position += 4
+  }
+
+  def putInts(xs: Array[Int], n: Int): Unit = {
+    var i = 0
+    while (i < n) {
+      putInt(xs(i))
+      i += 1
+    }
+  }
+
+  /** Completes the block with its header and checksum, and writes it; returns its length. */
+  def writeTo(out: OutputStream, group: Int, isBase: Boolean, version: Long): Int = {
+    val end = position
+    position = 0
+    putInt(Magic)
+    putInt((Version << 24) | ((if (isBase) KindBase else KindDelta) << 16) | (CodecNone << 8))
+    putInt(group)
+    putInt((version >>> 32).toInt)
+    putInt(version.toInt)
+    putInt(sections)
+    putInt(end - HeaderBytes)
+    checksum.reset()
+    checksum.update(bytes, 0, ChecksumAt)
+    checksum.update(bytes, HeaderBytes, end - HeaderBytes)
+    putInt(checksum.getValue.toInt)
+    out.write(bytes, 0, end)
+    end
+  }
+
+  private var lastFamily: String = _
+  private var lastName: Array[Byte] = _
+
+  private def encodedName(family: String): Array[Byte] = {
+    if (family != lastFamily) {
+      val name = new ByteArrayOutputStream
+      new DataOutputStream(name).writeUTF(writtenName(family))
+      lastName = name.toByteArray
+      lastFamily = family
+    }
+    lastName
+  }
+
+  private def reserve(size: Int): Unit = {
+    if (position + size > bytes.length) {
+      val length = math.max(position + size.toLong, bytes.length * 2L)
+      bytes = Arrays.copyOf(bytes, math.min(MaxBlockBytes.toLong, length).toInt)
+    }
+  }
+}

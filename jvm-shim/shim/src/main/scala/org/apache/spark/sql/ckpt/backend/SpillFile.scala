@@ -1,0 +1,72 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.backend
+
+import java.io.{Closeable, EOFException, File}
+import java.nio.ByteBuffer
+import java.nio.channels.FileChannel
+import java.nio.file.StandardOpenOption.{CREATE_NEW, DELETE_ON_CLOSE, READ, WRITE}
+
+/** A temporary local file with parts of rows. It is deleted on close. Not thread-safe. */
+private[backend] final class SpillFile(file: File) extends Closeable {
+  private val channel = FileChannel.open(file.toPath, CREATE_NEW, READ, WRITE, DELETE_ON_CLOSE)
+  private var end = 0L
+  private var columns = new Array[Byte](0)
+
+  /** Appends a part; returns it for reading. */
+  def add(part: RowPart): RowPart = {
+    val summary = part.summary
+    val keysAt = 8L * summary.rows
+    val size = keysAt + summary.keyBytes + summary.valueBytes
+    if (size > SegmentFormat.MaxBlockBytes) {
+      throw new StateTooLargeException(s"Rows of key group ${part.keyGroup} exceed 1 GiB: use a smaller buffer.")
+    }
+    if (size > columns.length) columns = new Array[Byte](size.toInt)
+    part.copyKeyLengths(columns, 0)
+    part.copyValueLengths(columns, 4 * summary.rows)
+    part.copyKeys(columns, keysAt.toInt)
+    part.copyValues(columns, (keysAt + summary.keyBytes).toInt)
+    val start = end
+    val buffer = ByteBuffer.wrap(columns, 0, size.toInt)
+    while (buffer.hasRemaining) end += channel.write(buffer, end)
+    new SpilledPart(part.family, part.keyGroup, summary, start)
+  }
+
+  override def close(): Unit = channel.close()
+
+  private final class SpilledPart(
+      override val family: Int,
+      override val keyGroup: Int,
+      override val summary: PartSummary,
+      start: Long)
+      extends RowPart {
+    private def lengths = 4L * summary.rows
+
+    override def copyKeyLengths(to: Array[Byte], at: Int): Unit = read(start, to, at, lengths)
+
+    override def copyValueLengths(to: Array[Byte], at: Int): Unit = read(start + lengths, to, at, lengths)
+
+    override def copyKeys(to: Array[Byte], at: Int): Unit = read(start + 2 * lengths, to, at, summary.keyBytes)
+
+    override def copyValues(to: Array[Byte], at: Int): Unit =
+      read(start + 2 * lengths + summary.keyBytes, to, at, summary.valueBytes)
+
+    private def read(from: Long, to: Array[Byte], at: Int, count: Long): Unit = {
+      val buffer = ByteBuffer.wrap(to, at, count.toInt)
+      var position = from
+      while (buffer.hasRemaining) {
+        val n = channel.read(buffer, position)
+        if (n < 0) throw new EOFException(s"$file ends at $position")
+        position += n
+      }
+    }
+  }
+}

@@ -1,0 +1,163 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.transfer
+
+import java.io.File
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.backend._
+import org.apache.spark.sql.ckpt.executor._
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.util.Utils
+
+/** Rows and digest of a column family in one partition. */
+private[transfer] final case class FamilyDigest(name: String, rows: Long, sum: Long)
+
+/**
+ * One imported partition of a store.
+ *
+ * @param base     its base segment and the file that it fills; None without rows
+ * @param families digests by column family
+ */
+private[transfer] final case class ImportedPartition(
+    store: Int,
+    partition: Int,
+    base: Option[(String, SegmentInfo)],
+    families: Seq[FamilyDigest])
+
+/**
+ * The task that imports one partition of a store: it reads the rows through their provider, writes them as a base
+ * snapshot, and reads the file back.
+ *
+ * @param conf settings of the batch
+ */
+private[transfer] final class ImportTask(
+    plan: ImportPlan,
+    store: StoreDescription,
+    partition: Int,
+    conf: StateStoreConf,
+    hadoopConf: Configuration) {
+  private val source = plan.source
+  private val numbering = new KeyGroupNumbering(plan.keyGroupFactors.toArray)
+  private val files = new StateFiles(new Path(plan.target, "ckpt"), hadoopConf)
+
+  /**
+   * @param index number of the store
+   * @throws CheckpointFailure if the state cannot be read, contradicts itself, or was not written as read
+   */
+  def run(index: Int): ImportedPartition = {
+    val writer = new BaseWriter(numbering.maxParallelism, plan.bufferBytes, ImportTask.temporaryFile)
+    try {
+      val digests = read(writer)
+      val base = write(writer)
+      try check(base, digests) catch {
+        case e: Throwable =>
+          base.foreach { case (name, _) => files.delete(name) }
+          throw e
+      }
+      ImportedPartition(index, partition, base, digests)
+    } finally writer.close()
+  }
+
+  private def read(writer: BaseWriter): Seq[FamilyDigest] =
+    try {
+      new StoreReads(source.location, source.version, conf, hadoopConf).families(store, partition) { (family, rows) =>
+        writer.startFamily(family.name, family.multiValue)
+        digest(family, rows, writer)
+      }
+    } catch {
+      case e: CheckpointFailure => throw e
+      case NonFatal(e) => throw new CheckpointFailure("SourceStateError",
+          s"$store, partition $partition: the state of batch ${source.batchId} cannot be read from " +
+            s"${store.storeId(source.location, partition).storeCheckpointLocation()}: $e", e)
+    }
+
+  private def digest(family: ColumnFamily, rows: Iterator[UnsafeRowPair], writer: BaseWriter): FamilyDigest = {
+    val keyGroups = KeyGroupOfRow.of(numbering, store.operator, store.store, family.name, family.keySchema,
+      store.stateFormatVersion, partition, store.isMap)
+    val partitionOf = KeyGroupOfRow.partition(store.partitions, store.operator, store.store, family.name,
+      family.keySchema, store.stateFormatVersion, store.isMap)
+    val values =
+      ValueEncoding.of(conf.stateStoreEncodingFormat, store.schemas.map(new InMemoryStateSchemaProvider(_)))(family)
+    val digest = new RowDigest
+    val places = new ListPlaces(family.multiValue)
+    rows.foreach { pair =>
+      val key = pair.key
+      partitionOf.foreach(of => if (of(key) != partition) throw misplaced(family, of(key)))
+      values.encode(pair.value)
+      digest.add(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, places.next(key),
+        values.base, values.offset, values.length)
+      writer.add(keyGroups.keyGroup(key), key.getBaseObject, key.getBaseOffset, key.getSizeInBytes,
+        values.base, values.offset, values.length)
+    }
+    FamilyDigest(family.name, digest.rows, digest.sum)
+  }
+
+  private def misplaced(family: ColumnFamily, owner: Int): CheckpointFailure = new CheckpointFailure(
+    "RowPartitionError",
+    s"$store, partition $partition: a row of column family '${family.name}' belongs to partition $owner by Spark's " +
+      "hash. A query that was begun before Spark 3.3 may partition otherwise (useStrictDistribution): it cannot be " +
+      "imported")
+
+  private def write(writer: BaseWriter): Option[(String, SegmentInfo)] = {
+    var info: SegmentInfo = null
+    val name = files.write("base")(out => info = writer.write(source.version, out))
+    if (info.entries > 0) Some(name -> info)
+    else {
+      files.delete(name)
+      None
+    }
+  }
+
+  /** Compares the rows in the file with those of the provider. */
+  private def check(base: Option[(String, SegmentInfo)], expected: Seq[FamilyDigest]): Unit = {
+    val found = base.fold(Map.empty[String, RowDigest]) { case (name, info) =>
+      val bytes = new HadoopByteSource(files.path(name).toString, files.open(name), files.length(name))
+      try SegmentDigests.of(StateSegment(isBase = true, bytes, info.offsets), source.version) finally bytes.close()
+    }
+    val written = found.map { case (family, digest) => FamilyDigest(family, digest.rows, digest.sum) }.toSet
+    val differing = expected.filter(_.rows > 0).toSet.diff(written) ++ written.diff(expected.toSet)
+    differing.headOption.foreach { family =>
+      throw new CheckpointFailure("ImportedStateError",
+        s"$store, partition $partition: the written rows of column family '${family.name}' differ from those read. " +
+          "Nothing was switched; run the command again")
+    }
+  }
+}
+
+private object ImportTask {
+  private def temporaryFile(): File =
+    new File(Utils.getLocalDir(SparkEnv.get.conf), s"spark-ckpt-import-${java.util.UUID.randomUUID()}")
+}
+
+/** Places of rows in the lists of their keys, from 0; always 0 outside lists. */
+private final class ListPlaces(multiValue: Boolean) {
+  private var key: UnsafeRow = _
+  private var place = 0
+
+  def next(of: UnsafeRow): Int = {
+    if (multiValue) {
+      if (key != null && key == of) place += 1
+      else {
+        key = of.copy()
+        place = 0
+      }
+    }
+    place
+  }
+}

@@ -1,0 +1,96 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.transfer
+
+import java.util.UUID
+
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.compat.{KeyEncoders, ReadStores}
+import org.apache.spark.sql.ckpt.executor.ColumnFamily
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.types.StructType
+
+/**
+ * Reads of a stopped query's state through its own provider, so that Spark handles all formats of files and rows.
+ *
+ * @param conf settings of the batch
+ */
+private[transfer] final class StoreReads(
+    location: String,
+    version: Long,
+    conf: StateStoreConf,
+    hadoopConf: Configuration) {
+
+  /**
+   * The results of a function of each family's rows in one partition of a store. The rows of a list are neighbours.
+   * A row is valid until the next.
+   */
+  def families[A](store: StoreDescription, partition: Int)(
+      body: (ColumnFamily, Iterator[UnsafeRowPair]) => A): Seq[A] = {
+    val provider = newProvider(store, partition)
+    val id = store.stateIds.map(_(partition))
+    try {
+      if (store.usesColumnFamilies) ofFamilies(provider.getStore(version, id), store, body)
+      else {
+        val rows = provider.getReadStore(version, id)
+        try store.used.map(family => body(family, rows.iterator(family.name))) finally ReadStores.release(rows)
+      }
+    } finally provider.close()
+  }
+
+  /** Only a store for writing takes descriptions of families, without which it decodes no row. */
+  private def ofFamilies[A](
+      rows: StateStore,
+      store: StoreDescription,
+      body: (ColumnFamily, Iterator[UnsafeRowPair]) => A): Seq[A] =
+    try {
+      val known = store.families.map(_.name).toSet + StateStore.DEFAULT_COL_FAMILY_NAME
+      val unknown = ReadStores.familyNames(rows).diff(known)
+      if (unknown.nonEmpty) {
+        throw new CheckpointFailure("StateSchemaError",
+          s"$store has column families that no schema file describes: ${unknown.toSeq.sorted.mkString(", ")}")
+      }
+      StoreReads.createFamilies(rows, store)
+      store.used.map { family =>
+        body(family,
+          if (family.multiValue) ReadStores.listRows(rows, family.name) else rows.iterator(family.name))
+      }
+    } finally rows.abort()
+
+  private def newProvider(store: StoreDescription, partition: Int): StateStoreProvider =
+    StoreReads.newProvider(store, store.storeId(location, partition), conf, hadoopConf)
+}
+
+private[transfer] object StoreReads {
+
+  /** A provider of a class that the settings name. */
+  def newProvider(
+      store: StoreDescription,
+      id: StateStoreId,
+      conf: StateStoreConf,
+      hadoopConf: Configuration): StateStoreProvider = {
+    val default = store.default
+    StateStoreProvider.createAndInit(
+      StateStoreProviderId(id, UUID.randomUUID()), storedKey(default), default.valueSchema, default.encoder,
+      store.usesColumnFamilies, conf, new Configuration(hadoopConf), useMultipleValuesPerKey = false,
+      store.schemas.map(new InMemoryStateSchemaProvider(_)))
+  }
+
+  def createFamilies(rows: StateStore, store: StoreDescription): Unit = store.named.foreach { family =>
+    rows.createColFamilyIfAbsent(
+      family.name, storedKey(family), family.valueSchema, family.encoder, family.multiValue, family.isInternal)
+  }
+
+  private def storedKey(family: ColumnFamily): StructType =
+    if (KeyEncoders.addsTimestamp(family.encoder)) family.encoder.keySchema else family.keySchema
+}

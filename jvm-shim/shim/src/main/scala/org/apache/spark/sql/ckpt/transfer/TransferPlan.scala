@@ -1,0 +1,90 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.transfer
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.ckpt.protocol.Message
+import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * The state to read: that of the last committed batch of a stopped query, as `spark_ckpt.transfer` describes it.
+ *
+ * @param location checkpoint location, as Hadoop writes it
+ * @param batchId  last committed batch
+ * @param settings line of the batch's settings in the offset log
+ * @param stateIds `stateUniqueIds` of its commit: by operator, per partition the ids of the stores; None in format 1
+ */
+private[transfer] final case class SourceState(
+    location: String,
+    batchId: Long,
+    settings: String,
+    stateIds: Option[Map[Long, Seq[Seq[String]]]]) {
+
+  /** Version of the state. */
+  def version: Long = batchId + 1
+
+  /**
+   * A copy of a session's settings with those of the batch. Settings that an older Spark did not write get the values
+   * in effect then (`OffsetSeqMetadata.setSessionConf`).
+   */
+  def conf(of: SQLConf): SQLConf = {
+    val conf = of.clone()
+    OffsetSeqMetadata.setSessionConf(OffsetSeqMetadata(settings), conf)
+    // The offset log lacks the format of checkpoints; the commit shows it.
+    conf.setConfString(SourceState.CheckpointFormat, if (stateIds.isDefined) "2" else "1")
+    // A reader must not begin a changelog. It finds existing ones all the same.
+    conf.setConfString(SourceState.Changelog, "false")
+    conf
+  }
+}
+
+private[transfer] object SourceState {
+  private val CheckpointFormat = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+  private val Changelog = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+  def of(plan: JsonNode): SourceState = SourceState(
+    plan.path("location").asText(),
+    plan.path("batch_id").asLong(),
+    plan.path("settings").asText(),
+    Option(plan.get("state_ids")).filter(_.isObject).map(_.fields().asScala.map { entry =>
+      entry.getKey.toLong -> entry.getValue.elements().asScala.map(texts).toSeq
+    }.toMap))
+
+  private def texts(array: JsonNode): Seq[String] = array.elements().asScala.map(_.asText()).toSeq
+}
+
+/**
+ * An import.
+ *
+ * @param target           checkpoint location to write to
+ * @param keyGroupFactors  numbering of the key groups (docs/protocol.md, section 2)
+ * @param bufferBytes      memory of a task for rows
+ */
+private[transfer] final case class ImportPlan(
+    source: SourceState,
+    target: String,
+    keyGroupFactors: Seq[Int],
+    bufferBytes: Long)
+
+private[transfer] object ImportPlan {
+  def of(text: String): ImportPlan = {
+    val plan = Message.mapper.readTree(text)
+    ImportPlan(
+      SourceState.of(plan.path("source")),
+      plan.path("target").asText(),
+      plan.path("key_group_factors").elements().asScala.map(_.asInt()).toSeq,
+      plan.path("buffer_bytes").asLong())
+  }
+}

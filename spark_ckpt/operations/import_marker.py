@@ -1,0 +1,69 @@
+"""The marker of an import, `ckpt/import.json` (docs/protocol.md, section 6)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spark_ckpt.errors import CheckpointError
+from spark_ckpt.storage import Storage
+
+MARKER = "ckpt/import.json"
+"""Name of the marker, relative to the checkpoint location."""
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ImportMarker:
+    """What an import needs to be undone, and to be recognized if it was interrupted.
+
+    Args:
+        batch_id: the last batch of the earlier provider.
+        provider: class of the earlier provider.
+        checkpoint_id: the checkpoint with the imported state; None while a new location is being filled.
+        entries: contents of the replaced entries of the offset log, by batch; empty for a new location.
+    """
+
+    batch_id: int
+    provider: str
+    checkpoint_id: int | None
+    entries: Mapping[int, bytes]
+
+    def encode(self) -> bytes:
+        """Content of the file."""
+        fields = {
+            "format": _FORMAT,
+            "batch_id": self.batch_id,
+            "provider": self.provider,
+            "checkpoint_id": self.checkpoint_id,
+            "entries": {str(batch): data.decode() for batch, data in self.entries.items()},
+        }
+        return json.dumps(fields).encode()
+
+
+def read_marker(storage: Storage) -> ImportMarker | None:
+    """The marker of a location; None without an import.
+
+    Raises:
+        CheckpointError: the marker is damaged, or of a later release.
+        StorageError: the marker cannot be read.
+    """
+    try:
+        data = storage.read(MARKER)
+    except FileNotFoundError:
+        return None
+    try:
+        fields = json.loads(data)
+        if fields["format"] != _FORMAT:
+            raise ValueError(f"format {fields['format']}; {_FORMAT} is supported")
+        checkpoint_id = fields["checkpoint_id"]
+        return ImportMarker(
+            int(fields["batch_id"]),
+            str(fields["provider"]),
+            None if checkpoint_id is None else int(checkpoint_id),
+            {int(batch): str(text).encode() for batch, text in fields["entries"].items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise CheckpointError(f"{storage.describe(MARKER)} is not the marker of an import: {e}") from e

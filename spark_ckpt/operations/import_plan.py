@@ -1,0 +1,141 @@
+"""The stopped query whose state an import takes over, by its logs, or the refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
+from spark_ckpt.operations.errors import ImportRefusedError
+from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
+from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name
+from spark_ckpt.storage import Storage
+
+_STATE = "org.apache.spark.sql.execution.streaming.state"
+HDFS_PROVIDER = f"{_STATE}.HDFSBackedStateStoreProvider"
+"""Spark's default provider."""
+
+ROCKSDB_PROVIDER = f"{_STATE}.RocksDBStateStoreProvider"
+"""Spark's provider with RocksDB."""
+
+PROVIDERS = {HDFS_PROVIDER: "HDFS", ROCKSDB_PROVIDER: "RocksDB"}
+"""Short names of the providers whose state can be imported."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedQuery:
+    """The end of a query's logs.
+
+    Args:
+        location: the checkpoint location, for messages.
+        batch_id: the last committed batch.
+        commit: its entry of the commit log.
+        entries: contents of the offset log's entries from the batch before it on, by batch.
+    """
+
+    location: str
+    batch_id: int
+    commit: CommitEntry
+    entries: Mapping[int, bytes]
+
+    @property
+    def newest(self) -> int:
+        """The batch of the newest entry: the committed one, or the next if it has begun."""
+        return max(self.entries)
+
+    @property
+    def version(self) -> int:
+        """Version of the state."""
+        return self.batch_id + 1
+
+    @property
+    def checkpoint_format(self) -> int:
+        """Format of Spark's state stores: with 2, the commit has state ids."""
+        return 1 if self.commit.state_ids is None else 2
+
+    @property
+    def has_begun(self) -> bool:
+        """True if the next batch has begun."""
+        return self.newest > self.batch_id
+
+    def offsets(self, batch_id: int) -> OffsetEntry:
+        """Entry of a batch in the offset log.
+
+        Raises:
+            SparkLogFormatError: the entry does not follow Spark's format.
+        """
+        return self.decoded(batch_id, self.entries[batch_id])
+
+    def decoded(self, batch_id: int, data: bytes) -> OffsetEntry:
+        """A content of a batch's entry in the offset log, decoded.
+
+        Raises:
+            SparkLogFormatError: as in `offsets`.
+        """
+        return OffsetEntry.decode(data, f"{self.location}/{entry_name(BatchLog.OFFSETS, batch_id)}")
+
+    @property
+    def provider(self) -> str | None:
+        """Class of the state-store provider that a start of the query uses: that of the newest entry."""
+        return self.offsets(self.newest).conf.get(PROVIDER_KEY)
+
+    def with_provider(self, provider: str) -> dict[int, bytes]:
+        """The entries, each with another provider and otherwise unchanged."""
+        return {batch: self.offsets(batch).with_conf({PROVIDER_KEY: provider}).encode() for batch in self.entries}
+
+
+def read_stopped_query(storage: Storage) -> StoppedQuery:
+    """Reads the end of a query's logs.
+
+    Args:
+        storage: storage of the checkpoint location.
+
+    Raises:
+        ImportRefusedError: the query has not committed a batch, or entries are missing.
+        SparkLogFormatError, StorageError: a log cannot be read.
+    """
+    log = SparkLog(storage)
+    batches = SparkBatches.of(log)
+    committed = batches.last_committed
+    if committed < 0:
+        raise ImportRefusedError(
+            storage.location,
+            "its commit log is empty: the query has no state. Start it with a new checkpoint location and spark-ckpt",
+        )
+    later = [batch for batch in batches.started if batch > committed]
+    if not batches.can_follow(committed) or later not in ([], [committed + 1]):
+        raise ImportRefusedError(
+            storage.location,
+            f"batch {committed} is the last in its commit log, and its offset log has {_ranges(batches.started)}: "
+            "Spark itself cannot continue this query",
+        )
+    names = [batch for batch in (committed - 1, committed, committed + 1) if batch in batches.started]
+    entries = {batch: storage.read(entry_name(BatchLog.OFFSETS, batch)) for batch in names}
+    return StoppedQuery(storage.location, committed, log.commit(committed), entries)
+
+
+def check_importable(query: StoppedQuery) -> None:
+    """Checks that the state belongs to a provider of Spark.
+
+    Raises:
+        ImportRefusedError: it does not.
+    """
+    if query.offsets(query.batch_id).metadata is None:
+        raise ImportRefusedError(
+            query.location,
+            f"offsets/{query.batch_id} was written by an old Spark and lacks the settings of the query. Run the query "
+            "with Spark 3.5 for one batch first",
+        )
+    if query.provider == PROVIDER_CLASS:
+        raise ImportRefusedError(
+            query.location, "its state belongs to spark-ckpt already: start the query, there is nothing to import"
+        )
+    if query.provider not in PROVIDERS:
+        raise ImportRefusedError(
+            query.location,
+            f"its state belongs to {query.provider}; the state of {' and '.join(PROVIDERS)} can be imported",
+        )
+
+
+def _ranges(batches: tuple[int, ...]) -> str:
+    return f"batches {batches[0]} to {batches[-1]}" if batches else "no batch"

@@ -1,0 +1,321 @@
+"""Import: the state of a stopped query moves from a provider of Spark to spark-ckpt (docs/moving.md)."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from spark_ckpt.checkpoint.batch import SegmentTable, SparkBatch, StoreState
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation
+from spark_ckpt.clock import Clock, SystemClock
+from spark_ckpt.completed import CheckpointRecord, JobStatus
+from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY, STORE
+from spark_ckpt.format.key_groups import default_max_parallelism, factors
+from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.operations.driver_liveness import open_store
+from spark_ckpt.operations.errors import ImportRefusedError, TargetNotEmptyError
+from spark_ckpt.operations.import_marker import MARKER, ImportMarker
+from spark_ckpt.operations.import_plan import PROVIDERS, StoppedQuery, check_importable, read_stopped_query
+from spark_ckpt.operations.quiet import check_quiet
+from spark_ckpt.operations.restore import as_hadoop_writes
+from spark_ckpt.operations.spark_copy import copy_query_files
+from spark_ckpt.operations.state_jobs import DescribedStore, ImportedPartition, SourceState, StateJobs
+from spark_ckpt.operations.verify import Progress
+from spark_ckpt.spark_files.logs import BatchLog, SparkLog, checksum_name, entry_name
+from spark_ckpt.spark_files.text import text_of
+from spark_ckpt.storage import Storage
+
+Imported: TypeAlias = Mapping[StoreKey, Sequence[ImportedPartition]]
+"""The imported partitions of all stores."""
+
+JOIN_STORES = ("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
+"""Stores of a join of state format 1 or 2, in the order of their state ids in a commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedStore:
+    """A store of an import, or of its dry run.
+
+    Args:
+        operator_id: Spark's number of the operator.
+        name: Spark's short name of it.
+        store: name of the store.
+        partitions: number of its partitions.
+        rows: number of keys; None after a dry run.
+        size: bytes of the base snapshots; None after a dry run.
+        families: rows by column family; those of a list count one by one. None after a dry run.
+    """
+
+    operator_id: int
+    name: str
+    store: str
+    partitions: int
+    rows: int | None
+    size: int | None
+    families: Mapping[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Result of an import, or of its dry run.
+
+    Args:
+        source: the location with the earlier provider's state.
+        target: the location with the imported state; the same for an import in place.
+        provider: short name of the earlier provider: `HDFS` or `RocksDB`.
+        batch_id: last committed batch.
+        has_begun: True if the next batch has begun; it is repeated with the same offsets.
+        checkpoint_format: format of Spark's state stores, 1 or 2.
+        checkpoint_id: the new checkpoint; None after a dry run.
+        stores: stores of all stateful operators.
+    """
+
+    source: str
+    target: str
+    provider: str
+    batch_id: int
+    has_begun: bool
+    checkpoint_format: int
+    checkpoint_id: int | None
+    stores: tuple[ImportedStore, ...]
+
+
+def import_state(
+    source: Storage,
+    jobs: StateJobs,
+    target: Storage | None = None,
+    *,
+    settings: Mapping[str, str] | None = None,
+    force: bool = False,
+    dry_run: bool = False,
+    clock: Clock | None = None,
+    progress: Progress = lambda done, of: None,
+) -> Import:
+    """Takes over the state of a stopped query. The query then continues with spark-ckpt from the same batch.
+
+    In place, everything is written below `ckpt/`; then one step switches the query: the replacement of the newest entry
+    of the offset log, from which a start takes the provider. Until then the query is the earlier provider's,
+    unchanged. Into a new location, the last committed batch's commit comes last: without it no query starts there, and
+    the source never changes.
+
+    Args:
+        source: storage of the query's checkpoint location.
+        jobs: Spark jobs on that location.
+        target: storage of a new, empty location; by default the import is in place.
+        settings: settings of the query that begin with `spark.sql.streaming.stateStore.ckpt.`.
+        force: True to proceed although the files are young.
+        dry_run: True to check the logs, operators and schemas, and write nothing.
+        clock: source of time.
+        progress: called with the number of finished tasks and the total.
+
+    Raises:
+        ImportRefusedError: there is nothing to import, or the query continued during the import. Nothing was switched.
+        QueryMayRunError: the files are young. Nothing was changed.
+        TargetNotEmptyError: the new location is not empty.
+        SourceStateError, RowPartitionError, ImportedStateError: see `StateJobs.import_state`. Nothing was switched.
+        SparkLogFormatError, StateSchemaError: one of Spark's files is damaged.
+        SettingError, FencedError, StorageError, UnknownOutcomeError: see those classes.
+    """
+    clock = clock or SystemClock()
+    query = read_stopped_query(source)
+    check_importable(query)
+    if target is not None and target.list(""):
+        raise TargetNotEmptyError(target.location)
+    if not force:
+        check_quiet(source, query, clock)
+    stores = jobs.stores(source_state(query))
+    if not stores:
+        raise ImportRefusedError(source.location, "the query has no stateful operator, so it needs no state store")
+    if dry_run:
+        return _result(source, target, query, stores, None, None)
+    importer = _Importer(source, jobs, settings or {}, clock, progress)
+    return importer.in_place(query, stores) if target is None else importer.into(target, query, stores)
+
+
+def source_state(query: StoppedQuery) -> SourceState:
+    """The state of a query's last committed batch."""
+    metadata = query.offsets(query.batch_id).metadata
+    ids = query.commit.metadata.get("stateUniqueIds")
+    return SourceState(
+        query.batch_id,
+        text_of(metadata or {}),
+        None if ids is None else {int(operator): ids[operator] for operator in ids},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Importer:
+    """One import."""
+
+    source: Storage
+    jobs: StateJobs
+    settings: Mapping[str, str]
+    clock: Clock
+    progress: Progress
+
+    def in_place(self, query: StoppedQuery, stores: Sequence[DescribedStore]) -> Import:
+        """Imports below `ckpt/`, and switches the query by the newest entry of its offset log."""
+        record, imported = self._write_state(self.source, query, stores)
+        replaced = {batch: query.entries[batch] for batch in query.entries if batch >= query.batch_id}
+        marker = ImportMarker(query.batch_id, query.provider or "", record.id, replaced)
+        self.source.write_atomic(MARKER, marker.encode())
+        self._check_still_stopped(query)
+        ours = query.with_provider(PROVIDER_CLASS)
+        for batch in sorted(replaced, reverse=True):  # the newest is the switch; a rollback may need the others
+            replace_offsets(self.source, batch, ours[batch])
+        return _result(self.source, None, query, stores, imported, record.id)
+
+    def into(self, target: Storage, query: StoppedQuery, stores: Sequence[DescribedStore]) -> Import:
+        """Imports into a new location. Its last commit comes last."""
+        out = SparkLog(target)
+        # From here on a start uses our provider, and finds no state. Without an entry, Spark would begin at batch 0.
+        for batch, data in sorted(query.with_provider(PROVIDER_CLASS).items(), reverse=True):
+            out.add_offsets(batch, query.decoded(batch, data))
+        target.write_atomic(MARKER, ImportMarker(query.batch_id, query.provider or "", None, {}).encode())
+        copy_query_files(self.source, target, query.batch_id)
+        record, imported = self._write_state(target, query, stores)
+        self._check_still_stopped(query)
+        log = SparkLog(self.source)
+        for batch in log.batches(BatchLog.COMMITS)[-2:]:
+            out.add_commit(batch, log.commit(batch))
+        target.delete(MARKER)
+        return _result(self.source, target, query, stores, imported, record.id)
+
+    def _write_state(
+        self, target: Storage, query: StoppedQuery, stores: Sequence[DescribedStore]
+    ) -> tuple[CheckpointRecord, Imported]:
+        """Writes the base snapshots, and the checkpoint that consists of them."""
+        started_ms = self.clock.now_ms()
+        state = source_state(query)
+        parallelism = max(store.partitions for store in stores)
+        max_parallelism = default_max_parallelism(parallelism)
+        numbering = factors(parallelism, max_parallelism)
+        imported = self.jobs.import_state(state, as_hadoop_writes(target.location), numbering, self.progress)
+        table = _chains(query, stores, imported)
+        offsets = query.offsets(query.batch_id).with_conf({PROVIDER_KEY: PROVIDER_CLASS})
+        # A location without records would count as one that has lost its log.
+        store, owner = open_store(target, {STORE.key: "filesystem", **self.settings}, "import", self.clock)
+        try:
+            store.recover()
+            store.claim()
+            batch = SparkBatch(
+                batch_id=query.batch_id,
+                version=query.version,
+                query_id=owner.query_id,
+                run_id=owner.run_id,
+                spark_version=self.jobs.spark_version,
+                checkpoint_format=query.checkpoint_format,
+                max_parallelism=max_parallelism,
+                key_group_factors=tuple(numbering),
+                sources=tuple(offsets.offsets),
+                stores=tuple(_state(described, table[described.key]) for described in stores),
+            )
+            now_ms = self.clock.now_ms()
+            new = checkpoint_of_operation(batch, table, offsets, (), None, started_ms, now_ms)
+            new.new_state_bytes = new.task_bytes = sum(part.size for parts in imported.values() for part in parts)
+            return Publisher(target, store, owner).publish(new, now_ms), imported
+        finally:
+            store.shutdown(JobStatus.SUSPENDED)
+
+    def _check_still_stopped(self, query: StoppedQuery) -> None:
+        """Looks at the logs a second time, just before the switch.
+
+        Raises:
+            ImportRefusedError: the query has continued.
+        """
+        if read_stopped_query(self.source) != query:
+            raise ImportRefusedError(
+                self.source.location,
+                f"the query has continued after batch {query.batch_id} during the import: it is running. Nothing was "
+                "switched. Stop it and run the command again",
+            )
+
+
+def replace_offsets(storage: Storage, batch_id: int, data: bytes) -> None:
+    """Replaces an entry of the offset log in one step.
+
+    Raises:
+        StorageError: the entry cannot be replaced, or the outcome is unknown.
+    """
+    name = entry_name(BatchLog.OFFSETS, batch_id)
+    storage.delete(checksum_name(name))  # Hadoop would hold the earlier checksum against the new bytes
+    storage.write_atomic(name, data)
+
+
+def _chains(query: StoppedQuery, stores: Sequence[DescribedStore], imported: Imported) -> ChainTable:
+    return {
+        described.key: [
+            Chain(_state_id(query, described, partition), part.rows, _base(part, query.version))
+            for partition, part in enumerate(imported[described.key])
+        ]
+        for described in stores
+    }
+
+
+def _base(part: ImportedPartition, version: int) -> tuple[ChainEntry, ...]:
+    if part.path is None:
+        return ()
+    return (ChainEntry(True, version, part.key_groups, part.offsets, part.size, part.path, part.size),)
+
+
+def _state_id(query: StoppedQuery, store: DescribedStore, partition: int) -> str:
+    """The id in the query's commit, so that the commit stays as it is; a new one in checkpoint format 1."""
+    ids = query.commit.state_ids
+    if ids is None:
+        return str(uuid.uuid4())
+    of_stores = ids[store.operator_id][partition]
+    # `SymmetricHashJoinStateManager`: one id per store, in the order of their names, or one for all.
+    return of_stores[0] if len(of_stores) == 1 else of_stores[JOIN_STORES.index(store.store)]
+
+
+def _state(store: DescribedStore, chains: Sequence[Chain]) -> StoreState:
+    return StoreState(
+        store.operator_id,
+        store.store,
+        store.name,
+        store.state_format_version,
+        tuple(chain.rows for chain in chains),
+        tuple(chain.state_id for chain in chains),
+        SegmentTable.of(chains),
+    )
+
+
+def _result(
+    source: Storage,
+    target: Storage | None,
+    query: StoppedQuery,
+    stores: Sequence[DescribedStore],
+    imported: Imported | None,
+    checkpoint_id: int | None,
+) -> Import:
+    described = []
+    for store in stores:
+        parts = None if imported is None else imported[store.key]
+        rows = Counter[str]()
+        for part in parts or ():
+            rows.update({family.name: family.rows for family in part.families})
+        described.append(
+            ImportedStore(
+                store.operator_id,
+                store.name,
+                store.store,
+                store.partitions,
+                None if parts is None else sum(part.rows for part in parts),
+                None if parts is None else sum(part.size for part in parts),
+                {name: None if parts is None else rows[name] for name in store.families},
+            )
+        )
+    return Import(
+        source.location,
+        (target or source).location,
+        PROVIDERS[query.provider or ""],
+        query.batch_id,
+        query.has_begun,
+        query.checkpoint_format,
+        checkpoint_id,
+        tuple(described),
+    )
