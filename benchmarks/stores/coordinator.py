@@ -73,7 +73,7 @@ class Executors:
             made = _segment(SegmentKind.BASE, version - 1, groups)
             segments.append(made)
             base = _described(made) | {"version": version - 1, "ckpt_id": self.ids[subtask]}
-        state_id = uuid.uuid4().hex
+        state_id = str(uuid.uuid4())
         header = {
             "job": "run",
             "batch_id": version - 1,
