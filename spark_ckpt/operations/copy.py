@@ -259,16 +259,20 @@ def _spark_files(storage: Storage, batch_id: int) -> list[str]:
     """The files of sources and operators valid at a batch."""
     log = SparkLog(storage)
     later = {name for operator_id in log.operators() for name in log.later_metadata(operator_id, batch_id)}
-    return [name for name in (*_tree(storage, SOURCES), *_tree(storage, STATE)) if name not in later]
+    return [name for name in (*files_below(storage, SOURCES), *files_below(storage, STATE)) if name not in later]
 
 
-def _tree(storage: Storage, directory: str) -> Iterator[str]:
-    """All files below a directory except hidden ones: temporary files, and checksums that Hadoop recreates."""
+def files_below(storage: Storage, directory: str) -> Iterator[str]:
+    """All files below a directory except hidden ones: temporary files, and checksums that Hadoop recreates.
+
+    Raises:
+        StorageError: a directory cannot be listed.
+    """
     for entry in sorted(storage.list(directory), key=lambda entry: entry.name):
         if entry.name.startswith("."):
             continue
         if entry.is_directory:
-            yield from _tree(storage, f"{directory}/{entry.name}")
+            yield from files_below(storage, f"{directory}/{entry.name}")
         else:
             yield f"{directory}/{entry.name}"
 

@@ -64,24 +64,17 @@ class StoppedQuery:
         Raises:
             SparkLogFormatError: the entry does not follow Spark's format.
         """
-        return self.decoded(batch_id, self.entries[batch_id])
-
-    def decoded(self, batch_id: int, data: bytes) -> OffsetEntry:
-        """A content of a batch's entry in the offset log, decoded.
-
-        Raises:
-            SparkLogFormatError: as in `offsets`.
-        """
-        return OffsetEntry.decode(data, f"{self.location}/{entry_name(BatchLog.OFFSETS, batch_id)}")
+        path = f"{self.location}/{entry_name(BatchLog.OFFSETS, batch_id)}"
+        return OffsetEntry.decode(self.entries[batch_id], path)
 
     @property
     def provider(self) -> str | None:
         """Class of the state-store provider that a start of the query uses: that of the newest entry."""
         return self.offsets(self.newest).conf.get(PROVIDER_KEY)
 
-    def with_provider(self, provider: str) -> dict[int, bytes]:
+    def with_provider(self, provider: str) -> dict[int, OffsetEntry]:
         """The entries, each with another provider and otherwise unchanged."""
-        return {batch: self.offsets(batch).with_conf({PROVIDER_KEY: provider}).encode() for batch in self.entries}
+        return {batch: self.offsets(batch).with_conf({PROVIDER_KEY: provider}) for batch in self.entries}
 
 
 def read_stopped_query(storage: Storage) -> StoppedQuery:

@@ -13,7 +13,7 @@ from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import CheckpointRecord, JobStatus
-from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY, STORE
+from spark_ckpt.config import PROVIDER_CLASS, STORE
 from spark_ckpt.format.key_groups import default_max_parallelism, factors
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.operations.driver_liveness import open_store
@@ -116,8 +116,8 @@ def import_state(
         ImportRefusedError: there is nothing to import, or the query continued during the import. Nothing was switched.
         QueryMayRunError: the files are young. Nothing was changed.
         TargetNotEmptyError: the new location is not empty.
-        SourceStateError, RowPartitionError, ImportedStateError: see `StateJobs.import_state`. Nothing was switched.
-        SparkLogFormatError, StateSchemaError: one of Spark's files is damaged.
+        StateTransferError: see `StateJobs`. Nothing was switched.
+        SparkLogFormatError: one of Spark's files is damaged.
         SettingError, FencedError, StorageError, UnknownOutcomeError: see those classes.
     """
     clock = clock or SystemClock()
@@ -166,15 +166,16 @@ class _Importer:
         self._check_still_stopped(query)
         ours = query.with_provider(PROVIDER_CLASS)
         for batch in sorted(replaced, reverse=True):  # the newest is the switch; a rollback may need the others
-            replace_offsets(self.source, batch, ours[batch])
+            replace_offsets(self.source, batch, ours[batch].encode())
         return _result(self.source, None, query, stores, imported, record.id)
 
     def into(self, target: Storage, query: StoppedQuery, stores: Sequence[DescribedStore]) -> Import:
         """Imports into a new location. Its last commit comes last."""
         out = SparkLog(target)
         # From here on a start uses our provider, and finds no state. Without an entry, Spark would begin at batch 0.
-        for batch, data in sorted(query.with_provider(PROVIDER_CLASS).items(), reverse=True):
-            out.add_offsets(batch, query.decoded(batch, data))
+        ours = query.with_provider(PROVIDER_CLASS)
+        for batch in sorted(ours, reverse=True):
+            out.add_offsets(batch, ours[batch])
         target.write_atomic(MARKER, ImportMarker(query.batch_id, query.provider or "", None, {}).encode())
         copy_query_files(self.source, target, query.batch_id)
         record, imported = self._write_state(target, query, stores)
@@ -196,7 +197,7 @@ class _Importer:
         numbering = factors(parallelism, max_parallelism)
         imported = self.jobs.import_state(state, as_hadoop_writes(target.location), numbering, self.progress)
         table = _chains(query, stores, imported)
-        offsets = query.offsets(query.batch_id).with_conf({PROVIDER_KEY: PROVIDER_CLASS})
+        offsets = query.with_provider(PROVIDER_CLASS)[query.batch_id]
         # A location without records would count as one that has lost its log.
         store, owner = open_store(target, {STORE.key: "filesystem", **self.settings}, "import", self.clock)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from spark_ckpt.operations.copy import files_below
 from spark_ckpt.operations.restore import as_hadoop_writes
 from spark_ckpt.spark_files.logs import QUERY, SOURCES, SparkLog, operator_directory
 from spark_ckpt.storage import Storage, copy_file
@@ -38,21 +39,6 @@ def copy_query_files(source: Storage, target: Storage, batch_id: int) -> None:
                 copy_file(source, name, target, name)
         for partition in log.partitions(operator_id):
             target.make_directory(f"{operator_directory(operator_id)}/{partition}")
-
-
-def files_below(storage: Storage, directory: str) -> Iterator[str]:
-    """All files below a directory except hidden ones: temporary files, and checksums that Hadoop recreates.
-
-    Raises:
-        StorageError: a directory cannot be listed.
-    """
-    for entry in sorted(storage.list(directory), key=lambda entry: entry.name):
-        if entry.name.startswith("."):
-            continue
-        if entry.is_directory:
-            yield from files_below(storage, f"{directory}/{entry.name}")
-        else:
-            yield f"{directory}/{entry.name}"
 
 
 def _files_of_operator(storage: Storage, operator_id: int) -> Iterator[str]:

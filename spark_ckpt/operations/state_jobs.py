@@ -102,8 +102,7 @@ class StateJobs(Protocol):
         """The stores of the location, by operator and name. Reads no state.
 
         Raises:
-            StateSchemaError: Spark's metadata or schemas are missing or damaged.
-            SparkCkptError: see `spark_ckpt.transfer`.
+            StateTransferError: Spark's metadata or schemas are missing or damaged.
         """
         ...
 
@@ -119,8 +118,7 @@ class StateJobs(Protocol):
             progress: called with the number of finished tasks and the total.
 
         Raises:
-            SourceStateError: the state cannot be read.
-            RowPartitionError: a row is in another partition than Spark's hash says.
-            ImportedStateError: a written row differs from the one read.
+            StateTransferError: the state cannot be read, a row is in another partition than Spark's hash says, or a
+                written row differs from the one read.
         """
         ...

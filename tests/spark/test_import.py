@@ -133,7 +133,7 @@ def counts_of_counts(left: DataFrame, _: DataFrame) -> DataFrame:
         (sessions, "changelog", True),
         (counts_of_counts, "changelog", False),
         (windows, "ids", False),
-        pytest.param(full_outer, "ids", True),
+        (full_outer, "ids", True),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
