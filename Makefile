@@ -31,7 +31,7 @@ unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MOD
 
 .DEFAULT_GOAL := help
 .PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-long test-yarn test-random spark-suites fuzz faults \
-	simulate power-loss soak soak-kafka soak-yarn endurance bench bench-rescale bench-latency lint actionlint format generate docs site wheel clean
+	simulate power-loss soak soak-kafka soak-yarn endurance bench bench-rescale bench-import bench-latency lint actionlint format generate docs site wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -138,6 +138,9 @@ bench: jar $(FLOOR_JAR)  ## state store benchmark against Spark's providers, hou
 
 bench-rescale: jar  ## rescale benchmark against Spark's repartition; BENCH_ARGS="--keys 10000"
 	$(RUN) -m benchmarks.rescale $(BENCH_ARGS)
+
+bench-import: jar $(FLOOR_JAR)  ## import and export beside a plain read of the same state; BENCH_ARGS="--keys 100000"
+	$(RUN) -m benchmarks.transfer $(BENCH_ARGS)
 
 # The connector is that of the default Spark; Maven Central has none for 4.3.
 bench-latency: jar .venv-4.3/.installed $(KAFKA_JARS)  ## row latency in real-time mode beside RocksDB, on Spark 4.3; BENCH_ARGS="--smoke"

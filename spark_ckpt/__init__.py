@@ -11,17 +11,27 @@ if TYPE_CHECKING:
     from spark_ckpt.jars import jar_path
     from spark_ckpt.session import configure
     from spark_ckpt.state.read import read_state
-    from spark_ckpt.transfer import import_location
+    from spark_ckpt.transfer import export_location, import_location, undo_import_of_location
 
-__all__ = ["__version__", "configure", "import_location", "jar_path", "read_state"]
+__all__ = [
+    "__version__",
+    "configure",
+    "export_location",
+    "import_location",
+    "jar_path",
+    "read_state",
+    "undo_import_of_location",
+]
 
 __version__ = "0.2.0"
 
 _HOMES = {
     "configure": "spark_ckpt.session",
+    "export_location": "spark_ckpt.transfer",
     "import_location": "spark_ckpt.transfer",
     "jar_path": "spark_ckpt.jars",
     "read_state": "spark_ckpt.state.read",
+    "undo_import_of_location": "spark_ckpt.transfer",
 }
 
 

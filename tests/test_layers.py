@@ -15,8 +15,8 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split(" | "))
     for layer in (
         "__init__ | __main__",
-        "cli | bridge | session",
-        "transfer",
+        "cli | bridge",
+        "session | transfer",
         "coordinator",
         "operations | state",
         "location",

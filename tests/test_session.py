@@ -403,7 +403,7 @@ def test_a_location_of_another_provider_is_warned_of(tmp_path: Path) -> None:
     before, after = run([sys.executable, str(program), str(tmp_path)], tmp_path).stderr.split("now ours\n")
     assert "runs WITHOUT spark-ckpt" not in before
     (warning,) = (line for line in after.splitlines() if "runs WITHOUT spark-ckpt" in line)
-    for words in (" WARN ", f"{tmp_path}/ckpt", "HDFSBackedStateStoreProvider", "new checkpoint location"):
+    for words in (" WARN ", f"{tmp_path}/ckpt", "HDFSBackedStateStoreProvider", "spark-ckpt import"):
         assert words in warning
     assert not completed(tmp_path)
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks.stores import data, machine
+from benchmarks.stores import machine
 from benchmarks.stores.plan import Run
 from benchmarks.stores.providers import OURS, PROVIDERS
-from benchmarks.stores.queries import OUTPUT_MODES, build
 from benchmarks.stores.results import Record
 from benchmarks.stores.runner import CONF
+from benchmarks.stores.stopped import stopped_location
 from benchmarks.stores.workloads import Workload
 from spark_ckpt import jar_path
 from spark_ckpt.operations.rescale import rescale
@@ -76,7 +75,7 @@ class Rescaler:
 
     def run(self, run: Run) -> Record:
         """Rescales a fresh copy, and counts its rows afterwards."""
-        original = self._location(run)
+        original = stopped_location(self._spark, self._work, run, BEFORE, self._seed)
         copy = self._work / "copy"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(original, copy)
@@ -97,32 +96,6 @@ class Rescaler:
     def _by_spark(self, location: Path, partitions: int) -> None:
         jvm: Any = self._spark._jsparkSession
         jvm.streamingCheckpointManager().repartition(location.as_uri(), partitions, True)
-
-    def _location(self, run: Run) -> Path:
-        """Location of a query that was stopped after processing all of its input."""
-        location = self._work / f"{run.provider}-{run.workload.keys}"
-        if location.exists():
-            return location
-        feed = data.prepare(self._work / "input", run.workload, self._seed)
-        partial = location.with_suffix(".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        with _settings(self._spark, {**PROVIDERS[run.provider].conf(), "spark.sql.shuffle.partitions": str(BEFORE)}):
-            writer = build(self._spark, run.workload.query, feed).writeStream.format("noop")
-            writer = writer.outputMode(OUTPUT_MODES[run.workload.query]).option("checkpointLocation", partial.as_uri())
-            writer.trigger(availableNow=True).start().awaitTermination()
-        partial.rename(location)
-        return location
-
-
-@contextmanager
-def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in settings:
-            spark.conf.unset(key)
 
 
 def _files(location: Path) -> dict[str, tuple[int, int]]:

@@ -35,6 +35,12 @@ MEASURES: Mapping[str, Measure] = {
     "state_requests": Measure("requests to the object store but for Spark's own logs, per batch", "number"),
     "coordinator_ms": Measure("coordinator's CPU, per batch", "ms"),
     "rescale_ms": Measure("another number of partitions", "ms"),
+    "scan_ms": Measure("load and iterate, by Spark's provider", "ms"),
+    "import_ms": Measure("import", "ms"),
+    "export_ms": Measure("export", "ms"),
+    "import_ratio": Measure("import, relative to load and iterate", ""),
+    "export_ratio": Measure("export, relative to load and iterate", ""),
+    "heap_peak_bytes": Measure("peak of the heap during the import, garbage included", "bytes"),
     "written_bytes": Measure("written for another number of partitions", "bytes"),
 }
 

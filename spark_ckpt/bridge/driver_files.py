@@ -10,16 +10,10 @@ from concurrent.futures import Future
 from typing import Any
 
 from spark_ckpt.bridge.protocol import FILE, Message, parse_header
-from spark_ckpt.storage.errors import DriverGoneError, HadoopError
+from spark_ckpt.storage.errors import DriverGoneError
+from spark_ckpt.storage.hadoop import failure_of
 
 _log = logging.getLogger(__name__)
-
-KINDS: Mapping[str, type[OSError]] = {
-    "missing": FileNotFoundError,
-    "exists": FileExistsError,
-    "denied": PermissionError,
-}
-"""Python's exception class for each kind of error; kind `other` has none."""
 
 
 class DriverFiles:
@@ -64,10 +58,7 @@ class DriverFiles:
             raise DriverGoneError(path) from None
         header = parse_header(reply)
         if reply.kind == "error":
-            failure = HadoopError(path, str(header["error"]), str(header["message"]))
-            if (kind := KINDS.get(header["kind"])) is None:
-                raise failure
-            raise kind(str(failure))
+            raise failure_of(path, header)
         return header, reply.payload
 
     def answered(self, reply: Message) -> None:

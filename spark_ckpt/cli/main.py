@@ -11,8 +11,10 @@ import click
 from spark_ckpt import __version__
 from spark_ckpt.cli.commands.convert import convert_checkpoint
 from spark_ckpt.cli.commands.diff import diff_checkpoints
+from spark_ckpt.cli.commands.export import export_query
 from spark_ckpt.cli.commands.gc import collect_orphans
 from spark_ckpt.cli.commands.history import show_history
+from spark_ckpt.cli.commands.import_ import import_query
 from spark_ckpt.cli.commands.inspect import inspect_checkpoint
 from spark_ckpt.cli.commands.list import list_checkpoints
 from spark_ckpt.cli.commands.read import read_rows
@@ -29,15 +31,19 @@ from spark_ckpt.errors import SparkCkptError, StorageError, UnsupportedFormatErr
 from spark_ckpt.operations.errors import (
     LocationInUseError,
     NotCommittedError,
+    QueryMayRunError,
     RescaleRefusedError,
     RollbackRefusedError,
+    TransferRefusedError,
 )
 
 _STATUSES = {
     LocationInUseError: IN_USE,
     NotCommittedError: REFUSED,
     RescaleRefusedError: REFUSED,
+    QueryMayRunError: IN_USE,
     RollbackRefusedError: REFUSED,
+    TransferRefusedError: REFUSED,
     UnsupportedFormatError: REFUSED,
 }
 
@@ -88,6 +94,8 @@ def main(ctx: click.Context) -> None:
 main.add_command(collect_orphans)
 main.add_command(convert_checkpoint)
 main.add_command(diff_checkpoints)
+main.add_command(export_query)
+main.add_command(import_query)
 main.add_command(inspect_checkpoint)
 main.add_command(list_checkpoints)
 main.add_command(read_rows)

@@ -174,6 +174,6 @@ class ForeignStateError(CheckpointError):
         self.path = path
         super().__init__(
             f"{location} has state of another state-store provider ({path}) and no checkpoint of spark-ckpt, so "
-            f"version {version} cannot be restored. Import that state (spark_ckpt.import_location), start the "
-            "query with its original provider, or with a new checkpoint location"
+            f"version {version} cannot be restored. Import that state (spark-ckpt import {location}), start the query "
+            "with its original provider, or with a new checkpoint location"
         )

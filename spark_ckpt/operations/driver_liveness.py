@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TypeAlias
 
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import ClaimRecord, CompletedCheckpointStore, Owner, Record, RecordFiles
@@ -87,23 +88,33 @@ def may_write(records: Iterable[Record]) -> bool:
     return any(is_running(claim.owner.pid, claim.process) is not False for claim in drivers)
 
 
-def check_fenced(location: str, store: CompletedCheckpointStore) -> None:
+HasEnded: TypeAlias = Callable[[Owner], bool]
+"""Tells whether a run has certainly ended, although the process of its driver is running."""
+
+
+def never_ended(_: Owner) -> bool:
+    """Knows of no run."""
+    return False
+
+
+def check_fenced(location: str, store: CompletedCheckpointStore, has_ended: HasEnded = never_ended) -> None:
     """Checks that no driver is known to run, and that one elsewhere would stop at its next entry of Spark's logs.
 
     Args:
         location: the checkpoint location, for the error.
         store: its completed-checkpoint store, recovered.
+        has_ended: tells whether the driver's run has ended.
 
     Raises:
         LocationInUseError: the process of the driver is running on this machine; or it may be running elsewhere, and
             its logs are not fenced.
     """
-    hold = _hold(store)
+    hold = _hold(store, has_ended)
     if hold.holder is Holder.ALIVE or (hold.holder is Holder.UNKNOWN and not hold.logs_are_fenced):
         raise _in_use(location, hold)
 
 
-def check_not_running(location: str, store: CompletedCheckpointStore) -> None:
+def check_not_running(location: str, store: CompletedCheckpointStore, has_ended: HasEnded = never_ended) -> None:
     """Checks that no driver is known to run.
 
     A driver elsewhere may run. The check is for an operation that such a driver cannot disturb: each of its steps that
@@ -112,17 +123,19 @@ def check_not_running(location: str, store: CompletedCheckpointStore) -> None:
     Args:
         location: the checkpoint location, for the error.
         store: its completed-checkpoint store, recovered.
+        has_ended: tells whether the driver's run has ended.
 
     Raises:
         LocationInUseError: the process of the driver is running on this machine.
     """
-    hold = _hold(store)
+    hold = _hold(store, has_ended)
     if hold.holder is Holder.ALIVE:
         raise _in_use(location, hold)
 
 
-def _hold(store: CompletedCheckpointStore) -> Hold:
-    return hold_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
+def _hold(store: CompletedCheckpointStore, has_ended: HasEnded) -> Hold:
+    hold = hold_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
+    return Hold(Holder.NONE) if hold.owner is not None and has_ended(hold.owner) else hold
 
 
 def _in_use(location: str, hold: Hold) -> LocationInUseError:

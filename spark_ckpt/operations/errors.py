@@ -25,8 +25,8 @@ class RescaleRefusedError(SparkCkptError):
         self.reason = reason
 
 
-class ImportRefusedError(SparkCkptError):
-    """The state of a location cannot be imported. Nothing was switched.
+class TransferRefusedError(SparkCkptError):
+    """The state of a location cannot be imported or exported, or an import cannot be undone. Nothing was switched.
 
     Attributes:
         location: the checkpoint location.
@@ -34,7 +34,7 @@ class ImportRefusedError(SparkCkptError):
     """
 
     def __init__(self, location: str, reason: str) -> None:
-        super().__init__(f"{location} cannot be imported: {reason}")
+        super().__init__(f"{location}: {reason}")
         self.location = location
         self.reason = reason
 
@@ -69,7 +69,7 @@ class QueryMayRunError(SparkCkptError):
         super().__init__(
             f"{location}: {path} was written {age_seconds} s ago, so the query may be running. Its provider leaves no "
             f"other sign. Stop the query, wait until {quiet_seconds} s have passed, and run the command again. If you "
-            "are sure that it is not running, pass --force"
+            "are sure that the query is not running, pass --force"
         )
         self.location = location
         self.path = path
@@ -80,8 +80,8 @@ class StateTransferError(SparkCkptError):
     """A Spark job that reads or writes state has failed. Nothing was switched.
 
     Attributes:
-        kind: what failed: `SourceStateError`, `RowPartitionError`, `ImportedStateError`, `StateSchemaError` or
-            `StateIdMismatchError`.
+        kind: what failed: `SourceStateError`, `TargetStateError`, `RowPartitionError`, `ImportedStateError`,
+            `ExportedStateError`, `StateSchemaError` or `StateIdMismatchError`.
     """
 
     def __init__(self, kind: str, message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from spark_ckpt.checkpoint.chains import files_of
 from spark_ckpt.checkpoint.compose import decompose
@@ -15,6 +16,7 @@ from spark_ckpt.errors import SparkCkptError, StateFileNotFoundError
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.location.orphans import Leftover, list_all, list_temporaries, select_orphans
 from spark_ckpt.metadata import METADATA_FILE_NAME, loads
+from spark_ckpt.operations.earlier_state import EarlierState, delete_earlier_state, find_earlier_state
 from spark_ckpt.operations.errors import CollectionRefusedError
 from spark_ckpt.storage import Storage, until_stable
 
@@ -36,6 +38,8 @@ class Collection:
         orphans: unreferenced files and directories, by path.
         failed: path and reason of each failed deletion.
         foreign: files that spark-ckpt did not write, by path; never deleted.
+        earlier: state files of the provider that the query was imported from; None if there are none, or if the import
+            can still be undone.
     """
 
     location: str
@@ -43,6 +47,7 @@ class Collection:
     orphans: tuple[Leftover, ...]
     failed: tuple[tuple[str, str], ...] = ()
     foreign: tuple[Leftover, ...] = ()
+    earlier: EarlierState | None = None
 
     @property
     def size(self) -> int:
@@ -58,7 +63,8 @@ def collect_garbage(
     clock: Clock | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Collection:
-    """Deletes files below `ckpt` that no completed checkpoint refers to.
+    """Deletes files below `ckpt` that no completed checkpoint refers to, and the state files of the provider that the
+    query was imported from, once it has committed a batch since.
 
     Safe while the query runs, even after a long idle time: the files of a pending checkpoint are written after the
     newest complete one, or shortly before. So age counts from that checkpoint, not from now. Both times come from the
@@ -91,9 +97,14 @@ def collect_garbage(
     orphans = sorted(select_orphans(there, used, before_ms), key=lambda orphan: orphan.path)
     if orphans and not dry_run:
         storage.sync_deletions(LOG)  # a power loss must not bring back a record without its files
-    failed = [] if dry_run else _delete(storage, orphans, progress)
+    earlier = find_earlier_state(storage)
+    total = len(orphans) + (len(earlier.files) if earlier else 0)
+    failed = [] if dry_run else _delete(storage, orphans, lambda done: progress(done, total))
+    if earlier and not dry_run:
+        numbers = count(len(orphans) + 1)
+        failed += delete_earlier_state(storage, earlier, lambda: progress(next(numbers), total))
     foreign = sorted(listing.foreign, key=lambda other: other.path)
-    return Collection(storage.location, dry_run, tuple(orphans), tuple(failed), tuple(foreign))
+    return Collection(storage.location, dry_run, tuple(orphans), tuple(failed), tuple(foreign), earlier)
 
 
 def _newest_ms(there: Sequence[Leftover], log: Scan, log_ms: int) -> int:
@@ -187,9 +198,7 @@ def _checkpoint_of(path: str) -> int:
     return checkpoint_id
 
 
-def _delete(
-    storage: Storage, orphans: Sequence[Leftover], progress: Callable[[int, int], None]
-) -> list[tuple[str, str]]:
+def _delete(storage: Storage, orphans: Sequence[Leftover], progress: Callable[[int], None]) -> list[tuple[str, str]]:
     failed = []
     for done, orphan in enumerate(orphans, 1):
         directory = orphan.path if orphan.is_directory else orphan.path.rpartition("/")[0]
@@ -200,5 +209,5 @@ def _delete(
                 storage.remove_empty(in_location(directory))
         except SparkCkptError as e:
             failed.append((orphan.path, str(e)))
-        progress(done, len(orphans))
+        progress(done)
     return failed

@@ -23,13 +23,19 @@ class ImportMarker:
         batch_id: the last batch of the earlier provider.
         provider: class of the earlier provider.
         checkpoint_id: the checkpoint with the imported state; None while a new location is being filled.
-        entries: contents of the replaced entries of the offset log, by batch; empty for a new location.
+        entries: contents of the replaced entries of the offset log, by batch; empty for a new location, and once the
+            earlier provider's files are being deleted.
     """
 
     batch_id: int
     provider: str
     checkpoint_id: int | None
     entries: Mapping[int, bytes]
+
+    @property
+    def can_be_undone(self) -> bool:
+        """True while the earlier provider's state is whole."""
+        return self.checkpoint_id is not None and bool(self.entries)
 
     def encode(self) -> bytes:
         """Content of the file."""

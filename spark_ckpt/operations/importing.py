@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -17,46 +16,20 @@ from spark_ckpt.config import PROVIDER_CLASS, STORE
 from spark_ckpt.format.key_groups import default_max_parallelism, factors
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.operations.driver_liveness import open_store
-from spark_ckpt.operations.errors import ImportRefusedError, TargetNotEmptyError
-from spark_ckpt.operations.import_marker import MARKER, ImportMarker
-from spark_ckpt.operations.import_plan import PROVIDERS, StoppedQuery, check_importable, read_stopped_query
+from spark_ckpt.operations.errors import TargetNotEmptyError, TransferRefusedError
+from spark_ckpt.operations.import_marker import MARKER, ImportMarker, read_marker
 from spark_ckpt.operations.quiet import check_quiet
 from spark_ckpt.operations.restore import as_hadoop_writes
 from spark_ckpt.operations.spark_copy import copy_query_files
 from spark_ckpt.operations.state_jobs import DescribedStore, ImportedPartition, SourceState, StateJobs
+from spark_ckpt.operations.stopped_query import PROVIDERS, StoppedQuery, check_unchanged, read_stopped_query
+from spark_ckpt.operations.transferred import TransferredStore
 from spark_ckpt.operations.verify import Progress
-from spark_ckpt.spark_files.logs import BatchLog, SparkLog, checksum_name, entry_name
-from spark_ckpt.spark_files.text import text_of
-from spark_ckpt.storage import Storage
+from spark_ckpt.spark_files.logs import QUERY, BatchLog, SparkLog, checksum_name, entry_name
+from spark_ckpt.storage import Storage, copy_file
 
 Imported: TypeAlias = Mapping[StoreKey, Sequence[ImportedPartition]]
 """The imported partitions of all stores."""
-
-JOIN_STORES = ("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
-"""Stores of a join of state format 1 or 2, in the order of their state ids in a commit."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedStore:
-    """A store of an import, or of its dry run.
-
-    Args:
-        operator_id: Spark's number of the operator.
-        name: Spark's short name of it.
-        store: name of the store.
-        partitions: number of its partitions.
-        rows: number of keys; None after a dry run.
-        size: bytes of the base snapshots; None after a dry run.
-        families: rows by column family; those of a list count one by one. None after a dry run.
-    """
-
-    operator_id: int
-    name: str
-    store: str
-    partitions: int
-    rows: int | None
-    size: int | None
-    families: Mapping[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +54,12 @@ class Import:
     has_begun: bool
     checkpoint_format: int
     checkpoint_id: int | None
-    stores: tuple[ImportedStore, ...]
+    stores: tuple[TransferredStore, ...]
+
+    @property
+    def is_in_place(self) -> bool:
+        """True if the query keeps its location."""
+        return self.source == self.target
 
 
 def import_state(
@@ -113,7 +91,8 @@ def import_state(
         progress: called with the number of finished tasks and the total.
 
     Raises:
-        ImportRefusedError: there is nothing to import, or the query continued during the import. Nothing was switched.
+        TransferRefusedError: there is nothing to import, or the query continued during the import. Nothing was
+            switched.
         QueryMayRunError: the files are young. Nothing was changed.
         TargetNotEmptyError: the new location is not empty.
         StateTransferError: see `StateJobs`. Nothing was switched.
@@ -122,14 +101,16 @@ def import_state(
     """
     clock = clock or SystemClock()
     query = read_stopped_query(source)
-    check_importable(query)
+    _check_importable(query)
     if target is not None and target.list(""):
         raise TargetNotEmptyError(target.location)
     if not force:
         check_quiet(source, query, clock)
     stores = jobs.stores(source_state(query))
     if not stores:
-        raise ImportRefusedError(source.location, "the query has no stateful operator, so it needs no state store")
+        raise TransferRefusedError(
+            source.location, "the query has no stateful operator, so there is no state to import"
+        )
     if dry_run:
         return _result(source, target, query, stores, None, None)
     importer = _Importer(source, jobs, settings or {}, clock, progress)
@@ -137,14 +118,31 @@ def import_state(
 
 
 def source_state(query: StoppedQuery) -> SourceState:
-    """The state of a query's last committed batch."""
-    metadata = query.offsets(query.batch_id).metadata
+    """The state of a query's last committed batch.
+
+    Raises:
+        TransferRefusedError: as in `StoppedQuery.settings`.
+    """
     ids = query.commit.metadata.get("stateUniqueIds")
     return SourceState(
         query.batch_id,
-        text_of(metadata or {}),
+        query.settings(),
         None if ids is None else {int(operator): ids[operator] for operator in ids},
     )
+
+
+def _check_importable(query: StoppedQuery) -> None:
+    if query.provider == PROVIDER_CLASS:
+        raise TransferRefusedError(
+            query.location,
+            "its state belongs to spark-ckpt already, so there is nothing to import. Start the query",
+        )
+    if query.provider not in PROVIDERS:
+        raise TransferRefusedError(
+            query.location,
+            f"its state belongs to {query.provider or 'an unknown provider'}; the state of {' and '.join(PROVIDERS)} "
+            "can be imported",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,15 +157,23 @@ class _Importer:
 
     def in_place(self, query: StoppedQuery, stores: Sequence[DescribedStore]) -> Import:
         """Imports below `ckpt/`, and switches the query by the newest entry of its offset log."""
+        before = self._entries_before(query)
         record, imported = self._write_state(self.source, query, stores)
-        replaced = {batch: query.entries[batch] for batch in query.entries if batch >= query.batch_id}
-        marker = ImportMarker(query.batch_id, query.provider or "", record.id, replaced)
+        marker = ImportMarker(query.batch_id, query.provider or "", record.id, before)
         self.source.write_atomic(MARKER, marker.encode())
-        self._check_still_stopped(query)
+        check_unchanged(self.source, query)
         ours = query.with_provider(PROVIDER_CLASS)
-        for batch in sorted(replaced, reverse=True):  # the newest is the switch; a rollback may need the others
+        for batch in sorted(before):  # the newest is the switch; a rollback may need the other
             replace_offsets(self.source, batch, ours[batch].encode())
         return _result(self.source, None, query, stores, imported, record.id)
+
+    def _entries_before(self, query: StoppedQuery) -> dict[int, bytes]:
+        """The entries to replace. An interrupted import of the same state may have replaced the older one."""
+        entries = {batch: query.entries[batch] for batch in query.entries if batch >= query.batch_id}
+        marker = read_marker(self.source)
+        if marker is not None and marker.batch_id == query.batch_id and query.has_begun:
+            entries[query.batch_id] = marker.entries.get(query.batch_id, entries[query.batch_id])
+        return entries
 
     def into(self, target: Storage, query: StoppedQuery, stores: Sequence[DescribedStore]) -> Import:
         """Imports into a new location. Its last commit comes last."""
@@ -177,9 +183,10 @@ class _Importer:
         for batch in sorted(ours, reverse=True):
             out.add_offsets(batch, ours[batch])
         target.write_atomic(MARKER, ImportMarker(query.batch_id, query.provider or "", None, {}).encode())
+        copy_file(self.source, QUERY, target, QUERY)
         copy_query_files(self.source, target, query.batch_id)
         record, imported = self._write_state(target, query, stores)
-        self._check_still_stopped(query)
+        check_unchanged(self.source, query)
         log = SparkLog(self.source)
         for batch in log.batches(BatchLog.COMMITS)[-2:]:
             out.add_commit(batch, log.commit(batch))
@@ -196,7 +203,7 @@ class _Importer:
         max_parallelism = default_max_parallelism(parallelism)
         numbering = factors(parallelism, max_parallelism)
         imported = self.jobs.import_state(state, as_hadoop_writes(target.location), numbering, self.progress)
-        table = _chains(query, stores, imported)
+        table = _chains(query.version, stores, imported)
         offsets = query.with_provider(PROVIDER_CLASS)[query.batch_id]
         # A location without records would count as one that has lost its log.
         store, owner = open_store(target, {STORE.key: "filesystem", **self.settings}, "import", self.clock)
@@ -222,19 +229,6 @@ class _Importer:
         finally:
             store.shutdown(JobStatus.SUSPENDED)
 
-    def _check_still_stopped(self, query: StoppedQuery) -> None:
-        """Looks at the logs a second time, just before the switch.
-
-        Raises:
-            ImportRefusedError: the query has continued.
-        """
-        if read_stopped_query(self.source) != query:
-            raise ImportRefusedError(
-                self.source.location,
-                f"the query has continued after batch {query.batch_id} during the import: it is running. Nothing was "
-                "switched. Stop it and run the command again",
-            )
-
 
 def replace_offsets(storage: Storage, batch_id: int, data: bytes) -> None:
     """Replaces an entry of the offset log in one step.
@@ -247,10 +241,10 @@ def replace_offsets(storage: Storage, batch_id: int, data: bytes) -> None:
     storage.write_atomic(name, data)
 
 
-def _chains(query: StoppedQuery, stores: Sequence[DescribedStore], imported: Imported) -> ChainTable:
+def _chains(version: int, stores: Sequence[DescribedStore], imported: Imported) -> ChainTable:
     return {
         described.key: [
-            Chain(_state_id(query, described, partition), part.rows, _base(part, query.version))
+            Chain(_state_id(described, partition), part.rows, _base(part, version))
             for partition, part in enumerate(imported[described.key])
         ]
         for described in stores
@@ -263,14 +257,9 @@ def _base(part: ImportedPartition, version: int) -> tuple[ChainEntry, ...]:
     return (ChainEntry(True, version, part.key_groups, part.offsets, part.size, part.path, part.size),)
 
 
-def _state_id(query: StoppedQuery, store: DescribedStore, partition: int) -> str:
+def _state_id(store: DescribedStore, partition: int) -> str:
     """The id in the query's commit, so that the commit stays as it is; a new one in checkpoint format 1."""
-    ids = query.commit.state_ids
-    if ids is None:
-        return str(uuid.uuid4())
-    of_stores = ids[store.operator_id][partition]
-    # `SymmetricHashJoinStateManager`: one id per store, in the order of their names, or one for all.
-    return of_stores[0] if len(of_stores) == 1 else of_stores[JOIN_STORES.index(store.store)]
+    return str(uuid.uuid4()) if store.state_ids is None else store.state_ids[partition]
 
 
 def _state(store: DescribedStore, chains: Sequence[Chain]) -> StoreState:
@@ -293,23 +282,6 @@ def _result(
     imported: Imported | None,
     checkpoint_id: int | None,
 ) -> Import:
-    described = []
-    for store in stores:
-        parts = None if imported is None else imported[store.key]
-        rows = Counter[str]()
-        for part in parts or ():
-            rows.update({family.name: family.rows for family in part.families})
-        described.append(
-            ImportedStore(
-                store.operator_id,
-                store.name,
-                store.store,
-                store.partitions,
-                None if parts is None else sum(part.rows for part in parts),
-                None if parts is None else sum(part.size for part in parts),
-                {name: None if parts is None else rows[name] for name in store.families},
-            )
-        )
     return Import(
         source.location,
         (target or source).location,
@@ -318,5 +290,12 @@ def _result(
         query.has_begun,
         query.checkpoint_format,
         checkpoint_id,
-        tuple(described),
+        tuple(_described(store, None if imported is None else imported[store.key]) for store in stores),
     )
+
+
+def _described(store: DescribedStore, parts: Sequence[ImportedPartition] | None) -> TransferredStore:
+    if parts is None:
+        return TransferredStore.of(store, None, None, None)
+    rows, size = sum(part.rows for part in parts), sum(part.size for part in parts)
+    return TransferredStore.of(store, [part.families for part in parts], rows, size)

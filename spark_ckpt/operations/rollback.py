@@ -144,7 +144,7 @@ def claim_and_move(
         check_not_subsumed(storage, store, record)
         publish_again(storage, Publisher(storage, store, owner), record, clock)
     grace = GRACE_SECONDS if may_run and not storage.renames else 0.0
-    with fenced_logs(storage, store, record, clock, grace):
+    with fenced_logs(storage, store, record.batch_id, clock, grace):
         return move_later_batches(storage, store, record, clock, damaged, later)
 
 

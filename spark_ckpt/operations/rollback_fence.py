@@ -29,7 +29,7 @@ looks for the marker up to 5 s before it writes an entry of Spark's logs there (
 
 @contextmanager
 def fenced_logs(
-    storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord, clock: Clock, grace: float
+    storage: Storage, store: CompletedCheckpointStore, batch_id: int, clock: Clock, grace: float
 ) -> Iterator[None]:
     """Keeps drivers out of Spark's logs while a rollback moves entries, and earlier drivers for ever.
 
@@ -40,7 +40,7 @@ def fenced_logs(
     Args:
         storage: storage of the checkpoint location.
         store: its completed-checkpoint store, claimed.
-        record: checkpoint to go back to.
+        batch_id: batch to go back to.
         clock: source of time.
         grace: seconds to wait for an entry that an earlier driver is writing.
 
@@ -48,7 +48,7 @@ def fenced_logs(
         FencedError: another driver has claimed the location. Nothing was moved, and queries can start.
         StorageError: a marker or a temporary file cannot be changed.
     """
-    rollbacks = begin(storage, record.batch_id)
+    rollbacks = begin(storage, batch_id)
     try:
         clock.sleep(grace)
         store.check_owner()

@@ -1,17 +1,19 @@
-"""Copies of Spark's own files of a stopped query, without its state and its logs."""
+"""Copies of Spark's own files of a stopped query, without its id, state and logs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from spark_ckpt.operations.copy import files_below
 from spark_ckpt.operations.restore import as_hadoop_writes
-from spark_ckpt.spark_files.logs import QUERY, SOURCES, SparkLog, operator_directory
+from spark_ckpt.spark_files.logs import SOURCES, SparkLog, operator_directory
 from spark_ckpt.storage import Storage, copy_file
 
 
-def copy_query_files(source: Storage, target: Storage, batch_id: int) -> None:
-    """Copies the query id, the files of sources, and the metadata and schemas of operators.
+def copy_query_files(
+    source: Storage, target: Storage, batch_id: int, partitions: Mapping[int, int] | None = None
+) -> None:
+    """Copies the files of sources, and the metadata and schemas of operators.
 
     Operator metadata names schema files by absolute path: those of the target. The partitions' directories are created
     too, because the `statestore` source counts them.
@@ -20,6 +22,7 @@ def copy_query_files(source: Storage, target: Storage, batch_id: int) -> None:
         source: a checkpoint location.
         target: a new one.
         batch_id: the last batch; later metadata is left out.
+        partitions: number of partitions by operator; by default all that have a directory.
 
     Raises:
         SparkLogFormatError: a file is damaged.
@@ -27,7 +30,7 @@ def copy_query_files(source: Storage, target: Storage, batch_id: int) -> None:
     """
     log = SparkLog(source)
     location = as_hadoop_writes(target.location)
-    for name in (QUERY, *files_below(source, SOURCES)):
+    for name in files_below(source, SOURCES):
         copy_file(source, name, target, name)
     for operator_id in log.operators():
         moved = log.metadata_until(operator_id, batch_id)
@@ -37,7 +40,8 @@ def copy_query_files(source: Storage, target: Storage, batch_id: int) -> None:
                 target.write_atomic(name, moved[name].moved_to(location).encode())
             elif name not in later:
                 copy_file(source, name, target, name)
-        for partition in log.partitions(operator_id):
+        known = (partitions or {}).get(operator_id)
+        for partition in log.partitions(operator_id) if known is None else range(known):
             target.make_directory(f"{operator_directory(operator_id)}/{partition}")
 
 

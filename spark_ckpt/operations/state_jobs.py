@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -21,11 +21,13 @@ class SourceState:
         batch_id: the batch.
         settings: JSON text of its settings in the offset log.
         state_ids: ids in its commit, as Spark writes them; None in checkpoint format 1.
+        partitions: number of partitions by operator; those not named have one per directory.
     """
 
     batch_id: int
     settings: str
     state_ids: Mapping[int, Sequence[Sequence[str]]] | None
+    partitions: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class DescribedStore:
         partitions: number of its partitions.
         state_format_version: state format version of a join, else None.
         families: names of the column families.
+        has_families: True if a provider needs column families for it.
+        state_ids: state id per partition; None in checkpoint format 1.
     """
 
     operator_id: int
@@ -47,6 +51,8 @@ class DescribedStore:
     partitions: int
     state_format_version: int | None
     families: tuple[str, ...]
+    has_families: bool
+    state_ids: tuple[str, ...] | None
 
     @property
     def key(self) -> StoreKey:
@@ -90,6 +96,19 @@ class ImportedPartition:
     families: tuple[FamilyDigest, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ExportedPartition:
+    """The exported state of one partition of a store.
+
+    Args:
+        state_id: its id; None in checkpoint format 1.
+        families: digests by column family.
+    """
+
+    state_id: str | None
+    families: tuple[FamilyDigest, ...]
+
+
 class StateJobs(Protocol):
     """Spark jobs on the state of one location."""
 
@@ -120,5 +139,22 @@ class StateJobs(Protocol):
         Raises:
             StateTransferError: the state cannot be read, a row is in another partition than Spark's hash says, or a
                 written row differs from the one read.
+        """
+        ...
+
+    def export_state(
+        self, source: SourceState, target: str, provider: str, checkpoint_format: int, progress: Progress
+    ) -> Mapping[StoreKey, Sequence[ExportedPartition]]:
+        """Writes the state below `state` of a location through a provider of Spark, reads it back, and compares.
+
+        Args:
+            source: the state.
+            target: the location to write to.
+            provider: class of the provider.
+            checkpoint_format: format of Spark's state stores in the target, 1 or 2.
+            progress: called with the number of finished tasks and the total.
+
+        Raises:
+            StateTransferError: the state cannot be read or written, or a written row differs from the one read.
         """
         ...

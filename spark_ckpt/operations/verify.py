@@ -222,7 +222,8 @@ def _check_start(
     """Damages of Spark's logs as a whole: a start of the query would fail, or lose state."""
     for epoch in Rollbacks.of(storage).unfinished:
         yield Damage(
-            storage.describe(marker(epoch)), "a rollback has not finished: no query starts until it is repeated"
+            storage.describe(marker(epoch)),
+            "a rollback, or the undo of an import, has not finished: no query starts until it is repeated",
         )
     batch_ids = {record.batch_id for record in records}
     if damages or (records and records[-1].owner.run_id.startswith(STANDALONE_PREFIX)):

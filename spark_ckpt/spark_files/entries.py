@@ -135,6 +135,10 @@ class CommitEntry:
         texts = {str(operator): partitions for operator, partitions in ids.items()}
         return replace(self, metadata={**self.metadata, "stateUniqueIds": texts})
 
+    def without_state_ids(self) -> CommitEntry:
+        """Copy without state ids, as in checkpoint format 1."""
+        return replace(self, metadata={**self.metadata, "stateUniqueIds": None})
+
 
 def query_id_of(data: bytes, path: str) -> str:
     """Query id in the file `metadata` (Spark: `StreamMetadata`).

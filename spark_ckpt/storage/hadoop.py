@@ -19,6 +19,26 @@ FRAME_BYTES = 16 << 20
 """Maximum bytes of file content per message."""
 
 
+KINDS: Mapping[str, type[OSError]] = {
+    "missing": FileNotFoundError,
+    "exists": FileExistsError,
+    "denied": PermissionError,
+}
+"""Python's exception class for each kind of error; kind `other` has none."""
+
+
+def failure_of(path: str, header: Mapping[str, Any]) -> OSError:
+    """The exception for an error reply of the JVM (docs/protocol.md, section 1.6).
+
+    Args:
+        path: path of the request.
+        header: `error`, `message` and `kind` of the reply.
+    """
+    failure = HadoopError(path, str(header["error"]), str(header["message"]))
+    kind = KINDS.get(header["kind"])
+    return failure if kind is None else kind(str(failure))
+
+
 class HadoopCalls(Protocol):
     """Calls to Hadoop's `FileContext`, local or remote."""
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_ckpt.bridge.driver_files import KINDS
 from spark_ckpt.bridge.protocol import FILE, SCHEMA, UNASKED, Message, from_batch, to_batch
+from spark_ckpt.storage.hadoop import KINDS
 from tests.support.hadoop import MemoryHadoop
 from tests.support.waiting import PATIENCE
 

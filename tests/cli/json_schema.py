@@ -28,6 +28,9 @@ RESULTS = (
     "savepoint",
     "restore",
     "rescale",
+    "import",
+    "import_undo",
+    "state_export",
 )
 ERRORS = [name for name, definition in DEFINITIONS.items() if "allOf" in definition]
 

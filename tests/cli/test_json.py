@@ -34,8 +34,10 @@ from spark_ckpt.checkpoint.statistics import (
     SubtaskStateStats,
     SubtaskStats,
 )
+from spark_ckpt.cli.commands.export import ExportResult
 from spark_ckpt.cli.commands.gc import GcResult
 from spark_ckpt.cli.commands.history import History, HistoryEntry
+from spark_ckpt.cli.commands.import_ import ImportResult, UndoResult
 from spark_ckpt.cli.commands.list import CheckpointList
 from spark_ckpt.cli.commands.rescale import RescaleResult
 from spark_ckpt.cli.commands.restore import RestoreResult
@@ -64,10 +66,15 @@ from spark_ckpt.metadata.streams import (
 from spark_ckpt.operations import errors as operation_errors
 from spark_ckpt.operations.copy import CheckpointCopy
 from spark_ckpt.operations.damage import Damage
+from spark_ckpt.operations.earlier_state import EarlierState
 from spark_ckpt.operations.errors import CollectionRefusedError, RescaleRefusedError
+from spark_ckpt.operations.exporting import Export
 from spark_ckpt.operations.gc import Collection
+from spark_ckpt.operations.import_undo import Undo
+from spark_ckpt.operations.importing import Import
 from spark_ckpt.operations.rescale import RescaledStore, Rescaling
 from spark_ckpt.operations.rollback import Rollback
+from spark_ckpt.operations.transferred import TransferredStore
 from spark_ckpt.operations.verify import CheckpointVerdict, Verification
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError, SparkLogFormatError, StateSchemaError
 from spark_ckpt.spark_files.source_positions import KafkaPosition
@@ -191,6 +198,9 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     StateFileOutsideError("/x", ("/y",)),
     UnreadStreamsError("/x", 1, 2),
     RescaleRefusedError("/x", 5, "reason"),
+    operation_errors.TransferRefusedError("/x", "reason"),
+    operation_errors.QueryMayRunError("/x", "/x/offsets/1", 5, 60),
+    operation_errors.StateTransferError("SourceStateError", "message"),
     SparkLogFormatError("/x", "reason"),
     SparkLogEntryExistsError("/x"),
     VersionNotFoundError("/x", 5, {7: 3, 8: 4}),
@@ -266,14 +276,24 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     store = RescaledStore(0, "dedupe", "default", 3, 4, 9)
     rescaling = Rescaling("/x", 3, 4, 7, 12, 14, 1000, (store,))
     dry = replace(rescaling, checkpoint_id=None, new_bytes=0)
+    stored = TransferredStore(0, "dedupe", "default", 3, 4, 9, {"default": 4})
+    known = TransferredStore(0, "dedupe", "default", 3, None, None, {"default": None})
+    imported = Import("/x", "/x", "HDFS", 3, True, 1, 5, (stored,))
+    planned = Import("/x", "/y", "HDFS", 3, True, 2, None, (known,))
     results: dict[str, list[Result]] = {
         "history": [History("/x", HISTORY), HistoryEntry("/x", HISTORY[1], [SUBTASK])],
-        "gc": [GcResult(Collection("/x", False, orphans, (("a", "reason"),), orphans))],
+        "gc": [
+            GcResult(Collection("/x", False, orphans, (("a", "reason"),), orphans)),
+            GcResult(Collection("/x", False, (), earlier=EarlierState("HDFS", orphans, ()))),
+        ],
         "rollback": [RollbackResult(rollback)],
         "savepoint": [CopyResult(copy)],
         "restore": [RestoreResult(copy)],
         "verify": [VerifyResult(VERIFICATION)],
         "rescale": [RescaleResult(rescaling), RescaleResult(dry)],
+        "import": [ImportResult(imported), ImportResult(planned)],
+        "import_undo": [UndoResult(Undo("/x", False, "HDFS", 3, True, 5))],
+        "state_export": [ExportResult(Export("/x", "/y", "HDFS", False, 1, 3, True, 1, (stored,)))],
     }
     outputs |= {name: [printed(JsonOutput().show, result) for result in each] for name, each in results.items()}
     return outputs
@@ -318,8 +338,7 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
     # `inspect` checks that its file exists before it calls `metadata.load`.
     by_no_command = {"MetadataNotFoundError"}
     by_the_start_of_a_query = {"ForeignStateError", "ImportUnfinishedError", "RolledBackError"}
-    by_import_location = {"ImportRefusedError", "QueryMayRunError", "StateTransferError"}
-    assert named - by_no_command - by_the_start_of_a_query - by_import_location <= set(ERRORS)
+    assert named - by_no_command - by_the_start_of_a_query <= set(ERRORS)
 
 
 def test_nothing_in_the_schema_is_left_unused(outputs: Mapping[str, list[Any]], error_outputs: list[Any]) -> None:

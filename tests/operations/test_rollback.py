@@ -327,7 +327,7 @@ class TestFence:
         assert Rollbacks.of(query.storage) == Rollbacks(1, (1,))
         damages = verify(query.storage).damages
         assert [(damage.path, damage.reason[:31]) for damage in damages] == [
-            (query.storage.describe(marker(1)), "a rollback has not finished: no")
+            (query.storage.describe(marker(1)), "a rollback, or the undo of an import, has not finished: no")
         ]
         back(query, 5)
         assert Rollbacks.of(query.storage) == Rollbacks(2, ())

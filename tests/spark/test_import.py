@@ -1,181 +1,102 @@
-"""The state of queries that began with a provider of Spark comes over exactly."""
+"""The state of queries that began with a provider of Spark comes over exactly, and can return."""
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import shutil
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import SparkSession
 
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
-from spark_ckpt.operations.errors import ImportRefusedError, QueryMayRunError, StateTransferError
+from spark_ckpt.operations.errors import QueryMayRunError, StateTransferError, TransferRefusedError
+from spark_ckpt.operations.gc import collect_garbage
 from spark_ckpt.operations.import_marker import MARKER, ImportMarker
-from spark_ckpt.operations.import_plan import HDFS_PROVIDER, ROCKSDB_PROVIDER, read_stopped_query
+from spark_ckpt.operations.stopped_query import HDFS_PROVIDER, read_stopped_query
 from spark_ckpt.storage import resolve
-from spark_ckpt.transfer import import_location
+from spark_ckpt.transfer import import_location, undo_import_of_location
 from tests.docs.pages import DOCS, blocks
+from tests.imports.queries import ALL, BEFORE, PROVIDERS, QUERIES, offer, run
+from tests.imports.steps import files_of
+from tests.support.invariants import assert_invariants
+from tests.support.spark_version import MINOR, order
 
 pytestmark = pytest.mark.core
 
-Rows = Mapping[int, list[str]]
-BEFORE, ALL = 4, 7
-"""Files of input before the import, and in all."""
-
-SPARKS = {
-    "hdfs": {PROVIDER_KEY: HDFS_PROVIDER},
-    "rocksdb": {PROVIDER_KEY: ROCKSDB_PROVIDER},
-    "changelog": {
-        PROVIDER_KEY: ROCKSDB_PROVIDER,
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    },
-    "ids": {
-        PROVIDER_KEY: ROCKSDB_PROVIDER,
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
-    },
-}
-"""Settings of Spark's providers."""
+OURS = {PROVIDER_KEY: PROVIDER_CLASS}
 
 
-class Query:
-    """A query over files, run until it has read all of them."""
-
-    def __init__(self, spark: SparkSession, folder: Path, make: Callable[[DataFrame, DataFrame], DataFrame]) -> None:
-        self.spark = spark
-        self.folder = folder
-        self.make = make
-        self.rng = random.Random(42)
-        self.files = 0
-
-    def offer(self, files: int) -> None:
-        """Makes input files appear, up to a number."""
-        for number in range(self.files, files):
-            for side in ("left", "right"):
-                lines = []
-                for _ in range(40):
-                    second = 600 * number + self.rng.randrange(900)
-                    stamp = f"2024-01-01T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.000Z"
-                    lines.append(json.dumps({"id": self.rng.randrange(90), "ts": stamp, "v": self.rng.randrange(99)}))
-                (self.folder / side).mkdir(exist_ok=True)
-                (self.folder / side / f"{number:03}.json").write_text("\n".join(lines))
-        self.files = max(self.files, files)
-
-    def run(self, location: Path, conf: Mapping[str, str]) -> Rows:
-        """Reads the files that are there; returns the output rows of each batch."""
-        rows: dict[int, list[str]] = {}
-
-        def collect(batch: DataFrame, batch_id: int) -> None:
-            rows[batch_id] = sorted(str(row) for row in batch.collect())
-
-        session = self.spark.newSession()
-        for key, value in conf.items():
-            session.conf.set(key, value)
-        sides = [
-            session.readStream.schema("id long, ts timestamp, v long")
-            .option("maxFilesPerTrigger", 1)
-            .json(str(self.folder / side))
-            .withWatermark("ts", "5 minutes")
-            for side in ("left", "right")
-        ]
-        query = (
-            self.make(*sides)
-            .writeStream.outputMode("append")
-            .foreachBatch(collect)
-            .option("checkpointLocation", str(location))
-            .trigger(availableNow=True)
-            .start()
-        )
-        assert query.awaitTermination(300)
-        return rows
+def ours_like(provider: str) -> dict[str, str]:
+    """Settings of a query with spark-ckpt that had this provider before."""
+    before = PROVIDERS[provider]
+    return {**OURS, **{key: before[key] for key in before if key.endswith(("FormatVersion", "encodingFormat"))}}
 
 
-def windows(left: DataFrame, _: DataFrame) -> DataFrame:
-    return left.groupBy(f.window("ts", "7 minutes"), "id").agg(f.sum("v").alias("s"))
+def stop_query(spark: SparkSession, folder: Path, name: str, provider: str) -> Path:
+    """The location of a query that has read some files with a provider of Spark."""
+    offer(folder, BEFORE)
+    run(spark, name, folder, folder / "location", PROVIDERS[provider])
+    return folder / "location"
 
 
-def sessions(left: DataFrame, _: DataFrame) -> DataFrame:
-    return left.groupBy(f.session_window("ts", "2 minutes"), "id").agg(f.count("*").alias("n"))
-
-
-def within_watermark(left: DataFrame, _: DataFrame) -> DataFrame:
-    return left.dropDuplicatesWithinWatermark(["id"]).select("id", "ts")
-
-
-def full_outer(left: DataFrame, right: DataFrame) -> DataFrame:
-    condition = "l.id = r.id and r.ts between l.ts - interval 6 minutes and l.ts + interval 6 minutes"
-    return left.alias("l").join(right.alias("r"), f.expr(condition), "full_outer").select("l.*", "r.*")
-
-
-def limit(left: DataFrame, _: DataFrame) -> DataFrame:
-    return left.select("id").limit(200)
-
-
-def counts_of_counts(left: DataFrame, _: DataFrame) -> DataFrame:
-    per_id = left.groupBy(f.window("ts", "3 minutes"), "id").agg(f.count("*").alias("n"))
-    return per_id.groupBy(f.window(f.window_time("window"), "12 minutes")).agg(f.sum("n").alias("n"))
+def drop_commit(location: Path) -> None:
+    """Makes the last committed batch one that has begun, as after a kill."""
+    last = max((path for path in (location / "commits").iterdir() if path.name.isdecimal()), key=lambda p: int(p.name))
+    last.unlink()
+    last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize(
-    ("make", "began_with", "in_place"),
+    ("name", "began_with", "in_place", "has_begun"),
     [
-        (windows, "hdfs", True),
-        (full_outer, "hdfs", False),
-        (limit, "hdfs", False),
-        (within_watermark, "rocksdb", True),
-        (sessions, "changelog", True),
-        (counts_of_counts, "changelog", False),
-        (windows, "ids", False),
-        (full_outer, "ids", True),
+        ("windows", "hdfs", True, False),
+        ("outer-join", "hdfs", False, True),
+        ("limit", "hdfs", False, False),
+        ("within-watermark", "rocksdb", True, False),
+        ("sessions", "changelog", True, True),
+        ("chain", "changelog", False, False),
+        ("windows", "ids", False, True),
+        ("outer-join", "ids", True, False),
+        ("processor", "changelog", True, False),
     ],
-    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_later_batches_are_equal(
-    make: Callable[[DataFrame, DataFrame], DataFrame],
-    began_with: str,
-    in_place: bool,
-    spark: SparkSession,
-    tmp_path: Path,
+    name: str, began_with: str, in_place: bool, has_begun: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
-    query = Query(spark, tmp_path, make)
-    theirs, ours, kept = SPARKS[began_with], {PROVIDER_KEY: PROVIDER_CLASS}, tmp_path / "kept"
-    location = tmp_path / "location"
-    query.offer(BEFORE)
-    query.run(location, theirs)
+    if order(MINOR) < order(QUERIES[name].since):
+        pytest.skip(f"Spark runs this query since {QUERIES[name].since}, this is {MINOR}")
+    location, kept = stop_query(spark, tmp_path, name, began_with), tmp_path / "kept"
+    if has_begun:
+        drop_commit(location)
     shutil.copytree(location, kept)
     new = None if in_place else tmp_path / "new"
-    commit = max((location / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
-    committed = commit.read_text()
+    batch = read_stopped_query(resolve(str(location))).batch_id
+    committed = (location / "commits" / str(batch)).read_text()
 
     imported = import_location(spark, str(location), None if new is None else str(new), force=True)
 
     assert imported.checkpoint_id is not None
     assert sum(store.rows or 0 for store in imported.stores) > 0
     assert (imported.checkpoint_format == 2) == (began_with == "ids")
-    assert ((new or location) / "commits" / commit.name).read_text() == committed
+    assert (imported.batch_id, imported.has_begun) == (batch, has_begun)
+    assert ((new or location) / "commits" / str(batch)).read_text() == committed
     assert (location / MARKER).exists() == in_place
-    query.offer(ALL)
-    expected = query.run(kept, theirs)
-    version = {key: value for key, value in theirs.items() if key.endswith("checkpointFormatVersion")}
-    assert query.run(new or location, {**ours, **version}) == expected
-    assert sum(map(len, expected.values())) > 0 or make is limit
+    offer(tmp_path, ALL)
+    expected = run(spark, name, tmp_path, kept, PROVIDERS[began_with])
+    assert run(spark, name, tmp_path, new or location, ours_like(began_with)) == expected
+    assert min(expected) == batch + 1
+    assert sum(map(len, expected.values())) > 0 or not QUERIES[name].has_rows_later
     assert read_stopped_query(resolve(str(new or location))).provider == PROVIDER_CLASS
+    assert_invariants(new or location)
 
 
 @pytest.fixture
 def stopped(spark: SparkSession, tmp_path: Path) -> Path:
     """The location of a query with Spark's default provider."""
-    query = Query(spark, tmp_path, windows)
-    query.offer(2)
-    query.run(tmp_path / "location", SPARKS["hdfs"])
-    return tmp_path / "location"
+    return stop_query(spark, tmp_path, "windows", "hdfs")
 
 
 def test_a_dry_run_writes_nothing(stopped: Path, spark: SparkSession) -> None:
@@ -194,7 +115,7 @@ def test_a_query_that_has_just_written_is_refused(stopped: Path, spark: SparkSes
 
 def test_an_imported_location_is_refused(stopped: Path, spark: SparkSession) -> None:
     import_location(spark, str(stopped), force=True)
-    with pytest.raises(ImportRefusedError, match="belongs to spark-ckpt already"):
+    with pytest.raises(TransferRefusedError, match="belongs to spark-ckpt already"):
         import_location(spark, str(stopped), force=True)
 
 
@@ -202,11 +123,11 @@ def test_a_truncated_file_leaves_the_query_as_it_was(stopped: Path, spark: Spark
     (delta, *_) = sorted(path for path in (stopped / "state/0").rglob("*.delta") if path.stat().st_size > 60)
     delta.write_bytes(delta.read_bytes()[:40])
     (delta.parent / f".{delta.name}.crc").unlink()
-    offsets = {path.name: path.read_bytes() for path in (stopped / "offsets").iterdir()}
+    before = files_of(stopped, without_ckpt=True)
     with pytest.raises(StateTransferError, match=r"partition \d: the state of batch \d+ cannot be read") as failed:
         import_location(spark, str(stopped), force=True)
     assert failed.value.kind == "SourceStateError"
-    assert {path.name: path.read_bytes() for path in (stopped / "offsets").iterdir()} == offsets
+    assert files_of(stopped, without_ckpt=True) == before
 
 
 def test_a_start_during_an_import_names_it(stopped: Path, spark: SparkSession, tmp_path: Path) -> None:
@@ -218,7 +139,68 @@ def test_a_start_during_an_import_names_it(stopped: Path, spark: SparkSession, t
     marker = ImportMarker(read_stopped_query(resolve(str(stopped))).batch_id, HDFS_PROVIDER, None, {})
     resolve(str(new)).write_atomic(MARKER, marker.encode())
     with pytest.raises(StreamingQueryException, match="an import into this location was interrupted"):
-        Query(spark, tmp_path, windows).run(new, {PROVIDER_KEY: PROVIDER_CLASS})
+        run(spark, "windows", tmp_path, new, OURS)
+
+
+@pytest.mark.parametrize("has_begun", [False, True], ids=["committed", "begun"])
+def test_an_undone_import_continues_with_the_earlier_provider(
+    has_begun: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    location, kept = stop_query(spark, tmp_path, "outer-join", "ids"), tmp_path / "kept"
+    if has_begun:
+        drop_commit(location)
+    shutil.copytree(location, kept)
+    before = files_of(location)
+    import_location(spark, str(location), force=True)
+
+    undone = undo_import_of_location(spark, str(location))
+
+    assert (undone.provider, undone.has_begun) == ("RocksDB", has_begun)
+    assert files_of(location, without_ckpt=True) == before
+    assert not (location / MARKER).exists()
+    assert_invariants(location)
+    offer(tmp_path, ALL)
+    expected = run(spark, "outer-join", tmp_path, kept, PROVIDERS["ids"])
+    assert run(spark, "outer-join", tmp_path, location, PROVIDERS["ids"]) == expected
+    import_location(spark, str(location), force=True)
+    assert read_stopped_query(resolve(str(location))).provider == PROVIDER_CLASS
+
+
+def test_a_batch_that_ours_has_begun_is_repeated_after_an_undo(spark: SparkSession, tmp_path: Path) -> None:
+    location, kept = stop_query(spark, tmp_path, "count", "hdfs"), tmp_path / "kept"
+    shutil.copytree(location, kept)
+    import_location(spark, str(location), force=True)
+    offer(tmp_path, BEFORE + 1)
+    run(spark, "count", tmp_path, location, {**OURS, "spark.sql.streaming.noDataMicroBatches.enabled": "false"})
+    drop_commit(location)
+
+    assert undo_import_of_location(spark, str(location)).has_begun
+
+    offer(tmp_path, ALL)
+    expected = run(spark, "count", tmp_path, kept, PROVIDERS["hdfs"])
+    assert run(spark, "count", tmp_path, location, PROVIDERS["hdfs"]) == expected
+
+
+def test_a_later_batch_ends_the_undo_and_frees_the_earlier_state(spark: SparkSession, tmp_path: Path) -> None:
+    location = stop_query(spark, tmp_path, "sessions", "changelog")
+    import_location(spark, str(location), force=True)
+    assert collect_garbage(resolve(str(location))).earlier is None
+    offer(tmp_path, BEFORE + 1)
+    run(spark, "sessions", tmp_path, location, OURS)
+    with pytest.raises(TransferRefusedError, match=r"has committed batch \d+ since.*spark-ckpt export"):
+        undo_import_of_location(spark, str(location))
+    theirs = [path for path in (location / "state/0/1").rglob("*") if path.is_file()]
+    assert theirs
+    planned = collect_garbage(resolve(str(location)), dry_run=True).earlier
+    assert planned is not None and planned.provider == "RocksDB" and len(planned.files) >= len(theirs)
+    assert collect_garbage(resolve(str(location))).earlier == planned
+    assert [path for path in (location / "state/0/1").rglob("*") if path.is_file()] == []
+    assert not (location / MARKER).exists()
+    assert collect_garbage(resolve(str(location))).earlier is None
+    offer(tmp_path, ALL)
+    assert run(spark, "sessions", tmp_path, location, OURS)
+    store = spark.read.format("statestore").load(str(location))
+    assert store.count() > 0
 
 
 def test_as_the_page_says(stopped: Path, spark: SparkSession) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 import click
@@ -16,6 +16,7 @@ from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.config import units
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.location.orphans import Leftover
+from spark_ckpt.operations.earlier_state import EarlierState
 from spark_ckpt.operations.gc import DEFAULT_GRACE_SECONDS, MINIMUM_GRACE_SECONDS, Collection, collect_garbage
 
 
@@ -30,10 +31,11 @@ class GcResult(Result):
     collection: Collection
 
     def to_json(self) -> JsonObject:
-        """`{"location", "dry_run", "bytes", "orphans", "failed", "left_alone"}`.
+        """`{"location", "dry_run", "bytes", "orphans", "failed", "left_alone", "earlier_state"}`.
 
         An orphan has "path" (relative to `ckpt`), "size" and "modified" (ISO 8601, or null). A failed deletion is also
         in "failed", with "path" and "reason". Entries of "left_alone" have the fields of an orphan.
+        "earlier_state" has "provider", "files" and "bytes", or is null.
         """
         collection = self.collection
         return {
@@ -43,6 +45,7 @@ class GcResult(Result):
             "orphans": [_leftover(orphan) for orphan in collection.orphans],
             "failed": [{"path": path, "reason": reason} for path, reason in collection.failed],
             "left_alone": [_leftover(other) for other in collection.foreign],
+            "earlier_state": None if collection.earlier is None else _earlier(collection.earlier),
         }
 
     def render(self) -> Iterator[str]:
@@ -52,16 +55,28 @@ class GcResult(Result):
             yield f"{_name(orphan)}  {human_size(orphan.size)}"
         for other in collection.foreign:
             yield f"{_name(other)}  {human_size(other.size)}; left alone: not written by spark-ckpt"
-        deleted = len(collection.orphans) - len(collection.failed)
+        failed = {path for path, _ in collection.failed}
+        deleted = sum(orphan.path not in failed for orphan in collection.orphans)
         found = f"{count(len(collection.orphans), 'orphan')}, {human_size(collection.size)}"
         if not collection.orphans:
             yield "no orphans"
         elif collection.dry_run:
             yield f"would delete {found}"
-        elif collection.failed:
+        elif deleted < len(collection.orphans):
             yield f"found {found}; deleted {deleted:,}"
         else:
             yield f"deleted {found}"
+        if collection.earlier is not None:
+            yield self._of_earlier(collection.earlier, failed)
+
+    def _of_earlier(self, earlier: EarlierState, failed: Set[str]) -> str:
+        deleted = sum(file.path not in failed for file in earlier.files)
+        found = f"{count(len(earlier.files), 'state file')} of the earlier provider ({earlier.provider})"
+        if self.collection.dry_run:
+            return f"would delete {found}, {human_size(earlier.size)}"
+        if deleted < len(earlier.files):
+            return f"found {found}, {human_size(earlier.size)}; deleted {deleted:,}"
+        return f"deleted {found}, {human_size(earlier.size)}"
 
     def messages(self) -> Iterator[str]:
         """An error for each failed deletion."""
@@ -79,6 +94,10 @@ def _leftover(leftover: Leftover) -> JsonObject:
         "size": leftover.size,
         "modified": None if leftover.modified_ms is None else iso_time(leftover.modified_ms),
     }
+
+
+def _earlier(state: EarlierState) -> JsonObject:
+    return {"provider": state.provider, "files": len(state.files), "bytes": state.size}
 
 
 def _seconds(_: click.Context, __: click.Parameter, text: str) -> float:
@@ -114,6 +133,9 @@ def collect_orphans(session: Session, location: str, dry_run: bool, grace: float
 
     LOCATION is the checkpointLocation of a query, as a path or URL. The query may be running. Such files are left by
     crashes; the next run of the query deletes most of them.
+
+    After an import in place, the earlier provider's state files are deleted too, once the query has committed a batch
+    with spark-ckpt.
 
     \b
     Exit status: 0 done, 1 the command failed or could not delete an orphan.

@@ -88,5 +88,6 @@ private[ckpt] object LogFence {
       "lost: start the query again, and run only one driver per checkpoint location")
 
   private def notFinished(location: Path) = new CheckpointFailure("RollbackUnfinishedError",
-    s"a rollback of $location has not finished. Wait for it; if it has failed, run 'spark-ckpt rollback' again")
+    s"a rollback of $location, or the undo of its import, has not finished. Wait for it; if it has failed, run " +
+      "'spark-ckpt rollback' or 'spark-ckpt import --undo' again")
 }

@@ -15,7 +15,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.conf.Configuration
 
 /** Hadoop settings that the side process needs to open a location itself: those of the location's scheme. */
-private[driver] object FileSystemSettings {
+private[ckpt] object FileSystemSettings {
   private val S3A = "s3a"
   private val S3AClass = "org.apache.hadoop.fs.s3a.S3AFileSystem"
   private val OtherSchemesOfS3 = Set("s3", "s3n")

@@ -12,21 +12,15 @@ package org.apache.spark.sql.ckpt.transfer
 
 import java.io.File
 
-import scala.util.control.NonFatal
-
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.SparkEnv
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.executor._
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.util.Utils
-
-/** Rows and digest of a column family in one partition. */
-private[transfer] final case class FamilyDigest(name: String, rows: Long, sum: Long)
 
 /**
  * One imported partition of a store.
@@ -74,45 +68,23 @@ private[transfer] final class ImportTask(
     } finally writer.close()
   }
 
-  private def read(writer: BaseWriter): Seq[FamilyDigest] =
-    try {
-      new StoreReads(source.location, source.version, conf, hadoopConf).families(store, partition) { (family, rows) =>
-        writer.startFamily(family.name, family.multiValue)
-        digest(family, rows, writer)
-      }
-    } catch {
-      case e: CheckpointFailure => throw e
-      case NonFatal(e) => throw new CheckpointFailure("SourceStateError",
-          s"$store, partition $partition: the state of batch ${source.batchId} cannot be read from " +
-            s"${store.storeId(source.location, partition).storeCheckpointLocation()}: $e", e)
+  private def read(writer: BaseWriter): Seq[FamilyDigest] = {
+    val reads = new StoreReads(source.location, source.version, conf, hadoopConf)
+    reads.families(store, partition, store.stateIdOf(partition)) { (family, rows) =>
+      writer.startFamily(family.name, family.multiValue)
+      copy(family, rows, writer)
     }
+  }
 
-  private def digest(family: ColumnFamily, rows: Iterator[UnsafeRowPair], writer: BaseWriter): FamilyDigest = {
+  private def copy(family: ColumnFamily, rows: Iterator[UnsafeRowPair], writer: BaseWriter): FamilyDigest = {
     val keyGroups = KeyGroupOfRow.of(numbering, store.operator, store.store, family.name, family.keySchema,
       store.stateFormatVersion, partition, store.isMap)
-    val partitionOf = KeyGroupOfRow.partition(store.partitions, store.operator, store.store, family.name,
-      family.keySchema, store.stateFormatVersion, store.isMap)
-    val values =
-      ValueEncoding.of(conf.stateStoreEncodingFormat, store.schemas.map(new InMemoryStateSchemaProvider(_)))(family)
-    val digest = new RowDigest
-    val places = new ListPlaces(family.multiValue)
-    rows.foreach { pair =>
+    new FamilyDigests(store, partition, conf).of(family, rows) { (pair, values, _) =>
       val key = pair.key
-      partitionOf.foreach(of => if (of(key) != partition) throw misplaced(family, of(key)))
-      values.encode(pair.value)
-      digest.add(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, places.next(key),
-        values.base, values.offset, values.length)
       writer.add(keyGroups.keyGroup(key), key.getBaseObject, key.getBaseOffset, key.getSizeInBytes,
         values.base, values.offset, values.length)
     }
-    FamilyDigest(family.name, digest.rows, digest.sum)
   }
-
-  private def misplaced(family: ColumnFamily, owner: Int): CheckpointFailure = new CheckpointFailure(
-    "RowPartitionError",
-    s"$store, partition $partition: a row of column family '${family.name}' belongs to partition $owner by Spark's " +
-      "hash. A query that was begun before Spark 3.3 may partition otherwise (useStrictDistribution): it cannot be " +
-      "imported")
 
   private def write(writer: BaseWriter): Option[(String, SegmentInfo)] = {
     var info: SegmentInfo = null
@@ -130,11 +102,10 @@ private[transfer] final class ImportTask(
       val bytes = new HadoopByteSource(files.path(name).toString, files.open(name), files.length(name))
       try SegmentDigests.of(StateSegment(isBase = true, bytes, info.offsets), source.version) finally bytes.close()
     }
-    val written = found.map { case (family, digest) => FamilyDigest(family, digest.rows, digest.sum) }.toSet
-    val differing = expected.filter(_.rows > 0).toSet.diff(written) ++ written.diff(expected.toSet)
-    differing.headOption.foreach { family =>
+    val written = found.map { case (family, digest) => FamilyDigest(family, digest.rows, digest.sum) }.toSeq
+    FamilyDigests.difference(written, expected).foreach { family =>
       throw new CheckpointFailure("ImportedStateError",
-        s"$store, partition $partition: the written rows of column family '${family.name}' differ from those read. " +
+        s"$store, partition $partition: the written rows of column family '$family' differ from those read. " +
           "Nothing was switched; run the command again")
     }
   }
@@ -143,21 +114,4 @@ private[transfer] final class ImportTask(
 private object ImportTask {
   private def temporaryFile(): File =
     new File(Utils.getLocalDir(SparkEnv.get.conf), s"spark-ckpt-import-${java.util.UUID.randomUUID()}")
-}
-
-/** Places of rows in the lists of their keys, from 0; always 0 outside lists. */
-private final class ListPlaces(multiValue: Boolean) {
-  private var key: UnsafeRow = _
-  private var place = 0
-
-  def next(of: UnsafeRow): Int = {
-    if (multiValue) {
-      if (key != null && key == of) place += 1
-      else {
-        key = of.copy()
-        place = 0
-      }
-    }
-    place
-  }
 }

@@ -35,7 +35,7 @@ private[transfer] final class LocationStores(source: SourceState, conf: SQLConf,
   /** All stores, by operator and name. */
   def all: Seq[StoreDescription] = numbers("").sorted.flatMap { operatorId =>
     val metadata = metadataOf(operatorId)
-    val partitions = numbers(operatorId.toString).size
+    val partitions = source.partitions.getOrElse(operatorId, numbers(operatorId.toString).size)
     storesOf(metadata).sortBy(_.storeName).map(describe(metadata, _, partitions))
   }
 

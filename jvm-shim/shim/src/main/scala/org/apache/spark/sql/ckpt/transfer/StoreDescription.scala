@@ -54,6 +54,8 @@ private[transfer] final case class StoreDescription(
   def isMap(name: String): Boolean =
     families.exists(family => family.name == name && family.encoder.isInstanceOf[PrefixKeyScanStateEncoderSpec])
 
+  def stateIdOf(partition: Int): Option[String] = stateIds.map(_(partition))
+
   def storeId(location: String, partition: Int): StateStoreId =
     StateStoreId(new Path(location, "state").toString, operatorId, partition, store)
 

@@ -12,6 +12,8 @@ package org.apache.spark.sql.ckpt.transfer
 
 import java.util.UUID
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
@@ -34,19 +36,27 @@ private[transfer] final class StoreReads(
   /**
    * The results of a function of each family's rows in one partition of a store. The rows of a list are neighbours.
    * A row is valid until the next.
+   *
+   * @param id state id of the partition; None in checkpoint format 1
+   * @throws CheckpointFailure if the state cannot be read; the function's own pass through
    */
-  def families[A](store: StoreDescription, partition: Int)(
-      body: (ColumnFamily, Iterator[UnsafeRowPair]) => A): Seq[A] = {
-    val provider = newProvider(store, partition)
-    val id = store.stateIds.map(_(partition))
+  def families[A](store: StoreDescription, partition: Int, id: Option[String])(
+      body: (ColumnFamily, Iterator[UnsafeRowPair]) => A): Seq[A] =
     try {
-      if (store.usesColumnFamilies) ofFamilies(provider.getStore(version, id), store, body)
-      else {
-        val rows = provider.getReadStore(version, id)
-        try store.used.map(family => body(family, rows.iterator(family.name))) finally ReadStores.release(rows)
-      }
-    } finally provider.close()
-  }
+      val provider = newProvider(store, partition)
+      try {
+        if (store.usesColumnFamilies) ofFamilies(provider.getStore(version, id), store, body)
+        else {
+          val rows = provider.getReadStore(version, id)
+          try store.used.map(family => body(family, rows.iterator(family.name))) finally ReadStores.release(rows)
+        }
+      } finally provider.close()
+    } catch {
+      case e: CheckpointFailure => throw e
+      case NonFatal(e) => throw new CheckpointFailure("SourceStateError",
+        s"$store, partition $partition: the state of batch ${version - 1} cannot be read from " +
+          s"${store.storeId(location, partition).storeCheckpointLocation()}: $e", e)
+    }
 
   /** Only a store for writing takes descriptions of families, without which it decodes no row. */
   private def ofFamilies[A](

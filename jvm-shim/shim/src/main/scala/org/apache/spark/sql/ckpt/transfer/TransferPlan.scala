@@ -25,12 +25,15 @@ import org.apache.spark.sql.internal.SQLConf
  * @param batchId  last committed batch
  * @param settings line of the batch's settings in the offset log
  * @param stateIds `stateUniqueIds` of its commit: by operator, per partition the ids of the stores; None in format 1
+ * @param partitions number of partitions by operator; those not named have one per directory. A rescale to fewer leaves
+ *                   directories behind
  */
 private[transfer] final case class SourceState(
     location: String,
     batchId: Long,
     settings: String,
-    stateIds: Option[Map[Long, Seq[Seq[String]]]]) {
+    stateIds: Option[Map[Long, Seq[Seq[String]]]],
+    partitions: Map[Long, Int] = Map.empty) {
 
   /** Version of the state. */
   def version: Long = batchId + 1
@@ -51,7 +54,7 @@ private[transfer] final case class SourceState(
 }
 
 private[transfer] object SourceState {
-  private val CheckpointFormat = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+  val CheckpointFormat = "spark.sql.streaming.stateStore.checkpointFormatVersion"
   private val Changelog = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
   def of(plan: JsonNode): SourceState = SourceState(
@@ -60,7 +63,8 @@ private[transfer] object SourceState {
     plan.path("settings").asText(),
     Option(plan.get("state_ids")).filter(_.isObject).map(_.fields().asScala.map { entry =>
       entry.getKey.toLong -> entry.getValue.elements().asScala.map(texts).toSeq
-    }.toMap))
+    }.toMap),
+    plan.path("partitions").fields().asScala.map(entry => entry.getKey.toLong -> entry.getValue.asInt()).toMap)
 
   private def texts(array: JsonNode): Seq[String] = array.elements().asScala.map(_.asText()).toSeq
 }
@@ -86,5 +90,41 @@ private[transfer] object ImportPlan {
       plan.path("target").asText(),
       plan.path("key_group_factors").elements().asScala.map(_.asInt()).toSeq,
       plan.path("buffer_bytes").asLong())
+  }
+}
+
+/**
+ * An export.
+ *
+ * @param target           checkpoint location to write to
+ * @param provider         class of the provider that writes the state
+ * @param checkpointFormat format of Spark's checkpoints in the target, 1 or 2
+ */
+private[transfer] final case class ExportPlan(
+    source: SourceState,
+    target: String,
+    provider: String,
+    checkpointFormat: Int) {
+
+  /** Settings of the stores that are written. */
+  def conf(of: SQLConf): SQLConf = {
+    val conf = source.conf(of)
+    conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, provider)
+    conf.setConfString(SourceState.CheckpointFormat, checkpointFormat.toString)
+    conf.setConfString(SQLConf.STATE_STORE_MIN_DELTAS_FOR_SNAPSHOT.key, "0") // maintenance writes a snapshot at once
+    // The snapshot gets another name, and its checksum file would not follow.
+    conf.setConfString("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
+    conf
+  }
+}
+
+private[transfer] object ExportPlan {
+  def of(text: String): ExportPlan = {
+    val plan = Message.mapper.readTree(text)
+    ExportPlan(
+      SourceState.of(plan.path("source")),
+      plan.path("target").asText(),
+      plan.path("provider").asText(),
+      plan.path("checkpoint_format").asInt())
   }
 }

@@ -62,7 +62,7 @@ class OtherProviderWarningSuite extends AnyFunSuite {
 
   test("a query that goes on with another provider than its session asks for is named, with the way out") {
     val text = OtherProviderWarning.text(ours, spark, "/there").get
-    assert(Seq("/there", spark, ours, "new checkpoint location").forall(text.contains))
+    assert(Seq("/there", spark, ours, "spark-ckpt import /there").forall(text.contains))
   }
 
   test("there is nothing to say where the session asks for another one, or has what it asks for") {

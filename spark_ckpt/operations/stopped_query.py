@@ -1,14 +1,16 @@
-"""The stopped query whose state an import takes over, by its logs, or the refusal."""
+"""A stopped query by its logs, whose state an import or an export transfers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
-from spark_ckpt.operations.errors import ImportRefusedError
+from spark_ckpt.config import PROVIDER_KEY
+from spark_ckpt.location.errors import LocationNotFoundError
+from spark_ckpt.operations.errors import TransferRefusedError
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name
+from spark_ckpt.spark_files.text import text_of
 from spark_ckpt.storage import Storage
 
 _STATE = "org.apache.spark.sql.execution.streaming.state"
@@ -19,7 +21,7 @@ ROCKSDB_PROVIDER = f"{_STATE}.RocksDBStateStoreProvider"
 """Spark's provider with RocksDB."""
 
 PROVIDERS = {HDFS_PROVIDER: "HDFS", ROCKSDB_PROVIDER: "RocksDB"}
-"""Short names of the providers whose state can be imported."""
+"""Short names of the providers whose state can be imported, or written by an export."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,23 @@ class StoppedQuery:
         """Class of the state-store provider that a start of the query uses: that of the newest entry."""
         return self.offsets(self.newest).conf.get(PROVIDER_KEY)
 
+    def settings(self) -> str:
+        """JSON text of the last committed batch's settings in the offset log, with the provider of the newest entry.
+
+        Raises:
+            TransferRefusedError: the entry was written by an old Spark, which recorded no settings.
+        """
+        entry = self.offsets(self.batch_id)
+        if entry.metadata is None:
+            raise TransferRefusedError(
+                self.location,
+                f"offsets/{self.batch_id} was written by an old Spark and lacks the settings of the query. Run the "
+                "query with Spark 3.5 for one batch first",
+            )
+        # An interrupted import may have replaced this entry and not the newest.
+        entry = entry if self.provider is None else entry.with_conf({PROVIDER_KEY: self.provider})
+        return text_of(entry.metadata or {})
+
     def with_provider(self, provider: str) -> dict[int, OffsetEntry]:
         """The entries, each with another provider and otherwise unchanged."""
         return {batch: self.offsets(batch).with_conf({PROVIDER_KEY: provider}) for batch in self.entries}
@@ -84,49 +103,48 @@ def read_stopped_query(storage: Storage) -> StoppedQuery:
         storage: storage of the checkpoint location.
 
     Raises:
-        ImportRefusedError: the query has not committed a batch, or entries are missing.
+        TransferRefusedError: the query has not committed a batch, or entries are missing.
+        LocationNotFoundError: the location does not exist, or is empty.
         SparkLogFormatError, StorageError: a log cannot be read.
     """
+    if not storage.list(""):
+        raise LocationNotFoundError(storage.location)
     log = SparkLog(storage)
     batches = SparkBatches.of(log)
     committed = batches.last_committed
     if committed < 0:
-        raise ImportRefusedError(
+        raise TransferRefusedError(
             storage.location,
-            "its commit log is empty: the query has no state. Start it with a new checkpoint location and spark-ckpt",
+            "the commit log is empty, so there is no state to transfer. Start the query with a new checkpoint location",
         )
     later = [batch for batch in batches.started if batch > committed]
     if not batches.can_follow(committed) or later not in ([], [committed + 1]):
-        raise ImportRefusedError(
+        raise TransferRefusedError(
             storage.location,
-            f"batch {committed} is the last in its commit log, and its offset log has {_ranges(batches.started)}: "
-            "Spark itself cannot continue this query",
+            f"the commit log ends with batch {committed}, and the offset log has {_ranges(batches.started)}: Spark "
+            "itself cannot continue this query",
         )
     names = [batch for batch in (committed - 1, committed, committed + 1) if batch in batches.started]
     entries = {batch: storage.read(entry_name(BatchLog.OFFSETS, batch)) for batch in names}
     return StoppedQuery(storage.location, committed, log.commit(committed), entries)
 
 
-def check_importable(query: StoppedQuery) -> None:
-    """Checks that the state belongs to a provider of Spark.
+def check_unchanged(storage: Storage, query: StoppedQuery) -> None:
+    """Looks at a query's logs a second time, just before a switch.
+
+    Args:
+        storage: storage of the checkpoint location.
+        query: the query as read before.
 
     Raises:
-        ImportRefusedError: it does not.
+        TransferRefusedError: the query has continued.
+        SparkLogFormatError, StorageError: a log cannot be read.
     """
-    if query.offsets(query.batch_id).metadata is None:
-        raise ImportRefusedError(
-            query.location,
-            f"offsets/{query.batch_id} was written by an old Spark and lacks the settings of the query. Run the query "
-            "with Spark 3.5 for one batch first",
-        )
-    if query.provider == PROVIDER_CLASS:
-        raise ImportRefusedError(
-            query.location, "its state belongs to spark-ckpt already: start the query, there is nothing to import"
-        )
-    if query.provider not in PROVIDERS:
-        raise ImportRefusedError(
-            query.location,
-            f"its state belongs to {query.provider}; the state of {' and '.join(PROVIDERS)} can be imported",
+    if read_stopped_query(storage) != query:
+        raise TransferRefusedError(
+            storage.location,
+            f"the query has continued after batch {query.batch_id} meanwhile, so it is running. Nothing was switched. "
+            "Stop it and run the command again",
         )
 
 

@@ -1,0 +1,90 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.transfer
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.backend.RowDigest
+import org.apache.spark.sql.ckpt.executor._
+import org.apache.spark.sql.execution.streaming.state._
+
+/** Rows and digest of a column family in one partition. */
+private[transfer] final case class FamilyDigest(name: String, rows: Long, sum: Long)
+
+/**
+ * Digests of the rows in one partition of a store.
+ *
+ * @param conf settings of the batch
+ */
+private[transfer] final class FamilyDigests(store: StoreDescription, partition: Int, conf: StateStoreConf) {
+
+  /**
+   * The digest of a family's rows.
+   *
+   * @param use takes each row: its key, its value, the encoding that holds the stored bytes of the value, and its place
+   *            in the list of its key, from 0; 0 outside lists. All are valid until the next row
+   * @throws CheckpointFailure if a row belongs to another partition
+   */
+  def of(family: ColumnFamily, rows: Iterator[UnsafeRowPair])(
+      use: (UnsafeRowPair, ValueEncoding, Int) => Unit): FamilyDigest = {
+    val partitionOf = KeyGroupOfRow.partition(store.partitions, store.operator, store.store, family.name,
+      family.keySchema, store.stateFormatVersion, store.isMap)
+    val values =
+      ValueEncoding.of(conf.stateStoreEncodingFormat, store.schemas.map(new InMemoryStateSchemaProvider(_)))(family)
+    val digest = new RowDigest
+    val places = new ListPlaces(family.multiValue)
+    rows.foreach { pair =>
+      val key = pair.key
+      partitionOf.foreach(of => if (of(key) != partition) throw misplaced(family, of(key)))
+      values.encode(pair.value)
+      val place = places.next(key)
+      digest.add(
+        key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, place, values.base, values.offset, values.length)
+      use(pair, values, place)
+    }
+    FamilyDigest(family.name, digest.rows, digest.sum)
+  }
+
+  private def misplaced(family: ColumnFamily, owner: Int): CheckpointFailure = new CheckpointFailure(
+    "RowPartitionError",
+    s"$store, partition $partition: a row of column family '${family.name}' belongs to partition $owner by Spark's " +
+      "hash. A query that was begun before Spark 3.3 may partition otherwise (useStrictDistribution): its state cannot " +
+      "be transferred")
+}
+
+private[transfer] object FamilyDigests {
+  /**
+   * Compares the rows that were written with those that were read.
+   *
+   * @return name of a family that differs
+   */
+  def difference(written: Seq[FamilyDigest], read: Seq[FamilyDigest]): Option[String] = {
+    val (found, expected) = (written.filter(_.rows > 0).toSet, read.filter(_.rows > 0).toSet)
+    (found.diff(expected) ++ expected.diff(found)).headOption.map(_.name)
+  }
+}
+
+/** Places of rows in the lists of their keys, from 0; always 0 outside lists. */
+private final class ListPlaces(multiValue: Boolean) {
+  private var key: UnsafeRow = _
+  private var place = 0
+
+  def next(of: UnsafeRow): Int = {
+    if (multiValue) {
+      if (key != null && key == of) place += 1
+      else {
+        key = of.copy()
+        place = 0
+      }
+    }
+    place
+  }
+}

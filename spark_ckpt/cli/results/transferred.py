@@ -1,0 +1,34 @@
+"""Stores of an import or export, as text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from spark_ckpt.cli.formatting import count, human_size, plain
+from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.operations.transferred import TransferredStore
+
+
+def store_json(store: TransferredStore) -> JsonObject:
+    """`{"operator_id", "name", "store", "partitions", "rows", "bytes", "families": [{"name", "rows"}]}`."""
+    return {
+        "operator_id": store.operator_id,
+        "name": store.name,
+        "store": store.store,
+        "partitions": store.partitions,
+        "rows": store.rows,
+        "bytes": store.size,
+        "families": [{"name": name, "rows": rows} for name, rows in store.families.items()],
+    }
+
+
+def store_lines(stores: Iterable[TransferredStore]) -> Iterator[str]:
+    """A line for each store, and one for each of several column families."""
+    for store in stores:
+        parts = [count(store.partitions, "partition")]
+        parts += [] if store.rows is None else [count(store.rows, "key")]
+        parts += [] if store.size is None else [human_size(store.size)]
+        yield f"  {plain(store.name)} {store.operator_id}/{plain(store.store)}: {', '.join(parts)}"
+        if len(store.families) > 1:
+            for name, rows in store.families.items():
+                yield f"    {plain(name)}" + ("" if rows is None else f": {count(rows, 'row')}")
