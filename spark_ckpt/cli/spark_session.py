@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -79,11 +81,30 @@ def spark_session(name: str, master: str | None, conf: Mapping[str, str]) -> Ite
         builder.config(key, value)
     if master is not None:
         builder.master(master)
-    session = configure(builder).getOrCreate()
+    with _errors_in_file():
+        session = configure(builder).getOrCreate()
     try:
         yield session
     finally:
         session.stop()
+
+
+@contextmanager
+def _errors_in_file() -> Iterator[None]:
+    """Lets the JVM that starts meanwhile write its log to a file instead of standard error, which has the progress bar
+    and errors as JSON. The log is shown if the start fails."""
+    with tempfile.TemporaryFile() as log:
+        terminal = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            log.seek(0)
+            os.write(terminal, log.read())
+            raise
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
 
 
 def query_settings(conf: Mapping[str, str]) -> dict[str, str]:

@@ -81,7 +81,7 @@ class StateTransferError(SparkCkptError):
 
     Attributes:
         kind: what failed: `SourceStateError`, `TargetStateError`, `RowPartitionError`, `ImportedStateError`,
-            `ExportedStateError`, `StateSchemaError` or `StateIdMismatchError`.
+            `ExportedStateError`, `StateSchemaError`, `StateIdMismatchError` or `JobFailedError`.
     """
 
     def __init__(self, kind: str, message: str) -> None:

@@ -25,7 +25,9 @@ from spark_ckpt.operations.state_jobs import DescribedStore, ImportedPartition, 
 from spark_ckpt.operations.stopped_query import PROVIDERS, StoppedQuery, check_unchanged, read_stopped_query
 from spark_ckpt.operations.transferred import TransferredStore
 from spark_ckpt.operations.verify import Progress
-from spark_ckpt.spark_files.logs import QUERY, BatchLog, SparkLog, checksum_name, entry_name
+from spark_ckpt.spark_files.logs import QUERY, BatchLog, SparkLog, checksum_name, entry_name, operator_directory
+from spark_ckpt.spark_files.operators import JOIN
+from spark_ckpt.spark_files.schemas import with_nullable_columns
 from spark_ckpt.storage import Storage, copy_file
 
 Imported: TypeAlias = Mapping[StoreKey, Sequence[ImportedPartition]]
@@ -162,6 +164,7 @@ class _Importer:
         marker = ImportMarker(query.batch_id, query.provider or "", record.id, before)
         self.source.write_atomic(MARKER, marker.encode())
         check_unchanged(self.source, query)
+        widen_join_schemas(self.source, stores)
         ours = query.with_provider(PROVIDER_CLASS)
         for batch in sorted(before):  # the newest is the switch; a rollback may need the other
             replace_offsets(self.source, batch, ours[batch].encode())
@@ -185,6 +188,7 @@ class _Importer:
         target.write_atomic(MARKER, ImportMarker(query.batch_id, query.provider or "", None, {}).encode())
         copy_file(self.source, QUERY, target, QUERY)
         copy_query_files(self.source, target, query.batch_id)
+        widen_join_schemas(target, stores)
         record, imported = self._write_state(target, query, stores)
         check_unchanged(self.source, query)
         log = SparkLog(self.source)
@@ -236,7 +240,35 @@ def replace_offsets(storage: Storage, batch_id: int, data: bytes) -> None:
     Raises:
         StorageError: the entry cannot be replaced, or the outcome is unknown.
     """
-    name = entry_name(BatchLog.OFFSETS, batch_id)
+    _replace(storage, entry_name(BatchLog.OFFSETS, batch_id), data)
+
+
+def widen_join_schemas(storage: Storage, stores: Sequence[DescribedStore]) -> None:
+    """Makes the columns nullable in the schemas of joins that a Spark before 4.0 began.
+
+    Later releases of Spark plan some of these columns as nullable, and would refuse the old schemas. The widened ones
+    suit the release that wrote them as well.
+
+    Args:
+        storage: storage of the checkpoint location.
+        stores: its stores.
+
+    Raises:
+        StateSchemaError: a schema file is damaged.
+        StorageError: a schema file cannot be replaced.
+    """
+    for store in stores:
+        directory = operator_directory(store.operator_id)
+        # `StreamingSymmetricHashJoinExec`; since Spark 4.0, operators have metadata.
+        if store.name == JOIN and not storage.list(f"{directory}/_metadata"):
+            name = f"{directory}/0/{store.store}/_metadata/schema"
+            content = storage.read(name)
+            widened = with_nullable_columns(content, storage.describe(name))
+            if widened != content:
+                _replace(storage, name, widened)
+
+
+def _replace(storage: Storage, name: str, data: bytes) -> None:
     storage.delete(checksum_name(name))  # Hadoop would hold the earlier checksum against the new bytes
     storage.write_atomic(name, data)
 

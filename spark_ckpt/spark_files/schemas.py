@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from spark_ckpt.errors import SparkCkptError, StateFileNotFoundError
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.metadata.data_input import DataInput
+from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.spark_files.errors import StateSchemaError
 from spark_ckpt.spark_files.operators import DEFAULT_STORE
 from spark_ckpt.spark_files.types import Struct, struct_of
 from spark_ckpt.storage import Storage
+
+_CHUNK = 16_384
+"""Characters of a chunk, so that its bytes fit into `writeUTF`."""
+
+_NULLABLE = ("nullable", "containsNull", "valueContainsNull")
+"""Fields of Spark's types in JSON that tell whether a value may be null (`DataType.json`)."""
 
 DEFAULT_FAMILY = "default"
 """Spark's name of the default column family, which every store has."""
@@ -78,6 +86,50 @@ def decode_schema(content: bytes, path: str) -> tuple[FamilySchema, ...]:
         raise ValueError(f"unknown schema version '{version}'; v1 to v3 are supported")
     except (SparkCkptError, ValueError) as e:
         raise StateSchemaError(path, f"it is not a state schema: {getattr(e, 'reason', e)}") from e
+
+
+def with_nullable_columns(content: bytes, path: str) -> bytes:
+    """The content of a schema file of version 2 with all columns nullable.
+
+    Spark accepts a stored schema whose columns are nullable where those of the query are not
+    (`StateSchemaCompatibilityChecker`), and rows have the same bytes either way.
+
+    Args:
+        content: content of the file.
+        path: path of the file, for errors.
+
+    Returns:
+        The new content; the same for another version.
+
+    Raises:
+        StateSchemaError: the file is damaged.
+    """
+    source = DataInput(content, path)
+    try:
+        if source.utf("version") != "v2":
+            return content
+        parts = [_nullable(json.loads(_chunks(source))) for _ in ("key", "value")]
+    except (SparkCkptError, ValueError) as e:
+        raise StateSchemaError(path, f"it is not a state schema: {getattr(e, 'reason', e)}") from e
+    out = DataOutput()
+    out.utf("v2", "version")
+    for part in parts:
+        text = json.dumps(part, separators=(",", ":"), ensure_ascii=False)
+        pieces = [text[start : start + _CHUNK] for start in range(0, len(text), _CHUNK)]
+        out.i32(len(pieces), "chunks")
+        for piece in pieces:
+            out.utf(piece, "chunk")
+    return out.getvalue()
+
+
+def _nullable(value: Any) -> Any:  # noqa: ANN401  (a type in JSON)
+    if isinstance(value, list):
+        return [_nullable(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    # The metadata of a column belongs to the user.
+    parts = {key: part if key == "metadata" else _nullable(part) for key, part in value.items()}
+    return {**parts, **{key: True for key in _NULLABLE if key in parts}}
 
 
 def _family(source: DataInput) -> FamilySchema:

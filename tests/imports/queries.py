@@ -92,7 +92,7 @@ def offer(folder: Path, files: int) -> None:
                 hidden.rename(path)
 
 
-def run(spark: SparkSession, name: str, folder: Path, location: Path, conf: Mapping[str, str]) -> Rows:
+def run(spark: SparkSession, name: str, folder: Path, location: Path | str, conf: Mapping[str, str]) -> Rows:
     """Runs a query until it has read the files below a folder; returns the output rows of each batch."""
     query, rows = QUERIES[name], {}
     session = spark.newSession()
@@ -122,6 +122,31 @@ def run(spark: SparkSession, name: str, folder: Path, location: Path, conf: Mapp
     finally:
         stream.stop()
     return rows
+
+
+def ours_like(provider: str) -> dict[str, str]:
+    """Settings of a query with spark-ckpt that had a provider of Spark before."""
+    before = PROVIDERS[provider]
+    return {PROVIDER: OURS, **{key: before[key] for key in before if key.endswith(("FormatVersion", "encodingFormat"))}}
+
+
+def state_format(provider: str) -> str:
+    """The format for an export to a provider of Spark."""
+    return "spark-hdfs" if PROVIDERS[provider][PROVIDER] == HDFS else "spark-rocksdb"
+
+
+def stop_query(spark: SparkSession, folder: Path, name: str, provider: str) -> Path:
+    """The location of a query that has read some files with a provider of Spark."""
+    offer(folder, BEFORE)
+    run(spark, name, folder, folder / "location", PROVIDERS[provider])
+    return folder / "location"
+
+
+def drop_commit(location: Path) -> None:
+    """Makes the last committed batch one that has begun, as after a kill."""
+    last = max((path for path in (location / "commits").iterdir() if path.name.isdecimal()), key=lambda p: int(p.name))
+    last.unlink()
+    last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
 
 
 def _count(left: DataFrame, _: DataFrame) -> DataFrame:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -79,6 +80,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=LOCATIONS)
     parser.add_argument("--only", action="append", help="QUERY--PROVIDER; all unless given")
     arguments = parser.parse_args()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
@@ -87,8 +89,6 @@ def main() -> int:
         .config("spark.sql.streaming.stateStore.minDeltasForSnapshot", "3")
         .config("spark.sql.streaming.stateStore.maintenanceInterval", "1s")
         .config("spark.sql.streaming.minBatchesToRetain", "3")
-        .config("spark.pyspark.python", sys.executable)
-        .config("spark.pyspark.driver.python", sys.executable)
         .getOrCreate()
     )
     failed = 0

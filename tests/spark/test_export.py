@@ -13,39 +13,31 @@ from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
 from spark_ckpt.operations.errors import TargetNotEmptyError, TransferRefusedError
 from spark_ckpt.operations.exporting import UNFINISHED
 from spark_ckpt.operations.rescale import rescale
-from spark_ckpt.operations.stopped_query import PROVIDERS as SPARKS
 from spark_ckpt.operations.stopped_query import read_stopped_query
 from spark_ckpt.storage import resolve
 from spark_ckpt.transfer import export_location, import_location
-from tests.imports.queries import ALL, BEFORE, FORMAT, PROVIDERS, QUERIES, offer, run
+from tests.imports.queries import ALL, BEFORE, FORMAT, PROVIDERS, QUERIES, offer, run, state_format
 from tests.imports.steps import files_of
 from tests.support.spark_version import MINOR, order
 
-pytestmark = pytest.mark.core
-
 OURS = {PROVIDER_KEY: PROVIDER_CLASS}
 IDS = {**OURS, FORMAT: "2"}
-
-
-def state_format(provider: str) -> str:
-    """The format of a provider for `export_location`."""
-    return f"spark-{SPARKS[PROVIDERS[provider][PROVIDER_KEY]].lower()}"
 
 
 @pytest.mark.parametrize(
     ("name", "ours", "goes_to"),
     [
         ("windows", OURS, "hdfs"),
-        ("outer-join", OURS, "hdfs"),
-        ("sessions", OURS, "rocksdb"),
+        pytest.param("outer-join", OURS, "hdfs", marks=pytest.mark.core),
+        pytest.param("sessions", OURS, "rocksdb", marks=pytest.mark.core),
         ("limit", OURS, "hdfs"),
         ("chain", OURS, "changelog"),
         ("count", IDS, "ids"),
-        ("outer-join", IDS, "ids"),
+        pytest.param("outer-join", IDS, "ids", marks=pytest.mark.core),
         ("count", IDS, "hdfs"),
-        ("outer-join-4", OURS, "changelog"),
+        pytest.param("outer-join-4", OURS, "changelog", marks=pytest.mark.core),
         ("processor", OURS, "changelog"),
-        ("processor", IDS, "ids"),
+        pytest.param("processor", IDS, "ids", marks=pytest.mark.core),
     ],
     ids=lambda value: ("ids-on" if FORMAT in value else "ids-off") if isinstance(value, dict) else value,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,48 +20,26 @@ from spark_ckpt.operations.stopped_query import HDFS_PROVIDER, read_stopped_quer
 from spark_ckpt.storage import resolve
 from spark_ckpt.transfer import import_location, undo_import_of_location
 from tests.docs.pages import DOCS, blocks
-from tests.imports.queries import ALL, BEFORE, PROVIDERS, QUERIES, offer, run
+from tests.imports.queries import ALL, BEFORE, PROVIDERS, QUERIES, drop_commit, offer, ours_like, run, stop_query
 from tests.imports.steps import files_of
 from tests.support.invariants import assert_invariants
 from tests.support.spark_version import MINOR, order
 
-pytestmark = pytest.mark.core
-
 OURS = {PROVIDER_KEY: PROVIDER_CLASS}
-
-
-def ours_like(provider: str) -> dict[str, str]:
-    """Settings of a query with spark-ckpt that had this provider before."""
-    before = PROVIDERS[provider]
-    return {**OURS, **{key: before[key] for key in before if key.endswith(("FormatVersion", "encodingFormat"))}}
-
-
-def stop_query(spark: SparkSession, folder: Path, name: str, provider: str) -> Path:
-    """The location of a query that has read some files with a provider of Spark."""
-    offer(folder, BEFORE)
-    run(spark, name, folder, folder / "location", PROVIDERS[provider])
-    return folder / "location"
-
-
-def drop_commit(location: Path) -> None:
-    """Makes the last committed batch one that has begun, as after a kill."""
-    last = max((path for path in (location / "commits").iterdir() if path.name.isdecimal()), key=lambda p: int(p.name))
-    last.unlink()
-    last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize(
     ("name", "began_with", "in_place", "has_begun"),
     [
         ("windows", "hdfs", True, False),
-        ("outer-join", "hdfs", False, True),
+        pytest.param("outer-join", "hdfs", False, True, marks=pytest.mark.core),
         ("limit", "hdfs", False, False),
         ("within-watermark", "rocksdb", True, False),
-        ("sessions", "changelog", True, True),
+        pytest.param("sessions", "changelog", True, True, marks=pytest.mark.core),
         ("chain", "changelog", False, False),
-        ("windows", "ids", False, True),
+        pytest.param("windows", "ids", False, True, marks=pytest.mark.core),
         ("outer-join", "ids", True, False),
-        ("processor", "changelog", True, False),
+        pytest.param("processor", "changelog", True, False, marks=pytest.mark.core),
     ],
 )
 def test_later_batches_are_equal(
@@ -119,15 +98,50 @@ def test_an_imported_location_is_refused(stopped: Path, spark: SparkSession) -> 
         import_location(spark, str(stopped), force=True)
 
 
-def test_a_truncated_file_leaves_the_query_as_it_was(stopped: Path, spark: SparkSession) -> None:
-    (delta, *_) = sorted(path for path in (stopped / "state/0").rglob("*.delta") if path.stat().st_size > 60)
-    delta.write_bytes(delta.read_bytes()[:40])
-    (delta.parent / f".{delta.name}.crc").unlink()
-    before = files_of(stopped, without_ckpt=True)
-    with pytest.raises(StateTransferError, match=r"partition \d: the state of batch \d+ cannot be read") as failed:
-        import_location(spark, str(stopped), force=True)
-    assert failed.value.kind == "SourceStateError"
-    assert files_of(stopped, without_ckpt=True) == before
+def flipped(data: bytes) -> bytes:
+    """The content with one bit of its middle flipped."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("provider", "pattern", "damage", "kind"),
+    [
+        ("hdfs", "state/0/1/*.delta", lambda data: data[:40], "SourceStateError"),
+        ("hdfs", "state/0/1/*.delta", flipped, "SourceStateError"),
+        ("hdfs", "state/0/1/*.delta", None, "SourceStateError"),
+        ("rocksdb", "state/0/1/SSTs/*.sst", None, "SourceStateError"),
+        ("changelog", "state/0/1/*.changelog", lambda data: data[:30], "SourceStateError"),
+        ("hdfs", "state/0/0/_metadata/schema", lambda data: b"a schema", "StateSchemaError"),
+        ("hdfs", "state/0/_metadata/metadata", lambda data: data[:9], "StateSchemaError"),
+    ],
+    ids=["truncated", "flipped", "missing", "missing-sst", "truncated-changelog", "schema", "metadata"],
+)
+def test_damage_leaves_the_query_as_it_was(
+    provider: str,
+    pattern: str,
+    damage: Callable[[bytes], bytes] | None,
+    kind: str,
+    spark: SparkSession,
+    tmp_path: Path,
+) -> None:
+    location = stop_query(spark, tmp_path, "windows", provider)
+    damaged = [path for path in location.glob(pattern) if path.is_file()] or list(
+        location.glob("state/0/0/_metadata/*")
+    )
+    for path in damaged:
+        data = path.read_bytes()
+        path.unlink()
+        (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+        if damage is not None:
+            path.write_bytes(damage(data))
+    assert damaged
+    before = files_of(location, without_ckpt=True)
+    with pytest.raises(StateTransferError) as failed:
+        import_location(spark, str(location), force=True)
+    assert failed.value.kind == kind
+    assert str(location) in str(failed.value)
+    assert files_of(location, without_ckpt=True) == before
 
 
 def test_a_start_during_an_import_names_it(stopped: Path, spark: SparkSession, tmp_path: Path) -> None:
@@ -142,6 +156,7 @@ def test_a_start_during_an_import_names_it(stopped: Path, spark: SparkSession, t
         run(spark, "windows", tmp_path, new, OURS)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("has_begun", [False, True], ids=["committed", "begun"])
 def test_an_undone_import_continues_with_the_earlier_provider(
     has_begun: bool, spark: SparkSession, tmp_path: Path

@@ -9,9 +9,7 @@ from pyspark.sql import SparkSession
 
 from spark_ckpt.transfer import export_location, import_location
 from tests.imports.golden import Stored, stored_locations
-from tests.imports.queries import ALL, PROVIDERS, QUERIES, offer, run
-from tests.spark.test_export import state_format
-from tests.spark.test_import import ours_like
+from tests.imports.queries import ALL, PROVIDERS, QUERIES, offer, ours_like, run, state_format
 from tests.support.spark_version import MINOR, order
 
 STORED = stored_locations()
@@ -54,11 +52,8 @@ def test_an_import_continues_like_the_release_that_wrote_it(
 def test_an_import_goes_back(stored: Stored, spark: SparkSession, tmp_path: Path) -> None:
     skip_unless_readable(stored)
     location, expected = stored.extract_to(tmp_path), stored.expected()
-    imported = import_location(spark, str(location))
-    offer(tmp_path, ALL - 1)
-    run(spark, stored.query, tmp_path, location, ours_like(stored.provider))
+    import_location(spark, str(location))
     exported = export_location(spark, str(location), str(tmp_path / "new"), state_format(stored.provider))
-    assert exported.batch_id > imported.batch_id
     offer(tmp_path, ALL)
     later = {batch: rows for batch, rows in expected.items() if batch > exported.batch_id}
     assert run(spark, stored.query, tmp_path, tmp_path / "new", PROVIDERS[stored.provider]) == later

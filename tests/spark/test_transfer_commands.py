@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +12,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.imports.queries import ALL, OURS, PROVIDER, PROVIDERS, offer, run
-from tests.spark.test_import import stop_query
+from tests.docs.pages import DOCS, command_lines
+from tests.imports.queries import ALL, OURS, PROVIDER, PROVIDERS, offer, run, stop_query
 
 pytestmark = pytest.mark.slow
+
+ORDERS = "/checkpoints/orders"
+"""The location on the page."""
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -22,35 +27,54 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(program, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_in_and_out(spark: SparkSession, tmp_path: Path) -> None:
-    location, new = stop_query(spark, tmp_path, "windows", "hdfs"), tmp_path / "new"
+def make_old(location: Path) -> None:
+    """Makes the files look as if the query had stopped long ago."""
+    for path in location.rglob("*"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
 
-    planned = command("import", location, "--dry-run", "--force", "--json")
-    assert (planned.returncode, json.loads(planned.stdout)["dry_run"]) == (0, True), planned.stderr
 
+def test_an_import_and_its_undo(spark: SparkSession, tmp_path: Path) -> None:
+    location = stop_query(spark, tmp_path, "count", "hdfs")
+    make_old(location)
+    done = command("import", location, "--json")
+    assert (done.returncode, json.loads(done.stdout)["provider"]) == (0, "HDFS"), done.stderr
+    undone = command("import", "--undo", location)
+    assert undone.returncode == 0 and "the query returns to HDFS" in undone.stdout, undone.stderr
+
+
+@pytest.mark.long
+def test_in_and_out_as_the_page_says(spark: SparkSession, tmp_path: Path) -> None:
+    location = stop_query(spark, tmp_path, "windows", "hdfs")
     young = command("import", location, "--json")
     assert (young.returncode, json.loads(young.stderr)["error"]) == (4, "QueryMayRunError")
+    make_old(location)
+    lines = dict.fromkeys(line for line in command_lines(DOCS / "moving.md") if line.startswith("spark-ckpt "))
+    typed = [shlex.split(line.replace(ORDERS, str(location)))[1:] for line in lines if ORDERS in line]
+    planned, imported, undone, to_rocksdb, to_hdfs = typed
 
-    imported = command("import", location, "--force")
-    assert imported.returncode == 0, imported.stderr
-    assert "state of batch" in imported.stdout and "imported from HDFS" in imported.stdout
-    assert f"spark-ckpt import --undo {location}" in imported.stdout
-
-    again = command("import", location, "--force", "--json")
+    dry = command(*planned, "--json")
+    assert (dry.returncode, json.loads(dry.stdout)["dry_run"]) == (0, True), dry.stderr
+    done = command(*imported)
+    assert done.returncode == 0, done.stderr
+    assert "imported from HDFS" in done.stdout and f"spark-ckpt import --undo {location}" in done.stdout
+    again = command(*imported, "--json")
     assert (again.returncode, json.loads(again.stderr)["error"]) == (5, "TransferRefusedError")
+    back = command(*undone, "--json")
+    assert (back.returncode, json.loads(back.stdout)["provider"]) == (0, "HDFS"), back.stderr
 
-    undone = command("import", "--undo", location, "--json")
-    assert undone.returncode == 0, undone.stderr
-    assert json.loads(undone.stdout)["provider"] == "HDFS"
-
-    assert command("import", location, "--force").returncode == 0
+    make_old(location)
+    assert command(*imported).returncode == 0
     offer(tmp_path, ALL - 1)
     run(spark, "windows", tmp_path, location, {PROVIDER: OURS})
-    exported = command("export", location, new, "--format", "spark-rocksdb", "--json")
-    assert exported.returncode == 0, exported.stderr
-    assert json.loads(exported.stdout)["provider"] == "RocksDB"
     offer(tmp_path, ALL)
-    assert run(spark, "windows", tmp_path, new, PROVIDERS["changelog"])
+    outputs = []
+    # This process has run the query and is still alive.
+    for arguments, provider in ((to_rocksdb, "changelog"), (to_hdfs, "hdfs")):
+        exported = command(*arguments, "--json", "--force")
+        assert exported.returncode == 0, exported.stderr
+        outputs.append(run(spark, "windows", tmp_path, Path(arguments[2]), PROVIDERS[provider]))
+    assert outputs[0] == outputs[1] == run(spark, "windows", tmp_path, location, {PROVIDER: OURS})
+    assert sum(map(len, outputs[0].values())) > 0
 
 
 def test_a_missing_location_and_a_wrong_setting(tmp_path: Path) -> None:

@@ -17,10 +17,9 @@ from spark_ckpt.operations.stopped_query import ROCKSDB_PROVIDER, read_stopped_q
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog
 from spark_ckpt.storage import LocalStorage
 from spark_ckpt.transfer import SessionStateJobs
-from tests.imports.queries import BEFORE, PROVIDERS, offer, run
+from tests.imports.queries import BEFORE, PROVIDERS, drop_commit, offer, run
 from tests.imports.recorded import RecordedJobs
 from tests.imports.steps import Killed, Steps, files_of
-from tests.spark.test_import import drop_commit
 from tests.support.invariants import assert_invariants
 
 OURS = {PROVIDER_KEY: PROVIDER_CLASS}

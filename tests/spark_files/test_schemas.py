@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_ckpt.spark_files.errors import StateSchemaError
-from spark_ckpt.spark_files.schemas import FamilySchema, decode_schema
+from spark_ckpt.spark_files.schemas import FamilySchema, decode_schema, with_nullable_columns
 from spark_ckpt.spark_files.types import struct_of
 from tests.support.state_location import Schema, chunks, schema, schema_v1, schema_v2, schema_v3, utf
 
@@ -27,6 +27,36 @@ def test_version_3() -> None:
         FamilySchema("count", struct_of(KEY), struct_of(VALUE)),
         FamilySchema("$ttl_count", struct_of(VALUE), struct_of(KEY)),
     )
+
+
+def test_nullable_columns() -> None:
+    strict: Schema = {
+        "type": "struct",
+        "fields": [
+            {"name": "id", "type": "long", "nullable": False, "metadata": {"nullable": False}},
+            {
+                "name": "nested",
+                "type": {
+                    "type": "map",
+                    "keyType": "string",
+                    "valueType": {"type": "array", "elementType": "long", "containsNull": False},
+                    "valueContainsNull": False,
+                },
+                "nullable": False,
+                "metadata": {},
+            },
+        ],
+    }
+    (widened,) = decode_schema(with_nullable_columns(schema_v2(strict, VALUE), "file"), "file")
+    first, second = strict["fields"]
+    array = {"type": "array", "elementType": "long", "containsNull": True}
+    kind = {"type": "map", "keyType": "string", "valueType": array, "valueContainsNull": True}
+    fields = [{**first, "nullable": True}, {**second, "nullable": True, "type": kind}]
+    assert widened.key == struct_of({"type": "struct", "fields": fields})
+    assert b'"metadata":{"nullable":false}' in with_nullable_columns(schema_v2(strict, VALUE), "file")
+    assert with_nullable_columns(schema_v1(KEY, VALUE), "file") == schema_v1(KEY, VALUE)
+    with pytest.raises(StateSchemaError):
+        with_nullable_columns(schema_v2(KEY, VALUE)[:40], "file")
 
 
 @pytest.mark.parametrize(

@@ -59,10 +59,8 @@ class ExportResult(Result):
         if exported.has_begun:
             yield f"batch {exported.batch_id + 1} has begun and is repeated with the same offsets"
         if not exported.dry_run:
-            yield (
-                f"start the query without spark-ckpt, with checkpointLocation {plain(exported.target)}, and not at both "
-                "locations"
-            )
+            target = plain(exported.target)
+            yield f"start the query without spark-ckpt, with checkpointLocation {target}, and not at both locations"
 
 
 @click.command("export")
@@ -86,7 +84,7 @@ def export_query(
     force: bool,
     dry_run: bool,
 ) -> None:
-    """Write the state of a query for a state-store provider of Spark.
+    """Give the state of a query to a provider of Spark.
 
     LOCATION is the checkpointLocation of a stopped query with spark-ckpt; it never changes. At NEW_LOCATION, a new
     directory, the query continues from the same batch with HDFSBackedStateStoreProvider (spark-hdfs, Spark's default)

@@ -11,6 +11,7 @@
 package org.apache.spark.sql.ckpt.transfer
 
 import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -32,12 +33,21 @@ private[transfer] final class LocationStores(source: SourceState, conf: SQLConf,
   private val directory = new Path(source.location, "state")
   private val files = new StateFiles(directory, hadoopConf)
 
-  /** All stores, by operator and name. */
-  def all: Seq[StoreDescription] = numbers("").sorted.flatMap { operatorId =>
-    val metadata = metadataOf(operatorId)
-    val partitions = source.partitions.getOrElse(operatorId, numbers(operatorId.toString).size)
-    storesOf(metadata).sortBy(_.storeName).map(describe(metadata, _, partitions))
-  }
+  /**
+   * All stores, by operator and name.
+   *
+   * @throws CheckpointFailure if a file is missing or damaged
+   */
+  def all: Seq[StoreDescription] =
+    try numbers("").sorted.flatMap { operatorId =>
+      val metadata = metadataOf(operatorId)
+      val partitions = source.partitions.getOrElse(operatorId, numbers(operatorId.toString).size)
+      storesOf(metadata).sortBy(_.storeName).map(describe(metadata, _, partitions))
+    } catch {
+      case e: CheckpointFailure => throw e
+      case NonFatal(e) => throw new CheckpointFailure("StateSchemaError",
+        s"Spark's metadata and schemas of the operators in $directory cannot be read: $e", e)
+    }
 
   private def describe(
       metadata: OperatorStateMetadata,

@@ -12,6 +12,7 @@ package org.apache.spark.sql.ckpt.transfer
 
 import scala.jdk.CollectionConverters._
 import scala.reflect.ClassTag
+import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import org.apache.hadoop.conf.Configuration
@@ -192,7 +193,8 @@ object StateTransfer {
       try body catch {
         case e: Throwable if failureIn(e).isDefined =>
           val failure = failureIn(e).get
-          Message.mapper.createObjectNode().put("error", failure.error).put("message", failure.reason)
+          Message.newHeader().put("error", failure.error).put("message", failure.reason)
+        case NonFatal(e) => Message.newHeader().put("error", "JobFailedError").put("message", s"the Spark job failed: $e")
       }
     answer.toString
   }

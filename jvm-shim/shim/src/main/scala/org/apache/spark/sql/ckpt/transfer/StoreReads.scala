@@ -42,21 +42,31 @@ private[transfer] final class StoreReads(
    */
   def families[A](store: StoreDescription, partition: Int, id: Option[String])(
       body: (ColumnFamily, Iterator[UnsafeRowPair]) => A): Seq[A] =
-    try {
-      val provider = newProvider(store, partition)
-      try {
-        if (store.usesColumnFamilies) ofFamilies(provider.getStore(version, id), store, body)
-        else {
-          val rows = provider.getReadStore(version, id)
-          try store.used.map(family => body(family, rows.iterator(family.name))) finally ReadStores.release(rows)
-        }
-      } finally provider.close()
-    } catch {
+    try read(store, partition, id, body) catch {
       case e: CheckpointFailure => throw e
+      case NonFatal(e) if ReadableCopy.isNeeded(e) =>
+        ReadableCopy.of(store.storeId(location, partition), hadoopConf) { copy =>
+          new StoreReads(copy, version, conf, hadoopConf).families(store, partition, id)(body)
+        }
       case NonFatal(e) => throw new CheckpointFailure("SourceStateError",
         s"$store, partition $partition: the state of batch ${version - 1} cannot be read from " +
           s"${store.storeId(location, partition).storeCheckpointLocation()}: $e", e)
     }
+
+  private def read[A](
+      store: StoreDescription,
+      partition: Int,
+      id: Option[String],
+      body: (ColumnFamily, Iterator[UnsafeRowPair]) => A): Seq[A] = {
+    val provider = newProvider(store, partition)
+    try {
+      if (store.usesColumnFamilies) ofFamilies(provider.getStore(version, id), store, body)
+      else {
+        val rows = provider.getReadStore(version, id)
+        try store.used.map(family => body(family, rows.iterator(family.name))) finally ReadStores.release(rows)
+      }
+    } finally provider.close()
+  }
 
   /** Only a store for writing takes descriptions of families, without which it decodes no row. */
   private def ofFamilies[A](
