@@ -105,7 +105,7 @@ def flipped(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("provider", "pattern", "damage", "kind"),
+    ("began_with", "pattern", "damage", "kind"),
     [
         ("hdfs", "state/0/1/*.delta", lambda data: data[:40], "SourceStateError"),
         ("hdfs", "state/0/1/*.delta", flipped, "SourceStateError"),
@@ -118,14 +118,14 @@ def flipped(data: bytes) -> bytes:
     ids=["truncated", "flipped", "missing", "missing-sst", "truncated-changelog", "schema", "metadata"],
 )
 def test_damage_leaves_the_query_as_it_was(
-    provider: str,
+    began_with: str,
     pattern: str,
     damage: Callable[[bytes], bytes] | None,
     kind: str,
     spark: SparkSession,
     tmp_path: Path,
 ) -> None:
-    location = stop_query(spark, tmp_path, "windows", provider)
+    location = stop_query(spark, tmp_path, "windows", began_with)
     damaged = [path for path in location.glob(pattern) if path.is_file()] or list(
         location.glob("state/0/0/_metadata/*")
     )

@@ -118,7 +118,8 @@ private[transfer] final class ExportTask(
   private def writing[A](body: => A): A =
     try body catch {
       case NonFatal(e) => throw new CheckpointFailure("TargetStateError",
-        s"$store, partition $partition: ${writeConf.providerClass} cannot write the state to $directory: $e", e)
+        s"$store, partition $partition: ${writeConf.providerClass} cannot write the state to $directory: " +
+          StateTransfer.reasons(e), e)
     }
 }
 

@@ -194,9 +194,15 @@ object StateTransfer {
         case e: Throwable if failureIn(e).isDefined =>
           val failure = failureIn(e).get
           Message.newHeader().put("error", failure.error).put("message", failure.reason)
-        case NonFatal(e) => Message.newHeader().put("error", "JobFailedError").put("message", s"the Spark job failed: $e")
+        case NonFatal(e) => Message.newHeader().put("error", "JobFailedError").put("message", s"the Spark job failed: ${reasons(e)}")
       }
     answer.toString
+  }
+
+  /** A failure and its root cause: Spark's providers wrap what the file system says. */
+  def reasons(e: Throwable): String = {
+    val root = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toSeq.last
+    if (root eq e) e.toString else s"$e; cause: $root"
   }
 
   /** The failure of a task is among the causes of the job's. */

@@ -50,7 +50,7 @@ private[transfer] final class StoreReads(
         }
       case NonFatal(e) => throw new CheckpointFailure("SourceStateError",
         s"$store, partition $partition: the state of batch ${version - 1} cannot be read from " +
-          s"${store.storeId(location, partition).storeCheckpointLocation()}: $e", e)
+          s"${store.storeId(location, partition).storeCheckpointLocation()}: ${StateTransfer.reasons(e)}", e)
     }
 
   private def read[A](
