@@ -16,7 +16,7 @@ from spark_ckpt.operations.restore import as_hadoop_writes
 from spark_ckpt.operations.stopped_query import ROCKSDB_PROVIDER, read_stopped_query
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog
 from spark_ckpt.storage import LocalStorage
-from spark_ckpt.transfer import SessionStateJobs
+from spark_ckpt.transfer.jobs import SessionStateJobs
 from tests.imports.queries import BEFORE, PROVIDERS, drop_commit, offer, run
 from tests.imports.recorded import RecordedJobs
 from tests.imports.steps import Killed, Steps, files_of

@@ -194,7 +194,8 @@ object StateTransfer {
         case e: Throwable if failureIn(e).isDefined =>
           val failure = failureIn(e).get
           Message.newHeader().put("error", failure.error).put("message", failure.reason)
-        case NonFatal(e) => Message.newHeader().put("error", "JobFailedError").put("message", s"the Spark job failed: ${reasons(e)}")
+        case NonFatal(e) =>
+          Message.newHeader().put("error", "JobFailedError").put("message", s"the Spark job failed: ${reasons(e)}")
       }
     answer.toString
   }
