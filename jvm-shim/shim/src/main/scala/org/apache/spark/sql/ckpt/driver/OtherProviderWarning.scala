@@ -41,6 +41,6 @@ private[driver] object OtherProviderWarning {
     else Some(
       s"this query runs WITHOUT spark-ckpt: by Spark's offset log, the state in ${Redaction.redacted(location)} " +
         s"belongs to $runsWith, and Spark continues with it although the session has " +
-        s"${Provider.Key}=${Provider.Ours}. A location keeps its provider. To bring the state to spark-ckpt, stop the " +
-        s"query and run: spark-ckpt import ${Redaction.redacted(location)}")
+        s"${Provider.Key}=${Provider.Ours}. A location keeps its provider. To bring the state to spark-ckpt, stop " +
+        s"the query and run: spark-ckpt import ${Redaction.redacted(location)}")
 }

@@ -56,8 +56,8 @@ private[transfer] final class FamilyDigests(store: StoreDescription, partition: 
   private def misplaced(family: ColumnFamily, owner: Int): CheckpointFailure = new CheckpointFailure(
     "RowPartitionError",
     s"$store, partition $partition: a row of column family '${family.name}' belongs to partition $owner by Spark's " +
-      "hash. A query that was begun before Spark 3.3 may partition otherwise (useStrictDistribution): its state cannot " +
-      "be transferred")
+      "hash. A query that was begun before Spark 3.3 may partition otherwise (useStrictDistribution): its state " +
+      "cannot be transferred")
 }
 
 private[transfer] object FamilyDigests {

@@ -32,7 +32,8 @@ private[transfer] object ReadableCopy {
 
   /** True if Spark refuses to read a snapshot that a copy makes readable. */
   def isNeeded(failure: Throwable): Boolean =
-    Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20).exists(e => s"${e.getMessage}".contains(Refused))
+    Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20)
+      .exists(e => String.valueOf(e.getMessage).contains(Refused))
 
   /**
    * The result of a function of a checkpoint location that has a copy of one store.
