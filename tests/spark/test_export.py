@@ -27,16 +27,16 @@ IDS = {**OURS, FORMAT: "2"}
 @pytest.mark.parametrize(
     ("name", "ours", "goes_to"),
     [
-        ("windows", OURS, "hdfs"),
+        pytest.param("windows", OURS, "hdfs", marks=pytest.mark.long),
         pytest.param("outer-join", OURS, "hdfs", marks=pytest.mark.core),
         pytest.param("sessions", OURS, "rocksdb", marks=pytest.mark.core),
-        ("limit", OURS, "hdfs"),
-        ("chain", OURS, "changelog"),
-        ("count", IDS, "ids"),
+        pytest.param("limit", OURS, "hdfs", marks=pytest.mark.long),
+        pytest.param("chain", OURS, "changelog", marks=pytest.mark.long),
+        pytest.param("count", IDS, "ids", marks=pytest.mark.long),
         pytest.param("outer-join", IDS, "ids", marks=pytest.mark.core),
         ("count", IDS, "hdfs"),
         pytest.param("outer-join-4", OURS, "changelog", marks=pytest.mark.core),
-        ("processor", OURS, "changelog"),
+        pytest.param("processor", OURS, "changelog", marks=pytest.mark.long),
         pytest.param("processor", IDS, "ids", marks=pytest.mark.core),
     ],
     ids=lambda value: ("ids-on" if FORMAT in value else "ids-off") if isinstance(value, dict) else value,
@@ -65,6 +65,7 @@ def test_later_batches_are_equal(
     assert not (new / "ckpt").exists()
 
 
+@pytest.mark.long
 def test_there_and_back_again(spark: SparkSession, tmp_path: Path) -> None:
     location, kept = tmp_path / "location", tmp_path / "kept"
     offer(tmp_path, BEFORE)

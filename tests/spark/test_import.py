@@ -31,12 +31,12 @@ OURS = {PROVIDER_KEY: PROVIDER_CLASS}
 @pytest.mark.parametrize(
     ("name", "began_with", "in_place", "has_begun"),
     [
-        ("windows", "hdfs", True, False),
+        pytest.param("windows", "hdfs", True, False, marks=pytest.mark.long),
         pytest.param("outer-join", "hdfs", False, True, marks=pytest.mark.core),
-        ("limit", "hdfs", False, False),
-        ("within-watermark", "rocksdb", True, False),
+        pytest.param("limit", "hdfs", False, False, marks=pytest.mark.long),
+        pytest.param("within-watermark", "rocksdb", True, False, marks=pytest.mark.long),
         pytest.param("sessions", "changelog", True, True, marks=pytest.mark.core),
-        ("chain", "changelog", False, False),
+        pytest.param("chain", "changelog", False, False, marks=pytest.mark.long),
         pytest.param("windows", "ids", False, True, marks=pytest.mark.core),
         ("outer-join", "ids", True, False),
         pytest.param("processor", "changelog", True, False, marks=pytest.mark.core),

@@ -13,14 +13,14 @@ from tests.imports.queries import ALL, PROVIDERS, QUERIES, offer, ours_like, run
 from tests.support.spark_version import MINOR, order
 
 STORED = stored_locations()
-SHORT = frozenset({"sessions--hdfs", "pandas-state--changelog", "count--ids", "outer-join-3--changelog"})
+SHORT = frozenset({"3.5.7-inner-join--hdfs", "4.0.2-count--ids", "4.1.4-outer-join-3--changelog"})
 """Locations whose tests belong to the core; the others take a while together."""
 
 
 def each(stored: list[Stored]) -> list[object]:
     """Parameters with marks."""
     return [
-        pytest.param(each, id=str(each), marks=pytest.mark.core if each.path.stem in SHORT else pytest.mark.long)
+        pytest.param(each, id=str(each), marks=pytest.mark.core if str(each) in SHORT else pytest.mark.long)
         for each in stored
     ]
 
@@ -48,7 +48,8 @@ def test_an_import_continues_like_the_release_that_wrote_it(
     assert later and (sum(map(len, later.values())) > 0 or not QUERIES[stored.query].has_rows_later)
 
 
-@pytest.mark.parametrize("stored", each(STORED))
+@pytest.mark.long
+@pytest.mark.parametrize("stored", STORED, ids=str)
 def test_an_import_goes_back(stored: Stored, spark: SparkSession, tmp_path: Path) -> None:
     skip_unless_readable(stored)
     location, expected = stored.extract_to(tmp_path), stored.expected()

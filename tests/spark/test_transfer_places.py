@@ -49,6 +49,7 @@ def test_on_hdfs(spark: SparkSession, tmp_path: Path, hdfs: Hdfs) -> None:
     check(spark, tmp_path, hdfs.new_location(), "changelog")
 
 
+@pytest.mark.long
 def test_on_s3(spark: SparkSession, tmp_path: Path, s3: S3, s3a: str) -> None:
     secret = uuid.uuid4().hex
     conf = (
