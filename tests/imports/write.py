@@ -95,7 +95,7 @@ def main() -> int:
     for name, provider in matrix():
         if arguments.only and f"{name}--{provider}" not in arguments.only:
             continue
-        with tempfile.TemporaryDirectory() as work:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
             try:
                 write(spark, name, provider, Path(work), arguments.out)
             except Exception as error:

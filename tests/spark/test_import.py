@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
+from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.operations.errors import QueryMayRunError, StateTransferError, TransferRefusedError
 from spark_ckpt.operations.gc import collect_garbage
 from spark_ckpt.operations.import_marker import MARKER, ImportMarker
+from spark_ckpt.operations.importing import import_state
+from spark_ckpt.operations.restore import as_hadoop_writes
+from spark_ckpt.operations.state_jobs import ImportedPartition, SourceState
 from spark_ckpt.operations.stopped_query import HDFS_PROVIDER, read_stopped_query
+from spark_ckpt.operations.verify import Progress
 from spark_ckpt.storage import resolve
 from spark_ckpt.transfer import import_location, undo_import_of_location
+from spark_ckpt.transfer.jobs import SessionStateJobs
 from tests.docs.pages import DOCS, blocks
 from tests.imports.queries import ALL, BEFORE, PROVIDERS, QUERIES, drop_commit, offer, ours_like, run, stop_query
 from tests.imports.steps import files_of
@@ -70,6 +78,29 @@ def test_later_batches_are_equal(
     assert sum(map(len, expected.values())) > 0 or not QUERIES[name].has_rows_later
     assert read_stopped_query(resolve(str(new or location))).provider == PROVIDER_CLASS
     assert_invariants(new or location)
+
+
+class WithoutRows(SessionStateJobs):
+    """Jobs that lose all rows."""
+
+    def import_state(
+        self, source: SourceState, target: str, key_group_factors: Sequence[int], progress: Progress
+    ) -> Mapping[StoreKey, Sequence[ImportedPartition]]:
+        imported = super().import_state(source, target, key_group_factors, progress)
+        groups, offsets = np.empty(0, np.uint32), np.empty(0, np.int64)
+        return {
+            key: [replace(part, rows=0, path=None, size=0, key_groups=groups, offsets=offsets) for part in parts]
+            for key, parts in imported.items()
+        }
+
+
+@pytest.mark.parametrize("name", ["count", "outer-join", "sessions", "pandas-state"])
+def test_the_comparison_sees_lost_rows(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    location, kept = stop_query(spark, tmp_path, name, "hdfs"), tmp_path / "kept"
+    shutil.copytree(location, kept)
+    import_state(resolve(str(location)), WithoutRows(spark, as_hadoop_writes(str(location))), force=True)
+    offer(tmp_path, ALL)
+    assert run(spark, name, tmp_path, location, OURS) != run(spark, name, tmp_path, kept, PROVIDERS["hdfs"])
 
 
 @pytest.fixture
