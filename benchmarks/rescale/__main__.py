@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.rescale.running import Rescaler, session, workloads
-from benchmarks.stores import machine, plots, tables
-from benchmarks.stores.plan import Run, plan
-from benchmarks.stores.results import Record, ResultFolder
+from benchmarks.stores import machine, plots
+from benchmarks.stores.in_one_session import run_missing, show, write_summary
+from benchmarks.stores.plan import plan
+from benchmarks.stores.results import ResultFolder
 from benchmarks.stores.summary import Summary
-from benchmarks.stores.turns import shown
 
 
 def main() -> int:
@@ -26,13 +24,11 @@ def main() -> int:
     folder = ResultFolder(options.results.resolve())
     chosen = {workload.name: workload for workload in workloads(options.keys, options.partitions)}
     runs = [run for workload in chosen.values() for run in plan([workload], workload.providers, options.rounds)]
-    _run_all(console, folder, runs, options)
+    work = options.work.resolve()
+    run_missing(console, folder, runs, lambda: Rescaler(session(options.heap, work), work, options.seed).run)
     records = [record for record in folder.records() if record.run in runs]
     summary = Summary(records)
-    text = json.dumps(tables.to_json(summary, records), indent=1)
-    (folder.path / "summary.json").write_text(text + "\n", encoding="utf-8")
-    with (folder.path / "tables.txt").open("w", encoding="utf-8") as file:
-        _show(Console(file=file, highlight=False, width=160), summary, records)
+    text = write_summary(folder, summary, records)
     for partitions in options.partitions:
         points = {run.workload.name: run.workload.keys for run in runs if run.workload.partitions == partitions}
         title = f"a running count gets {partitions} partitions"
@@ -40,34 +36,9 @@ def main() -> int:
     if options.json:
         print(text)
     else:
-        _show(console, summary, records)
+        show(console, summary, records)
     console.print(f"runs.jsonl, summary.json, tables.txt and plots are in {folder.path}", soft_wrap=True)
     return 0
-
-
-def _run_all(console: Console, folder: ResultFolder, runs: Sequence[Run], options: argparse.Namespace) -> None:
-    """Executes the runs without a result in the folder."""
-    kept = {record.run for record in folder.records()}
-    missing = [run for run in runs if run not in kept]
-    if not missing:
-        return
-    work = options.work.resolve()
-    rescaler = Rescaler(session(options.heap, work), work, options.seed)
-    with shown(console, missing) as turns:
-        for run in turns:
-            folder.append(rescaler.run(run))
-
-
-def _show(console: Console, summary: Summary, records: Sequence[Record]) -> None:
-    if records:
-        console.print(", ".join(f"{name} {value}" for name, value in records[-1].machine.items()))
-    titles = {record.run.workload.name: record.run.workload.title for record in records}
-    for workload in summary.workloads():
-        console.print(f"\n[bold]{titles[workload]}[/]")
-        console.print(tables.figures_table(summary, workload))
-    console.print("Medians, with the interquartile range.")
-    for warning in tables.warnings(summary, records):
-        console.print(f"[bold red]{warning}[/]")
 
 
 def _arguments() -> argparse.Namespace:

@@ -29,7 +29,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 def prepare(folder: Path, workload: Workload, seed: int) -> Path:
     """Writes the workload's input below `folder` if missing; returns its directory, with one folder per stream."""
-    loads = "+".join(map(str, workload.loads))
+    loads = "_".join(map(str, workload.loads))  # no character that a URL escapes
     target = folder / f"{workload.query}-{loads}-{workload.changes}x{workload.changed}-seed{seed}"
     if target.exists():
         return target

@@ -1,0 +1,55 @@
+"""Benchmarks whose runs share one Spark session: their execution, and the display of their results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+
+from benchmarks.stores import tables
+from benchmarks.stores.plan import Run
+from benchmarks.stores.results import Record, ResultFolder
+from benchmarks.stores.summary import Summary
+from benchmarks.stores.turns import shown
+
+
+def run_missing(
+    console: Console, folder: ResultFolder, runs: Sequence[Run], start: Callable[[], Callable[[Run], Record]]
+) -> None:
+    """Executes the runs without a result in the folder.
+
+    Args:
+        console: for the progress bar.
+        folder: the results.
+        runs: all runs.
+        start: starts the session, and returns the function that executes a run.
+    """
+    kept = {record.run for record in folder.records()}
+    if missing := [run for run in runs if run not in kept]:
+        execute = start()
+        with shown(console, missing) as turns:
+            for run in turns:
+                folder.append(execute(run))
+
+
+def write_summary(folder: ResultFolder, summary: Summary, records: Sequence[Record]) -> str:
+    """Writes `summary.json` and `tables.txt`; returns the JSON."""
+    text = json.dumps(tables.to_json(summary, records), indent=1)
+    (folder.path / "summary.json").write_text(text + "\n", encoding="utf-8")
+    with (folder.path / "tables.txt").open("w", encoding="utf-8") as file:
+        show(Console(file=file, highlight=False, width=160), summary, records)
+    return text
+
+
+def show(console: Console, summary: Summary, records: Sequence[Record]) -> None:
+    """Prints the machine, a table for each workload, and warnings."""
+    if records:
+        console.print(", ".join(f"{name} {value}" for name, value in records[-1].machine.items()))
+    titles = {record.run.workload.name: record.run.workload.title for record in records}
+    for workload in summary.workloads():
+        console.print(f"\n[bold]{titles[workload]}[/]")
+        console.print(tables.figures_table(summary, workload))
+    console.print("Medians, with the interquartile range.")
+    for warning in tables.warnings(summary, records):
+        console.print(f"[bold red]{warning}[/]")
