@@ -9,12 +9,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.rescale.running import Rescaler, session, workloads
+from benchmarks.rescale.running import Rescaler, workloads
 from benchmarks.stores import machine, plots
-from benchmarks.stores.in_one_session import run_missing, show, write_summary
+from benchmarks.stores.in_one_session import run_missing, session, show, write_summary
 from benchmarks.stores.plan import plan
 from benchmarks.stores.results import ResultFolder
 from benchmarks.stores.summary import Summary
+from spark_ckpt import jar_path
 
 
 def main() -> int:
@@ -25,7 +26,9 @@ def main() -> int:
     chosen = {workload.name: workload for workload in workloads(options.keys, options.partitions)}
     runs = [run for workload in chosen.values() for run in plan([workload], workload.providers, options.rounds)]
     work = options.work.resolve()
-    run_missing(console, folder, runs, lambda: Rescaler(session(options.heap, work), work, options.seed).run)
+    run_missing(
+        console, folder, runs, lambda: Rescaler(session(options.heap, work, [jar_path()]), work, options.seed).run
+    )
     records = [record for record in folder.records() if record.run in runs]
     summary = Summary(records)
     text = write_summary(folder, summary, records)

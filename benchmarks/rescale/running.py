@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator
@@ -15,10 +14,8 @@ from benchmarks.stores import machine
 from benchmarks.stores.plan import Run
 from benchmarks.stores.providers import OURS, PROVIDERS
 from benchmarks.stores.results import Record
-from benchmarks.stores.runner import CONF
 from benchmarks.stores.stopped import stopped_location
 from benchmarks.stores.workloads import Workload
-from spark_ckpt import jar_path
 from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.storage import LocalStorage
 
@@ -45,18 +42,6 @@ def workloads(keys: Iterable[int], partitions: Iterable[int]) -> Iterator[Worklo
                 batches=_CHANGES,
                 providers=(OURS.name, RIVAL.name),
             )
-
-
-def session(heap: str, work: Path) -> SparkSession:
-    """The JVM for all queries of all providers, and for Spark's own repartition."""
-    builder = SparkSession.builder.master(f"local[{os.cpu_count()}]")
-    places = {"spark.sql.warehouse.dir": str(work / "warehouse"), "spark.local.dir": str(work / "spark")}
-    settings = {**CONF, **places, "spark.driver.memory": heap, "spark.jars": str(jar_path())}
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
 
 
 class Rescaler:

@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.stores import tables
 from benchmarks.stores.plan import Run
 from benchmarks.stores.results import Record, ResultFolder
+from benchmarks.stores.runner import CONF
 from benchmarks.stores.summary import Summary
 from benchmarks.stores.turns import shown
+
+
+def session(heap: str, work: Path, jars: Sequence[Path]) -> SparkSession:
+    """The JVM for all runs.
+
+    Args:
+        heap: its heap, as Spark writes it.
+        work: scratch folder.
+        jars: jars on its class path.
+    """
+    builder = SparkSession.builder.master(f"local[{os.cpu_count()}]")
+    places = {"spark.sql.warehouse.dir": str(work / "warehouse"), "spark.local.dir": str(work / "spark")}
+    settings = {**CONF, **places, "spark.driver.memory": heap, "spark.jars": ",".join(map(str, jars))}
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
 
 
 def run_missing(

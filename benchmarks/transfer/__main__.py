@@ -10,11 +10,13 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.stores import machine
-from benchmarks.stores.in_one_session import run_missing, show, write_summary
+from benchmarks.stores.in_one_session import run_missing, session, show, write_summary
 from benchmarks.stores.plan import plan
 from benchmarks.stores.results import ResultFolder
+from benchmarks.stores.runner import FLOOR_JAR
 from benchmarks.stores.summary import Summary
-from benchmarks.transfer.running import Transfers, session, workloads
+from benchmarks.transfer.running import Transfers, workloads
+from spark_ckpt import jar_path
 
 
 def main() -> int:
@@ -25,7 +27,12 @@ def main() -> int:
     chosen = {workload.name: workload for workload in workloads(options.keys, options.partitions)}
     runs = [run for workload in chosen.values() for run in plan([workload], workload.providers, options.rounds)]
     work = options.work.resolve()
-    run_missing(console, folder, runs, lambda: Transfers(session(options.heap, work), work, options.seed).run)
+    run_missing(
+        console,
+        folder,
+        runs,
+        lambda: Transfers(session(options.heap, work, [jar_path(), FLOOR_JAR]), work, options.seed).run,
+    )
     records = [record for record in folder.records() if record.run in runs]
     summary = Summary(records)
     text = write_summary(folder, summary, records)

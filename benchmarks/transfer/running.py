@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,10 +14,9 @@ from benchmarks.stores import machine
 from benchmarks.stores.plan import Run
 from benchmarks.stores.providers import PROVIDERS
 from benchmarks.stores.results import Record
-from benchmarks.stores.runner import CONF, FLOOR_JAR
 from benchmarks.stores.stopped import stopped_location
 from benchmarks.stores.workloads import Workload
-from spark_ckpt import export_location, import_location, jar_path
+from spark_ckpt import export_location, import_location
 from spark_ckpt.operations.stopped_query import read_stopped_query
 from spark_ckpt.storage import LocalStorage
 
@@ -41,23 +39,11 @@ def workloads(keys: Iterable[int], partitions: int) -> Iterator[Workload]:
         )
 
 
-def session(heap: str, work: Path) -> SparkSession:
-    """The JVM for all queries, imports and exports."""
-    builder = SparkSession.builder.master(f"local[{os.cpu_count()}]")
-    places = {"spark.sql.warehouse.dir": str(work / "warehouse"), "spark.local.dir": str(work / "spark")}
-    jars = {"spark.jars": f"{jar_path()},{FLOOR_JAR}"}
-    for key, value in {**CONF, **places, **jars, "spark.driver.memory": heap}.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
-
-
 class Transfers:
     """Reads, imports and exports the state of stopped queries.
 
     Args:
-        spark: session created by `session`.
+        spark: session with the jar of the benchmarks.
         work: folder for input and locations.
         seed: seed of the input.
     """
