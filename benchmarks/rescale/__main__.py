@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import datetime, timezone
-from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.rescale.running import Rescaler, workloads
-from benchmarks.stores import machine, plots
-from benchmarks.stores.in_one_session import run_missing, session, show, write_summary
+from benchmarks.stores import plots
+from benchmarks.stores.in_one_session import add_options, run_missing, session, show, write_summary
 from benchmarks.stores.plan import plan
 from benchmarks.stores.results import ResultFolder
 from benchmarks.stores.summary import Summary
@@ -48,16 +46,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rescale", description=main.__doc__)
     parser.add_argument("--keys", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--partitions", nargs="+", type=int, default=[16, 12], help="of 8, a multiple and none")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds per provider (default: 3)")
-    parser.add_argument("--heap", default="3g", help="of the driver (default: 3g)")
-    parser.add_argument("--seed", type=int, default=2013)
-    results = machine.REPOSITORY / "benchmarks" / "results" / f"rescale-{datetime.now(timezone.utc):%Y-%m-%dT%H%M%S}"
-    parser.add_argument(
-        "--results", type=Path, default=results, help="results folder; finished runs in it are not repeated"
-    )
-    work = machine.REPOSITORY / "build" / "benchmarks" / "rescale"
-    parser.add_argument("--work", type=Path, default=work, help="scratch folder; input found in it is reused")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON instead of tables")
+    add_options(parser, "rescale", "3g")
     return parser.parse_args()
 
 

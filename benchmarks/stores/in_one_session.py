@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from benchmarks.stores import tables
+from benchmarks.stores import machine, tables
 from benchmarks.stores.plan import Run
 from benchmarks.stores.results import Record, ResultFolder
 from benchmarks.stores.runner import CONF
 from benchmarks.stores.summary import Summary
 from benchmarks.stores.turns import shown
+
+
+def add_options(parser: argparse.ArgumentParser, name: str, heap: str) -> None:
+    """Adds the options that these benchmarks share.
+
+    Args:
+        parser: the parser.
+        name: name of the benchmark, in folders.
+        heap: default heap of the driver.
+    """
+    parser.add_argument("--rounds", type=int, default=3, help="rounds per provider (default: 3)")
+    parser.add_argument("--heap", default=heap, help=f"of the driver (default: {heap})")
+    parser.add_argument("--seed", type=int, default=2013)
+    results = machine.REPOSITORY / "benchmarks" / "results" / f"{name}-{datetime.now(timezone.utc):%Y-%m-%dT%H%M%S}"
+    parser.add_argument(
+        "--results", type=Path, default=results, help="results folder; finished runs in it are not repeated"
+    )
+    work = machine.REPOSITORY / "build" / "benchmarks" / name
+    parser.add_argument("--work", type=Path, default=work, help="scratch folder; input found in it is reused")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON instead of tables")
 
 
 def session(heap: str, work: Path, jars: Sequence[Path]) -> SparkSession:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import datetime, timezone
-from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.stores import machine
-from benchmarks.stores.in_one_session import run_missing, session, show, write_summary
+from benchmarks.stores.in_one_session import add_options, run_missing, session, show, write_summary
 from benchmarks.stores.plan import plan
 from benchmarks.stores.results import ResultFolder
 from benchmarks.stores.runner import FLOOR_JAR
@@ -48,16 +45,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.transfer", description=main.__doc__)
     parser.add_argument("--keys", nargs="+", type=int, default=[100_000, 1_000_000, 10_000_000])
     parser.add_argument("--partitions", type=int, default=16)
-    parser.add_argument("--rounds", type=int, default=3, help="rounds per provider (default: 3)")
-    parser.add_argument("--heap", default="4g", help="of the driver (default: 4g)")
-    parser.add_argument("--seed", type=int, default=2013)
-    results = machine.REPOSITORY / "benchmarks" / "results" / f"transfer-{datetime.now(timezone.utc):%Y-%m-%dT%H%M%S}"
-    parser.add_argument(
-        "--results", type=Path, default=results, help="results folder; finished runs in it are not repeated"
-    )
-    work = machine.REPOSITORY / "build" / "benchmarks" / "transfer"
-    parser.add_argument("--work", type=Path, default=work, help="scratch folder; input found in it is reused")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON instead of tables")
+    add_options(parser, "transfer", "4g")
     return parser.parse_args()
 
 

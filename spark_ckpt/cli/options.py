@@ -58,7 +58,12 @@ def json_option(command: _Command) -> _Command:
     return option(command)
 
 
-def _settings(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+def key_values(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    """Callback of an option with KEY=VALUE pairs.
+
+    Raises:
+        BadParameter: one is no pair.
+    """
     settings = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -87,7 +92,7 @@ settings_option = click.option(
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    callback=_settings,
+    callback=key_values,
     help="Setting of the query below spark.sql.streaming.stateStore.ckpt. Repeatable. Required for completed "
     "checkpoints in ZooKeeper: store and zookeeper.*.",
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from spark_ckpt.cli.options import key_values
 from spark_ckpt.config import PREFIX
 from spark_ckpt.errors import PySparkNotFoundError
 from spark_ckpt.session import configure
@@ -27,15 +28,11 @@ _DEFAULTS = {
 """Settings of the session unless given: no port, and nothing on the terminal beside the progress bar."""
 
 
-def _pairs(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
-    settings = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise click.BadParameter(f"'{pair}' is not KEY=VALUE")
-        if not key.strip().startswith("spark."):
-            raise click.BadParameter(f"'{key.strip()}' is not a setting of Spark: it must start with 'spark.'")
-        settings[key.strip()] = value.strip()
+def _settings_of_spark(context: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    settings = key_values(context, parameter, pairs)
+    for key in settings:
+        if not key.startswith("spark."):
+            raise click.BadParameter(f"'{key}' is not a setting of Spark: it must start with 'spark.'")
     return settings
 
 
@@ -47,7 +44,7 @@ def session_options(command: _Command) -> _Command:
             "conf",
             multiple=True,
             metavar="KEY=VALUE",
-            callback=_pairs,
+            callback=_settings_of_spark,
             help="Setting of the Spark session, as for spark-submit. Repeatable. Settings below "
             "spark.sql.streaming.stateStore.ckpt. also apply to the query.",
         ),

@@ -135,7 +135,9 @@ def check_not_running(location: str, store: CompletedCheckpointStore, has_ended:
 
 def _hold(store: CompletedCheckpointStore, has_ended: HasEnded) -> Hold:
     hold = hold_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
-    return Hold(Holder.NONE) if hold.owner is not None and has_ended(hold.owner) else hold
+    if hold.holder is not Holder.ALIVE or hold.owner is None:
+        return hold  # elsewhere, another process may have the same number
+    return Hold(Holder.NONE) if has_ended(hold.owner) else hold
 
 
 def _in_use(location: str, hold: Hold) -> LocationInUseError:

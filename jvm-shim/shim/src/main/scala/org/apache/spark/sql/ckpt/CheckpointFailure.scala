@@ -36,6 +36,10 @@ private[ckpt] object CheckpointFailure {
   /** The task's run is not active in this driver. */
   val NoSuchQuery = "QueryNotActiveError"
 
+  /** A failure and its causes, the root last. A chain may be circular, so it ends after twenty. */
+  def causesOf(failure: Throwable): Iterator[Throwable] =
+    Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20)
+
   def of(header: JsonNode): CheckpointFailure =
     new CheckpointFailure(header.path("error").asText("Error"), header.path("message").asText("no reason was given"))
 }

@@ -52,12 +52,10 @@ private[executor] object LoadFailures {
 
   /** Network timeouts are subclasses of `InterruptedIOException` too. */
   private def isInterruption(cause: Throwable): Boolean =
-    Iterator.iterate(cause)(_.getCause).takeWhile(_ != null).take(MaxCauses).exists {
+    CheckpointFailure.causesOf(cause).exists {
       case _: SocketTimeoutException => false
       case e: InterruptedIOException => e.getClass == classOf[InterruptedIOException]
       case _: InterruptedException | _: ClosedByInterruptException => true
       case _ => false
     }
-
-  private val MaxCauses = 20
 }

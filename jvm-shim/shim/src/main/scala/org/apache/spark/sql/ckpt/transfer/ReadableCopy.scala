@@ -18,6 +18,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 
 import org.apache.spark.SparkEnv
+import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 import org.apache.spark.util.Utils
 
@@ -32,8 +33,7 @@ private[transfer] object ReadableCopy {
 
   /** True if Spark refuses to read a snapshot that a copy makes readable. */
   def isNeeded(failure: Throwable): Boolean =
-    Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20)
-      .exists(e => String.valueOf(e.getMessage).contains(Refused))
+    CheckpointFailure.causesOf(failure).exists(e => String.valueOf(e.getMessage).contains(Refused))
 
   /**
    * The result of a function of a checkpoint location that has a copy of one store.

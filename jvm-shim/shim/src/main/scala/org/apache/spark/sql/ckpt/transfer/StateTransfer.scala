@@ -202,11 +202,11 @@ object StateTransfer {
 
   /** A failure and its root cause: Spark's providers wrap what the file system says. */
   def reasons(e: Throwable): String = {
-    val root = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toSeq.last
+    val root = CheckpointFailure.causesOf(e).toSeq.last
     if (root eq e) e.toString else s"$e; cause: $root"
   }
 
   /** The failure of a task is among the causes of the job's. */
   private def failureIn(e: Throwable): Option[CheckpointFailure] =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).collectFirst { case f: CheckpointFailure => f }
+    CheckpointFailure.causesOf(e).collectFirst { case f: CheckpointFailure => f }
 }
