@@ -81,10 +81,8 @@ test-scala: jar  ## unit tests of the shim; SPARK=4.x
 
 test-core: $(addprefix test-core-,$(OTHER_SPARKS))  ## core tests on each other Spark minor
 
-INTERFACES := org.apache.spark.sql.ckpt.StoreInterfacesSuite,org.apache.spark.sql.ckpt.executor.PartitionKeyRulesSuite
-
 test-core-%: .venv-%/.installed
-	$(MAVEN) -pl shim -Dspark.minor=$* -DwildcardSuites=$(INTERFACES) verify
+	$(MAVEN) -pl shim -Dspark.minor=$* -Dtest.root=src/none verify
 	.venv-$*/bin/python -m pytest tests/spark -m "core and not long" $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
 
 test-versions: test test-long test-yarn  ## all tests on all Spark minors, and Spark's own suites: hours in full
