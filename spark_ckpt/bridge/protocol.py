@@ -371,6 +371,7 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
             "path": segment.path,
             "count": int(segment.offsets.size),
             "bytes": segment.size,
+            "file_bytes": segment.file_size if segment.path is not None else None,
             "filters": segment.filters,
         }
         for segment in reply.segments

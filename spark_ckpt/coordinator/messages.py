@@ -109,6 +109,7 @@ class LocatedSegment:
         path: relative to the `ckpt` directory; None if `data` holds the bytes.
         offsets: int64, start of each block in the file or in `data`.
         size: bytes of the segment.
+        file_size: bytes of the file, which may hold other segments too; 0 without a file.
         data: the bytes of an inline segment.
         filters: filters that a row must all pass.
     """
@@ -117,6 +118,7 @@ class LocatedSegment:
     path: str | None
     offsets: NDArray[np.int64]
     size: int
+    file_size: int = 0
     data: bytes = b""
     filters: tuple[PartitionFilter, ...] = ()
 

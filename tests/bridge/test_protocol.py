@@ -192,16 +192,16 @@ def test_the_reply_to_an_ack(reply: AckReply) -> None:
 
 def test_the_reply_to_locate_has_ascending_offsets_and_the_inline_bytes() -> None:
     segments = (
-        LocatedSegment(True, "shared/x", np.array([500, 20, 90], np.int64), 700),
-        LocatedSegment(False, None, np.array([0, 40], np.int64), 60, b"x" * 60, (PartitionFilter(3, (0, 2)),)),
+        LocatedSegment(True, "shared/x", np.array([500, 20, 90], np.int64), 700, 4096),
+        LocatedSegment(False, None, np.array([0, 40], np.int64), 60, 0, b"x" * 60, (PartitionFilter(3, (0, 2)),)),
     )
     reply = LocateReply("0" * 32, 7, 64, (4, 2, 2, 2, 2), "dedupe", None, 3, segments, base_due=True)
     message = protocol.locate_reply(5, reply)
     header = json.loads(message.header)
     assert (header["base_due"], header["base_required"]) == (True, False)
     assert json.loads(message.header)["segments"] == [
-        {"kind": "base", "path": "shared/x", "count": 3, "bytes": 700, "filters": []},
-        {"kind": "delta", "path": None, "count": 2, "bytes": 60, "filters": [[3, [0, 2]]]},
+        {"kind": "base", "path": "shared/x", "count": 3, "bytes": 700, "file_bytes": 4096, "filters": []},
+        {"kind": "delta", "path": None, "count": 2, "bytes": 60, "file_bytes": None, "filters": [[3, [0, 2]]]},
     ]
     assert np.frombuffer(message.index, "<i8").tolist() == [20, 90, 500, 0, 40]
     assert message.payload == b"x" * 60

@@ -91,8 +91,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     bufferCount = 0
     val n = segment.offsets.length
     val last = if (n == 0) 0L else segment.offsets(n - 1)
-    // The length of the last block is unknown: assumed to be like the others'.
-    tail = SegmentReader.TailBytes + (if (n < 2) 0 else 2 * (last - segment.offsets(0)) / (n - 1))
+    tail = SegmentReader.likelyEnd(segment.offsets) - last
     var i = 0
     while (i < n) {
       blockOffset = segment.offsets(i)
@@ -293,10 +292,22 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     new StateStreamDamagedException(source.name, blockOffset + inBlock, what, cause)
 }
 
-private[backend] object SegmentReader {
+private[ckpt] object SegmentReader {
 
   /** Least bytes to read beyond the start of the last block. */
   final val TailBytes = 1L << 16
+
+  /**
+   * Position up to which a segment is read ahead; its file may end before. The length of the last block is unknown, and
+   * assumed to be like the others'.
+   *
+   * @param offsets starts of the blocks, ascending
+   */
+  def likelyEnd(offsets: Array[Long]): Long = offsets.length match {
+    case 0 => TailBytes
+    case 1 => offsets(0) + TailBytes
+    case n => offsets(n - 1) + TailBytes + 2 * (offsets(n - 1) - offsets(0)) / (n - 1)
+  }
 
   /** Version of a segment with blocks, from the first one, whose check follows at loading. */
   def versionOf(segment: StateSegment): Long = {

@@ -76,6 +76,9 @@ private[ckpt] final class HeldState(
    */
   def load(version: Long, found: StateLocation): RestoreCost = {
     held = newBackend(new KeyGroupNumbering(found.factors).maxParallelism)
+    location = found
+    // Before the rows come, so that each index is built once.
+    families.all.foreach(declare)
     read(version, found)(held.restore(version, found.rows, _, _, found.stateId))
   }
 

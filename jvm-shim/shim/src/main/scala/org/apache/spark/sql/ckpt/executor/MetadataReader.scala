@@ -16,6 +16,7 @@ import java.io.{DataInputStream, IOException}
 import scala.collection.mutable
 
 import org.apache.spark.sql.ckpt.{CheckpointFailure, FormatDescription => Format}
+import org.apache.spark.sql.ckpt.protocol.LocatedFile
 
 /**
  * Reader of one subtask's state handles in a `_metadata` of ours. Executors need it only without a coordinator, for the
@@ -92,22 +93,22 @@ private[executor] final class MetadataReader(name: String, in: DataInputStream) 
     in.readInt() // first key group
     val offsets = Array.fill(count("key groups"))(in.readLong()).filter(_ >= 0)
     stream() match {
-      case Some((path, inline)) => StateLocation.Segment(isBase = true, path, offsets.sorted, inline)
+      case Some((file, inline)) => StateLocation.Segment(isBase = true, file, offsets.sorted, inline)
       case None => throw refuse("a key-group handle without a stream")
     }
   }
 
-  /** A file's path relative to the `ckpt` directory, or the bytes of an inline state. */
-  private def stream(): Option[(Option[String], Array[Byte])] = in.readUnsignedByte() match {
+  /** A state file, or the bytes of an inline state. */
+  private def stream(): Option[(Option[LocatedFile], Array[Byte])] = in.readUnsignedByte() match {
     case NoHandle => None
     case Format.ByteStreamHandle =>
       in.readUTF() // handle name
       Some((None, bytes()))
     case Format.RelativeFileHandle =>
       val path = in.readUTF()
-      in.readLong() // size
+      val bytes = in.readLong()
       val file = CheckpointPaths.stateOf(path).getOrElse(throw CheckpointPaths.refused(path, name))
-      Some((Some(file), Array.emptyByteArray))
+      Some((Some(LocatedFile(file, bytes)), Array.emptyByteArray))
     case other => throw refuse(s"stream handle of type $other")
   }
 

@@ -17,9 +17,12 @@ import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, LocalFileSystem, Path}
+import org.apache.hadoop.fs.Options.OpenFileOptions._
 import org.apache.hadoop.fs.StreamCapabilities.HSYNC
+import org.apache.hadoop.util.functional.FutureIO
 
 import org.apache.spark.sql.ckpt.FormatDescription.SharedDirectory
+import org.apache.spark.sql.ckpt.protocol.LocatedFile
 
 /**
  * State files that executors write and read themselves: large deltas and bases. Each name is unique, so no file is
@@ -86,6 +89,17 @@ private[ckpt] final class StateFiles(
   }
 
   def open(name: String): FSDataInputStream = fs.open(path(name))
+
+  /**
+   * Opens a file of known length, for reads of parts. An object store then answers to the reads alone.
+   *
+   * @throws java.io.FileNotFoundException if it is missing; on an object store, the first read throws it
+   */
+  def open(file: LocatedFile): FSDataInputStream =
+    FutureIO.awaitFuture(fs.openFile(path(file.name))
+      .opt(FS_OPTION_OPENFILE_READ_POLICY, FS_OPTION_OPENFILE_READ_POLICY_RANDOM)
+      .optLong(FS_OPTION_OPENFILE_LENGTH, file.bytes)
+      .build())
 
   def exists(name: String): Boolean = fs.exists(path(name))
 

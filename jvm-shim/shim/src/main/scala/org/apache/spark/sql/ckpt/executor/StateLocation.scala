@@ -17,7 +17,7 @@ import scala.collection.mutable.ArrayBuffer
 import org.apache.hadoop.fs.FSDataInputStream
 
 import org.apache.spark.sql.ckpt.backend.{ArrayByteSource, ByteSource, StateSegment}
-import org.apache.spark.sql.ckpt.protocol.{BaseDemand, LocateReply, PartitionFilter}
+import org.apache.spark.sql.ckpt.protocol.{BaseDemand, LocatedFile, LocateReply, PartitionFilter}
 
 /**
  * Location of the state of a version: the reply to `locate` (docs/protocol.md, section 1.3).
@@ -45,19 +45,16 @@ private[ckpt] object StateLocation {
    */
   final case class Segment(
       isBase: Boolean,
-      path: Option[String],
+      file: Option[LocatedFile],
       offsets: Array[Long],
       inline: Array[Byte],
       filters: Seq[PartitionFilter] = Nil) {
 
     /** Opens the segment with all its rows; the caller closes its source. */
-    def open(files: StateFiles): StateSegment = {
-      val source = path match {
-        case Some(name) => new HadoopByteSource(files.path(name).toString, files.open(name), files.length(name))
-        case None => new ArrayByteSource("state inside _metadata", inline)
-      }
-      StateSegment(isBase, source, offsets)
-    }
+    def open(files: StateFiles): StateSegment = StateSegment(isBase, source(HadoopByteSource(files, _)), offsets)
+
+    private[executor] def source(ofFile: LocatedFile => ByteSource): ByteSource =
+      file.fold[ByteSource](new ArrayByteSource("state inside _metadata", inline))(ofFile)
   }
 
   def of(reply: LocateReply): StateLocation = StateLocation(
@@ -66,23 +63,33 @@ private[ckpt] object StateLocation {
     reply.operator,
     reply.stateFormatVersion,
     reply.rows,
-    reply.segments.map(found => Segment(found.isBase, found.path, found.offsets, found.inline, found.filters)),
+    reply.segments.map(found => Segment(found.isBase, found.file, found.offsets, found.inline, found.filters)),
     base = reply.base)
 }
 
-/** The open segments of a location, with a count of the bytes read. */
+/**
+ * The open segments of a location, with a count of the bytes read. Where requests take long, all files are read ahead
+ * at the same time.
+ */
 private[ckpt] final class OpenSegments(location: StateLocation, files: StateFiles, partitions: RowPartitions)
     extends Closeable {
   private val sources = ArrayBuffer.empty[ByteSource]
+  private val ahead = new ReadAhead(files)
   private var bytes = 0L
 
   def bytesRead: Long = bytes
 
   /** Opens all segments; `close` closes them even after an error. */
-  def open(): Seq[StateSegment] = location.segments.map { segment =>
-    val opened = segment.open(files)
-    sources += opened.source
-    opened.copy(source = new Counted(opened.source), rows = partitions.filter(location, segment))
+  def open(): Seq[StateSegment] = {
+    val opened = location.segments.map { segment =>
+      val source = segment.source { file =>
+        if (files.isRemote) ahead.source(file, segment.offsets) else HadoopByteSource(files, file)
+      }
+      sources += source
+      StateSegment(segment.isBase, new Counted(source), segment.offsets, partitions.filter(location, segment))
+    }
+    ahead.start()
+    opened
   }
 
   override def close(): Unit = sources.foreach(_.close())
@@ -102,7 +109,7 @@ private[ckpt] final class OpenSegments(location: StateLocation, files: StateFile
 }
 
 /** A state file read through Hadoop. */
-private[ckpt] final class HadoopByteSource(val name: String, in: FSDataInputStream, val length: Long)
+private[ckpt] final class HadoopByteSource(override val name: String, in: FSDataInputStream, override val length: Long)
     extends ByteSource {
 
   override def readFully(position: Long, buffer: Array[Byte], from: Int, count: Int): Unit = {
@@ -111,4 +118,9 @@ private[ckpt] final class HadoopByteSource(val name: String, in: FSDataInputStre
   }
 
   override def close(): Unit = in.close()
+}
+
+private[ckpt] object HadoopByteSource {
+  def apply(files: StateFiles, file: LocatedFile): HadoopByteSource =
+    new HadoopByteSource(files.path(file.name).toString, files.open(file), file.bytes)
 }

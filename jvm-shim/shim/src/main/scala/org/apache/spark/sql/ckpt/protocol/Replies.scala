@@ -75,15 +75,23 @@ private[ckpt] object PartitionFilter {
 }
 
 /**
+ * A state file.
+ *
+ * @param name  relative to the `ckpt` directory
+ * @param bytes length, so that no request has to ask for it
+ */
+private[ckpt] final case class LocatedFile(name: String, bytes: Long)
+
+/**
  * One base or delta.
  *
- * @param path    relative to the `ckpt` directory, None if its bytes came with the reply
+ * @param file    None if its bytes came with the reply
  * @param offsets starts of blocks, in the file or in `inline`
  * @param filters conditions on a row; all must hold
  */
 private[ckpt] final case class LocatedSegment(
     isBase: Boolean,
-    path: Option[String],
+    file: Option[LocatedFile],
     offsets: Array[Long],
     inline: Array[Byte],
     filters: Seq[PartitionFilter])
@@ -112,8 +120,8 @@ private[ckpt] object LocateReply {
     var payloadFrom = 0
     val segments = header.path("segments").elements().asScala.toSeq.map { segment =>
       val offsets = Array.fill(segment.path("count").asInt())(index.getLong())
-      val path = Option(segment.path("path").asText(null))
-      val inline = if (path.isDefined) Message.NoBytes
+      val file = Option(segment.path("path").asText(null)).map(LocatedFile(_, segment.path("file_bytes").asLong()))
+      val inline = if (file.isDefined) Message.NoBytes
       else {
         val length = segment.path("bytes").asInt()
         val bytes = java.util.Arrays.copyOfRange(reply.payload, payloadFrom, payloadFrom + length)
@@ -121,7 +129,7 @@ private[ckpt] object LocateReply {
         bytes
       }
       LocatedSegment(
-        segment.path("kind").asText() == "base", path, offsets, inline, PartitionFilter.of(segment.path("filters")))
+        segment.path("kind").asText() == "base", file, offsets, inline, PartitionFilter.of(segment.path("filters")))
     }
     LocateReply(
       header.path("current").asBoolean(false),

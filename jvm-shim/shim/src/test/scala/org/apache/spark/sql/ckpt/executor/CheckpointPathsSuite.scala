@@ -59,7 +59,7 @@ class CheckpointPathsSuite extends AnyFunSuite {
   }
 
   private def read(path: String): Option[String] =
-    MetadataReader.using("the file", metadata(path))(_.read(_ => Set(0), (_, _, _) => ()))(0).head.path
+    MetadataReader.using("the file", metadata(path))(_.read(_ => Set(0), (_, _, _) => ()))(0).head.file.map(_.name)
 
   test("a _metadata may name state files of ours, and nothing else") {
     paths("state", "good").foreach(path => assert(read(path).map("../" + _).contains(path)))
