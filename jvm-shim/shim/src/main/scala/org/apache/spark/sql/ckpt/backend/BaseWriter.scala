@@ -127,16 +127,20 @@ private[ckpt] final class BaseWriter(maxParallelism: Int, bufferBytes: Long, new
     val sameValues = valueLength >= 0
     block.startSection(
       name, if (multiValue) SegmentFormat.Lists else 0, group, n, sameKeys, sameValues, keyBytes + valueBytes)
-    def place(part: RowPart, size: Long)(copy: (Array[Byte], Int) => Unit): Unit = {
+    def place(part: RowPart)(copy: (Array[Byte], Int) => Unit): Unit = {
       copy(block.bytes, block.position)
-      block.position += size.toInt
+      block.position += 4 * part.summary.rows
     }
-    if (sameKeys) block.putInt(keyLength)
-    else parts.foreach(part => place(part, 4L * part.summary.rows)(part.copyKeyLengths))
-    if (sameValues) block.putInt(valueLength)
-    else parts.foreach(part => place(part, 4L * part.summary.rows)(part.copyValueLengths))
-    parts.foreach(part => place(part, part.summary.keyBytes)(part.copyKeys))
-    parts.foreach(part => place(part, part.summary.valueBytes)(part.copyValues))
+    if (sameKeys) block.putInt(keyLength) else parts.foreach(part => place(part)(part.copyKeyLengths))
+    if (sameValues) block.putInt(valueLength) else parts.foreach(part => place(part)(part.copyValueLengths))
+    var keysAt = block.position
+    var valuesAt = keysAt + keyBytes.toInt
+    parts.foreach { part =>
+      part.copyRows(block.bytes, keysAt, valuesAt)
+      keysAt += part.summary.keyBytes.toInt
+      valuesAt += part.summary.valueBytes.toInt
+    }
+    block.position = valuesAt
     n
   }
 
