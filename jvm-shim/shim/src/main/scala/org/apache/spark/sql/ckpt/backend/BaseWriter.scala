@@ -34,6 +34,9 @@ private[ckpt] final class BaseWriter(maxParallelism: Int, bufferBytes: Long, new
   private val spilled = Array.fill(maxParallelism)(mutable.ArrayBuffer.empty[RowPart])
   private val list = new PendingList
 
+  /** Bytes of the arrays that hold rows until the next spill. */
+  private[backend] def heldBytes: Long = buffer.heldBytes
+
   /** Starts a column family; the rows that follow are its rows. */
   def startFamily(name: String, multiValue: Boolean): Unit = {
     endList()

@@ -48,6 +48,9 @@ private[backend] final class RowBuffer {
   /** Bytes of all rows with their descriptions, and the unused ends of pages. */
   def size: Long = earlier + position + rows.toLong * IndexBytes
 
+  /** Bytes of all arrays. */
+  def heldBytes: Long = pages.iterator.map(_.length.toLong).sum + 4L * starts.length
+
   def add(
       ofFamily: Int,
       keyGroup: Int,
