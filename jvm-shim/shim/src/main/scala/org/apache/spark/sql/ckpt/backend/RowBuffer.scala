@@ -10,49 +10,34 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
-import java.util.Arrays
-
 import scala.collection.mutable
 
 import org.apache.spark.unsafe.Platform
 
 /**
- * Rows of column families, one family after the other, each row with its key group. Not thread-safe.
+ * Rows of column families, one family after the other, in parts by key group. Not thread-safe.
  *
- * The rows lie in pages of a fixed size, so that the buffer grows without copies; a larger row has a page of its own.
+ * Each part has pages of its own, which are written and later read in order: a sort at the end would touch memory at
+ * random, and cost more than all else. The first page of a part is small, because a store may have many parts. The
+ * buffer grows without copies.
+ *
+ * @param maxParallelism number of key groups
  */
-private[backend] final class RowBuffer {
-  import RowBuffer._
-
-  private val pages = mutable.ArrayBuffer.empty[Array[Byte]]
-
-  // The page that rows go to, and the bytes of those before it.
-  private var number = -1
-  private var page = Array.emptyByteArray
-  private var position = 0
-  private var earlier = 0L
-
-  /** Places of the rows: number of the page times the size of a page, plus the position in the page. */
-  private var starts = new Array[Int](1024)
-  private var rows = 0
-
-  /** Rows before the first of each family, by number of the family. */
-  private var families = Vector.empty[(Int, Int)]
+private[backend] final class RowBuffer(maxParallelism: Int) {
   private var family = -1
 
-  def isEmpty: Boolean = rows == 0
+  /** Parts of the family by key group, and those of all families in the order of [[parts]]. */
+  private var ofFamily: Array[BufferedPart] = _
+  private val earlier = mutable.ArrayBuffer.empty[BufferedPart]
+  private var bytes = 0L
 
-  /** Bytes of this row with its description. */
-  def sizeOf(keyLength: Int, valueLength: Int): Long = HeaderBytes + keyLength.toLong + valueLength + IndexBytes
+  def isEmpty: Boolean = bytes == 0
 
-  /** Bytes of all rows with their descriptions, and the unused ends of pages. */
-  def size: Long = earlier + position + rows.toLong * IndexBytes
-
-  /** Bytes of all arrays. */
-  def heldBytes: Long = pages.iterator.map(_.length.toLong).sum + 4L * starts.length
+  /** Bytes of all pages. */
+  def size: Long = bytes
 
   def add(
-      ofFamily: Int,
+      inFamily: Int,
       keyGroup: Int,
       keyBase: AnyRef,
       keyOffset: Long,
@@ -60,165 +45,158 @@ private[backend] final class RowBuffer {
       valueBase: AnyRef,
       valueOffset: Long,
       valueLength: Int): Unit = {
-    val length = HeaderBytes + keyLength.toLong + valueLength
-    if (length > page.length - position) startPage(length)
-    if (rows == starts.length) starts = Arrays.copyOf(starts, rows * 2)
-    if (ofFamily != family) {
-      families :+= ofFamily -> rows
-      family = ofFamily
+    if (inFamily != family) {
+      endFamily()
+      family = inFamily
+      ofFamily = new Array[BufferedPart](maxParallelism)
     }
-    starts(rows) = number * PageBytes + position
-    rows += 1
+    var part = ofFamily(keyGroup)
+    if (part == null) {
+      part = new BufferedPart(inFamily, keyGroup)
+      ofFamily(keyGroup) = part
+    }
+    bytes += part.add(keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
+  }
+
+  private def endFamily(): Unit = if (ofFamily != null) {
+    earlier ++= ofFamily.iterator.filter(_ != null)
+    ofFamily = null
+    family = -1
+  }
+
+  def clear(): Unit = {
+    ofFamily = null
+    family = -1
+    earlier.clear()
+    bytes = 0
+  }
+
+  /** Parts of all families and key groups, by family and then by key group. */
+  def parts: Iterator[RowPart] = {
+    endFamily()
+    earlier.iterator
+  }
+}
+
+/** Rows of one family and key group in memory. A row is the lengths of key and value, the key and the value. */
+private final class BufferedPart(override val family: Int, override val keyGroup: Int) extends RowPart {
+  import BufferedPart._
+
+  private val full = mutable.ArrayBuffer.empty[Array[Byte]]
+  private var page = Array.emptyByteArray
+  private var position = 0
+
+  private var rows = 0
+  private var keyBytes = 0L
+  private var valueBytes = 0L
+  private var sameKey = 0
+  private var sameValue = 0
+
+  /** Adds a row; returns the bytes by which the pages grew. */
+  def add(
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      valueBase: AnyRef,
+      valueOffset: Long,
+      valueLength: Int): Int = {
+    val length = HeaderBytes + keyLength.toLong + valueLength
+    val grown = if (length > page.length - position) startPage(length) else 0
     val at = Platform.BYTE_ARRAY_OFFSET.toLong + position
-    Platform.putInt(page, at, keyGroup)
-    Platform.putInt(page, at + KeyLengthAt, keyLength)
+    Platform.putInt(page, at, keyLength)
     Platform.putInt(page, at + ValueLengthAt, valueLength)
     Bytes.copy(keyBase, keyOffset, page, at + HeaderBytes, keyLength)
     Bytes.copy(valueBase, valueOffset, page, at + HeaderBytes + keyLength, valueLength)
     position += length.toInt
-  }
-
-  private def startPage(least: Long): Unit = {
-    if (least > SegmentFormat.MaxBlockBytes) throw new StateTooLargeException("A row of the state has more than 1 GiB.")
-    val size = math.max(least.toInt, PageBytes)
-    earlier += page.length
-    number += 1
-    if (number == pages.size) pages += new Array[Byte](size)
-    else if (pages(number).length < size) pages(number) = new Array[Byte](size)
-    page = pages(number)
-    position = 0
-  }
-
-  /** Removes the rows, and keeps the pages of the usual size. */
-  def clear(): Unit = {
-    pages.filterInPlace(_.length == PageBytes)
-    number = -1
-    page = Array.emptyByteArray
-    position = 0
-    earlier = 0
-    rows = 0
-    families = Vector.empty
-    family = -1
-  }
-
-  /** Parts of all families and key groups, by family and then by key group; valid until the next change. */
-  def parts(maxParallelism: Int): Iterator[RowPart] = {
-    val ends = families.drop(1).map(_._2) :+ rows
-    families.iterator.zip(ends.iterator).flatMap { case ((family, from), until) =>
-      partsOf(family, from, until, maxParallelism)
-    }
-  }
-
-  /** A counting sort over the key groups. It is stable. */
-  private def partsOf(family: Int, from: Int, until: Int, maxParallelism: Int): Iterator[RowPart] = {
-    val totals = new Array[PartTotals](maxParallelism)
-    var i = from
-    while (i < until) {
-      val (of, at) = (pageOf(starts(i)), addressOf(starts(i)))
-      val group = Platform.getInt(of, at)
-      if (totals(group) == null) totals(group) = new PartTotals
-      totals(group).add(Platform.getInt(of, at + KeyLengthAt), Platform.getInt(of, at + ValueLengthAt))
-      i += 1
-    }
-    val groups = totals.indices.filter(totals(_) != null)
-    var sum = 0
-    groups.foreach { group =>
-      totals(group).start = sum
-      totals(group).end = sum
-      sum += totals(group).rows
-    }
-    val order = new Array[Int](until - from)
-    i = from
-    while (i < until) {
-      val total = totals(Platform.getInt(pageOf(starts(i)), addressOf(starts(i))))
-      order(total.end) = starts(i)
-      total.end += 1
-      i += 1
-    }
-    groups.iterator.map(group => new BufferedPart(family, group, totals(group), order))
-  }
-
-  private def pageOf(start: Int): Array[Byte] = pages(start / PageBytes)
-
-  private def addressOf(start: Int): Long = Platform.BYTE_ARRAY_OFFSET.toLong + start % PageBytes
-
-  private final class BufferedPart(
-      override val family: Int,
-      override val keyGroup: Int,
-      totals: PartTotals,
-      order: Array[Int])
-      extends RowPart {
-    override val summary: PartSummary = totals.summary
-
-    override def copyKeyLengths(to: Array[Byte], at: Int): Unit = copyInts(KeyLengthAt, to, at)
-
-    override def copyValueLengths(to: Array[Byte], at: Int): Unit = copyInts(ValueLengthAt, to, at)
-
-    private def copyInts(field: Int, to: Array[Byte], at: Int): Unit = {
-      var target = Platform.BYTE_ARRAY_OFFSET.toLong + at
-      var i = totals.start
-      while (i < totals.end) {
-        ListCursor.putInt(to, target, Platform.getInt(pageOf(order(i)), addressOf(order(i)) + field))
-        target += 4
-        i += 1
-      }
-    }
-
-    override def copyRows(to: Array[Byte], keysAt: Int, valuesAt: Int): Unit = {
-      var keyTarget = Platform.BYTE_ARRAY_OFFSET.toLong + keysAt
-      var valueTarget = Platform.BYTE_ARRAY_OFFSET.toLong + valuesAt
-      var i = totals.start
-      while (i < totals.end) {
-        val (of, at) = (pageOf(order(i)), addressOf(order(i)))
-        val keyLength = Platform.getInt(of, at + KeyLengthAt)
-        val valueLength = Platform.getInt(of, at + ValueLengthAt)
-        Bytes.copy(of, at + HeaderBytes, to, keyTarget, keyLength)
-        Bytes.copy(of, at + HeaderBytes + keyLength, to, valueTarget, valueLength)
-        keyTarget += keyLength
-        valueTarget += valueLength
-        i += 1
-      }
-    }
-  }
-}
-
-private object RowBuffer {
-  /** Size of a page: small enough that the JVM's collector does not treat it as a large object. */
-  final val PageBytes = 1 << 18
-
-  /** Key group, length of the key, length of the value. */
-  final val HeaderBytes = 12
-  final val KeyLengthAt = 4
-  final val ValueLengthAt = 8
-
-  /** Memory of a row outside the pages: its place, and its place in the order of key groups. */
-  final val IndexBytes = 8
-}
-
-/** Sums over the rows of a key group, and their places in the order of key groups. */
-private final class PartTotals {
-  var start = 0
-  var end = 0
-  var rows = 0
-  private var keyBytes = 0L
-  private var valueBytes = 0L
-  private var keyLength = 0
-  private var valueLength = 0
-
-  def add(ofKey: Int, ofValue: Int): Unit = {
     if (rows == 0) {
-      keyLength = ofKey
-      valueLength = ofValue
+      sameKey = keyLength
+      sameValue = valueLength
     } else {
-      if (ofKey != keyLength) keyLength = PartSummary.Various
-      if (ofValue != valueLength) valueLength = PartSummary.Various
+      if (keyLength != sameKey) sameKey = PartSummary.Various
+      if (valueLength != sameValue) sameValue = PartSummary.Various
     }
     rows += 1
-    keyBytes += ofKey
-    valueBytes += ofValue
+    keyBytes += keyLength
+    valueBytes += valueLength
+    grown
   }
 
-  def summary: PartSummary = PartSummary(rows, keyBytes, valueBytes, keyLength, valueLength)
+  private def startPage(least: Long): Int = {
+    if (least > SegmentFormat.MaxBlockBytes) throw new StateTooLargeException("A row of the state has more than 1 GiB.")
+    if (page.length > 0) {
+      // A length that no key has marks the end of the rows, if there is room.
+      if (page.length - position >= HeaderBytes) Platform.putInt(page, Platform.BYTE_ARRAY_OFFSET.toLong + position, -1)
+      full += page
+    }
+    val usual = math.min(math.max(FirstPageBytes, 2 * page.length), LargestPageBytes)
+    page = new Array[Byte](math.max(least, usual.toLong).toInt)
+    position = 0
+    page.length
+  }
+
+  override def summary: PartSummary = PartSummary(rows, keyBytes, valueBytes, sameKey, sameValue)
+
+  override def copyKeyLengths(to: Array[Byte], at: Int): Unit = copyInts(0, to, at)
+
+  override def copyValueLengths(to: Array[Byte], at: Int): Unit = copyInts(ValueLengthAt, to, at)
+
+  private def copyInts(field: Int, to: Array[Byte], at: Int): Unit = {
+    var target = Platform.BYTE_ARRAY_OFFSET.toLong + at
+    val cursor = new PageCursor
+    while (cursor.advance()) {
+      ListCursor.putInt(to, target, Platform.getInt(cursor.in, cursor.row + field))
+      target += 4
+    }
+  }
+
+  override def copyRows(to: Array[Byte], keysAt: Int, valuesAt: Int): Unit = {
+    var keyTarget = Platform.BYTE_ARRAY_OFFSET.toLong + keysAt
+    var valueTarget = Platform.BYTE_ARRAY_OFFSET.toLong + valuesAt
+    val cursor = new PageCursor
+    while (cursor.advance()) {
+      Bytes.copy(cursor.in, cursor.row + HeaderBytes, to, keyTarget, cursor.keyLength)
+      Bytes.copy(cursor.in, cursor.row + HeaderBytes + cursor.keyLength, to, valueTarget, cursor.valueLength)
+      keyTarget += cursor.keyLength
+      valueTarget += cursor.valueLength
+    }
+  }
+
+  /** Walk over the rows. */
+  private final class PageCursor {
+    var in: Array[Byte] = Array.emptyByteArray
+    var row = 0L
+    var keyLength = 0
+    var valueLength = 0
+    private var next = Platform.BYTE_ARRAY_OFFSET.toLong
+    private var pages = 0
+    private var seen = 0
+
+    def advance(): Boolean = seen < rows && {
+      if (isAtEnd) {
+        in = if (pages < full.size) full(pages) else page
+        pages += 1
+        next = Platform.BYTE_ARRAY_OFFSET
+      }
+      row = next
+      keyLength = Platform.getInt(in, row)
+      valueLength = Platform.getInt(in, row + ValueLengthAt)
+      next = row + HeaderBytes + keyLength + valueLength
+      seen += 1
+      true
+    }
+
+    private def isAtEnd: Boolean =
+      next + HeaderBytes > Platform.BYTE_ARRAY_OFFSET + in.length || Platform.getInt(in, next) < 0
+  }
+}
+
+private object BufferedPart {
+  final val FirstPageBytes = 512
+  final val LargestPageBytes = 1 << 14
+
+  /** Length of the key, length of the value. */
+  final val HeaderBytes = 8
+  final val ValueLengthAt = 4
 }
 
 /**
