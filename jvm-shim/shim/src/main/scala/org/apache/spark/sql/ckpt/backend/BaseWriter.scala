@@ -29,10 +29,13 @@ import org.apache.spark.unsafe.Platform
  */
 private[ckpt] final class BaseWriter(maxParallelism: Int, bufferBytes: Long, newFile: () => File) extends Closeable {
   private var families = Vector.empty[(String, Boolean)]
-  private val buffer = new RowBuffer
+  private val buffer = new RowBuffer(maxParallelism)
   private var spill: SpillFile = _
   private val spilled = Array.fill(maxParallelism)(mutable.ArrayBuffer.empty[RowPart])
   private val list = new PendingList
+
+  /** Bytes of the arrays that hold rows until the next spill. */
+  private[backend] def heldBytes: Long = buffer.size
 
   /** Starts a column family; the rows that follow are its rows. */
   def startFamily(name: String, multiValue: Boolean): Unit = {
@@ -67,7 +70,7 @@ private[ckpt] final class BaseWriter(maxParallelism: Int, bufferBytes: Long, new
       valueBase: AnyRef,
       valueOffset: Long,
       valueLength: Int): Unit = {
-    if (!buffer.isEmpty && buffer.size + buffer.sizeOf(keyLength, valueLength) > bufferBytes) spillBuffer()
+    if (!buffer.isEmpty && buffer.size + keyLength + valueLength > bufferBytes) spillBuffer()
     buffer.add(families.size - 1, keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
   }
 
@@ -79,7 +82,7 @@ private[ckpt] final class BaseWriter(maxParallelism: Int, bufferBytes: Long, new
 
   private def spillBuffer(): Unit = {
     if (spill == null) spill = new SpillFile(newFile())
-    buffer.parts(maxParallelism).foreach(part => spilled(part.keyGroup) += spill.add(part))
+    buffer.parts.foreach(part => spilled(part.keyGroup) += spill.add(part))
     buffer.clear()
   }
 
@@ -92,7 +95,7 @@ private[ckpt] final class BaseWriter(maxParallelism: Int, bufferBytes: Long, new
   def write(version: Long, out: OutputStream): SegmentInfo = {
     endList()
     val parts = spilled
-    buffer.parts(maxParallelism).foreach(part => parts(part.keyGroup) += part)
+    buffer.parts.foreach(part => parts(part.keyGroup) += part)
     val block = new BlockBuilder
     val groups = parts.indices.filter(parts(_).nonEmpty).toArray
     val offsets = new Array[Long](groups.length)
@@ -127,16 +130,20 @@ private[ckpt] final class BaseWriter(maxParallelism: Int, bufferBytes: Long, new
     val sameValues = valueLength >= 0
     block.startSection(
       name, if (multiValue) SegmentFormat.Lists else 0, group, n, sameKeys, sameValues, keyBytes + valueBytes)
-    def place(part: RowPart, size: Long)(copy: (Array[Byte], Int) => Unit): Unit = {
+    def place(part: RowPart)(copy: (Array[Byte], Int) => Unit): Unit = {
       copy(block.bytes, block.position)
-      block.position += size.toInt
+      block.position += 4 * part.summary.rows
     }
-    if (sameKeys) block.putInt(keyLength)
-    else parts.foreach(part => place(part, 4L * part.summary.rows)(part.copyKeyLengths))
-    if (sameValues) block.putInt(valueLength)
-    else parts.foreach(part => place(part, 4L * part.summary.rows)(part.copyValueLengths))
-    parts.foreach(part => place(part, part.summary.keyBytes)(part.copyKeys))
-    parts.foreach(part => place(part, part.summary.valueBytes)(part.copyValues))
+    if (sameKeys) block.putInt(keyLength) else parts.foreach(part => place(part)(part.copyKeyLengths))
+    if (sameValues) block.putInt(valueLength) else parts.foreach(part => place(part)(part.copyValueLengths))
+    var keysAt = block.position
+    var valuesAt = keysAt + keyBytes.toInt
+    parts.foreach { part =>
+      part.copyRows(block.bytes, keysAt, valuesAt)
+      keysAt += part.summary.keyBytes.toInt
+      valuesAt += part.summary.valueBytes.toInt
+    }
+    block.position = valuesAt
     n
   }
 

@@ -10,33 +10,34 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
-import java.util.Arrays
+import scala.collection.mutable
 
 import org.apache.spark.unsafe.Platform
 
-/** Rows of column families, one family after the other, each row with its key group. Not thread-safe. */
-private[backend] final class RowBuffer {
-  private var bytes = new Array[Byte](1 << 16)
-  private var used = 0
-  private var groups = new Array[Int](1024)
-  private var starts = new Array[Int](1024)
-  private var keyLengths = new Array[Int](1024)
-  private var valueLengths = new Array[Int](1024)
-  private var rows = 0
+/**
+ * Rows of column families, one family after the other, in parts by key group. Not thread-safe.
+ *
+ * Each part has pages of its own, which are written and later read in order: a sort at the end would touch memory at
+ * random, and cost more than all else. The first page of a part is small, because a store may have many parts. The
+ * buffer grows without copies.
+ *
+ * @param maxParallelism number of key groups
+ */
+private[backend] final class RowBuffer(maxParallelism: Int) {
+  private var family = -1
 
-  /** Rows before the first of each family, by number of the family. */
-  private var families = Vector.empty[(Int, Int)]
+  /** Parts of the family by key group, and those of all families in the order of [[parts]]. */
+  private var ofFamily: Array[BufferedPart] = _
+  private val earlier = mutable.ArrayBuffer.empty[BufferedPart]
+  private var bytes = 0L
 
-  def isEmpty: Boolean = rows == 0
+  def isEmpty: Boolean = bytes == 0
 
-  /** Bytes of this row with its description. */
-  def sizeOf(keyLength: Int, valueLength: Int): Long = keyLength.toLong + valueLength + RowBuffer.BytesPerRow
-
-  /** Bytes of all rows with their descriptions. */
-  def size: Long = used + rows.toLong * RowBuffer.BytesPerRow
+  /** Bytes of all pages. */
+  def size: Long = bytes
 
   def add(
-      family: Int,
+      inFamily: Int,
       keyGroup: Int,
       keyBase: AnyRef,
       keyOffset: Long,
@@ -44,143 +45,158 @@ private[backend] final class RowBuffer {
       valueBase: AnyRef,
       valueOffset: Long,
       valueLength: Int): Unit = {
-    reserve(keyLength.toLong + valueLength)
-    if (!families.lastOption.exists(_._1 == family)) families :+= family -> rows
-    groups(rows) = keyGroup
-    starts(rows) = used
-    keyLengths(rows) = keyLength
-    valueLengths(rows) = valueLength
-    val at = Platform.BYTE_ARRAY_OFFSET.toLong + used
-    Bytes.copy(keyBase, keyOffset, bytes, at, keyLength)
-    Bytes.copy(valueBase, valueOffset, bytes, at + keyLength, valueLength)
-    used += keyLength + valueLength
-    rows += 1
+    if (inFamily != family) {
+      endFamily()
+      family = inFamily
+      ofFamily = new Array[BufferedPart](maxParallelism)
+    }
+    var part = ofFamily(keyGroup)
+    if (part == null) {
+      part = new BufferedPart(inFamily, keyGroup)
+      ofFamily(keyGroup) = part
+    }
+    bytes += part.add(keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
   }
 
-  private def reserve(size: Long): Unit = {
-    if (used + size > bytes.length) {
-      if (used + size > SegmentFormat.MaxBlockBytes) {
-        throw new StateTooLargeException("A row of the state has more than 1 GiB.")
-      }
-      val length = math.max(used + size, bytes.length * 2L)
-      bytes = Arrays.copyOf(bytes, math.min(SegmentFormat.MaxBlockBytes.toLong, length).toInt)
-    }
-    if (rows == groups.length) {
-      groups = Arrays.copyOf(groups, rows * 2)
-      starts = Arrays.copyOf(starts, rows * 2)
-      keyLengths = Arrays.copyOf(keyLengths, rows * 2)
-      valueLengths = Arrays.copyOf(valueLengths, rows * 2)
-    }
+  private def endFamily(): Unit = if (ofFamily != null) {
+    earlier ++= ofFamily.iterator.filter(_ != null)
+    ofFamily = null
+    family = -1
   }
 
   def clear(): Unit = {
-    used = 0
-    rows = 0
-    families = Vector.empty
+    ofFamily = null
+    family = -1
+    earlier.clear()
+    bytes = 0
   }
 
-  /** Parts of all families and key groups, by family and then by key group; valid until the next change. */
-  def parts(maxParallelism: Int): Iterator[RowPart] = {
-    val ends = families.drop(1).map(_._2) :+ rows
-    families.iterator.zip(ends.iterator).flatMap { case ((family, from), until) =>
-      partsOf(family, from, until, maxParallelism)
-    }
-  }
-
-  /** A counting sort over the key groups. It is stable. */
-  private def partsOf(family: Int, from: Int, until: Int, maxParallelism: Int): Iterator[RowPart] = {
-    val ends = new Array[Int](maxParallelism + 1)
-    var i = from
-    while (i < until) {
-      ends(groups(i) + 1) += 1
-      i += 1
-    }
-    var group = 0
-    while (group < maxParallelism) {
-      ends(group + 1) += ends(group)
-      group += 1
-    }
-    val order = new Array[Int](until - from)
-    i = from
-    while (i < until) {
-      order(ends(groups(i))) = i
-      ends(groups(i)) += 1
-      i += 1
-    }
-    // The start of a group is now the end of the one before.
-    (0 until maxParallelism).iterator
-      .map(group => (group, if (group == 0) 0 else ends(group - 1), ends(group)))
-      .collect { case (group, first, end) if end > first => new BufferedPart(family, group, order, first, end) }
-  }
-
-  private final class BufferedPart(
-      override val family: Int,
-      override val keyGroup: Int,
-      order: Array[Int],
-      from: Int,
-      until: Int)
-      extends RowPart {
-    override val summary: PartSummary = {
-      var keyBytes = 0L
-      var valueBytes = 0L
-      val keyLength = keyLengths(order(from))
-      val valueLength = valueLengths(order(from))
-      var sameKeys = true
-      var sameValues = true
-      var i = from
-      while (i < until) {
-        val row = order(i)
-        keyBytes += keyLengths(row)
-        valueBytes += valueLengths(row)
-        sameKeys &= keyLengths(row) == keyLength
-        sameValues &= valueLengths(row) == valueLength
-        i += 1
-      }
-      PartSummary(until - from, keyBytes, valueBytes,
-        if (sameKeys) keyLength else PartSummary.Various, if (sameValues) valueLength else PartSummary.Various)
-    }
-
-    override def copyKeyLengths(to: Array[Byte], at: Int): Unit = copyInts(keyLengths, to, at)
-
-    override def copyValueLengths(to: Array[Byte], at: Int): Unit = copyInts(valueLengths, to, at)
-
-    override def copyKeys(to: Array[Byte], at: Int): Unit = {
-      var target = Platform.BYTE_ARRAY_OFFSET.toLong + at
-      var i = from
-      while (i < until) {
-        val row = order(i)
-        Bytes.copy(bytes, Platform.BYTE_ARRAY_OFFSET.toLong + starts(row), to, target, keyLengths(row))
-        target += keyLengths(row)
-        i += 1
-      }
-    }
-
-    override def copyValues(to: Array[Byte], at: Int): Unit = {
-      var target = Platform.BYTE_ARRAY_OFFSET.toLong + at
-      var i = from
-      while (i < until) {
-        val row = order(i)
-        val start = Platform.BYTE_ARRAY_OFFSET.toLong + starts(row) + keyLengths(row)
-        Bytes.copy(bytes, start, to, target, valueLengths(row))
-        target += valueLengths(row)
-        i += 1
-      }
-    }
-
-    private def copyInts(of: Array[Int], to: Array[Byte], at: Int): Unit = {
-      var target = Platform.BYTE_ARRAY_OFFSET.toLong + at
-      var i = from
-      while (i < until) {
-        ListCursor.putInt(to, target, of(order(i)))
-        target += 4
-        i += 1
-      }
-    }
+  /** Parts of all families and key groups, by family and then by key group. */
+  def parts: Iterator[RowPart] = {
+    endFamily()
+    earlier.iterator
   }
 }
 
-private[backend] object RowBuffer {
-  private final val BytesPerRow = 16
+/** Rows of one family and key group in memory. A row is the lengths of key and value, the key and the value. */
+private final class BufferedPart(override val family: Int, override val keyGroup: Int) extends RowPart {
+  import BufferedPart._
+
+  private val full = mutable.ArrayBuffer.empty[Array[Byte]]
+  private var page = Array.emptyByteArray
+  private var position = 0
+
+  private var rows = 0
+  private var keyBytes = 0L
+  private var valueBytes = 0L
+  private var sameKey = 0
+  private var sameValue = 0
+
+  /** Adds a row; returns the bytes by which the pages grew. */
+  def add(
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      valueBase: AnyRef,
+      valueOffset: Long,
+      valueLength: Int): Int = {
+    val length = HeaderBytes + keyLength.toLong + valueLength
+    val grown = if (length > page.length - position) startPage(length) else 0
+    val at = Platform.BYTE_ARRAY_OFFSET.toLong + position
+    Platform.putInt(page, at, keyLength)
+    Platform.putInt(page, at + ValueLengthAt, valueLength)
+    Bytes.copy(keyBase, keyOffset, page, at + HeaderBytes, keyLength)
+    Bytes.copy(valueBase, valueOffset, page, at + HeaderBytes + keyLength, valueLength)
+    position += length.toInt
+    if (rows == 0) {
+      sameKey = keyLength
+      sameValue = valueLength
+    } else {
+      if (keyLength != sameKey) sameKey = PartSummary.Various
+      if (valueLength != sameValue) sameValue = PartSummary.Various
+    }
+    rows += 1
+    keyBytes += keyLength
+    valueBytes += valueLength
+    grown
+  }
+
+  private def startPage(least: Long): Int = {
+    if (least > SegmentFormat.MaxBlockBytes) throw new StateTooLargeException("A row of the state has more than 1 GiB.")
+    if (page.length > 0) {
+      // A length that no key has marks the end of the rows, if there is room.
+      if (page.length - position >= HeaderBytes) Platform.putInt(page, Platform.BYTE_ARRAY_OFFSET.toLong + position, -1)
+      full += page
+    }
+    val usual = math.min(math.max(FirstPageBytes, 2 * page.length), LargestPageBytes)
+    page = new Array[Byte](math.max(least, usual.toLong).toInt)
+    position = 0
+    page.length
+  }
+
+  override def summary: PartSummary = PartSummary(rows, keyBytes, valueBytes, sameKey, sameValue)
+
+  override def copyKeyLengths(to: Array[Byte], at: Int): Unit = copyInts(0, to, at)
+
+  override def copyValueLengths(to: Array[Byte], at: Int): Unit = copyInts(ValueLengthAt, to, at)
+
+  private def copyInts(field: Int, to: Array[Byte], at: Int): Unit = {
+    var target = Platform.BYTE_ARRAY_OFFSET.toLong + at
+    val cursor = new PageCursor
+    while (cursor.advance()) {
+      ListCursor.putInt(to, target, Platform.getInt(cursor.in, cursor.row + field))
+      target += 4
+    }
+  }
+
+  override def copyRows(to: Array[Byte], keysAt: Int, valuesAt: Int): Unit = {
+    var keyTarget = Platform.BYTE_ARRAY_OFFSET.toLong + keysAt
+    var valueTarget = Platform.BYTE_ARRAY_OFFSET.toLong + valuesAt
+    val cursor = new PageCursor
+    while (cursor.advance()) {
+      Bytes.copy(cursor.in, cursor.row + HeaderBytes, to, keyTarget, cursor.keyLength)
+      Bytes.copy(cursor.in, cursor.row + HeaderBytes + cursor.keyLength, to, valueTarget, cursor.valueLength)
+      keyTarget += cursor.keyLength
+      valueTarget += cursor.valueLength
+    }
+  }
+
+  /** Walk over the rows. */
+  private final class PageCursor {
+    var in: Array[Byte] = Array.emptyByteArray
+    var row = 0L
+    var keyLength = 0
+    var valueLength = 0
+    private var next = Platform.BYTE_ARRAY_OFFSET.toLong
+    private var pages = 0
+    private var seen = 0
+
+    def advance(): Boolean = seen < rows && {
+      if (isAtEnd) {
+        in = if (pages < full.size) full(pages) else page
+        pages += 1
+        next = Platform.BYTE_ARRAY_OFFSET
+      }
+      row = next
+      keyLength = Platform.getInt(in, row)
+      valueLength = Platform.getInt(in, row + ValueLengthAt)
+      next = row + HeaderBytes + keyLength + valueLength
+      seen += 1
+      true
+    }
+
+    private def isAtEnd: Boolean =
+      next + HeaderBytes > Platform.BYTE_ARRAY_OFFSET + in.length || Platform.getInt(in, next) < 0
+  }
+}
+
+private object BufferedPart {
+  final val FirstPageBytes = 512
+  final val LargestPageBytes = 1 << 14
+
+  /** Length of the key, length of the value. */
+  final val HeaderBytes = 8
+  final val ValueLengthAt = 4
 }
 
 /**
@@ -210,7 +226,6 @@ private[backend] abstract class RowPart {
   def copyKeyLengths(to: Array[Byte], at: Int): Unit
   def copyValueLengths(to: Array[Byte], at: Int): Unit
 
-  /** Copies the keys, one after the other. */
-  def copyKeys(to: Array[Byte], at: Int): Unit
-  def copyValues(to: Array[Byte], at: Int): Unit
+  /** Copies the keys to one position, one after the other, and the values to another. */
+  def copyRows(to: Array[Byte], keysAt: Int, valuesAt: Int): Unit
 }

@@ -12,7 +12,6 @@ package org.apache.spark.sql.ckpt.backend
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.unsafe.Platform
 
 /**
@@ -36,17 +35,57 @@ private[ckpt] final class RowDigest {
       valueBase: AnyRef,
       valueOffset: Long,
       valueLength: Int): Unit = {
-    val ofKey = XXH64.hashUnsafeBytes(keyBase, keyOffset, keyLength, RowDigest.Seed + place)
-    hashes += XXH64.hashUnsafeBytes(valueBase, valueOffset, valueLength, ofKey)
+    // The lengths come first, so no two rows have the same words.
+    val start = RowDigest.step(RowDigest.step(RowDigest.Seed, place), (keyLength.toLong << 32) | valueLength)
+    val ofKey = RowDigest.hash(keyBase, keyOffset, keyLength, start)
+    hashes += RowDigest.mixed(RowDigest.hash(valueBase, valueOffset, valueLength, ofKey))
     count += 1
   }
 }
 
+/**
+ * A hash of 64 bits over words, for rows of a few words. Each step is a bijection of the hash and of the word, so rows
+ * that differ in one word never have the same.
+ */
 private object RowDigest {
   private final val Seed = 42L
+  private final val Multiplier = 0x9E3779B97F4A7C15L
+
+  private def step(hash: Long, word: Long): Long = java.lang.Long.rotateLeft((hash ^ word) * Multiplier, 29)
+
+  /** Hash of the words; a rest of less than 8 bytes is a word with zeros. */
+  private def hash(base: AnyRef, offset: Long, length: Int, seed: Long): Long = {
+    val end = offset + length
+    val words = offset + (length & ~7)
+    var h = seed
+    var at = offset
+    while (at < words) {
+      h = step(h, Platform.getLong(base, at))
+      at += 8
+    }
+    if (at < end) {
+      var rest = 0L
+      while (at < end) {
+        rest = (rest << 8) | (Platform.getByte(base, at) & 0xFF)
+        at += 1
+      }
+      h = step(h, rest)
+    }
+    h
+  }
+
+  /** The end of MurmurHash3: each bit depends on all. */
+  private def mixed(hash: Long): Long = {
+    var h = hash
+    h = (h ^ (h >>> 33)) * 0xFF51AFD7ED558CCDL
+    h = (h ^ (h >>> 33)) * 0xC4CEB9FE1A85EC53L
+    h ^ (h >>> 33)
+  }
 }
 
 private[ckpt] object SegmentDigests {
+  /** Bytes per read: a file that was just written is in the cache of the operating system. */
+  private final val ReadBytes = 1 << 20
 
   /**
    * Digests of a base segment's rows, by column family.
@@ -58,7 +97,7 @@ private[ckpt] object SegmentDigests {
     val digests = mutable.HashMap.empty[String, RowDigest]
     val sink: SegmentSink = (family, multiValue) =>
       new DigestTarget(digests.getOrElseUpdate(family, new RowDigest), multiValue)
-    new SegmentReader(sink, RestoreFilter.range(0, Int.MaxValue - 1)).load(segment, newest)
+    new SegmentReader(sink, RestoreFilter.range(0, Int.MaxValue - 1), ReadBytes).load(segment, newest)
     digests.toMap
   }
 

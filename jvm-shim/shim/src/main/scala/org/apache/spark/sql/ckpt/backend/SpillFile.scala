@@ -32,8 +32,7 @@ private[backend] final class SpillFile(file: File) extends Closeable {
     if (size > columns.length) columns = new Array[Byte](size.toInt)
     part.copyKeyLengths(columns, 0)
     part.copyValueLengths(columns, 4 * summary.rows)
-    part.copyKeys(columns, keysAt.toInt)
-    part.copyValues(columns, (keysAt + summary.keyBytes).toInt)
+    part.copyRows(columns, keysAt.toInt, (keysAt + summary.keyBytes).toInt)
     val start = end
     val buffer = ByteBuffer.wrap(columns, 0, size.toInt)
     while (buffer.hasRemaining) end += channel.write(buffer, end)
@@ -54,10 +53,10 @@ private[backend] final class SpillFile(file: File) extends Closeable {
 
     override def copyValueLengths(to: Array[Byte], at: Int): Unit = read(start + lengths, to, at, lengths)
 
-    override def copyKeys(to: Array[Byte], at: Int): Unit = read(start + 2 * lengths, to, at, summary.keyBytes)
-
-    override def copyValues(to: Array[Byte], at: Int): Unit =
-      read(start + 2 * lengths + summary.keyBytes, to, at, summary.valueBytes)
+    override def copyRows(to: Array[Byte], keysAt: Int, valuesAt: Int): Unit = {
+      read(start + 2 * lengths, to, keysAt, summary.keyBytes)
+      read(start + 2 * lengths + summary.keyBytes, to, valuesAt, summary.valueBytes)
+    }
 
     private def read(from: Long, to: Array[Byte], at: Int, count: Long): Unit = {
       val buffer = ByteBuffer.wrap(to, at, count.toInt)

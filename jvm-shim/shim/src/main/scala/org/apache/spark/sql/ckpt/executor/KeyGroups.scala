@@ -44,6 +44,21 @@ private[ckpt] trait KeyGroupOfRow {
   def keyGroup(key: UnsafeRow): Int
 }
 
+/** The partition to which Spark's shuffle sends a row. Not thread-safe. */
+private[ckpt] trait PartitionOfRow {
+  def partition(key: UnsafeRow): Int
+}
+
+/** Partition and key group of a row, by one hash. Not thread-safe. */
+private[ckpt] abstract class PlaceOfRow {
+
+  /** Those of the row of the last [[find]]. */
+  var partition: Int = 0
+  var keyGroup: Int = 0
+
+  def find(key: UnsafeRow): Unit
+}
+
 private[ckpt] object KeyGroupOfRow {
 
   /**
@@ -63,11 +78,39 @@ private[ckpt] object KeyGroupOfRow {
       subtask: Int,
       isMap: String => Boolean): KeyGroupOfRow =
     partition(numbering.maxParallelism, operator, store, columnFamily, keySchema, stateFormatVersion, isMap)
-      .map[KeyGroupOfRow](hash => (key: UnsafeRow) => numbering.number(hash(key)))
+      .map[KeyGroupOfRow](hash => (key: UnsafeRow) => numbering.number(hash.partition(key)))
       .getOrElse {
-        val own = numbering.number(subtask % numbering.maxParallelism)
+        val own = ownKeyGroup(numbering, subtask)
         (_: UnsafeRow) => own
       }
+
+  /**
+   * Partition and key group of rows; the subtask's own where Spark does not expose the partition key.
+   *
+   * @param parallelism number of partitions; for the other parameters see `of`
+   */
+  def places(
+      numbering: KeyGroupNumbering,
+      parallelism: Int,
+      operator: String,
+      store: String,
+      columnFamily: String,
+      keySchema: StructType,
+      stateFormatVersion: Option[Int],
+      subtask: Int,
+      isMap: String => Boolean): PlaceOfRow = {
+    // The hash modulo a common multiple gives that modulo each number.
+    val multiple = leastCommonMultiple(numbering.maxParallelism, parallelism)
+    partition(multiple, operator, store, columnFamily, keySchema, stateFormatVersion, isMap)
+      .map[PlaceOfRow](new HashedPlace(_, numbering, parallelism))
+      .getOrElse(new OwnPlace(subtask, ownKeyGroup(numbering, subtask)))
+  }
+
+  private def ownKeyGroup(numbering: KeyGroupNumbering, subtask: Int): Int =
+    numbering.number(subtask % numbering.maxParallelism)
+
+  private def leastCommonMultiple(a: Int, b: Int): Int =
+    Math.multiplyExact(a / BigInt(a).gcd(BigInt(b)).toInt, b)
 
   /**
    * The partition to which Spark's shuffle sends a row; None if Spark does not expose its partition key.
@@ -81,13 +124,12 @@ private[ckpt] object KeyGroupOfRow {
       columnFamily: String,
       keySchema: StructType,
       stateFormatVersion: Option[Int],
-      isMap: String => Boolean): Option[UnsafeRow => Int] =
+      isMap: String => Boolean): Option[PartitionOfRow] =
     PartitionKey.of(operator, store, columnFamily, keySchema, stateFormatVersion, isMap)
       .filter(_.schema.nonEmpty)
       .map(new HashedPartition(parallelism, _))
 
-  private final class HashedPartition(parallelism: Int, partitionKey: PartitionKey)
-      extends (UnsafeRow => Int) {
+  private final class HashedPartition(parallelism: Int, partitionKey: PartitionKey) extends PartitionOfRow {
     // Spark's own expression for the partition of a row, so that collations and all types hash as in the shuffle.
     private val hash: UnsafeProjection = {
       val columns = partitionKey.schema.fields.toSeq.zipWithIndex.map { case (field, i) =>
@@ -96,6 +138,22 @@ private[ckpt] object KeyGroupOfRow {
       UnsafeProjection.create(Seq(HashPartitioning(columns, parallelism).partitionIdExpression))
     }
 
-    override def apply(key: UnsafeRow): Int = hash(partitionKey(key)).getInt(0)
+    override def partition(key: UnsafeRow): Int = hash(partitionKey(key)).getInt(0)
+  }
+
+  private final class HashedPlace(hash: PartitionOfRow, numbering: KeyGroupNumbering, parallelism: Int)
+      extends PlaceOfRow {
+    override def find(key: UnsafeRow): Unit = {
+      val modulo = hash.partition(key)
+      partition = modulo % parallelism
+      keyGroup = numbering.number(modulo % numbering.maxParallelism)
+    }
+  }
+
+  private final class OwnPlace(own: Int, ownKeyGroup: Int) extends PlaceOfRow {
+    partition = own
+    keyGroup = ownKeyGroup
+
+    override def find(key: UnsafeRow): Unit = ()
   }
 }

@@ -43,11 +43,11 @@ private[ckpt] object PartitionOfKey {
    * @param fields    number of fields of a stored key
    * @param partition partition of a key
    */
-  def of(fields: Int, partition: UnsafeRow => Int): PartitionOfKey = {
+  def of(fields: Int, partition: PartitionOfRow): PartitionOfKey = {
     val row = new UnsafeRow(fields)
     (keyBase: AnyRef, keyOffset: Long, keyLength: Int) => {
       row.pointTo(keyBase, keyOffset, keyLength)
-      partition(row)
+      partition.partition(row)
     }
   }
 }

@@ -59,7 +59,7 @@ private[transfer] final class ExportTask(
     val (read, stateId) = copy()
     moveSnapshot()
     val written = new StoreReads(plan.target, version, writeConf, hadoopConf).families(store, partition, stateId)(
-      (family, rows) => new FamilyDigests(store, partition, readConf).of(family, rows)((_, _, _) => ()))
+      (family, rows) => new FamilyDigests(store, partition, readConf).of(family, rows)((_, _, _, _) => ()))
     FamilyDigests.difference(written, read).foreach { family =>
       throw new CheckpointFailure("ExportedStateError",
         s"$store, partition $partition: the written rows of column family '$family' differ from those read. Delete " +
@@ -93,7 +93,7 @@ private[transfer] final class ExportTask(
   }
 
   private def put(target: StateStore)(family: ColumnFamily, rows: Iterator[UnsafeRowPair]): FamilyDigest =
-    new FamilyDigests(store, partition, readConf).of(family, rows) { (pair, _, place) =>
+    new FamilyDigests(store, partition, readConf).of(family, rows) { (pair, _, _, place) =>
       writing {
         if (place == 0) target.put(pair.key, pair.value, family.name)
         else target.merge(pair.key, pair.value, family.name)

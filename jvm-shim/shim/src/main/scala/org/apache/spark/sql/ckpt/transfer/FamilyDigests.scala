@@ -19,36 +19,54 @@ import org.apache.spark.sql.execution.streaming.state._
 /** Rows and digest of a column family in one partition. */
 private[transfer] final case class FamilyDigest(name: String, rows: Long, sum: Long)
 
+/** Receiver of the rows of a family in one partition. All that it gets is valid until the next row. */
+private[transfer] trait RowUse {
+
+  /**
+   * @param value encoding that holds the stored bytes of the row's value
+   * @param place place in the list of its key, from 0; 0 outside lists
+   */
+  def apply(row: UnsafeRowPair, keyGroup: Int, value: ValueEncoding, place: Int): Unit
+}
+
 /**
  * Digests of the rows in one partition of a store.
  *
- * @param conf settings of the batch
+ * @param numbering of the key groups
+ * @param conf      settings of the batch
  */
-private[transfer] final class FamilyDigests(store: StoreDescription, partition: Int, conf: StateStoreConf) {
+private[transfer] final class FamilyDigests(
+    store: StoreDescription,
+    partition: Int,
+    numbering: KeyGroupNumbering,
+    conf: StateStoreConf) {
+
+  /** Without key groups of their own, those of the partitions. */
+  def this(store: StoreDescription, partition: Int, conf: StateStoreConf) =
+    this(store, partition, new KeyGroupNumbering(Array(store.partitions)), conf)
 
   /**
-   * The digest of a family's rows.
+   * The digest of a family's rows, each of which goes to `use`.
    *
-   * @param use takes each row: its key, its value, the encoding that holds the stored bytes of the value, and its place
-   *            in the list of its key, from 0; 0 outside lists. All are valid until the next row
    * @throws CheckpointFailure if a row belongs to another partition
    */
-  def of(family: ColumnFamily, rows: Iterator[UnsafeRowPair])(
-      use: (UnsafeRowPair, ValueEncoding, Int) => Unit): FamilyDigest = {
-    val partitionOf = KeyGroupOfRow.partition(store.partitions, store.operator, store.store, family.name,
-      family.keySchema, store.stateFormatVersion, store.isMap)
+  def of(family: ColumnFamily, rows: Iterator[UnsafeRowPair])(use: RowUse): FamilyDigest = {
+    val owner = KeyGroupOfRow.places(numbering, store.partitions, store.operator, store.store, family.name,
+      family.keySchema, store.stateFormatVersion, partition, store.isMap)
     val values =
       ValueEncoding.of(conf.stateStoreEncodingFormat, store.schemas.map(new InMemoryStateSchemaProvider(_)))(family)
     val digest = new RowDigest
     val places = new ListPlaces(family.multiValue)
-    rows.foreach { pair =>
-      val key = pair.key
-      partitionOf.foreach(of => if (of(key) != partition) throw misplaced(family, of(key)))
-      values.encode(pair.value)
+    while (rows.hasNext) {
+      val row = rows.next()
+      val key = row.key
+      owner.find(key)
+      if (owner.partition != partition) throw misplaced(family, owner.partition)
+      values.encode(row.value)
       val place = places.next(key)
       digest.add(
         key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, place, values.base, values.offset, values.length)
-      use(pair, values, place)
+      use(row, owner.keyGroup, values, place)
     }
     FamilyDigest(family.name, digest.rows, digest.sum)
   }

@@ -55,17 +55,19 @@ private[transfer] final class ImportTask(
    * @throws CheckpointFailure if the state cannot be read, contradicts itself, or was not written as read
    */
   def run(index: Int): ImportedPartition = {
+    val (digests, base) = writeBase()
+    try check(base, digests) catch {
+      case e: Throwable =>
+        base.foreach { case (name, _) => files.delete(name) }
+        throw e
+    }
+    ImportedPartition(index, partition, base, digests)
+  }
+
+  /** Its buffers are garbage when the file is read back. */
+  private def writeBase(): (Seq[FamilyDigest], Option[(String, SegmentInfo)]) = {
     val writer = new BaseWriter(numbering.maxParallelism, plan.bufferBytes, ImportTask.temporaryFile)
-    try {
-      val digests = read(writer)
-      val base = write(writer)
-      try check(base, digests) catch {
-        case e: Throwable =>
-          base.foreach { case (name, _) => files.delete(name) }
-          throw e
-      }
-      ImportedPartition(index, partition, base, digests)
-    } finally writer.close()
+    try (read(writer), write(writer)) finally writer.close()
   }
 
   private def read(writer: BaseWriter): Seq[FamilyDigest] = {
@@ -76,15 +78,12 @@ private[transfer] final class ImportTask(
     }
   }
 
-  private def copy(family: ColumnFamily, rows: Iterator[UnsafeRowPair], writer: BaseWriter): FamilyDigest = {
-    val keyGroups = KeyGroupOfRow.of(numbering, store.operator, store.store, family.name, family.keySchema,
-      store.stateFormatVersion, partition, store.isMap)
-    new FamilyDigests(store, partition, conf).of(family, rows) { (pair, values, _) =>
-      val key = pair.key
-      writer.add(keyGroups.keyGroup(key), key.getBaseObject, key.getBaseOffset, key.getSizeInBytes,
-        values.base, values.offset, values.length)
+  private def copy(family: ColumnFamily, rows: Iterator[UnsafeRowPair], writer: BaseWriter): FamilyDigest =
+    new FamilyDigests(store, partition, numbering, conf).of(family, rows) { (row, keyGroup, value, _) =>
+      val key = row.key
+      writer.add(keyGroup, key.getBaseObject, key.getBaseOffset, key.getSizeInBytes,
+        value.base, value.offset, value.length)
     }
-  }
 
   private def write(writer: BaseWriter): Option[(String, SegmentInfo)] = {
     var info: SegmentInfo = null

@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
-import java.io.{ByteArrayOutputStream, File}
+import java.io.{ByteArrayOutputStream, File, OutputStream}
 import java.nio.ByteBuffer
 import java.nio.file.Files
 
@@ -133,6 +133,38 @@ class BaseWriterSuite extends AnyFunSuite with BackendTesting with BeforeAndAfte
     val different =
       Seq(digest((1, 0, 5), (2, 0, 6)), digest((1, 0, 6), (2, 0, 5)), digest((1, 1, 5), (2, 0, 6)), digest((1, 0, 5)))
     assert(different.distinct == different)
+  }
+
+  test("the digest depends on the lengths of key and value, and on each byte of a value") {
+    def digest(key: Array[Byte], value: Array[Byte]): Long = {
+      val digest = new RowDigest
+      digest.add(key, Start, key.length, 0, value, Start, value.length)
+      digest.sum
+    }
+    val words = longs(1, 2, 3)
+    val splits = (0 to 24 by 8).map(at => digest(words.take(at), words.drop(at)))
+    val zeros = (0 to 17).map(length => digest(longs(1), new Array[Byte](length)))
+    val changed = (0 until 13).map(at => digest(longs(1), new Array[Byte](13).updated(at, 1.toByte)))
+    val all = splits ++ zeros ++ changed
+    assert(all.distinct == all)
+  }
+
+  for ((kind, valueBytes) <- Seq("small rows" -> 16, "rows of a third of a page" -> 90000, "rows over a page" -> 300000)) {
+    test(s"memory is bounded by the buffer, with $kind") {
+      val (buffer, total) = (4L << 20, 24L << 20)
+      val writer = newWriter(buffer)
+      writer.startFamily("default", multiValue = false)
+      val value = new Array[Byte](valueBytes)
+      val rows = (total / (valueBytes + 8)).toInt
+      var largest = 0L
+      (0 until rows).foreach { i =>
+        add(writer, longs(i), value)
+        largest = math.max(largest, writer.heldBytes)
+      }
+      assert(largest > buffer / 2 && largest <= buffer + (1 << 20))
+      val out = OutputStream.nullOutputStream()
+      assert((try writer.write(version = 7, out) finally writer.close()).entries == rows)
+    }
   }
 
   test("a damaged block is found when it is read back") {

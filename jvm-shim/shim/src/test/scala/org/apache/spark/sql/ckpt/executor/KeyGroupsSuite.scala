@@ -54,6 +54,33 @@ class KeyGroupsSuite extends AnyFunSuite {
     assert(seen.distinct.size == 8)
   }
 
+  for (partitions <- Seq(8, 64, 6, 7)) {
+    test(s"one hash gives the partition among $partitions and the key group") {
+      val numbering = new KeyGroupNumbering(Array(8, 2, 2, 2))
+      val places = KeyGroupOfRow.places(
+        numbering, partitions, Operators.Aggregation, "default", "default", keySchema, None, 0, _ => false)
+      val keyGroups = KeyGroupOfRow.of(
+        numbering, Operators.Aggregation, "default", "default", keySchema, None, 0, _ => false)
+      val partitionOf = KeyGroupOfRow
+        .partition(partitions, Operators.Aggregation, "default", "default", keySchema, None, _ => false)
+        .get
+      val seen = (0 until 500).map { i =>
+        val row = key(if (i % 7 == 0) null else s"key $i", i)
+        places.find(row)
+        assert((places.partition, places.keyGroup) == ((partitionOf.partition(row), keyGroups.keyGroup(row))))
+        places.partition
+      }
+      assert(seen.distinct.size == partitions)
+    }
+  }
+
+  test("the place of a row without a partition key is that of its subtask") {
+    val places = KeyGroupOfRow.places(
+      new KeyGroupNumbering(Array(4, 2)), 4, "globalLimit", "default", "default", keySchema, None, 3, _ => false)
+    places.find(key("a", 1))
+    assert((places.partition, places.keyGroup / 2) == ((3, 3)))
+  }
+
   test("an operator that Spark has no partition key for keeps its rows in its own partition's range") {
     val numbering = new KeyGroupNumbering(Array(4, 2))
     (0 until 4).foreach { partition =>
