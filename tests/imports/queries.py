@@ -1,6 +1,7 @@
 """Queries for imports and exports.
 
-They need only PySpark and pandas: releases of Spark that spark-ckpt does not support run them, too.
+They need only PySpark and pandas: releases of Spark that spark-ckpt does not support run them, too. Those in Scala
+also need the classes of `tests/spark/scala/TransferQueries.scala`.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Query:
         since: oldest Spark minor that runs it.
         has_rows_later: whether the batches after the import have output.
         has_families: whether it needs a provider with column families.
+        is_scala: whether it needs `TransferQueries` on the class path.
     """
 
     plan: Callable[[DataFrame, DataFrame], DataFrame]
@@ -68,6 +70,7 @@ class Query:
     since: str = "3.5"
     has_rows_later: bool = True
     has_families: bool = False
+    is_scala: bool = False
 
 
 def offer(folder: Path, files: int) -> None:
@@ -272,6 +275,14 @@ def _processing(ttl_ms: int | None) -> Callable[[DataFrame, DataFrame], DataFram
     return plan
 
 
+def _scala(method: str, *arguments: object) -> Callable[[DataFrame, DataFrame], DataFrame]:
+    def plan(left: DataFrame, _: DataFrame) -> DataFrame:
+        spark: Any = left.sparkSession
+        return DataFrame(getattr(spark._jvm.TransferQueries, method)(left._jdf, *arguments), spark)
+
+    return plan
+
+
 _NO_EMPTY_BATCHES = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
 _V4 = {JOIN_FORMAT: "4", "spark.sql.streaming.join.stateFormatV4.enabled": "true"}
 
@@ -292,4 +303,10 @@ QUERIES: Mapping[str, Query] = {
     "pandas-state": Query(_pandas_state),
     "processor": Query(_processing(None), since="4.0", has_families=True),
     "processor-ttl": Query(_processing(86_400_000 * 3650), conf=_NO_EMPTY_BATCHES, since="4.0", has_families=True),
+    "scala-processor": Query(_scala("remembering", False), since="4.0", has_families=True, is_scala=True),
+    "scala-processor-ttl": Query(
+        _scala("remembering", True), conf=_NO_EMPTY_BATCHES, since="4.0", has_families=True, is_scala=True
+    ),
+    "flat-map-groups": Query(_scala("flatMapGroups"), is_scala=True),
+    "map-groups": Query(_scala("mapGroups"), "update", conf=_NO_EMPTY_BATCHES, is_scala=True),
 }

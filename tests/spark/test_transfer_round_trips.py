@@ -1,0 +1,75 @@
+"""Queries that begin with a provider of Spark, move to spark-ckpt, and return: each batch equals that of one that stays."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_ckpt.transfer import export_location, import_location
+from tests.imports.queries import (
+    ALL,
+    BEFORE,
+    PROVIDERS,
+    QUERIES,
+    drop_commit,
+    offer,
+    ours_like,
+    run,
+    state_format,
+    stop_query,
+)
+from tests.support.spark_version import MINOR, order
+
+MIDDLE = BEFORE + 1
+"""Files of input before the export."""
+
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    ("name", "began_with", "has_begun"),
+    [
+        pytest.param("scala-processor", "changelog", False, marks=LONG),
+        pytest.param("scala-processor", "ids", True, marks=LONG),
+        ("scala-processor-ttl", "changelog", False),
+        pytest.param("scala-processor-ttl", "rocksdb", True, marks=LONG),
+        pytest.param("flat-map-groups", "hdfs", False, marks=LONG),
+        pytest.param("flat-map-groups", "changelog", True, marks=LONG),
+        pytest.param("flat-map-groups", "ids", False, marks=LONG),
+        pytest.param("map-groups", "hdfs", True, marks=LONG),
+        pytest.param("map-groups", "rocksdb", False, marks=LONG),
+    ],
+)
+def test_each_batch_is_equal(
+    name: str, began_with: str, has_begun: bool, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if order(MINOR) < order(QUERIES[name].since):
+        pytest.skip(f"Spark runs this query since {QUERIES[name].since}, this is {MINOR}")
+    if QUERIES[name].is_scala:
+        request.getfixturevalue("transfer_queries")
+    location, kept = stop_query(spark, tmp_path, name, began_with), tmp_path / "kept"
+    theirs, rows, expected = PROVIDERS[began_with], dict[int, list[str]](), dict[int, list[str]]()
+    shutil.copytree(location, kept)
+    if has_begun:
+        drop_commit(location)
+
+    imported = import_location(spark, str(location), force=True)
+    offer(tmp_path, MIDDLE)
+    expected |= run(spark, name, tmp_path, kept, theirs)
+    rows |= run(spark, name, tmp_path, location, ours_like(began_with))
+    if has_begun:
+        drop_commit(location)
+    exported = export_location(spark, str(location), str(tmp_path / "new"), state_format(began_with))
+    offer(tmp_path, ALL)
+    expected |= run(spark, name, tmp_path, kept, theirs)
+    rows |= run(spark, name, tmp_path, tmp_path / "new", theirs)
+
+    assert (imported.has_begun, exported.has_begun) == (has_begun, has_begun)
+    assert sum(store.rows or 0 for store in (*imported.stores, *exported.stores)) > 0
+    assert {batch: rows[batch] for batch in expected} == expected
+    assert max(rows) == max(expected) and sum(map(len, expected.values())) > 0
+    if QUERIES[name].is_scala:  # timers and timeouts
+        assert any('"expired": true' in row for of_batch in expected.values() for row in of_batch)
