@@ -283,6 +283,10 @@ def _scala(method: str, *arguments: object) -> Callable[[DataFrame, DataFrame], 
     return plan
 
 
+def _evolving(step: int, is_avro: bool) -> Query:
+    return Query(_scala("evolving", step, is_avro), since="4.0", has_families=True, is_scala=True)
+
+
 _NO_EMPTY_BATCHES = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
 _V4 = {JOIN_FORMAT: "4", "spark.sql.streaming.join.stateFormatV4.enabled": "true"}
 
@@ -307,6 +311,8 @@ QUERIES: Mapping[str, Query] = {
     "scala-processor-ttl": Query(
         _scala("remembering", True), conf=_NO_EMPTY_BATCHES, since="4.0", has_families=True, is_scala=True
     ),
+    **{f"evolving-{step}": _evolving(step, False) for step in (1, 2, 3)},
+    **{f"evolving-avro-{step}": _evolving(step, True) for step in (1, 2, 3)},
     "flat-map-groups": Query(_scala("flatMapGroups"), is_scala=True),
     "map-groups": Query(_scala("mapGroups"), "update", conf=_NO_EMPTY_BATCHES, is_scala=True),
 }

@@ -1,4 +1,4 @@
-"""Queries that begin with a provider of Spark, move to spark-ckpt, and return: each batch equals that of one that stays."""
+"""Queries that begin with a provider of Spark, move in, and move out: each batch equals that of a query that stays."""
 
 from __future__ import annotations
 

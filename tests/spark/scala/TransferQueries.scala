@@ -3,6 +3,7 @@ import java.time.Duration
 
 import org.apache.spark.sql.{Dataset, Encoder, Encoders, Row}
 import org.apache.spark.sql.streaming._
+import org.apache.spark.sql.types.{LongType, StructField, StructType}
 
 case class Visit(id: Long, user: Option[String], ts: Timestamp, v: Long)
 
@@ -11,8 +12,8 @@ case class Known(id: Long, rows: Long, expired: Boolean, state: String)
 /**
  * Rows of a key in a value, a list and a map state.
  *
- * With event time, a timer clears the state of a key without rows for a while. With processing time, the state has TTLs:
- * one that never ends, and one that ends before the next batch. So does one of the timers.
+ * With event time, a timer clears the state of a key without rows for a while. With processing time, the state has
+ * TTLs: one that never ends, and one that ends before the next batch. So does one of the timers.
  */
 class Remembering(isProcessingTime: Boolean) extends StatefulProcessor[Long, Visit, Known] {
   @transient private var rows: ValueState[Long] = _
@@ -72,6 +73,47 @@ object Remembering {
   private val Far = 4000000000000L
 }
 
+/**
+ * Rows of a key whose schemas change with each step: state variables come and go, and values get more fields if the
+ * encoding allows it.
+ */
+class Evolving(step: Int, isAvro: Boolean) extends StatefulProcessor[Long, Visit, Known] {
+  @transient private var rows: ValueState[Row] = _
+  @transient private var values: ListState[Row] = _
+  @transient private var users: MapState[String, Row] = _
+  @transient private var ofStep: ValueState[Long] = _
+
+  override def init(outputMode: OutputMode, timeMode: TimeMode): Unit = {
+    rows = getHandle.getValueState[Row]("rows", encoder, TTLConfig.NONE)
+    values = getHandle.getListState[Row]("values", encoder, TTLConfig.NONE)
+    users = getHandle.getMapState[String, Row]("users", Encoders.STRING, encoder, TTLConfig.NONE)
+    ofStep = getHandle.getValueState[Long](s"step$step", Encoders.scalaLong, TTLConfig.NONE)
+  }
+
+  private def fields = if (isAvro) step else 1
+  private def encoder = Encoders.row(StructType((1 to fields).map(n => StructField(s"n$n", LongType))))
+  private def row(n: Long): Row = Row.fromSeq((1 to fields).map(_ * n))
+
+  override def handleInputRows(key: Long, visits: Iterator[Visit], times: TimerValues): Iterator[Known] = {
+    val before = state
+    visits.foreach { visit =>
+      rows.update(row(1 + count(Option(rows.get()))))
+      values.appendValue(row(visit.v))
+      val user = visit.user.getOrElse("none")
+      users.updateValue(user, row(1 + count(Option(users.getValue(user)))))
+    }
+    ofStep.update(1 + (if (ofStep.exists()) ofStep.get() else 0L))
+    Iterator(Known(key, count(Option(rows.get())), expired = false, s"$before $state"))
+  }
+
+  private def count(row: Option[Row]): Long = row.fold(0L)(_.getLong(0))
+
+  private def state: String = {
+    val all = Seq(rows.get(), values.get().mkString, users.iterator().toSeq.sortBy(_._1), ofStep.exists())
+    all.mkString(" ")
+  }
+}
+
 /** Queries of `tests/imports/queries.py`, for rows with a watermark. */
 object TransferQueries {
 
@@ -79,8 +121,15 @@ object TransferQueries {
     val session = rows.sparkSession
     import session.implicits._
     val time = if (isProcessingTime) TimeMode.ProcessingTime() else TimeMode.EventTime()
-    rows.as[Visit].groupByKey(_.id % 12).transformWithState(new Remembering(isProcessingTime), time, OutputMode.Append())
-      .toDF()
+    val processor = new Remembering(isProcessingTime)
+    rows.as[Visit].groupByKey(_.id % 12).transformWithState(processor, time, OutputMode.Append()).toDF()
+  }
+
+  def evolving(rows: Dataset[Row], step: Int, isAvro: Boolean): Dataset[Row] = {
+    val session = rows.sparkSession
+    import session.implicits._
+    val processor = new Evolving(step, isAvro)
+    rows.as[Visit].groupByKey(_.id % 12).transformWithState(processor, TimeMode.None(), OutputMode.Append()).toDF()
   }
 
   /** `flatMapGroupsWithState`, whose groups time out by event time. */
