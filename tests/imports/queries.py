@@ -26,6 +26,7 @@ OURS = "org.apache.spark.sql.ckpt.CheckpointStateStoreProvider"
 CHANGELOG = PREFIX + "rocksdb.changelogCheckpointing.enabled"
 FORMAT = PREFIX + "checkpointFormatVersion"
 ROW_CHECKSUM = PREFIX + "rowChecksum.enabled"
+CODEC = PREFIX + "compression.codec"
 JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 
 BEFORE, ALL = 4, 7
@@ -38,10 +39,19 @@ Rows = Mapping[int, list[str]]
 
 PROVIDERS: Mapping[str, Mapping[str, str]] = {
     "hdfs": {PROVIDER: HDFS},
-    "hdfs-zstd": {PROVIDER: HDFS, PREFIX + "compression.codec": "zstd"},
+    **{f"hdfs-{codec}": {PROVIDER: HDFS, CODEC: codec} for codec in ("lzf", "snappy", "zstd")},
     "hdfs-checksums": {PROVIDER: HDFS, ROW_CHECKSUM: "true"},
     "rocksdb": {PROVIDER: ROCKSDB, CHANGELOG: "false"},
     "changelog": {PROVIDER: ROCKSDB, CHANGELOG: "true"},
+    "rocksdb-checksums": {PROVIDER: ROCKSDB, CHANGELOG: "false", ROW_CHECKSUM: "true"},
+    **{
+        f"rocksdb-{codec}": {PROVIDER: ROCKSDB, CHANGELOG: "false", PREFIX + "rocksdb.compression": codec}
+        for codec in ("none", "snappy", "zstd")
+    },
+    **{
+        f"changelog-{codec}": {PROVIDER: ROCKSDB, CHANGELOG: "true", CODEC: codec}
+        for codec in ("lzf", "snappy", "zstd")
+    },
     "checksums": {PROVIDER: ROCKSDB, CHANGELOG: "true", ROW_CHECKSUM: "true"},
     "avro": {PROVIDER: ROCKSDB, CHANGELOG: "true", PREFIX + "encodingFormat": "avro"},
     "ids": {PROVIDER: ROCKSDB, CHANGELOG: "true", FORMAT: "2"},
@@ -185,6 +195,12 @@ def _chain(left: DataFrame, _: DataFrame) -> DataFrame:
     return per_id.groupBy(f.window(f.window_time("window"), "12 minutes")).agg(f.sum("n").alias("n"))
 
 
+def _several(left: DataFrame, right: DataFrame) -> DataFrame:
+    near = "l.id = r.id and r.ts between l.ts - interval 6 minutes and l.ts + interval 6 minutes"
+    joined = left.dropDuplicates(["id", "ts"]).alias("l").join(right.alias("r"), f.expr(near))
+    return joined.groupBy(f.window("l.ts", "3 minutes")).agg(f.count("*").alias("n"), f.sum("r.v").alias("s"))
+
+
 def _join(how: str) -> Callable[[DataFrame, DataFrame], DataFrame]:
     def plan(left: DataFrame, right: DataFrame) -> DataFrame:
         near = "l.id = r.id and r.ts between l.ts - interval 6 minutes and l.ts + interval 6 minutes"
@@ -299,6 +315,7 @@ QUERIES: Mapping[str, Query] = {
     "within-watermark": Query(_within_watermark),
     "limit": Query(_limit, has_rows_later=False),
     "chain": Query(_chain),
+    "several": Query(_several),
     "inner-join-1": Query(_join("inner"), conf={JOIN_FORMAT: "1"}),
     "inner-join": Query(_join("inner")),
     "outer-join": Query(_join("full_outer")),

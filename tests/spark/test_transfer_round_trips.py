@@ -26,6 +26,9 @@ from tests.support.spark_version import MINOR, order
 MIDDLE = BEFORE + 1
 """Files of input before the export."""
 
+CHECKSUMS = ("hdfs-checksums", "rocksdb-checksums", "checksums")
+CODECS = [name for name in PROVIDERS if name.endswith(("-lzf", "-snappy", "-zstd", "-none"))]
+
 LONG = pytest.mark.long
 
 
@@ -41,6 +44,13 @@ LONG = pytest.mark.long
         pytest.param("flat-map-groups", "ids", False, marks=LONG),
         pytest.param("map-groups", "hdfs", True, marks=LONG),
         pytest.param("map-groups", "rocksdb", False, marks=LONG),
+        pytest.param("several", "hdfs", True, marks=LONG),
+        pytest.param("several", "changelog", False, marks=LONG),
+        ("several", "ids", True),
+        pytest.param("chain", "rocksdb", True, marks=LONG),
+        *(pytest.param("outer-join", provider, True, marks=LONG) for provider in CHECKSUMS),
+        pytest.param("processor", "checksums", False, marks=LONG),
+        *(pytest.param("distinct", provider, False, marks=LONG) for provider in CODECS),
     ],
 )
 def test_each_batch_is_equal(
