@@ -170,6 +170,22 @@ def _total(left: DataFrame, _: DataFrame) -> DataFrame:
     return left.groupBy().agg(f.count("*").alias("n"), f.sum("v").alias("s"))
 
 
+def _collated(left: DataFrame) -> DataFrame:
+    return left.withColumn("user", f.collate("user", "UTF8_LCASE"))
+
+
+def _count_by_collated(left: DataFrame, _: DataFrame) -> DataFrame:
+    return _collated(left).groupBy("user").agg(f.count("*").alias("n"))
+
+
+def _distinct_collated(left: DataFrame, _: DataFrame) -> DataFrame:
+    return _collated(left).dropDuplicates(["user"]).select("user")
+
+
+def _last_collated(left: DataFrame, _: DataFrame) -> DataFrame:
+    return _collated(left).groupBy((f.col("id") % 9).alias("id")).agg(f.max("user").alias("user"))
+
+
 def _windows(left: DataFrame, _: DataFrame) -> DataFrame:
     return left.groupBy(f.window("ts", "7 minutes"), "id").agg(f.sum("v").alias("s"))
 
@@ -310,6 +326,9 @@ QUERIES: Mapping[str, Query] = {
     "count": Query(_count, "update"),
     "total": Query(_total, "update"),
     "windows": Query(_windows),
+    "count-by-collated": Query(_count_by_collated, "update", since="4.0"),
+    "distinct-collated": Query(_distinct_collated, since="4.0"),
+    "last-collated": Query(_last_collated, "update", since="4.0"),
     "sessions": Query(_sessions),
     "distinct": Query(_distinct),
     "within-watermark": Query(_within_watermark),

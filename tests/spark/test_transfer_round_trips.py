@@ -6,12 +6,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from spark_ckpt.transfer import export_location, import_location
 from tests.imports.queries import (
     ALL,
     BEFORE,
+    OURS,
+    PROVIDER,
     PROVIDERS,
     QUERIES,
     drop_commit,
@@ -21,7 +24,7 @@ from tests.imports.queries import (
     state_format,
     stop_query,
 )
-from tests.support.spark_version import MINOR, order
+from tests.support.spark_version import MINOR, order, since
 
 MIDDLE = BEFORE + 1
 """Files of input before the export."""
@@ -50,6 +53,7 @@ LONG = pytest.mark.long
         pytest.param("chain", "rocksdb", True, marks=LONG),
         *(pytest.param("outer-join", provider, True, marks=LONG) for provider in CHECKSUMS),
         pytest.param("processor", "checksums", False, marks=LONG),
+        pytest.param("last-collated", "changelog", False, marks=LONG),
         *(pytest.param("distinct", provider, False, marks=LONG) for provider in CODECS),
     ],
 )
@@ -83,3 +87,17 @@ def test_each_batch_is_equal(
     assert max(rows) == max(expected) and sum(map(len, expected.values())) > 0
     if QUERIES[name].is_scala:  # timers and timeouts
         assert any('"expired": true' in row for of_batch in expected.values() for row in of_batch)
+
+
+@LONG
+@since("4.0", "collations")
+@pytest.mark.parametrize("name", ["count-by-collated", "distinct-collated"])
+@pytest.mark.parametrize(
+    "conf", [PROVIDERS["hdfs"], PROVIDERS["changelog"], {PROVIDER: OURS}], ids=["hdfs", "rocksdb", "ours"]
+)
+def test_spark_has_no_state_by_keys_that_are_equal_with_other_bytes(
+    name: str, conf: dict[str, str], spark: SparkSession, tmp_path: Path
+) -> None:
+    offer(tmp_path, 1)
+    with pytest.raises(StreamingQueryException, match="STATE_STORE_UNSUPPORTED_OPERATION_BINARY_INEQUALITY"):
+        run(spark, name, tmp_path, tmp_path / "location", conf)
