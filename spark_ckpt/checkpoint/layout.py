@@ -16,6 +16,9 @@ SHARED = "shared"
 TASK_OWNED = "taskowned"
 """Flink's directory for files of tasks, below `ckpt`. It stays empty."""
 
+IMPORT_MARKER = "import.json"
+"""Marker of an import, below `ckpt`."""
+
 CHECKPOINT_DIRECTORY = re.compile(r"chk-([0-9]+)(?:-([0-9]+))?")
 """Directory of a checkpoint: its id, and the attempt number from the second attempt on."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spark_ckpt.checkpoint.layout import (
     CKPT,
+    IMPORT_MARKER,
     SHARED,
     TASK_OWNED,
     checkpoint_of_directory,
@@ -157,4 +158,6 @@ def _is_file_of_ours(directory: str, entry: FileInfo) -> bool:
 
 def _is_known(entry: FileInfo) -> bool:
     """True if we wrote an entry of `ckpt` other than a checkpoint's directory."""
-    return entry.name in _DIRECTORIES if entry.is_directory else is_temporary(entry.name)
+    if entry.is_directory:
+        return entry.name in _DIRECTORIES
+    return entry.name == IMPORT_MARKER or is_temporary(entry.name)

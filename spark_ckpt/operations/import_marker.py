@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from spark_ckpt.checkpoint.layout import IMPORT_MARKER, in_location
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.storage import Storage
 
-MARKER = "ckpt/import.json"
+MARKER = in_location(IMPORT_MARKER)
 """Name of the marker, relative to the checkpoint location."""
 
 _FORMAT = 1

@@ -1,6 +1,7 @@
 """Queries for imports and exports.
 
-They need only PySpark and pandas: releases of Spark that spark-ckpt does not support run them, too.
+They need only PySpark and pandas: releases of Spark that spark-ckpt does not support run them, too. Those in Scala
+also need the classes of `tests/spark/scala/TransferQueries.scala`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ OURS = "org.apache.spark.sql.ckpt.CheckpointStateStoreProvider"
 CHANGELOG = PREFIX + "rocksdb.changelogCheckpointing.enabled"
 FORMAT = PREFIX + "checkpointFormatVersion"
 ROW_CHECKSUM = PREFIX + "rowChecksum.enabled"
+CODEC = PREFIX + "compression.codec"
 JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 
 BEFORE, ALL = 4, 7
@@ -37,10 +39,19 @@ Rows = Mapping[int, list[str]]
 
 PROVIDERS: Mapping[str, Mapping[str, str]] = {
     "hdfs": {PROVIDER: HDFS},
-    "hdfs-zstd": {PROVIDER: HDFS, PREFIX + "compression.codec": "zstd"},
+    **{f"hdfs-{codec}": {PROVIDER: HDFS, CODEC: codec} for codec in ("lzf", "snappy", "zstd")},
     "hdfs-checksums": {PROVIDER: HDFS, ROW_CHECKSUM: "true"},
     "rocksdb": {PROVIDER: ROCKSDB, CHANGELOG: "false"},
     "changelog": {PROVIDER: ROCKSDB, CHANGELOG: "true"},
+    "rocksdb-checksums": {PROVIDER: ROCKSDB, CHANGELOG: "false", ROW_CHECKSUM: "true"},
+    **{
+        f"rocksdb-{codec}": {PROVIDER: ROCKSDB, CHANGELOG: "false", PREFIX + "rocksdb.compression": codec}
+        for codec in ("none", "snappy", "zstd")
+    },
+    **{
+        f"changelog-{codec}": {PROVIDER: ROCKSDB, CHANGELOG: "true", CODEC: codec}
+        for codec in ("lzf", "snappy", "zstd")
+    },
     "checksums": {PROVIDER: ROCKSDB, CHANGELOG: "true", ROW_CHECKSUM: "true"},
     "avro": {PROVIDER: ROCKSDB, CHANGELOG: "true", PREFIX + "encodingFormat": "avro"},
     "ids": {PROVIDER: ROCKSDB, CHANGELOG: "true", FORMAT: "2"},
@@ -60,6 +71,7 @@ class Query:
         since: oldest Spark minor that runs it.
         has_rows_later: whether the batches after the import have output.
         has_families: whether it needs a provider with column families.
+        is_scala: whether it needs `TransferQueries` on the class path.
     """
 
     plan: Callable[[DataFrame, DataFrame], DataFrame]
@@ -68,6 +80,7 @@ class Query:
     since: str = "3.5"
     has_rows_later: bool = True
     has_families: bool = False
+    is_scala: bool = False
 
 
 def offer(folder: Path, files: int) -> None:
@@ -157,6 +170,22 @@ def _total(left: DataFrame, _: DataFrame) -> DataFrame:
     return left.groupBy().agg(f.count("*").alias("n"), f.sum("v").alias("s"))
 
 
+def _collated(left: DataFrame) -> DataFrame:
+    return left.withColumn("user", f.collate("user", "UTF8_LCASE"))
+
+
+def _count_by_collated(left: DataFrame, _: DataFrame) -> DataFrame:
+    return _collated(left).groupBy("user").agg(f.count("*").alias("n"))
+
+
+def _distinct_collated(left: DataFrame, _: DataFrame) -> DataFrame:
+    return _collated(left).dropDuplicates(["user"]).select("user")
+
+
+def _last_collated(left: DataFrame, _: DataFrame) -> DataFrame:
+    return _collated(left).groupBy((f.col("id") % 9).alias("id")).agg(f.max("user").alias("user"))
+
+
 def _windows(left: DataFrame, _: DataFrame) -> DataFrame:
     return left.groupBy(f.window("ts", "7 minutes"), "id").agg(f.sum("v").alias("s"))
 
@@ -180,6 +209,12 @@ def _limit(left: DataFrame, _: DataFrame) -> DataFrame:
 def _chain(left: DataFrame, _: DataFrame) -> DataFrame:
     per_id = left.groupBy(f.window("ts", "3 minutes"), "id").agg(f.count("*").alias("n"))
     return per_id.groupBy(f.window(f.window_time("window"), "12 minutes")).agg(f.sum("n").alias("n"))
+
+
+def _several(left: DataFrame, right: DataFrame) -> DataFrame:
+    near = "l.id = r.id and r.ts between l.ts - interval 6 minutes and l.ts + interval 6 minutes"
+    joined = left.dropDuplicates(["id", "ts"]).alias("l").join(right.alias("r"), f.expr(near))
+    return joined.groupBy(f.window("l.ts", "3 minutes")).agg(f.count("*").alias("n"), f.sum("r.v").alias("s"))
 
 
 def _join(how: str) -> Callable[[DataFrame, DataFrame], DataFrame]:
@@ -272,6 +307,18 @@ def _processing(ttl_ms: int | None) -> Callable[[DataFrame, DataFrame], DataFram
     return plan
 
 
+def _scala(method: str, *arguments: object) -> Callable[[DataFrame, DataFrame], DataFrame]:
+    def plan(left: DataFrame, _: DataFrame) -> DataFrame:
+        spark: Any = left.sparkSession
+        return DataFrame(getattr(spark._jvm.TransferQueries, method)(left._jdf, *arguments), spark)
+
+    return plan
+
+
+def _evolving(step: int, is_avro: bool) -> Query:
+    return Query(_scala("evolving", step, is_avro), since="4.0", has_families=True, is_scala=True)
+
+
 _NO_EMPTY_BATCHES = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
 _V4 = {JOIN_FORMAT: "4", "spark.sql.streaming.join.stateFormatV4.enabled": "true"}
 
@@ -279,11 +326,15 @@ QUERIES: Mapping[str, Query] = {
     "count": Query(_count, "update"),
     "total": Query(_total, "update"),
     "windows": Query(_windows),
+    "count-by-collated": Query(_count_by_collated, "update", since="4.0"),
+    "distinct-collated": Query(_distinct_collated, since="4.0"),
+    "last-collated": Query(_last_collated, "update", since="4.0"),
     "sessions": Query(_sessions),
     "distinct": Query(_distinct),
     "within-watermark": Query(_within_watermark),
     "limit": Query(_limit, has_rows_later=False),
     "chain": Query(_chain),
+    "several": Query(_several),
     "inner-join-1": Query(_join("inner"), conf={JOIN_FORMAT: "1"}),
     "inner-join": Query(_join("inner")),
     "outer-join": Query(_join("full_outer")),
@@ -292,4 +343,12 @@ QUERIES: Mapping[str, Query] = {
     "pandas-state": Query(_pandas_state),
     "processor": Query(_processing(None), since="4.0", has_families=True),
     "processor-ttl": Query(_processing(86_400_000 * 3650), conf=_NO_EMPTY_BATCHES, since="4.0", has_families=True),
+    "scala-processor": Query(_scala("remembering", False), since="4.0", has_families=True, is_scala=True),
+    "scala-processor-ttl": Query(
+        _scala("remembering", True), conf=_NO_EMPTY_BATCHES, since="4.0", has_families=True, is_scala=True
+    ),
+    **{f"evolving-{step}": _evolving(step, False) for step in (1, 2, 3)},
+    **{f"evolving-avro-{step}": _evolving(step, True) for step in (1, 2, 3)},
+    "flat-map-groups": Query(_scala("flatMapGroups"), is_scala=True),
+    "map-groups": Query(_scala("mapGroups"), "update", conf=_NO_EMPTY_BATCHES, is_scala=True),
 }

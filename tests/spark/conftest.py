@@ -17,6 +17,7 @@ from tests.support.jobs import Jobs
 from tests.support.kafka import KafkaBroker
 from tests.support.provider import ProviderUnderTest, provider_under_test
 from tests.support.runner import QueryRunner
+from tests.support.scala import compile_classes
 from tests.support.session import open_session
 from tests.support.spark_version import HAS_KAFKA
 
@@ -62,10 +63,25 @@ def judge(provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture(scope="session")
-def shared_spark(provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def scala_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory on the class path of the shared session, which finds classes compiled later."""
+    return tmp_path_factory.mktemp("classes")
+
+
+@pytest.fixture(scope="session")
+def transfer_queries(scala_classes: Path) -> None:
+    """Compiles the Scala queries of `tests/imports/queries.py`."""
+    compile_classes(HERE / "scala" / "TransferQueries.scala", scala_classes)
+
+
+@pytest.fixture(scope="session")
+def shared_spark(
+    provider: ProviderUnderTest, tmp_path_factory: pytest.TempPathFactory, scala_classes: Path
+) -> Iterator[SparkSession]:
     """The only Spark driver of this process."""
     folder = tmp_path_factory.mktemp("spark")
-    spark = open_session(provider, folder, delta=HAS_DELTA, kafka=HAS_KAFKA)
+    conf = {"spark.driver.extraClassPath": str(scala_classes)}
+    spark = open_session(provider, folder, conf=conf, delta=HAS_DELTA, kafka=HAS_KAFKA)
     yield spark
     spark.stop()
 

@@ -94,13 +94,29 @@ class WithoutRows(SessionStateJobs):
         }
 
 
-@pytest.mark.parametrize("name", ["count", "outer-join", "sessions", "pandas-state"])
-def test_the_comparison_sees_lost_rows(name: str, spark: SparkSession, tmp_path: Path) -> None:
-    location, kept = stop_query(spark, tmp_path, name, "hdfs"), tmp_path / "kept"
+@pytest.mark.parametrize(
+    ("name", "began_with"),
+    [
+        ("count", "hdfs"),
+        ("outer-join", "hdfs"),
+        ("sessions", "hdfs"),
+        ("pandas-state", "hdfs"),
+        pytest.param("scala-processor", "changelog", marks=pytest.mark.long),
+        pytest.param("scala-processor-ttl", "changelog", marks=pytest.mark.long),
+        pytest.param("flat-map-groups", "hdfs", marks=pytest.mark.long),
+        pytest.param("map-groups", "hdfs", marks=pytest.mark.long),
+    ],
+)
+def test_the_comparison_sees_lost_rows(
+    name: str, began_with: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if QUERIES[name].is_scala:
+        request.getfixturevalue("transfer_queries")
+    location, kept = stop_query(spark, tmp_path, name, began_with), tmp_path / "kept"
     shutil.copytree(location, kept)
     import_state(resolve(str(location)), WithoutRows(spark, as_hadoop_writes(str(location))), force=True)
     offer(tmp_path, ALL)
-    assert run(spark, name, tmp_path, location, OURS) != run(spark, name, tmp_path, kept, PROVIDERS["hdfs"])
+    assert run(spark, name, tmp_path, location, OURS) != run(spark, name, tmp_path, kept, PROVIDERS[began_with])
 
 
 @pytest.fixture

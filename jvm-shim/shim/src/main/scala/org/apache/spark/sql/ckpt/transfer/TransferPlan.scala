@@ -49,6 +49,8 @@ private[transfer] final case class SourceState(
     conf.setConfString(SourceState.CheckpointFormat, if (stateIds.isDefined) "2" else "1")
     // A reader must not begin a changelog. It finds existing ones all the same.
     conf.setConfString(SourceState.Changelog, "false")
+    // Spark checks the rows of most files while it loads them, but those in RocksDB's own only as they are read.
+    conf.setConfString(SourceState.CheckedRows, "1")
     conf
   }
 }
@@ -56,6 +58,7 @@ private[transfer] final case class SourceState(
 private[transfer] object SourceState {
   val CheckpointFormat = "spark.sql.streaming.stateStore.checkpointFormatVersion"
   private val Changelog = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+  private val CheckedRows = "spark.sql.streaming.stateStore.rowChecksum.readVerificationRatio"
 
   def of(plan: JsonNode): SourceState = SourceState(
     plan.path("location").asText(),
