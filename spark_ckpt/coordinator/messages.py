@@ -184,6 +184,23 @@ class BaseSnapshot:
     state_id: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedDeltas:
+    """Merged deltas in an ack: the changes of the versions from `first_version` to `version`.
+
+    Args:
+        segment: the merged delta.
+        first_version: first version whose changes it has.
+        version: last one.
+        inputs: digest of the deltas that were merged, from the request.
+    """
+
+    segment: Segment
+    first_version: int
+    version: int
+    inputs: str
+
+
 @dataclass(slots=True, eq=False)  # not frozen, as `Segment`
 class Ack:
     """Acknowledgement of a subtask's store. Fields as in docs/protocol.md. Immutable by convention."""
@@ -202,11 +219,12 @@ class Ack:
     rows_removed: int = 0
     timings_us: Mapping[str, int] = field(default_factory=dict)
     base_failure: str | None = None
+    merged: MergedDeltas | None = None
 
     @property
     def paths(self) -> list[str]:
         """Files of its segments."""
-        segments = (self.delta, self.base.segment) if self.base else (self.delta,)
+        segments = [self.delta, *(brought.segment for brought in (self.base, self.merged) if brought is not None)]
         return [segment.path for segment in segments if segment.path is not None]
 
 
