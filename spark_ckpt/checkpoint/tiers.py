@@ -9,6 +9,7 @@ next base, which is due when the deltas weigh as much as the base.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from spark_ckpt.checkpoint.chains import Chain, Run
 from spark_ckpt.config import CheckpointConfig
@@ -50,8 +51,8 @@ def fan_out(config: CheckpointConfig) -> int:
 
 
 def chain_bound(bound: int) -> int:
-    """Maximum number of deltas in a chain whose deltas are merged. A merge of large ones may take dozens of batches, and
-    a base takes longer.
+    """Maximum number of deltas in a chain whose deltas are merged. A merge of large ones may take dozens of batches,
+    and a base takes longer.
 
     Args:
         bound: maximum number of deltas in other chains.
@@ -63,7 +64,7 @@ def merges_deltas(chain: Chain, config: CheckpointConfig) -> bool:
     """True if deltas of this chain are merged. If not, only bases shorten it.
 
     Deltas that record every write stay as they are: their change feed has each write of each batch. So do those of a
-    subtask that shares key groups with others after a rescale, until it has a base of its own.
+    subtask that has segments of several ones after a rescale, until it has a base of its own.
 
     Args:
         chain: chain of a subtask.
@@ -74,6 +75,7 @@ def merges_deltas(chain: Chain, config: CheckpointConfig) -> bool:
         and chain.base_bytes >= LEAST_BASE
         and chain.bases == 1
         and not any(entry.filters for entry in chain.entries)
+        and all(later.first_version > entry.version for entry, later in pairwise(chain.entries))
     )
 
 

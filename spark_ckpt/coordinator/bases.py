@@ -12,7 +12,6 @@ from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.messages import Ack
 from spark_ckpt.format.keys import SubtaskKey
 
-
 MERGE_TRIES = 3
 """Failures in sequence after which a subtask with a long chain is asked for a base instead of a merge."""
 

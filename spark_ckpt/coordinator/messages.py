@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, Source
+from spark_ckpt.checkpoint.chains import ChainEntry
 from spark_ckpt.checkpoint.policy import ShippingLimits
 from spark_ckpt.format.keys import PartitionFilter, SubtaskKey
 
@@ -111,6 +112,7 @@ class LocatedSegment:
         size: bytes of the segment.
         data: the bytes of an inline segment.
         filters: filters that a row must all pass.
+        covers: number of versions whose changes a delta has.
     """
 
     is_base: bool
@@ -119,12 +121,14 @@ class LocatedSegment:
     size: int
     data: bytes = b""
     filters: tuple[PartitionFilter, ...] = ()
+    covers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class LocateReply:
     """Location of a version's state. `checkpoint_id` is None for version 0, which has no state. `base_due` and
-    `base_required` request a base of the located version, as in `AckReply`; `limits` is that of `TriggerReply`."""
+    `base_required` request a base of the located version, and `merge` merged deltas, as in `AckReply`; `limits` is that
+    of `TriggerReply`."""
 
     state_id: str | None
     checkpoint_id: int | None
@@ -136,6 +140,7 @@ class LocateReply:
     segments: tuple[LocatedSegment, ...]
     base_due: bool = False
     base_required: bool = False
+    merge: tuple[ChainEntry, ...] = ()
     limits: ShippingLimits | None = None
 
 
@@ -274,6 +279,7 @@ class AckReply(NamedTuple):
         completed_version: newest completed version of this job, or None.
         reason: reason of a rejection, as text; None for an ack that counts, or if `state_id` is the reason.
         base_required: whether the store's next ack must bring a base, because its chain has reached the bound.
+        merge: neighbouring deltas that the store should merge into one, for a later ack; empty if none.
     """
 
     outcome: Outcome
@@ -283,6 +289,7 @@ class AckReply(NamedTuple):
     completed_version: int | None = None
     reason: str | None = None
     base_required: bool = False
+    merge: tuple[ChainEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,11 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
-from spark_ckpt.checkpoint.policy import ASK_AGAIN_AFTER
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.bases import BaseDemand, BaseRequests
 from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, MergedDeltas, Segment, Task
@@ -72,7 +71,7 @@ class Workload:
     def sizes(self) -> Callable[[int], int]:
         """Bytes of a subtask's segment over n batches."""
 
-        @lru_cache(maxsize=None)
+        @cache
         def size(batches: int) -> int:
             return self._size(self.distinct(batches))
 

@@ -50,11 +50,24 @@ class Segment:
         is_base: True for a base snapshot, False for a delta.
         version: state version of a base snapshot, or after a delta.
         size: bytes.
+        covers: number of versions whose changes a delta has.
     """
 
     is_base: bool
     version: int
     size: int
+    covers: int = 1
+
+    @property
+    def first_version(self) -> int:
+        """First version whose changes a delta has."""
+        return self.version - self.covers + 1
+
+    @property
+    def text(self) -> str:
+        """Kind, versions and size."""
+        first = f"{self.first_version}-" if self.covers > 1 else ""
+        return f"{'base' if self.is_base else 'delta'} v{first}{self.version} {human_size(self.size)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +141,8 @@ class Inspection:
         table = store.segments
         first = int(table.counts[:subtask].sum())
         chain = slice(first, first + int(table.counts[subtask]))
-        columns = (table.is_base[chain].tolist(), table.versions[chain].tolist(), table.sizes[chain].tolist())
+        covers = table.covers[chain].tolist() if table.covers.size else [1] * int(table.counts[subtask])
+        columns = (table.is_base[chain].tolist(), table.versions[chain].tolist(), table.sizes[chain].tolist(), covers)
         return [Segment(*segment) for segment in zip(*columns, strict=True)]
 
 
@@ -177,6 +191,13 @@ def _store(store: StoreState) -> JsonObject:
     }
 
 
+def _segment_json(segment: Segment) -> JsonObject:
+    described: JsonObject = {"kind": "base" if segment.is_base else "delta", "version": segment.version}
+    if segment.covers > 1:
+        described["first_version"] = segment.first_version
+    return {**described, "size": segment.size}
+
+
 def _subtask(inspection: Inspection, operator: OperatorState, index: int, subtask: OperatorSubtaskState) -> JsonObject:
     described: JsonObject = {"index": index, **object_json(subtask)}
     store = inspection.stores.get(operator.operator_id)
@@ -185,9 +206,7 @@ def _subtask(inspection: Inspection, operator: OperatorState, index: int, subtas
         described |= {
             "rows": store.rows[index],
             "ckpt_id": store.state_ids[index],
-            "segments": [
-                {"kind": "base" if s.is_base else "delta", "version": s.version, "size": s.size} for s in segments
-            ],
+            "segments": [_segment_json(segment) for segment in segments],
         }
     return described
 
@@ -292,7 +311,7 @@ def _subtask_branch(
     if store is not None and index < store.parallelism:
         line = f"subtask {index}, {store.rows[index]:,} rows, state id {store.state_ids[index]}"
         segments = inspection.segments_of(operator, index)
-        chain = [f"{'base' if s.is_base else 'delta'} v{s.version} {human_size(s.size)}" for s in segments]
+        chain = [segment.text for segment in segments]
         below.append((f"chain: {', '.join(chain) or 'empty'}", []))
     if (source := inspection.sources.get(operator.operator_id)) is not None:
         below += [(position_line(position, inspection.ends), []) for position in source.positions]

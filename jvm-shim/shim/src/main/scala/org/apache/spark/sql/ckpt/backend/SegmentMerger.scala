@@ -85,6 +85,18 @@ final class SegmentMerger(window: Int = SegmentMerger.WindowBytes) {
     SegmentInfo(groups.result(), offsets.result(), entries, written)
   }
 
+  /**
+   * As [[merge]], in memory; [[StateTooLargeException]] above 1 GiB.
+   *
+   * @param expected approximate bytes
+   */
+  def mergeToBytes(
+      inputs: Seq[MergeInput], version: Long, expected: Long, isStopped: () => Boolean): SegmentBytes = {
+    val buffer = new SegmentBuffer(expected)
+    val info = merge(inputs, version, buffer, isStopped)
+    SegmentBytes(info, buffer.toArray)
+  }
+
   private def targetOf(family: String, lists: Boolean): SegmentTarget = {
     if (haveLists.getOrElseUpdate(family, lists) != lists) {
       throw new DeltasNotMergeableException(

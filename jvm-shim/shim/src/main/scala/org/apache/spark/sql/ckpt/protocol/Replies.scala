@@ -17,15 +17,74 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
-/** Demand of a reply for a base snapshot. A required one is due, too. */
-private[ckpt] final case class BaseDemand(due: Boolean, required: Boolean)
+/** Demand of a reply for a base snapshot. A required one is due, too. Or for a merge of deltas. */
+private[ckpt] final case class BaseDemand(due: Boolean, required: Boolean, merge: Option[MergeDemand] = None)
 
 private[ckpt] object BaseDemand {
   val Nothing: BaseDemand = BaseDemand(due = false, required = false)
 
-  private[protocol] def of(reply: JsonNode): BaseDemand = {
+  /**
+   * @param index       the reply's index, from the deltas to merge on
+   * @param payloadFrom start of their bytes in the payload
+   */
+  private[protocol] def of(reply: JsonNode, index: ByteBuffer, payload: Array[Byte], payloadFrom: Int): BaseDemand = {
     val required = reply.path("base_required").asBoolean(false)
-    BaseDemand(required || reply.path("base_due").asBoolean(false), required)
+    val merge = Option(reply.get("merge")).filter(_.isObject).map(MergeDemand.of(_, index, payload, payloadFrom))
+    BaseDemand(required || reply.path("base_due").asBoolean(false), required, merge)
+  }
+}
+
+/**
+ * A delta to merge.
+ *
+ * @param firstVersion first version whose changes it has
+ * @param version      last one
+ * @param path         relative to the `ckpt` directory, None if its bytes came with the reply
+ * @param keyGroups    key groups of its blocks, ascending
+ * @param offsets      starts of these blocks, in the file or in `inline`
+ * @param bytes        length of the delta; after a rescale, an estimate
+ * @param fileBytes    length of the file
+ */
+private[ckpt] final case class DeltaToMerge(
+    firstVersion: Long,
+    version: Long,
+    path: Option[String],
+    keyGroups: Array[Int],
+    offsets: Array[Long],
+    bytes: Long,
+    fileBytes: Long,
+    inline: Array[Byte])
+
+/**
+ * Demand for a merge of neighbouring deltas.
+ *
+ * @param firstVersion first version whose changes they have
+ * @param version      last one
+ * @param inputs       the coordinator's digest of them, which goes back with the merged delta
+ * @param deltas       oldest first
+ */
+private[ckpt] final case class MergeDemand(
+    firstVersion: Long, version: Long, inputs: String, deltas: Seq[DeltaToMerge])
+
+private[ckpt] object MergeDemand {
+  private[protocol] def of(merge: JsonNode, index: ByteBuffer, payload: Array[Byte], payloadFrom: Int): MergeDemand = {
+    var from = payloadFrom
+    val deltas = merge.path("deltas").elements().asScala.toSeq.map { delta =>
+      val groups = delta.path("groups").asInt()
+      val keyGroups = Array.fill(groups)(index.getInt())
+      val offsets = Array.fill(groups)(index.getLong())
+      val path = Option(delta.path("path").asText(null))
+      val bytes = delta.path("bytes").asLong()
+      val inline = if (path.isDefined) Message.NoBytes else {
+        val found = java.util.Arrays.copyOfRange(payload, from, from + bytes.toInt)
+        from += bytes.toInt
+        found
+      }
+      DeltaToMerge(delta.path("first_version").asLong(), delta.path("version").asLong(),
+        path, keyGroups, offsets, bytes, delta.path("file_bytes").asLong(), inline)
+    }
+    MergeDemand(merge.path("first_version").asLong(), merge.path("version").asLong(),
+      merge.path("inputs").asText(), deltas)
   }
 }
 
@@ -80,13 +139,15 @@ private[ckpt] object PartitionFilter {
  * @param path    relative to the `ckpt` directory, None if its bytes came with the reply
  * @param offsets starts of blocks, in the file or in `inline`
  * @param filters conditions on a row; all must hold
+ * @param covers  number of versions whose changes a delta has
  */
 private[ckpt] final case class LocatedSegment(
     isBase: Boolean,
     path: Option[String],
     offsets: Array[Long],
     inline: Array[Byte],
-    filters: Seq[PartitionFilter])
+    filters: Seq[PartitionFilter],
+    covers: Int = 1)
 
 /**
  * The reply to [[Locate]].
@@ -121,7 +182,8 @@ private[ckpt] object LocateReply {
         bytes
       }
       LocatedSegment(
-        segment.path("kind").asText() == "base", path, offsets, inline, PartitionFilter.of(segment.path("filters")))
+        segment.path("kind").asText() == "base", path, offsets, inline, PartitionFilter.of(segment.path("filters")),
+        segment.path("covers").asInt(1))
     }
     LocateReply(
       header.path("current").asBoolean(false),
@@ -132,7 +194,7 @@ private[ckpt] object LocateReply {
       Option(header.get("state_format_version")).filter(_.isInt).map(_.asInt()),
       header.path("rows").asLong(0),
       segments,
-      BaseDemand.of(header))
+      BaseDemand.of(header, index, reply.payload, payloadFrom))
   }
 
   /** The reply that the driver gives itself. */
@@ -180,7 +242,7 @@ private[ckpt] object AckReply {
     AckReply(
       header.path("outcome").asText(),
       Option(header.path("ckpt_id").asText(null)),
-      BaseDemand.of(header),
+      BaseDemand.of(header, ByteBuffer.wrap(reply.index).order(ByteOrder.LITTLE_ENDIAN), reply.payload, 0),
       header.path("completed").isNumber,
       header.path("completed_version").asLong(),
       Option(header.path("reason").asText(null)))
