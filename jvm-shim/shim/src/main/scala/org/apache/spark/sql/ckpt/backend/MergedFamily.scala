@@ -15,8 +15,9 @@ import java.util.Arrays
 import org.apache.spark.unsafe.Platform
 
 /**
- * Outcome of several deltas for one column family in one key group: the last value or the removal of each key, or rows to
- * append to the list that the first delta finds. It points into the blocks that it receives, and copies only joined lists.
+ * Outcome of several deltas for one column family in one key group: the last value or the removal of each key, or rows
+ * to append to the list that the first delta finds. It points into the blocks that it receives, and copies only joined
+ * lists.
  */
 private[backend] final class MergedFamily(name: String, lists: Boolean) extends SegmentTarget {
   import MergedFamily._

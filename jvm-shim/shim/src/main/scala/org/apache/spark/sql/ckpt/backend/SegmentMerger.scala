@@ -100,8 +100,8 @@ final class SegmentMerger(window: Int = SegmentMerger.WindowBytes) {
   private def targetOf(family: String, lists: Boolean): SegmentTarget = {
     if (haveLists.getOrElseUpdate(family, lists) != lists) {
       throw new DeltasNotMergeableException(
-        s"The column family '$family' was dropped, and created again with other values: lists instead of single ones, " +
-          "or the reverse. Its deltas go into the next base.")
+        s"The column family '$family' was dropped, and created again with other values: lists instead of single " +
+          "ones, or the reverse. Its deltas go into the next base.")
     }
     families.getOrElseUpdate(family, new MergedFamily(family, lists))
   }

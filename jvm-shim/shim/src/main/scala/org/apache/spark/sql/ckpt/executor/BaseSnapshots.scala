@@ -154,8 +154,8 @@ private[ckpt] class BaseSnapshots(
   }
 
   /**
-   * The base or the merged delta for the next ack; the coordinator then owns its file. If a base is required, this waits
-   * for it, or writes it if the background thread has not begun.
+   * The base or the merged delta for the next ack; the coordinator then owns its file. If a base is required, this
+   * waits for it, or writes it if the background thread has not begun.
    *
    * @param snapshot of the folded version
    * @throws StateTooLargeException if the state is too large for a base
@@ -217,7 +217,8 @@ private[ckpt] class BaseSnapshots(
 
   private def failed(cause: Throwable): Unit = {
     failure = Some(cause)
-    logWarning(s"$store: a base snapshot or a merge of deltas failed; the chain grows, and the coordinator will ask again", cause)
+    logWarning(
+      s"$store: a base snapshot or a merge of deltas failed; the chain grows, and the coordinator will ask again", cause)
   }
 
   /** Writes a segment; tests override it to fail. */

@@ -59,8 +59,8 @@ private[ckpt] final class DeltaMerges(files: StateFiles, inlineLimit: () => Long
       case e: InterruptedException => throw e
       case NonFatal(e) =>
         throw new CheckpointFailure("DeltaMergeError",
-          s"$store: the deltas of versions ${demand.firstVersion} to ${demand.version} were not merged: $e. The state " +
-            "is complete without; the coordinator will ask again", e)
+          s"$store: the deltas of versions ${demand.firstVersion} to ${demand.version} were not merged: $e. The " +
+            "state is complete without; the coordinator will ask again", e)
     } finally {
       opened.foreach(source => try source.close() catch { case NonFatal(_) => () })
     }

@@ -24,8 +24,8 @@ import org.apache.spark.util.Utils
 
 /**
  * Local copies of one store's deltas, so that a merge needs no request to a remote storage. They are in Spark's local
- * directories, and disposable: without a copy, a merge reads the storage. Nothing of them reaches a checkpoint unchecked,
- * since each block has its checksum. Thread-safe.
+ * directories, and disposable: without a copy, a merge reads the storage. Nothing of them reaches a checkpoint
+ * unchecked, since each block has its checksum. Thread-safe.
  *
  * @param isRemote  false if the storage is as near as a copy
  * @param directory place of the copies

@@ -73,7 +73,10 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       val ready = merged(bases)
       assert(ready.demand.inputs == "digest" && ready.segment.info.entries == 1)
       assert(ready.segment.path.isEmpty == (limit > 0) && bases.isIdle)
-      ready.segment.path.foreach(name => assert(files.length(name) == ready.segment.info.bytes))
+      ready.segment.path.foreach { name =>
+        assert(files.length(name) == ready.segment.info.bytes)
+        files.delete(name)
+      }
     }
   }
 
