@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from rich.text import Text
 from rich.tree import Tree
 
-from spark_ckpt.checkpoint.batch import SPARK_BATCH, SparkBatch, StoreState
+from spark_ckpt.checkpoint.batch import SPARK_BATCH, SegmentTable, SparkBatch, StoreState
 from spark_ckpt.checkpoint.compose import operator_id_of, spark_batch_of
 from spark_ckpt.checkpoint.sources import SourceState, sources_of
 from spark_ckpt.cli.end_offsets import EndOffsets
@@ -138,12 +138,7 @@ class Inspection:
         store = self.stores.get(operator.operator_id)
         if store is None or subtask >= store.parallelism:
             return []
-        table = store.segments
-        first = int(table.counts[:subtask].sum())
-        chain = slice(first, first + int(table.counts[subtask]))
-        covers = table.covers[chain].tolist() if table.covers.size else [1] * int(table.counts[subtask])
-        columns = (table.is_base[chain].tolist(), table.versions[chain].tolist(), table.sizes[chain].tolist(), covers)
-        return [Segment(*segment) for segment in zip(*columns, strict=True)]
+        return segments_of_table(store.segments, subtask)
 
 
 def _batch(found: FoundCheckpoint) -> SparkBatch | None:
@@ -191,7 +186,17 @@ def _store(store: StoreState) -> JsonObject:
     }
 
 
-def _segment_json(segment: Segment) -> JsonObject:
+def segments_of_table(table: SegmentTable, subtask: int) -> list[Segment]:
+    """The chain of a subtask, oldest first."""
+    first = int(table.counts[:subtask].sum())
+    chain = slice(first, first + int(table.counts[subtask]))
+    covers = table.covers[chain].tolist() if table.covers.size else [1] * int(table.counts[subtask])
+    columns = (table.is_base[chain].tolist(), table.versions[chain].tolist(), table.sizes[chain].tolist(), covers)
+    return [Segment(*segment) for segment in zip(*columns, strict=True)]
+
+
+def segment_json(segment: Segment) -> JsonObject:
+    """A segment as JSON."""
     described: JsonObject = {"kind": "base" if segment.is_base else "delta", "version": segment.version}
     if segment.covers > 1:
         described["first_version"] = segment.first_version
@@ -206,7 +211,7 @@ def _subtask(inspection: Inspection, operator: OperatorState, index: int, subtas
         described |= {
             "rows": store.rows[index],
             "ckpt_id": store.state_ids[index],
-            "segments": [_segment_json(segment) for segment in segments],
+            "segments": [segment_json(segment) for segment in segments],
         }
     return described
 
