@@ -41,6 +41,9 @@ _LEAST_SAVED = 3
 _BASE_SPREAD = 0.2
 """Share of `chain.maxDeltaRatio` by which bases of different subtasks are due at different times."""
 
+_BOUND_FACTOR = 8
+"""Ratio of the longest chain of a state whose deltas are merged to that of others."""
+
 _GOLDEN = 0.6180339887498949
 _PLASTIC = 0.7548776662466927
 
@@ -51,13 +54,13 @@ def fan_out(config: CheckpointConfig) -> int:
 
 
 def chain_bound(bound: int) -> int:
-    """Maximum number of deltas in a chain whose deltas are merged. A merge of large ones may take dozens of batches,
-    and a base takes longer.
+    """Maximum number of deltas in a chain whose deltas are merged. A base of a large state may take a hundred batches.
+    One merge then shortens the chain, while another base would take as long again.
 
     Args:
         bound: maximum number of deltas in other chains.
     """
-    return 2 * bound
+    return _BOUND_FACTOR * bound
 
 
 def merges_deltas(chain: Chain, config: CheckpointConfig) -> bool:

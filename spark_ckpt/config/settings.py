@@ -165,7 +165,7 @@ MAX_DELTAS = Setting[int](
     16,
     "Number of deltas that the chain of a subtask may have, which a restart loads after the base. Where the base has "
     "128 KiB or more, neighbouring deltas are merged in the background; a larger number writes less. A smaller state "
-    "gets a new base snapshot instead. At twice as many (at least four more), and at four times as many with merges, a "
+    "gets a new base snapshot instead. At twice as many (at least four more), and at 16 times as many with merges, a "
     "task waits for its base, and fails if the base cannot be written.",
     whole(1, 1000),
 )

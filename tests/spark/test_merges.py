@@ -107,4 +107,5 @@ def test_readers_understand_merged_deltas(
     if retained < BATCHES:
         with pytest.raises(Py4JJavaError, match="went into a base or into merged deltas"):
             changes.options(changeStartBatchId=1).load(str(runner.location)).collect()
-    job.finish()
+    else:
+        job.finish()

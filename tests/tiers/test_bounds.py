@@ -6,6 +6,8 @@ import random
 
 import pytest
 
+from spark_ckpt.checkpoint import tiers
+from spark_ckpt.checkpoint.policy import chain_bound
 from spark_ckpt.config import CheckpointConfig
 from tests.tiers.model import Failures, Figures, Workload, World, uniform, zipf
 
@@ -50,7 +52,15 @@ def test_an_executor_that_can_merge_nothing_writes_bases() -> None:
     found = figures(workload, 400, Failures(failed=1.0))
     assert found.merges == 0
     assert found.bases > 0
-    assert found.longest_chain <= 66
+    assert found.longest_chain <= tiers.chain_bound(chain_bound(CheckpointConfig())) + 2
+
+
+def test_a_base_that_takes_a_hundred_batches_leaves_a_chain_that_one_merge_shortens() -> None:
+    """The bound of chains must not ask for the next base at once."""
+    workload = Workload(8_000_000, uniform(8_000_000, CHANGES))
+    found = figures(workload, 2000, Failures(per_batch=workload.base_bytes // 100))
+    assert found.bases > 0
+    assert found.write_amplification <= 7.0
 
 
 def test_not_all_partitions_merge_in_one_batch() -> None:

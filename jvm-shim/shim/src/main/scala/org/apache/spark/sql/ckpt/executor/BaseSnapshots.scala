@@ -218,7 +218,8 @@ private[ckpt] class BaseSnapshots(
   private def failed(cause: Throwable): Unit = {
     failure = Some(cause)
     logWarning(
-      s"$store: a base snapshot or a merge of deltas failed; the chain grows, and the coordinator will ask again", cause)
+      s"$store: a base snapshot or a merge of deltas failed; the chain grows, and the coordinator will ask again",
+      cause)
   }
 
   /** Writes a segment; tests override it to fail. */
