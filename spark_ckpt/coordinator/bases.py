@@ -140,16 +140,17 @@ class BaseRequests:
     def _demand(self, subtask: SubtaskKey, version: int, chain: Chain, arriving: int, table: ChainTable) -> BaseDemand:
         partition, config = subtask.partition, self._config
         delta_bytes, base_bytes = chain.size - chain.base_bytes + arriving, chain.base_bytes
-        if self._is_rewrite_due(partition, version, chain, table):
-            return BaseDemand(due=True)
-        deltas = chain.deltas + bool(arriving)
-        if not tiers.merges_deltas(chain, config):
-            return BaseDemand(is_base_due(partition, version, deltas, delta_bytes, base_bytes, config))
-        if tiers.is_base_due(partition, chain.base_version, delta_bytes, base_bytes, arriving, config):
-            return BaseDemand(due=True)
-        if self._failed[subtask] >= MERGE_TRIES and deltas > config.max_deltas:
+        deltas, merges = chain.deltas + bool(arriving), tiers.merges_deltas(chain, config)
+        if merges:
+            due = tiers.is_base_due(partition, chain.base_version, delta_bytes, base_bytes, arriving, config)
             # A base needs no earlier segment.
+            due = due or (self._failed[subtask] >= MERGE_TRIES and deltas > config.max_deltas)
+        else:
+            due = is_base_due(partition, version, deltas, delta_bytes, base_bytes, config)
+        if due or self._is_rewrite_due(partition, version, chain, table):
             return BaseDemand(due=True)
+        if not merges:
+            return BaseDemand()
         sizes = [entry.size for entry in chain.entries[chain.bases :]]
         run = tiers.due_run(sizes, base_bytes, arriving, partition, version, config)
         if run is None:

@@ -141,7 +141,8 @@ class Profile:
             drawn = replace(drawn, weights=weights, faults=replace(faults, kill=0.0, late=0.0))
         if real_time:
             drawn = replace(drawn, real_time=real_time, checkpoint_format=2)
-        if rng.random() < 0.3:
+        if drawn.batches > 5:
+            # Not drawn, so that each seed keeps its schedule.
             # Else bases would be due first: a delta is as heavy as a base.
             drawn = replace(drawn, merges=True, settings={**drawn.settings, "chain.maxDeltaRatio": "50"})
         return drawn
