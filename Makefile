@@ -31,7 +31,7 @@ unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MOD
 
 .DEFAULT_GOAL := help
 .PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-long test-yarn test-random spark-suites fuzz faults \
-	simulate power-loss soak soak-kafka soak-yarn endurance bench bench-rescale bench-import bench-latency lint actionlint format generate docs site wheel clean
+	simulate tiers power-loss soak soak-kafka soak-yarn endurance bench bench-rescale bench-import bench-latency lint actionlint format generate docs site wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -112,6 +112,9 @@ faults: prepare  ## fault table: each fault at each point of a checkpoint, on a 
 
 simulate: $(INSTALLED)  ## deterministic simulation of checkpoints under faults; SEEDS= SEED=
 	$(RUN) -m tests.simulation $(if $(SEED),--seed $(SEED) --trace,--seeds $(or $(SEEDS),10000))
+
+tiers: $(INSTALLED)  ## what merged deltas and bases write over 100,000 batches, as a table; BATCHES=
+	$(RUN) -m tests.tiers $(if $(BATCHES),--batches $(BATCHES))
 
 golden: prepare  ## golden locations of this release (tests/golden), after a format change
 	$(RUN) -m tests.golden

@@ -22,6 +22,9 @@ class Feature(str, Enum):
     SHARED_HANDLES = "shared-handles"
     """In `spark-batch`: a subtask reads segments whose handle another subtask has. A reader that ignores it finds no
     state there."""
+    MERGED_DELTAS = "merged-deltas"
+    """In `spark-batch`: a delta has the changes of several versions. A reader that ignores it takes them for those of
+    the last one, in the change feed and where it replays batches."""
 
 
 def check_features(path: str, names: object) -> None:

@@ -13,6 +13,8 @@ import orjson
 import pyarrow as pa
 
 from spark_ckpt.checkpoint.batch import Source
+from spark_ckpt.checkpoint.chains import ChainEntry
+from spark_ckpt.coordinator.merges import digest_of
 from spark_ckpt.coordinator.messages import (
     NO_VERSION,
     Ack,
@@ -24,6 +26,7 @@ from spark_ckpt.coordinator.messages import (
     EndOffsetsReply,
     Locate,
     LocateReply,
+    MergedDeltas,
     Notification,
     Operator,
     Segment,
@@ -221,6 +224,12 @@ def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryvi
     base = None
     if (fields := header.get("base")) is not None:
         base = BaseSnapshot(cursor.segment(fields), int(fields["version"]), canonical_state_id(fields["ckpt_id"]))
+    merged = None
+    if (fields := header.get("merged")) is not None:
+        first, last = int(fields["first_version"]), int(fields["version"])
+        if not 0 < first <= last:
+            raise ProtocolError(f"merged deltas have the versions {first} to {last}")
+        merged = MergedDeltas(cursor.segment(fields), first, last, str(fields["inputs"]))
     cursor.finish()
     return Ack(
         job=header["job"],
@@ -235,6 +244,7 @@ def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryvi
         rows_removed=header.get("rows_removed", 0),
         delta=delta,
         base=base,
+        merged=merged,
         timings_us=header.get("timings_us") or {},
         base_failure=None if header.get("base_failure") is None else _reason(header["base_failure"]),
     )
@@ -373,10 +383,11 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
             "bytes": segment.size,
             "file_bytes": segment.file_size if segment.path is not None else None,
             "filters": segment.filters,
+            **({"covers": segment.covers} if segment.covers > 1 else {}),
         }
         for segment in reply.segments
     ]
-    header = {
+    header: dict[str, Any] = {
         "ckpt_id": reply.state_id,
         "checkpoint_id": reply.checkpoint_id,
         "max_parallelism": reply.max_parallelism,
@@ -390,22 +401,56 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
     }
     if reply.limits is not None:
         header.update(reply.limits._asdict())
+    if reply.merge:
+        header["merge"] = _merge(reply.merge)
     index = b"".join(np.sort(segment.offsets).astype("<i8").tobytes() for segment in reply.segments)
     payload = b"".join(segment.data for segment in reply.segments if segment.path is None)
-    return ok(request_id, header, index, payload)
+    return ok(request_id, header, index + _merge_index(reply.merge), payload + _merge_payload(reply.merge))
+
+
+def _merge(deltas: Sequence[ChainEntry]) -> dict[str, Any]:
+    return {
+        "first_version": deltas[0].first_version,
+        "version": deltas[-1].version,
+        "inputs": digest_of(deltas),
+        "deltas": [
+            {
+                "path": delta.path,
+                "groups": int(delta.key_groups.size),
+                "bytes": delta.size if delta.path is not None else len(delta.data),
+                "file_bytes": delta.file_size,
+                "first_version": delta.first_version,
+                "version": delta.version,
+            }
+            for delta in deltas
+        ],
+    }
+
+
+def _merge_index(deltas: Sequence[ChainEntry]) -> bytes:
+    return b"".join(
+        delta.key_groups.astype("<u4").tobytes() + delta.offsets.astype("<i8").tobytes() for delta in deltas
+    )
+
+
+def _merge_payload(deltas: Sequence[ChainEntry]) -> bytes:
+    return b"".join(delta.data for delta in deltas if delta.path is None)
 
 
 def ack_reply(request_id: int, reply: AckReply) -> Message:
     """Encodes the reply to `ack`."""
     # Formatted by hand for speed: each store of each task gets one, and only the reason may need escaping.
     reason = "null" if reply.reason is None else json.dumps(reply.reason)
+    merge = f', "merge": {json.dumps(_merge(reply.merge))}' if reply.merge else ""
     header = (
         f'{{"outcome": "{reply.outcome.value}", "ckpt_id": {_text_or_null(reply.state_id)}, '
         f'"base_due": {_TRUTH[reply.base_due]}, "base_required": {_TRUTH[reply.base_required]}, '
         f'"completed": {_number_or_null(reply.completed)}, '
-        f'"completed_version": {_number_or_null(reply.completed_version)}, "reason": {reason}}}'
+        f'"completed_version": {_number_or_null(reply.completed_version)}, "reason": {reason}{merge}}}'
     )
-    return Message(request_id, "ok", header)
+    if not reply.merge:
+        return Message(request_id, "ok", header)
+    return Message(request_id, "ok", header, _merge_index(reply.merge), _merge_payload(reply.merge))
 
 
 def end_offsets_reply(request_id: int, reply: EndOffsetsReply) -> Message:

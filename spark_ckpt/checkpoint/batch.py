@@ -45,6 +45,7 @@ class SegmentTable:
         filters: for subtasks with filters, the filters of each segment.
         shared: int64 per segment: distance back to the segment whose handle it shares; 0 for its own handle. Empty if
             no handle is shared.
+        covers: int64 per segment: number of versions whose changes a delta has. Empty if no deltas were merged.
     """
 
     counts: NDArray[np.int64]
@@ -53,6 +54,7 @@ class SegmentTable:
     sizes: NDArray[np.int64]
     filters: Mapping[int, Sequence[tuple[PartitionFilter, ...]]] = field(default_factory=dict)
     shared: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    covers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     @classmethod
     def of(cls, chains: Sequence[Chain]) -> SegmentTable:
@@ -70,6 +72,9 @@ class SegmentTable:
             np.array([entry.size for entry in entries], np.int64),
             filters,
             _sharing(entries) if filters else np.empty(0, np.int64),
+            np.array([entry.covers for entry in entries], np.int64)
+            if any(entry.covers > 1 for entry in entries)
+            else np.empty(0, np.int64),
         )
 
     def with_handles(self, chains: Sequence[Chain]) -> Iterator[tuple[ChainEntry, ...]]:
@@ -96,9 +101,20 @@ class SegmentTable:
         """Encoded column of shared handles, as base64 of zlib; None if no handle is shared."""
         return packed(self.shared.astype("<i4").tobytes()) if self.shared.any() else None
 
+    def encode_covers(self) -> str | None:
+        """Encoded column of covered versions beyond the first, as base64 of zlib; None if no deltas were merged."""
+        return packed((self.covers - 1).astype("<i4").tobytes()) if self.covers.size else None
+
     @classmethod
     def decode(
-        cls, text: str, filters: str | None, shared: str | None, subtasks: int, version: int, unpacking: Unpacking
+        cls,
+        text: str,
+        filters: str | None,
+        shared: str | None,
+        merged: str | None,
+        subtasks: int,
+        version: int,
+        unpacking: Unpacking,
     ) -> SegmentTable:
         """Decode a table.
 
@@ -113,12 +129,15 @@ class SegmentTable:
         ages = np.frombuffer(stream.read(4 * total), "<i4").astype(np.int64)
         sizes = np.frombuffer(stream.read(8 * total), "<i8").astype(np.int64)
         stream.finish()
-        passed, back = _decode_filters(filters, unpacking), _decode_shared(shared, total, unpacking)
+        passed, back = _decode_filters(filters, unpacking), _decode_column(shared, total, unpacking)
+        covers = _decode_column(merged, total, unpacking) + 1
         if any(partition >= subtasks or len(per) != counts[partition] for partition, per in passed.items()):
             raise ValueError("the filters do not match the segments")
         if back.size and ((back < 0).any() or (back > np.arange(total)).any()):
             raise ValueError("the shared handles do not match the segments")
-        return cls(counts, version - ages // 2, (ages % 2).astype(np.bool_), sizes, passed, back)
+        if (covers < 1).any():
+            raise ValueError("a delta has the changes of no version")
+        return cls(counts, version - ages // 2, (ages % 2).astype(np.bool_), sizes, passed, back, covers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,6 +245,7 @@ class SparkBatch:
         return {
             *(Feature.PARTITION_FILTERS.value for table in tables if table.filters),
             *(Feature.SHARED_HANDLES.value for table in tables if table.shared.any()),
+            *(Feature.MERGED_DELTAS.value for table in tables if table.covers.size),
         }
 
     @classmethod
@@ -269,13 +289,13 @@ def _sharing(entries: Sequence[ChainEntry]) -> NDArray[np.int64]:
     return np.array([i - first.setdefault(id(entry.offsets), i) for i, entry in enumerate(entries)], np.int64)
 
 
-def _decode_shared(text: str | None, segments: int, unpacking: Unpacking) -> NDArray[np.int64]:
+def _decode_column(text: str | None, segments: int, unpacking: Unpacking) -> NDArray[np.int64]:
     if text is None:
         return np.empty(0, np.int64)
     stream = unpacking.stream(text)
-    shared = np.frombuffer(stream.read(4 * segments), "<i4").astype(np.int64)
+    column = np.frombuffer(stream.read(4 * segments), "<i4").astype(np.int64)
     stream.finish()
-    return shared
+    return column
 
 
 def _decode_filters(text: str | None, unpacking: Unpacking) -> dict[int, list[tuple[PartitionFilter, ...]]]:
@@ -305,6 +325,8 @@ def _encode_store(store: StoreState, version: int) -> Mapping[str, Any]:
         fields["filters"] = filters
     if (shared := store.segments.encode_shared()) is not None:
         fields["shared"] = shared
+    if (merged := store.segments.encode_covers()) is not None:
+        fields["merged"] = merged
     return fields
 
 
@@ -321,7 +343,13 @@ def _decode_store(fields: Mapping[str, Any], version: int, unpacking: Unpacking)
         rows=rows,
         state_ids=decode_state_ids(ids),
         segments=SegmentTable.decode(
-            fields["segments"], fields.get("filters"), fields.get("shared"), len(rows), version, unpacking
+            fields["segments"],
+            fields.get("filters"),
+            fields.get("shared"),
+            fields.get("merged"),
+            len(rows),
+            version,
+            unpacking,
         ),
     )
 

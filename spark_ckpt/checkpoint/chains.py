@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ class ChainEntry:
         file_size: bytes of that file, which may hold other segments too.
         data: bytes of an inline segment.
         filters: filters that a row must all pass.
+        covers: number of versions whose changes a delta has: more than 1 if deltas were merged.
 
     Attributes:
         encoded: bytes of the handle, cached by `encode`. Not an argument, so that `replace` does not copy them to a
@@ -41,7 +42,13 @@ class ChainEntry:
     file_size: int
     data: bytes = b""
     filters: tuple[PartitionFilter, ...] = ()
+    covers: int = 1
     encoded: bytes | None = field(default=None, init=False, repr=False)
+
+    @property
+    def first_version(self) -> int:
+        """First version whose changes a delta has."""
+        return self.version - self.covers + 1
 
     def place_in(self, path: str, file_size: int, start: int) -> None:
         """Place the bytes of this new segment in a file.
@@ -55,12 +62,30 @@ class ChainEntry:
         self.data = b""
         self.encoded = None
 
-    def shared_as(self, is_base: bool, version: int, size: int, filters: tuple[PartitionFilter, ...]) -> ChainEntry:
+    def shared_as(
+        self, is_base: bool, version: int, size: int, filters: tuple[PartitionFilter, ...], covers: int
+    ) -> ChainEntry:
         """Segment of another chain with the same blocks, restricted to rows that pass the filters."""
         # A rescale can create hundreds of thousands of these. `replace` takes several times as long.
         return ChainEntry(
-            is_base, version, self.key_groups, self.offsets, size, self.path, self.file_size, self.data, filters
+            is_base,
+            version,
+            self.key_groups,
+            self.offsets,
+            size,
+            self.path,
+            self.file_size,
+            self.data,
+            filters,
+            covers,
         )
+
+
+class Run(NamedTuple):
+    """Neighbouring segments of a chain, by index: from `first` until `end`, exclusive."""
+
+    first: int
+    end: int
 
 
 class Chain:
@@ -102,8 +127,37 @@ class Chain:
         self.size, self.base_version, self.base_bytes = size, base_version, base_bytes
         self.deltas, self.inline_bytes = deltas, inline_bytes
 
+    @property
+    def bases(self) -> int:
+        """Number of segments that a restore reads first: the bases or, without one, the first delta."""
+        return len(self.entries) - self.deltas
+
+    def run_of(self, first_version: int, version: int) -> Run | None:
+        """Deltas that have the changes of these versions and of no others; None if there are none.
+
+        Args:
+            first_version: first of the versions.
+            version: last of them.
+        """
+        of_run = [
+            i
+            for i, entry in enumerate(self.entries[self.bases :], self.bases)
+            if first_version <= entry.version and entry.first_version <= version
+        ]
+        if not of_run:
+            return None
+        run = Run(of_run[0], of_run[-1] + 1)
+        entries = self.entries[run.first : run.end]
+        return run if entries[0].first_version == first_version and entries[-1].version == version else None
+
     def next(
-        self, state_id: str, rows: int, delta: ChainEntry | None, base: ChainEntry | None = None, base_version: int = 0
+        self,
+        state_id: str,
+        rows: int,
+        delta: ChainEntry | None,
+        base: ChainEntry | None = None,
+        base_version: int = 0,
+        merged: ChainEntry | None = None,
     ) -> Chain:
         """Chain of the next version.
 
@@ -113,8 +167,11 @@ class Chain:
             delta: new last segment; None without changes.
             base: replacement of all segments up to `base_version`; None if that version had no rows.
             base_version: version of the base; 0 without a base.
+            merged: replacement of the deltas with the changes of the same versions.
         """
         entries = self.entries
+        if merged is not None and (run := self.run_of(merged.first_version, merged.version)) is not None:
+            entries = (*entries[: run.first], merged, *entries[run.end :])
         if base_version:
             entries = tuple(entry for entry in entries if entry.version > base_version)
         if base is not None:

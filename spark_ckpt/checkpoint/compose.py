@@ -177,6 +177,7 @@ def decompose(metadata: CheckpointMetadata) -> tuple[SparkBatch, ChainTable]:
 def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
     segments, chains = store.segments, []
     shared = segments.shared if segments.shared.size else np.zeros(segments.sizes.size, np.int64)
+    covers = segments.covers if segments.covers.size else np.ones(segments.sizes.size, np.int64)
     entries: list[ChainEntry] = []
     for partition, count in enumerate(segments.counts.tolist()):
         start, end = len(entries), len(entries) + count
@@ -191,9 +192,9 @@ def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
         for i, (back, passed) in enumerate(zip(shared[start:end].tolist(), filters, strict=True), start):
             is_base, version, size = bool(segments.is_base[i]), int(segments.versions[i]), int(segments.sizes[i])
             if back:
-                entries.append(entries[i - back].shared_as(is_base, version, size, passed))
+                entries.append(entries[i - back].shared_as(is_base, version, size, passed, int(covers[i])))
             else:
-                entries.append(_entry(next(own), is_base, version, size, passed))
+                entries.append(_entry(next(own), is_base, version, size, passed, int(covers[i])))
         chains.append(Chain(store.state_ids[partition], store.rows[partition], tuple(entries[start:])))
     return chains
 
@@ -209,7 +210,12 @@ def _flatten(handle: KeyedStateHandle | None) -> list[KeyGroupsStateHandle]:
 
 
 def _entry(
-    handle: KeyGroupsStateHandle, is_base: bool, version: int, size: int, filters: tuple[PartitionFilter, ...]
+    handle: KeyGroupsStateHandle,
+    is_base: bool,
+    version: int,
+    size: int,
+    filters: tuple[PartitionFilter, ...],
+    covers: int,
 ) -> ChainEntry:
     offsets = handle.group_range_offsets.offsets
     present = np.flatnonzero(offsets != NO_DATA)
@@ -217,12 +223,20 @@ def _entry(
     stream = handle.delegate_state_handle
     if isinstance(stream, ByteStreamStateHandle):
         return ChainEntry(
-            is_base, version, key_groups, offsets[present], size, None, len(stream.data), stream.data, filters
+            is_base, version, key_groups, offsets[present], size, None, len(stream.data), stream.data, filters, covers
         )
     if isinstance(stream, RelativeFileStateHandle):
         # `_metadata` is in ckpt/chk-<id>/ for every id.
         path = state_path(stream.relative_path, f"{CKPT}/{SHARED}")
         return ChainEntry(
-            is_base, version, key_groups, offsets[present], size, path, stream.state_size, filters=filters
+            is_base,
+            version,
+            key_groups,
+            offsets[present],
+            size,
+            path,
+            stream.state_size,
+            filters=filters,
+            covers=covers,
         )
     raise CheckpointError(f"unexpected stream handle {type(stream).__name__}: spark-ckpt does not write it")

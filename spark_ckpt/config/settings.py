@@ -163,16 +163,18 @@ MAX_DELTAS = Setting[int](
     "chain.maxDeltas",
     "count",
     16,
-    "Number of deltas after which a new base snapshot is due at the latest; it is written in the background. At twice "
-    "as many (at least four more) a task waits for its base, and fails if the base cannot be written. This limits the "
-    "deltas that a restart loads.",
+    "Number of deltas that the chain of a subtask may have, which a restart loads after the base. Where the base has "
+    "128 KiB or more, neighbouring deltas are merged in the background; a larger number writes less. A smaller state "
+    "gets a new base snapshot instead. At twice as many (at least four more), and at 16 times as many with merges, a "
+    "task waits for its base, and fails if the base cannot be written.",
     whole(1, 1000),
 )
 MAX_DELTA_RATIO = Setting[float](
     "chain.maxDeltaRatio",
     "number",
     1.0,
-    "Ratio of delta bytes to base bytes above which a new base snapshot is due.",
+    "Ratio of delta bytes to base bytes above which a new base snapshot is due. A larger one writes less, and makes a "
+    "restart read more.",
     positive,
 )
 CHANGE_FEED = Setting[str](

@@ -14,6 +14,7 @@ from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.checkpoint.compose import key_group_span
 from spark_ckpt.checkpoint.errors import StateIdMismatchError
 from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.coordinator.merges import useless
 from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, Segment
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.errors import CheckpointError, ProtocolError
@@ -33,7 +34,7 @@ def check_ack(
     chain: Chain | None,
     ids_of: Callable[[int], dict[StoreKey, list[str]] | None],
 ) -> Ack:
-    """Valid ack, without its base if that base cannot be used.
+    """Valid ack, without its base or merged delta if that cannot be used.
 
     Args:
         ack: ack as received.
@@ -52,26 +53,45 @@ def check_ack(
             f"{ack.version - 1} has state {chain.state_id}. Run the task again: it loads that state"
         )
     _check_segment(ack, ack.delta, parallelism, job)
-    if ack.base is None:
-        return ack
-    _check_segment(ack, ack.base.segment, parallelism, job)
-    if (reason := _useless(ack, ack.base, chain.base_version if chain else 0, ids_of)) is None:
-        path = ack.base.segment.path
-        if path is None or not job.cleaner.was_submitted(in_location(path)):
-            return ack
-        reason = "its file was deleted"
-    _log.info("%s: ignoring the base snapshot of version %d: %s", ack.subtask, ack.base.version, reason)
-    if ack.base.segment.path is not None and ack.base.segment.path not in job.registry:
-        job.cleaner.submit([in_location(ack.base.segment.path)])
-    return replace(ack, base=None)
+    if ack.base is not None:
+        _check_segment(ack, ack.base.segment, parallelism, job)
+        if (reason := _useless(ack, ack.base, chain, ids_of) or _deleted(ack.base.segment, job)) is not None:
+            _ignore(ack, f"the base snapshot of version {ack.base.version}", reason, ack.base.segment, job)
+            ack = replace(ack, base=None)
+    if ack.merged is not None:
+        _check_segment(ack, ack.merged.segment, parallelism, job)
+        reason = "the ack brings a base" if ack.base is not None else useless(ack.merged, chain)
+        if (reason := reason or _deleted(ack.merged.segment, job)) is not None:
+            versions = f"{ack.merged.first_version} to {ack.merged.version}"
+            _ignore(ack, f"the merged deltas of versions {versions}", reason, ack.merged.segment, job)
+            ack = replace(ack, merged=None)
+    return ack
+
+
+def _ignore(ack: Ack, what: str, reason: str, segment: Segment, job: OpenJob) -> None:
+    _log.info("%s: ignoring %s: %s", ack.subtask, what, reason)
+    if segment.path is not None and segment.path not in job.registry:
+        job.cleaner.submit([in_location(segment.path)])
+
+
+def _deleted(segment: Segment, job: OpenJob) -> str | None:
+    """Reason against a segment whose file was deleted; None if it was not."""
+    is_deleted = segment.path is not None and job.cleaner.was_submitted(in_location(segment.path))
+    return "its file was deleted" if is_deleted else None
 
 
 def _useless(
-    ack: Ack, base: BaseSnapshot, base_version: int, ids_of: Callable[[int], dict[StoreKey, list[str]] | None]
+    ack: Ack, base: BaseSnapshot, chain: Chain | None, ids_of: Callable[[int], dict[StoreKey, list[str]] | None]
 ) -> str | None:
     """Reason why a base cannot replace the segments up to its version; None if it can."""
+    base_version = chain.base_version if chain else 0
     if not base_version < base.version <= ack.version:
         return f"the chain already has a base of version {base_version}"
+    # Rows that such a delta appends to a list may be in the base too.
+    if chain is not None and any(
+        not entry.is_base and entry.first_version <= base.version < entry.version for entry in chain.entries
+    ):
+        return "a merged delta has changes of its version and of later ones"
     if base.version == ack.version:
         return None if base.state_id == ack.state_id else f"it has state {base.state_id}, not the acknowledged state"
     ids = (ids_of(base.version) or {}).get(ack.subtask.of_operator)

@@ -1,27 +1,33 @@
-"""Requests for base snapshots."""
+"""Requests for base snapshots, and for merges of deltas."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import NamedTuple
 
-from spark_ckpt.checkpoint.chains import Chain, ChainTable, all_entries
+from spark_ckpt.checkpoint import tiers
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable, all_entries
 from spark_ckpt.checkpoint.policy import ASK_AGAIN_AFTER, chain_bound, is_base_due, is_rewrite_due, rewrite_cycle
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.messages import Ack
 from spark_ckpt.format.keys import SubtaskKey
 
+MERGE_TRIES = 3
+"""Failures in sequence after which a subtask with a long chain is asked for a base instead of a merge."""
+
 
 class BaseDemand(NamedTuple):
-    """Request for a base snapshot, as part of a reply to a store.
+    """Request for a shorter chain, as part of a reply to a store.
 
     Args:
         due: the store should write a base in the background.
         required: the next ack must bring a base.
+        merge: deltas that the store should merge in the background; never with a base.
     """
 
     due: bool = False
     required: bool = False
+    merge: tuple[ChainEntry, ...] = ()
 
 
 class FileUse:
@@ -63,10 +69,10 @@ class FileUse:
 
 
 class BaseRequests:
-    """Requests for base snapshots.
+    """Requests for base snapshots and for merges.
 
-    A subtask has a few batches to bring a requested base. Once its chain has reached the bound, its next ack must
-    bring one.
+    A subtask has a few batches to bring what was requested. Once its chain has reached the bound, its next ack must
+    bring a base.
 
     Args:
         config: limits.
@@ -78,38 +84,36 @@ class BaseRequests:
         self._cycle = rewrite_cycle(config)
         self._files = FileUse(self._cycle)
         self._asked: dict[SubtaskKey, int] = {}
+        self._failed: Counter[SubtaskKey] = Counter()
 
     def after_ack(self, ack: Ack, chain: Chain | None, table: ChainTable) -> BaseDemand:
-        """Base request in the reply to an ack.
+        """Request in the reply to an ack.
 
         Args:
             ack: ack that counts.
             chain: chain of the subtask in the parent checkpoint; None without a parent.
             table: all chains of the parent checkpoint.
         """
-        if ack.base is not None:
-            self._asked.pop(ack.subtask, None)
+        subtask, version = ack.subtask, ack.version
+        if ack.base is not None or ack.merged is not None:
+            self._asked.pop(subtask, None)
+            self._failed.pop(subtask, None)
             return BaseDemand()
         if chain is None:
             return BaseDemand()
-        deltas = chain.deltas + bool(ack.delta.size)
-        if deltas >= self._bound:
-            self._asked[ack.subtask] = ack.version
+        if ack.base_failure is not None:
+            self._failed[subtask] += 1
+        if chain.deltas + bool(ack.delta.size) >= self._bound_of(chain):
+            self._asked[subtask] = version
             return BaseDemand(due=True, required=True)
-        delta_bytes = chain.size - chain.base_bytes + ack.delta.size
-        partition, version = ack.subtask.partition, ack.version
-        due = not self._was_asked(ack) and (
-            is_base_due(partition, version, deltas, delta_bytes, chain.base_bytes, self._config)
-            or self._is_rewrite_due(partition, version, chain, table)
-        )
-        if due:
-            self._asked[ack.subtask] = ack.version
-        return BaseDemand(due)
+        if self._was_asked(ack):
+            return BaseDemand()
+        return self._asked_for(subtask, version, chain, ack.delta.size, table)
 
     def on_load(self, subtask: SubtaskKey, version: int, chain: Chain, table: ChainTable) -> BaseDemand:
-        """Base request in the reply to `locate`.
+        """Request in the reply to `locate`.
 
-        A store that loads its state has no base in progress, so earlier requests are void.
+        A store that loads its state has nothing in progress, so earlier requests are void.
 
         Args:
             subtask: loading subtask.
@@ -117,16 +121,41 @@ class BaseRequests:
             chain: chain of the subtask at that version.
             table: chains of all subtasks at that version.
         """
-        required = chain.deltas >= self._bound
-        partition, delta_bytes = subtask.partition, chain.size - chain.base_bytes
-        due = (
-            required
-            or is_base_due(partition, version, chain.deltas, delta_bytes, chain.base_bytes, self._config)
-            or self._is_rewrite_due(partition, version, chain, table)
-        )
-        if due:
+        if chain.deltas >= self._bound_of(chain):
             self._asked[subtask] = version
-        return BaseDemand(due, required)
+            return BaseDemand(due=True, required=True)
+        return self._asked_for(subtask, version, chain, 0, table)
+
+    def _bound_of(self, chain: Chain) -> int:
+        return tiers.chain_bound(self._bound) if tiers.merges_deltas(chain, self._config) else self._bound
+
+    def _asked_for(
+        self, subtask: SubtaskKey, version: int, chain: Chain, arriving: int, table: ChainTable
+    ) -> BaseDemand:
+        demand = self._demand(subtask, version, chain, arriving, table)
+        if demand.due or demand.merge:
+            self._asked[subtask] = version
+        return demand
+
+    def _demand(self, subtask: SubtaskKey, version: int, chain: Chain, arriving: int, table: ChainTable) -> BaseDemand:
+        partition, config = subtask.partition, self._config
+        delta_bytes, base_bytes = chain.size - chain.base_bytes + arriving, chain.base_bytes
+        deltas, merges = chain.deltas + bool(arriving), tiers.merges_deltas(chain, config)
+        if merges:
+            due = tiers.is_base_due(partition, chain.base_version, delta_bytes, base_bytes, arriving, config)
+            # A base needs no earlier segment.
+            due = due or (self._failed[subtask] >= MERGE_TRIES and deltas > config.max_deltas)
+        else:
+            due = is_base_due(partition, version, deltas, delta_bytes, base_bytes, config)
+        if due or self._is_rewrite_due(partition, version, chain, table):
+            return BaseDemand(due=True)
+        if not merges:
+            return BaseDemand()
+        sizes = [entry.size for entry in chain.entries[chain.bases :]]
+        run = tiers.due_run(sizes, base_bytes, arriving, partition, version, config)
+        if run is None:
+            return BaseDemand()
+        return BaseDemand(merge=chain.entries[chain.bases + run.first : chain.bases + run.end])
 
     def _is_rewrite_due(self, partition: int, version: int, chain: Chain, table: ChainTable) -> bool:
         if (version + partition) % self._cycle:

@@ -20,7 +20,7 @@ from spark_ckpt.checkpoint.statistics import CheckpointStats, StateSize, StatsHi
 from spark_ckpt.checkpoint.statistics_state import statistics_states
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.completed.errors import FencedError, UnknownOutcomeError
-from spark_ckpt.coordinator.messages import Ack, Segment, Trigger
+from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, MergedDeltas, Segment, Trigger
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.statistics import stats_of_completed, stats_of_subtasks
@@ -31,8 +31,8 @@ from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
 
-_NewEntries: TypeAlias = tuple[ChainEntry | None, ChainEntry | None]
-"""New delta and new base of a subtask."""
+_NewEntries: TypeAlias = tuple[ChainEntry | None, ChainEntry | None, ChainEntry | None]
+"""New delta, new base and merged delta of a subtask."""
 
 
 @dataclass(slots=True)
@@ -134,7 +134,8 @@ def _add_segments(job: OpenJob, draft: Draft, parent: CheckpointState) -> None:
         has_delta = snapshot is None or snapshot.version < version
         if not has_delta and ack.delta.path is not None:
             draft.unused.append(ack.delta.path)
-        new[key] = _new_entry(False, version, ack.delta, deltas) if has_delta else None, base_entry
+        merged_entry = None if ack.merged is None else _merged_entry(ack.merged, bases)
+        new[key] = _new_entry(False, version, ack.delta, deltas) if has_delta else None, base_entry, merged_entry
     _check_files(job.storage, deltas)
     kept = sum(chain.inline_bytes for chains in parent.table.values() for chain in chains)
     _place(job, draft, deltas, bases, kept)
@@ -142,9 +143,9 @@ def _add_segments(job: OpenJob, draft: Draft, parent: CheckpointState) -> None:
         chains = []
         for partition, chain in enumerate(parent.table.get(store) or [_NO_STATE] * parallelism):
             key = SubtaskKey(store.operator_id, store.store, partition)
-            ack, (delta, base_entry) = draft.acks[key], new[key]
+            ack, (delta, base_entry, merged_entry) = draft.acks[key], new[key]
             base_version = ack.base.version if ack.base is not None else 0
-            chains.append(chain.next(ack.state_id, ack.rows, delta, base_entry, base_version))
+            chains.append(chain.next(ack.state_id, ack.rows, delta, base_entry, base_version, merged_entry))
         draft.table[store] = chains
 
 
@@ -157,6 +158,13 @@ def _new_entry(
     file_size = segment.size if segment.file_size is None else segment.file_size
     entry = ChainEntry(is_base, version, segment.key_groups, offsets, segment.size, segment.path, file_size)
     new.append((segment, entry))
+    return entry
+
+
+def _merged_entry(merged: MergedDeltas, new: list[tuple[Segment, ChainEntry]]) -> ChainEntry | None:
+    entry = _new_entry(False, merged.version, merged.segment, new)
+    if entry is not None:
+        entry.covers = merged.version - merged.first_version + 1
     return entry
 
 
@@ -181,13 +189,18 @@ def _place(
 
 
 def _leave_out_lost_bases(job: OpenJob, draft: Draft) -> None:
-    """Drop bases whose file is missing or truncated, and keep the deltas. A base may wait for its ack for days, and a
-    garbage collection may delete it as an orphan meanwhile.
+    """Drop bases and merged deltas whose file is missing or truncated, and keep the deltas. A base may wait for its ack
+    for days, and a garbage collection may delete it as an orphan meanwhile.
 
-    On storages that write whole files, bases of recent batches are not checked: garbage collection spares files that
+    On storages that write whole files, those of recent batches are not checked: garbage collection spares files that
     young. That saves a request for nearly every base.
     """
-    brought = {ack.base.segment.path: (key, ack.base) for key, ack in draft.acks.items() if ack.base is not None}
+    brought: dict[str | None, tuple[SubtaskKey, BaseSnapshot | MergedDeltas]] = {
+        waited.segment.path: (key, waited)
+        for key, ack in draft.acks.items()
+        for waited in (ack.base, ack.merged)
+        if waited is not None
+    }
     is_whole = job.storage.writes_whole
     paths = [
         path
@@ -199,8 +212,10 @@ def _leave_out_lost_bases(job: OpenJob, draft: Draft) -> None:
         if size == base.segment.size:
             continue
         there = "the file is missing" if size is None else f"the file has {size} bytes, not {base.segment.size}"
-        _log.warning("%s: ignoring the base snapshot %s of version %d: %s", key, path, base.version, there)
-        draft.acks[key] = replace(draft.acks[key], base=None)
+        what = "base snapshot" if isinstance(base, BaseSnapshot) else "merged deltas"
+        _log.warning("%s: ignoring the %s %s of version %d: %s", key, what, path, base.version, there)
+        ack = draft.acks[key]
+        draft.acks[key] = replace(ack, base=None) if isinstance(base, BaseSnapshot) else replace(ack, merged=None)
         if size is not None:
             draft.unused.append(path)
 

@@ -180,12 +180,12 @@ class Job:
             return self._refusal(ack, *decision)
         if ack.base_failure is not None:
             self._base_failed(pending, ack)
-        due, required = self._base_requests.after_ack(ack, chain, self._parent.table)
+        due, required, merge = self._base_requests.after_ack(ack, chain, self._parent.table)
+        reply = AckReply(Outcome.SUCCESS, ack.state_id, due, base_required=required, merge=merge)
         if not pending.is_complete or self._trigger.is_real_time:
             newest = self._checkpoint_cache.newest_own_version()
-            return AckReply(Outcome.SUCCESS, ack.state_id, due, None, newest, base_required=required)
-        completed = self._publish(pending, ack)
-        return AckReply(Outcome.SUCCESS, ack.state_id, due, completed, ack.version, base_required=required)
+            return reply._replace(completed_version=newest)
+        return reply._replace(completed=self._publish(pending, ack), completed_version=ack.version)
 
     def end_offsets(self, request: EndOffsets) -> EndOffsetsReply:
         """Complete the checkpoint of a batch in real-time mode: all tasks have acknowledged, and the end offsets are
@@ -352,7 +352,9 @@ class Job:
         self._tell(Event.ABORTED, pending.version, reason=str(abort))
 
     def _base_failed(self, pending: PendingCheckpoint, ack: Ack) -> None:
-        _log.warning("%s: a base snapshot failed, so the chain of deltas grows: %s", ack.subtask, ack.base_failure)
+        _log.warning(
+            "%s: a base snapshot or a merge failed, so the chain of deltas grows: %s", ack.subtask, ack.base_failure
+        )
         pending.failures[FailureReason.BASE] += 1
         self._failures.count(FailureReason.BASE)
 

@@ -41,7 +41,16 @@ def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> Loc
         )
     store = next(store for store in state.batch.stores if store.key == key.of_operator)
     segments = tuple(
-        LocatedSegment(entry.is_base, entry.path, entry.offsets, entry.size, entry.file_size, entry.data, entry.filters)
+        LocatedSegment(
+            entry.is_base,
+            entry.path,
+            entry.offsets,
+            entry.size,
+            entry.file_size,
+            entry.data,
+            entry.filters,
+            entry.covers,
+        )
         for entry in chain.entries
     )
     demand = bases.on_load(key, request.version, chain, state.table)
@@ -56,4 +65,5 @@ def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> Loc
         segments,
         demand.due,
         demand.required,
+        demand.merge,
     )

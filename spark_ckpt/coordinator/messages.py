@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, Source
+from spark_ckpt.checkpoint.chains import ChainEntry
 from spark_ckpt.checkpoint.policy import ShippingLimits
 from spark_ckpt.format.keys import PartitionFilter, SubtaskKey
 
@@ -112,6 +113,7 @@ class LocatedSegment:
         file_size: bytes of the file, which may hold other segments too; 0 without a file.
         data: the bytes of an inline segment.
         filters: filters that a row must all pass.
+        covers: number of versions whose changes a delta has.
     """
 
     is_base: bool
@@ -121,12 +123,14 @@ class LocatedSegment:
     file_size: int = 0
     data: bytes = b""
     filters: tuple[PartitionFilter, ...] = ()
+    covers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class LocateReply:
     """Location of a version's state. `checkpoint_id` is None for version 0, which has no state. `base_due` and
-    `base_required` request a base of the located version, as in `AckReply`; `limits` is that of `TriggerReply`."""
+    `base_required` request a base of the located version, and `merge` merged deltas, as in `AckReply`; `limits` is that
+    of `TriggerReply`."""
 
     state_id: str | None
     checkpoint_id: int | None
@@ -138,6 +142,7 @@ class LocateReply:
     segments: tuple[LocatedSegment, ...]
     base_due: bool = False
     base_required: bool = False
+    merge: tuple[ChainEntry, ...] = ()
     limits: ShippingLimits | None = None
 
 
@@ -186,6 +191,23 @@ class BaseSnapshot:
     state_id: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedDeltas:
+    """Merged deltas in an ack: the changes of the versions from `first_version` to `version`.
+
+    Args:
+        segment: the merged delta.
+        first_version: first version whose changes it has.
+        version: last one.
+        inputs: digest of the deltas that were merged, from the request.
+    """
+
+    segment: Segment
+    first_version: int
+    version: int
+    inputs: str
+
+
 @dataclass(slots=True, eq=False)  # not frozen, as `Segment`
 class Ack:
     """Acknowledgement of a subtask's store. Fields as in docs/protocol.md. Immutable by convention."""
@@ -204,11 +226,12 @@ class Ack:
     rows_removed: int = 0
     timings_us: Mapping[str, int] = field(default_factory=dict)
     base_failure: str | None = None
+    merged: MergedDeltas | None = None
 
     @property
     def paths(self) -> list[str]:
         """Files of its segments."""
-        segments = (self.delta, self.base.segment) if self.base else (self.delta,)
+        segments = [self.delta, *(brought.segment for brought in (self.base, self.merged) if brought is not None)]
         return [segment.path for segment in segments if segment.path is not None]
 
 
@@ -258,6 +281,7 @@ class AckReply(NamedTuple):
         completed_version: newest completed version of this job, or None.
         reason: reason of a rejection, as text; None for an ack that counts, or if `state_id` is the reason.
         base_required: whether the store's next ack must bring a base, because its chain has reached the bound.
+        merge: neighbouring deltas that the store should merge into one, for a later ack; empty if none.
     """
 
     outcome: Outcome
@@ -267,6 +291,7 @@ class AckReply(NamedTuple):
     completed_version: int | None = None
     reason: str | None = None
     base_required: bool = False
+    merge: tuple[ChainEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

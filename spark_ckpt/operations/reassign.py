@@ -65,7 +65,7 @@ def _pool(chains: Sequence[Chain], factors: Sequence[int]) -> Iterator[ChainEntr
     for chain in chains:
         for entry in chain.entries:
             filters, owners = _split_off(entry.filters, before)
-            key = (entry.path, entry.is_base, entry.version, filters, bool(owners))
+            key = (entry.path, entry.is_base, entry.first_version, entry.version, filters, bool(owners))
             part = parts.setdefault(key, _Parts())
             part.entries.append(replace(entry, filters=filters))
             part.owners.update(owners)
@@ -132,7 +132,7 @@ def _divided(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> Ite
     shares = _shares(entry.size, [run.offsets.size for _, run, _ in found])
     for (partition, run, filters), size in zip(found, shares, strict=True):
         # Several partitions may share the arrays of a run.
-        yield partition, run.shared_as(run.is_base, run.version, size, filters)
+        yield partition, run.shared_as(run.is_base, run.version, size, filters, run.covers)
 
 
 def _filtered(

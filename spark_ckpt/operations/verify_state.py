@@ -183,7 +183,7 @@ class _StateChecker:
         deltas = [entry.version for entry in chain.entries if not entry.is_base]
         if deltas != sorted(deltas):
             self._wrong(f"the deltas are not in the order of their versions: {deltas}", subtask)
-        if not all(0 < entry.version <= self._batch.version for entry in chain.entries):
+        if not all(0 < entry.first_version <= entry.version <= self._batch.version for entry in chain.entries):
             self._wrong(f"versions out of range: {[entry.version for entry in chain.entries]}", subtask)
         live: _LiveKeys = {}
         for entry in chain.entries:

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from spark_ckpt.bridge import protocol
 from spark_ckpt.bridge.protocol import SCHEMA, Message
+from spark_ckpt.checkpoint.chains import ChainEntry
+from spark_ckpt.coordinator.merges import digest_of
 from spark_ckpt.coordinator.messages import (
     Ack,
     AckReply,
@@ -22,6 +24,7 @@ from spark_ckpt.coordinator.messages import (
     Event,
     LocatedSegment,
     LocateReply,
+    MergedDeltas,
     Notification,
     Outcome,
     Segment,
@@ -205,6 +208,54 @@ def test_the_reply_to_locate_has_ascending_offsets_and_the_inline_bytes() -> Non
     ]
     assert np.frombuffer(message.index, "<i8").tolist() == [20, 90, 500, 0, 40]
     assert message.payload == b"x" * 60
+
+
+def delta(version: int, size: int, path: str | None, covers: int = 1) -> ChainEntry:
+    groups, offsets = np.array([3, 9], np.uint32), np.array([100, 140], np.int64)
+    data = b"" if path else b"%d" % version * size
+    return ChainEntry(False, version, groups, offsets, size, path, 900, data, covers=covers)
+
+
+def test_a_demand_for_merged_deltas_names_them_with_their_blocks() -> None:
+    deltas = (delta(5, 60, "shared/x", covers=3), delta(6, 4, None))
+    for message, index, payload in (
+        (protocol.ack_reply(5, AckReply(Outcome.SUCCESS, "0" * 32, merge=deltas)), 0, 0),
+        (protocol.locate_reply(5, reply_to_locate(deltas)), 16, 60),
+    ):
+        merge = json.loads(message.header)["merge"]
+        assert (merge["first_version"], merge["version"], merge["inputs"]) == (3, 6, digest_of(deltas))
+        assert merge["deltas"] == [
+            {"path": "shared/x", "groups": 2, "bytes": 60, "file_bytes": 900, "first_version": 3, "version": 5},
+            {"path": None, "groups": 2, "bytes": 4, "file_bytes": 900, "first_version": 6, "version": 6},
+        ]
+        for start in (index, index + 24):
+            assert np.frombuffer(message.index, "<u4", 2, start).tolist() == [3, 9]
+            assert np.frombuffer(message.index, "<i8", 2, start + 8).tolist() == [100, 140]
+        assert message.payload[payload:] == b"6666"
+
+
+def reply_to_locate(merge: tuple[ChainEntry, ...]) -> LocateReply:
+    segments = (LocatedSegment(False, None, np.array([0, 40], np.int64), 60, 0, b"x" * 60, covers=2),)
+    return LocateReply("0" * 32, 7, 64, (4, 2, 2, 2, 2), "dedupe", None, 3, segments, merge=merge)
+
+
+def test_a_located_delta_says_how_many_versions_it_covers() -> None:
+    header = json.loads(protocol.locate_reply(5, reply_to_locate(())).header)
+    assert "merge" not in header
+    assert header["segments"][0]["covers"] == 2
+
+
+def test_an_ack_with_merged_deltas_is_read_as_it_was_written() -> None:
+    original = ack(segment(3, b"d" * 30), None)
+    original.merged = MergedDeltas(segment(2, b"m" * 20), 3, 6, "0" * 32)
+    _, header, index, payload = wire.ack(original)
+    merged = protocol.parse_ack(header, index, payload).merged
+    assert merged is not None
+    assert (merged.first_version, merged.version, merged.inputs) == (3, 6, "0" * 32)
+    assert (bytes(merged.segment.data), merged.segment.offsets.tolist()) == (b"m" * 20, [0, 7])
+    header["merged"]["first_version"] = 7
+    with pytest.raises(ProtocolError, match="versions 7 to 6"):
+        protocol.parse_ack(header, index, payload)
 
 
 def test_a_decline_is_read_as_it_was_written() -> None:

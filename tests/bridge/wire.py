@@ -43,7 +43,7 @@ def trigger(message: Trigger) -> Request:
 
 
 def ack(message: Ack) -> Request:
-    segments = [message.delta] + ([message.base.segment] if message.base else [])
+    segments = [message.delta, *(sent.segment for sent in (message.base, message.merged) if sent)]
     header = {
         "job": message.job,
         "batch_id": message.batch_id,
@@ -63,6 +63,9 @@ def ack(message: Ack) -> Request:
         ),
         "timings_us": {"snapshot": 12, "write": 0},
     }
+    if message.merged is not None:
+        versions = {"first_version": message.merged.first_version, "version": message.merged.version}
+        header["merged"] = {**_describe(message.merged.segment), **versions, "inputs": message.merged.inputs}
     if message.base_failure is not None:
         header["base_failure"] = message.base_failure
     index = b"".join(s.key_groups.astype("<u4").tobytes() + s.offsets.astype("<i8").tobytes() for s in segments)

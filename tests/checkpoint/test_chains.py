@@ -8,9 +8,13 @@ from spark_ckpt.checkpoint.chains import Chain, ChainEntry, all_entries, chain_o
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 
 
-def entry(version: int, is_base: bool = False, size: int = 10, path: str | None = "shared/x") -> ChainEntry:
+def entry(
+    version: int, is_base: bool = False, size: int = 10, path: str | None = "shared/x", covers: int = 1
+) -> ChainEntry:
     data = b"x" * size if path is None else b""
-    return ChainEntry(is_base, version, np.array([1], np.uint32), np.array([0], np.int64), size, path, size, data)
+    return ChainEntry(
+        is_base, version, np.array([1], np.uint32), np.array([0], np.int64), size, path, size, data, covers=covers
+    )
 
 
 def versions(chain: Chain) -> list[tuple[str, int]]:
@@ -89,3 +93,32 @@ def test_files_and_entries_of_a_table() -> None:
     assert chain_of(table, SubtaskKey(0, "default", 1)) is table[key][1]
     for missing in (SubtaskKey(0, "default", 2), SubtaskKey(0, "default", -1), SubtaskKey(0, "other", 0)):
         assert chain_of(table, missing) is None
+
+
+def test_merged_deltas_replace_exactly_those_of_their_versions() -> None:
+    chain = Chain("a", 1, (entry(1, is_base=True), *(entry(version) for version in (2, 4, 5, 6))))
+    following = chain.next("b", 1, entry(7), merged=entry(5, covers=4))
+    assert [(e.first_version, e.version) for e in following.entries] == [(1, 1), (2, 5), (6, 6), (7, 7)]
+    again = following.next("c", 1, entry(8), merged=entry(6, covers=5))
+    assert [(e.first_version, e.version) for e in again.entries] == [(1, 1), (2, 6), (7, 7), (8, 8)]
+    assert (again.deltas, again.bases) == (3, 1)
+
+
+def test_a_run_has_the_changes_of_its_versions_and_no_others() -> None:
+    chain = Chain("a", 1, (entry(1, is_base=True), entry(2), entry(5, covers=3), entry(6)))
+    assert chain.run_of(2, 5) == (1, 3)
+    assert chain.run_of(3, 6) == (2, 4)
+    assert chain.run_of(2, 6) == (1, 4)
+    assert [chain.run_of(*versions) for versions in ((2, 4), (4, 6), (1, 5), (6, 7), (9, 9))] == [None] * 5
+
+
+def test_merged_deltas_that_no_longer_fit_change_nothing() -> None:
+    chain = Chain("a", 1, (entry(4, is_base=True), entry(5), entry(6)))
+    following = chain.next("b", 1, entry(7), merged=entry(5, covers=3))
+    assert [(e.is_base, e.version) for e in following.entries] == [(True, 4), (False, 5), (False, 6), (False, 7)]
+
+
+def test_a_base_and_merged_deltas_beside_it() -> None:
+    chain = Chain("a", 1, (entry(1, is_base=True), entry(2), entry(3), entry(4)))
+    following = chain.next("b", 1, entry(5), entry(3, is_base=True), 3, entry(3, covers=2))
+    assert [(e.is_base, e.version) for e in following.entries] == [(True, 3), (False, 4), (False, 5)]

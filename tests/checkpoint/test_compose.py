@@ -58,6 +58,7 @@ def entries(draw: st.DrawFn, partition: int, parallelism: int, is_base: bool, ve
         size + 5 if path else size,
         data,
         draw(st.sampled_from([(), FILTERS[:1], FILTERS])),
+        1 if is_base else draw(st.integers(1, version)),
     )
 
 
@@ -143,6 +144,7 @@ def describe(entry: ChainEntry) -> tuple[object, ...]:
         entry.file_size,
         entry.data,
         entry.filters,
+        entry.covers,
     )
 
 

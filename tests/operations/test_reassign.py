@@ -225,3 +225,18 @@ def test_ids_are_new_and_all_different() -> None:
     before = {chain.state_id for chain in world.chains}
     world.rescale(8)
     assert len({chain.state_id for chain in world.chains} - before) == 8
+
+
+def test_merged_deltas_keep_their_versions_and_are_not_joined_with_others_of_their_last_one() -> None:
+    groups, offsets = np.arange(8, dtype=np.uint32), np.arange(8, dtype=np.int64) * 100
+    spans = [(5, 1), (5, 3)]
+    entries = [
+        ChainEntry(False, version, groups[p * 4 : p * 4 + 4], offsets[p * 4 : p * 4 + 4], 400, "shared/x", 800)
+        for p, (version, _) in enumerate(spans)
+    ]
+    for entry, (_, covers) in zip(entries, spans, strict=True):
+        entry.covers = covers
+    (chain,) = reassign([Chain("0" * 32, 5, (entry,)) for entry in entries], 1, (2, 4))
+    assert sorted((entry.first_version, entry.version) for entry in chain.entries) == [(3, 5), (5, 5)]
+    again = reassign([chain], 2, (2, 4))
+    assert [[entry.covers for entry in part.entries] for part in again] == [[1], [3]]

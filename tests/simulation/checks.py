@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from spark_ckpt.checkpoint import tiers
 from spark_ckpt.checkpoint.batch import SPARK_OFFSETS
 from spark_ckpt.checkpoint.chains import Chain, all_entries
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
@@ -78,7 +79,8 @@ class Checks:
         self.first: Violation | None = None
         """The first violation. The code that caused it may mistake it for a storage error and continue."""
         prefixed = {PREFIX + key: value for key, value in world.profile.settings.items()}
-        self._most_deltas = chain_bound(CheckpointConfig.parse(prefixed)) + DELTAS_BEHIND
+        bound = chain_bound(CheckpointConfig.parse(prefixed))
+        self._most_deltas = (tiers.chain_bound(bound) if world.profile.merges else bound) + DELTAS_BEHIND
         self._most_unused = MOST_CYCLES * rewrite_cycle(CheckpointConfig.parse(prefixed))
         self._unused_since: dict[str, int] = {}
         self.is_discarded = False
@@ -247,6 +249,8 @@ class Checks:
             self._violated(f"a base in the middle of a chain: {[entry.version for entry in chain.entries]}")
         if chain.deltas > self._most_deltas:
             self._violated(f"a chain has {chain.deltas} deltas; there may be {self._most_deltas}")
+        if any(entry.covers > 1 for entry in chain.entries):
+            self._world.count("checkpoint with merged deltas")
         for entry in chain.entries:
             data = entry.data if entry.path is None else self._world.disk.read(f"ckpt/{entry.path}")
             if data is None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
+from spark_ckpt.checkpoint.chains import ChainEntry
+from spark_ckpt.coordinator.merges import digest_of
 from spark_ckpt.coordinator.messages import (
     Ack,
     BaseSnapshot,
@@ -15,6 +18,7 @@ from spark_ckpt.coordinator.messages import (
     Event,
     Locate,
     LocateReply,
+    MergedDeltas,
     Notification,
     Outcome,
     Segment,
@@ -61,10 +65,10 @@ class Store:
         self._committed: Committed | None = None
         self._aside: Committed | None = None
         self._is_open = False
-        self._base: BaseSnapshot | None = None
+        self._base: BaseSnapshot | MergedDeltas | None = None
         self._base_made = 0.0
         self._writing: object = None
-        """Token of the base being written."""
+        """Token of the base or the merged delta being written."""
         self._must_bring_base = False
 
     def open(self, trigger: Trigger, wanted: str | None, offset: int) -> Rows:
@@ -82,7 +86,7 @@ class Store:
         if self._committed is not None:
             self._aside, self._committed = self._committed, None
         if located is not None:
-            self._obey(located.base_due, located.base_required)
+            self._obey(located.base_due, located.base_required, located.merge)
         world.checks.opened(self._key, version, self._rows, offset)
         return self._rows
 
@@ -97,7 +101,7 @@ class Store:
         base = None
         try:
             if self._aside is None:
-                if self._must_bring_base and self._base is None:
+                if self._must_bring_base and not isinstance(self._base, BaseSnapshot):
                     self._write_base_now()
                 base, self._base = self._base, None
             state_id = str(uuid.UUID(world.new_id()))
@@ -112,8 +116,11 @@ class Store:
                 rows=sum(len(entries) for entries in applied(self._rows, changes).values()),
                 delta=delta,
                 base_state_id=self._id,
-                base=base,
+                base=base if isinstance(base, BaseSnapshot) else None,
+                merged=base if isinstance(base, MergedDeltas) else None,
             )
+            if ack.merged is not None:
+                world.count("merged deltas in an ack")
             world.scheduler.sleep(rng.random() ** 3 * 0.5)
             reply = driver.bridge.acknowledge(trigger, ack)
             world.scheduler.sleep(rng.random() ** 3 * 0.5)
@@ -130,7 +137,7 @@ class Store:
         else:
             self._take_back()
         if reply.outcome is Outcome.SUCCESS:
-            self._obey(reply.base_due, reply.base_required)
+            self._obey(reply.base_due, reply.base_required, reply.merge)
         if reply.outcome is Outcome.DENIED:
             raise Denied
         if reply.outcome not in (Outcome.SUCCESS, Outcome.DUPLICATE):
@@ -186,11 +193,15 @@ class Store:
         self._committed = self._aside = None
         self.forget_base()
 
-    def _obey(self, due: bool, required: bool) -> None:
-        """Follows the coordinator's demand for a base of the version in the table."""
+    def _obey(self, due: bool, required: bool, merge: tuple[ChainEntry, ...]) -> None:
+        """Follows the coordinator's demand for a base of the version in the table, or for merged deltas."""
         self._must_bring_base = required
-        if due and self._base is None and self._writing is None and self._version > 0:
+        if self._base is not None or self._writing is not None or self._version <= 0:
+            return
+        if due:
             self._make_base()
+        elif merge:
+            self._merge(merge)
 
     def _write_base_now(self) -> None:
         """Writes a base at once: the chain is at its bound, so an ack without a base is not possible."""
@@ -203,13 +214,34 @@ class Store:
 
     def _make_base(self) -> None:
         """Writes a base in the background; the next ack after that carries it."""
-        world, version, state_id, rows = self._executor.world, self._version, self._id, self._rows
+        version, state_id, rows = self._version, self._id, self._rows
         assert state_id is not None
-        writing = self._writing = object()
+        self._in_background(lambda: BaseSnapshot(self._executor.ship_base(version, rows), version, state_id))
+
+    def _merge(self, deltas: tuple[ChainEntry, ...]) -> None:
+        """Merges deltas in the background; the next ack after that carries the outcome."""
+
+        def merged() -> MergedDeltas:
+            changes: Changes = {}
+            for delta in deltas:
+                data = bytes(delta.data) if delta.path is None else self._executor.read(delta.path)
+                for offset in delta.offsets.tolist():
+                    block = read_block(data, offset, delta.path or "inline")
+                    for section in block.sections:
+                        entries = {key: value for key, value in section.entries if not isinstance(value, tuple)}
+                        changes.setdefault(block.key_group, {}).update(entries)
+            segment = self._executor.ship_merged(deltas[-1].version, changes)
+            return MergedDeltas(segment, deltas[0].first_version, deltas[-1].version, digest_of(deltas))
+
+        self._in_background(merged)
+
+    def _in_background(self, made: Callable[[], BaseSnapshot | MergedDeltas]) -> None:
+        world, writing = self._executor.world, object()
+        self._writing = writing
 
         def write() -> None:
             try:
-                base = BaseSnapshot(self._executor.ship_base(version, rows), version, state_id)
+                base = made()
             except TaskError:
                 base = None  # the deltas stay, and the coordinator will ask again
             if self._writing is writing:
@@ -224,7 +256,7 @@ class Store:
         self._delete(self._base)
         self._base = self._writing = None
 
-    def _delete(self, base: BaseSnapshot | None) -> None:
+    def _delete(self, base: BaseSnapshot | MergedDeltas | None) -> None:
         if base is not None and base.segment.path is not None:
             self._executor.world.disk.delete(f"ckpt/{base.segment.path}")
 
@@ -273,6 +305,11 @@ class Executor:
         """A base inside an ack, or in a file of its own if it is large."""
         segment = make_segment(SegmentKind.BASE, version, rows)
         return self._in_file("base", segment) if self._is_large(segment) else segment
+
+    def ship_merged(self, version: int, changes: Changes) -> Segment:
+        """A merged delta inside an ack, or in a file of its own if it is large."""
+        segment = make_segment(SegmentKind.DELTA, version, changes)
+        return self._in_file("deltas", segment) if self._is_large(segment) else segment
 
     def _is_large(self, segment: Segment) -> bool:
         return segment.size > 0 and self.rng.random() < self.world.profile.large

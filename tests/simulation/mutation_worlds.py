@@ -19,6 +19,13 @@ OVERTAKEN = Profile(
 )
 TAKING_OVER = Profile(faults=Faults(pause=0.8), incidents=8, weights={"start driver": 1}, batches=8)
 MANY_BASES = Profile(large=0.5, speculation=1.0, batches=12, settings={"chain.maxDeltas": "1"}, executors=3)
+MERGING = Profile(
+    merges=True,
+    settings={"inlineThreshold": "0", "chain.maxDeltas": "1", "chain.maxDeltaRatio": "50"},
+    large=1.0,
+    speculation=0.5,
+    batches=14,
+)
 SHARED_FILES = Profile(large=1.0, speculation=1.0, parallelism=3, settings={"inlineThreshold": "0"})
 MANY_ATTEMPTS = Profile(
     speculation=0.5, fetch_failure=0.8, executors=3, layout="stages", faults=Faults(error=0.05), lost_events=0.1

@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from spark_ckpt.checkpoint.chains import Chain
-from spark_ckpt.coordinator import finalize
+from spark_ckpt.checkpoint.chains import Chain, Run
+from spark_ckpt.coordinator import ack_validation, finalize
 from spark_ckpt.coordinator.attempts import Decision, TaskKey
 from spark_ckpt.coordinator.bases import BaseDemand, BaseRequests
 from spark_ckpt.coordinator.job import Job
@@ -21,6 +21,7 @@ from tests.simulation.mutation import (
     NOT_THERE,
     WRONG_STATE,
     Mutation,
+    nothing,
     replaced,
 )
 from tests.simulation.mutation_worlds import (
@@ -28,6 +29,7 @@ from tests.simulation.mutation_worlds import (
     KILLED,
     MANY_ATTEMPTS,
     MANY_BASES,
+    MERGING,
     ONE_BATCH,
 )
 
@@ -113,10 +115,25 @@ def _chain_without_its_base() -> Iterator[None]:
     """Puts a new base in front of the segments that it replaces."""
     following = Chain.next
 
-    def add(self: Chain, state_id: str, rows: int, delta: Any, base: Any = None, base_version: int = 0) -> Chain:
-        return following(self, state_id, rows, delta, base, 0)
+    def add(
+        self: Chain, state_id: str, rows: int, delta: Any, base: Any = None, base_version: int = 0, merged: Any = None
+    ) -> Chain:
+        return following(self, state_id, rows, delta, base, 0, merged)
 
     with patch.object(Chain, "next", add):
+        yield
+
+
+@contextmanager
+def _merges_reach_too_far() -> Iterator[None]:
+    """Replaces one delta more than was merged."""
+    run_of = Chain.run_of
+
+    def further(self: Chain, first_version: int, version: int) -> Run | None:
+        run = run_of(self, first_version, version)
+        return run and run._replace(end=min(run.end + 1, len(self.entries)))
+
+    with patch.object(Chain, "run_of", further), patch.object(ack_validation, "useless", nothing):
         yield
 
 
@@ -133,6 +150,7 @@ ACKS: dict[str, Mutation] = {
         _late_acks_name_the_checkpoint, NOT_THERE, replace(KILLED, incidents=30, batches=12, twice=0.5)
     ),
     "base beside what it stands for": Mutation(_chain_without_its_base, "a base in the middle", MANY_BASES),
+    "merged deltas replace others": Mutation(_merges_reach_too_far, f"rows are recorded|{WRONG_STATE}", MERGING),
     "no base in runs of one batch": Mutation(
         replaced(BaseRequests, "on_load", lambda *_: BaseDemand()), "a chain has", ONE_BATCH
     ),

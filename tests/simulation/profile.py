@@ -55,6 +55,7 @@ class Profile:
         idle: first of the partitions without input after the first batch.
         real_time: probability that a run is in real-time mode. If it is above 0, the amount of input of a batch varies,
             and so does what a batch that runs again in that mode reads.
+        merges: whether deltas are merged, although segments are small here.
         small_bytes: replacement for `policy.SMALL_BYTES`, since segments are small here; None keeps the original.
     """
 
@@ -81,6 +82,7 @@ class Profile:
     idle: int | None = None
     small_bytes: int | None = None
     real_time: float = 0.0
+    merges: bool = False
 
     @staticmethod
     def of(rng: random.Random) -> Profile:
@@ -137,7 +139,13 @@ class Profile:
             # A start in real-time mode deletes the offsets of a live driver's micro-batch (docs/real-time-mode.md).
             weights = {what: weight for what, weight in weights.items() if what not in (*NEED_A_FENCE, "stop query")}
             drawn = replace(drawn, weights=weights, faults=replace(faults, kill=0.0, late=0.0))
-        return replace(drawn, real_time=real_time, checkpoint_format=2) if real_time else drawn
+        if real_time:
+            drawn = replace(drawn, real_time=real_time, checkpoint_format=2)
+        if drawn.batches > 5:
+            # Not drawn, so that each seed keeps its schedule.
+            # Else bases would be due first: a delta is as heavy as a base.
+            drawn = replace(drawn, merges=True, settings={**drawn.settings, "chain.maxDeltaRatio": "50"})
+        return drawn
 
     def all_settings(self) -> dict[str, str]:
         """Settings of the coordinator with those of the store, without their prefix."""

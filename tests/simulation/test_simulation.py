@@ -128,6 +128,16 @@ CASES = {
         speculation=0.3,
         batches=7,
     ),
+    "deltas are merged": Profile(
+        merges=True,
+        settings={"chain.maxDeltas": "1", "chain.maxDeltaRatio": "50"},
+        faults=Faults(error=0.02),
+        large=0.3,
+        incidents=6,
+        weights={"kill side process": 1, "lose executor": 2, "kill driver": 1, "start driver": 1, "collect garbage": 1},
+        speculation=0.3,
+        batches=14,
+    ),
     "some partitions are idle": Profile(
         parallelism=4,
         idle=3,

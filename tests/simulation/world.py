@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
-from spark_ckpt.checkpoint import policy
+from spark_ckpt.checkpoint import policy, tiers
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import ClaimRecord
 from spark_ckpt.completed.base import CLAIMS_KEPT, RecordStore
@@ -141,6 +141,7 @@ class World:
             patch.object(RecordStore, "_surplus_claims", self._surplus_claims),
             patch("spark_ckpt.checkpoint.load.loads", read_metadata),
             patch.object(policy, "SMALL_BYTES", self.profile.small_bytes or policy.SMALL_BYTES),
+            patch.object(tiers, "LEAST_BASE", 0 if self.profile.merges else tiers.LEAST_BASE),
         ):
             try:
                 if self.profile.foreign:

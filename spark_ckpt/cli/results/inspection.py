@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from rich.text import Text
 from rich.tree import Tree
 
-from spark_ckpt.checkpoint.batch import SPARK_BATCH, SparkBatch, StoreState
+from spark_ckpt.checkpoint.batch import SPARK_BATCH, SegmentTable, SparkBatch, StoreState
 from spark_ckpt.checkpoint.compose import operator_id_of, spark_batch_of
 from spark_ckpt.checkpoint.sources import SourceState, sources_of
 from spark_ckpt.cli.end_offsets import EndOffsets
@@ -50,11 +50,24 @@ class Segment:
         is_base: True for a base snapshot, False for a delta.
         version: state version of a base snapshot, or after a delta.
         size: bytes.
+        covers: number of versions whose changes a delta has.
     """
 
     is_base: bool
     version: int
     size: int
+    covers: int = 1
+
+    @property
+    def first_version(self) -> int:
+        """First version whose changes a delta has."""
+        return self.version - self.covers + 1
+
+    @property
+    def text(self) -> str:
+        """Kind, versions and size."""
+        first = f"{self.first_version}-" if self.covers > 1 else ""
+        return f"{'base' if self.is_base else 'delta'} v{first}{self.version} {human_size(self.size)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +138,7 @@ class Inspection:
         store = self.stores.get(operator.operator_id)
         if store is None or subtask >= store.parallelism:
             return []
-        table = store.segments
-        first = int(table.counts[:subtask].sum())
-        chain = slice(first, first + int(table.counts[subtask]))
-        columns = (table.is_base[chain].tolist(), table.versions[chain].tolist(), table.sizes[chain].tolist())
-        return [Segment(*segment) for segment in zip(*columns, strict=True)]
+        return segments_of_table(store.segments, subtask)
 
 
 def _batch(found: FoundCheckpoint) -> SparkBatch | None:
@@ -177,6 +186,23 @@ def _store(store: StoreState) -> JsonObject:
     }
 
 
+def segments_of_table(table: SegmentTable, subtask: int) -> list[Segment]:
+    """The chain of a subtask, oldest first."""
+    first = int(table.counts[:subtask].sum())
+    chain = slice(first, first + int(table.counts[subtask]))
+    covers = table.covers[chain].tolist() if table.covers.size else [1] * int(table.counts[subtask])
+    columns = (table.is_base[chain].tolist(), table.versions[chain].tolist(), table.sizes[chain].tolist(), covers)
+    return [Segment(*segment) for segment in zip(*columns, strict=True)]
+
+
+def segment_json(segment: Segment) -> JsonObject:
+    """A segment as JSON."""
+    described: JsonObject = {"kind": "base" if segment.is_base else "delta", "version": segment.version}
+    if segment.covers > 1:
+        described["first_version"] = segment.first_version
+    return {**described, "size": segment.size}
+
+
 def _subtask(inspection: Inspection, operator: OperatorState, index: int, subtask: OperatorSubtaskState) -> JsonObject:
     described: JsonObject = {"index": index, **object_json(subtask)}
     store = inspection.stores.get(operator.operator_id)
@@ -185,9 +211,7 @@ def _subtask(inspection: Inspection, operator: OperatorState, index: int, subtas
         described |= {
             "rows": store.rows[index],
             "ckpt_id": store.state_ids[index],
-            "segments": [
-                {"kind": "base" if s.is_base else "delta", "version": s.version, "size": s.size} for s in segments
-            ],
+            "segments": [segment_json(segment) for segment in segments],
         }
     return described
 
@@ -292,7 +316,7 @@ def _subtask_branch(
     if store is not None and index < store.parallelism:
         line = f"subtask {index}, {store.rows[index]:,} rows, state id {store.state_ids[index]}"
         segments = inspection.segments_of(operator, index)
-        chain = [f"{'base' if s.is_base else 'delta'} v{s.version} {human_size(s.size)}" for s in segments]
+        chain = [segment.text for segment in segments]
         below.append((f"chain: {', '.join(chain) or 'empty'}", []))
     if (source := inspection.sources.get(operator.operator_id)) is not None:
         below += [(position_line(position, inspection.ends), []) for position in source.positions]

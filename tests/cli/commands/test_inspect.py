@@ -6,11 +6,16 @@ import uuid
 from pathlib import Path
 
 import fsspec
+import numpy as np
 import pytest
 
 from spark_ckpt import metadata as m
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.cli.results.inspection import segment_json, segments_of_table
+from spark_ckpt.format.keys import StoreKey
 from tests.cli.sources import BEFORE, TABLE
 from tests.metadata.corpus import FLINK, MUTANTS, Vector
+from tests.support import locations
 from tests.support.cli import run
 from tests.support.locations import OFFSETS, make_location
 from tests.support.queries import make_query
@@ -46,6 +51,21 @@ def test_the_newest_checkpoint_of_a_location(tmp_path: Path) -> None:
     assert operator.endswith("parallelism 2 of 8, 1.0 KiB, 12 rows")
     (source,) = (line for line in lines if line.startswith("source kafka, id "))
     assert source.endswith("parallelism 1 of 8, 38 bytes, kind kafka")
+
+
+def test_merged_deltas_show_the_versions_that_they_cover(tmp_path: Path) -> None:
+    groups, offsets = np.array([0], np.uint32), np.array([0], np.int64)
+    base = ChainEntry(True, 1, groups, offsets, 1000, "shared/base-1", 4096)
+    merged = ChainEntry(False, 4, groups, offsets, 40, None, 40, b"d" * 40, covers=3)
+    state = locations.store_state(
+        StoreKey(0, "default"), "dedupe", [Chain(str(uuid.UUID(int=1)), 5, (base, merged))], None
+    )
+    segments = segments_of_table(state.segments, 0)
+    assert [segment.text for segment in segments] == ["base v1 1,000 bytes", "delta v2-4 40 bytes"]
+    assert [segment_json(segment) for segment in segments] == [
+        {"kind": "base", "version": 1, "size": 1000},
+        {"kind": "delta", "version": 4, "first_version": 2, "size": 40},
+    ]
 
 
 def test_an_older_checkpoint_by_id(tmp_path: Path) -> None:

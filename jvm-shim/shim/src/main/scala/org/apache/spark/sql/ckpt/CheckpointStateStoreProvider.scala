@@ -10,6 +10,7 @@
  */
 package org.apache.spark.sql.ckpt
 
+import java.io.OutputStream
 import java.util.UUID
 
 import scala.concurrent.duration.FiniteDuration
@@ -64,6 +65,7 @@ class CheckpointStateStoreProvider
   private var locator: StateLocator = _
   private var files: StateFiles = _
   private var deltas: StateDeltas = _
+  private var recent: RecentDeltas = _
   private var bases: BaseSnapshots = _
   private var state: HeldState = _
   private var turn: StoreTurn = _
@@ -107,7 +109,8 @@ class CheckpointStateStoreProvider
       job, coordinator, files, timeout, ackThreshold, storeConfs.enableStateStoreCheckpointIds)
     val partitions = new RowPartitions(stateStoreId, default, hadoopConf)
     deltas = new StateDeltas(stateStoreId.toString, locate(_, None), files, partitions)
-    bases = new BaseSnapshots(stateStoreId.toString, files, () => locator.inlineLimit)
+    recent = new RecentDeltas(files.isRemote)
+    bases = new BaseSnapshots(stateStoreId.toString, files, () => locator.inlineLimit, recent)
     turn = new StoreTurn(stateStoreId, timeout)
     state = new HeldState(stateStoreId, families, files, partitions,
       new HashMapStateBackend(_, Settings.tellsWrites(settings)))
@@ -194,7 +197,7 @@ class CheckpointStateStoreProvider
     if (from < 1) throw QueryExecutionErrors.unexpectedStateStoreVersion(from)
     if (until < from) throw QueryExecutionErrors.unexpectedStateStoreVersion(until)
     val end = locate(until, untilId)
-    val chain = deltas.between(from, until, end)
+    val chain = deltas.between(from, until, end, ofBatches = false)
     load(from, deltas.ofSameRows(from, locate(from, fromId), end))
     restored = state.advance(until, end.copy(segments = chain.map(_.segment)))
   }
@@ -206,7 +209,7 @@ class CheckpointStateStoreProvider
       endId: Option[String]): NextIterator[(RecordType.Value, UnsafeRow, UnsafeRow, Long)] = turn {
     val name = columnFamily.getOrElse(StateStore.DEFAULT_COL_FAMILY_NAME)
     val family = families.get("getStateStoreChangeDataReader", name)
-    val chain = deltas.between(startVersion - 1, endVersion, locate(endVersion, endId))
+    val chain = deltas.between(startVersion - 1, endVersion, locate(endVersion, endId), ofBatches = true)
     new ChangeFeed(family, families.newValueEncoding(family), deltas, chain)
   }
 
@@ -226,11 +229,14 @@ class CheckpointStateStoreProvider
   }
 
   /** Follows the coordinator's demand for a base of the folded version. An unloaded store sends no further ack. */
-  private def obey(demand: BaseDemand): Unit =
+  private def obey(demand: BaseDemand): Unit = {
+    if (demand.merge.isDefined) recent.want()
     if (!closed) bases.obey(demand, state.backend.snapshotBase(), state.baseId)
+  }
 
   private def load(version: Long, found: StateLocation): Unit = {
     bases.forget()
+    recent.clear()
     restored = try state.load(version, found) catch {
       case e: CheckpointFailure => throw messages.unreadable(version, e, timeout)
     }
@@ -293,12 +299,18 @@ class CheckpointStateStoreProvider
       val counted = reply.stateId.getOrElse(stateId)
       settle(reply.outcome, version, stateId, counted, reply.reason.getOrElse("no reason was given"))
       if (reply.isSuccess) {
-        newestBase.committed(version, shipment.delta.info.keyGroups.nonEmpty, shipment.base.map(_.version))
+        newestBase.committed(
+          version,
+          shipment.delta.info.keyGroups.nonEmpty,
+          shipment.waited.collect { case base: ReadyBase => base.version },
+          shipment.waited.collect { case ReadyMerge(demand, _) => demand })
+        shipment.waited.foreach(recent.replaced)
+        recent.add(version, version, shipment.delta.info.bytes)(write(shipment.delta, _))
         if (shipment.baseFailure.isDefined) bases.failureTold()
         obey(reply.base)
       }
       val cost = CommitCost(shipment.snapshotNanos, shipment.writeNanos, System.nanoTime() - asked,
-        shipment.delta.info.bytes, shipment.base.fold(0L)(_.segment.info.bytes), shipment.baseFailure.size)
+        shipment.delta.info.bytes, shipment.waited.fold(0L)(_.segment.info.bytes), shipment.baseFailure.size)
       CommittedBatch(version, counted, state.baseId, state.stateRows, state.indexRows, cost, restored)
     } catch {
       case e: Throwable =>
@@ -314,6 +326,10 @@ class CheckpointStateStoreProvider
     batch
   }
 
+  /** Writes the delta of the committed batch once more. */
+  private def write(delta: ShippedSegment, out: OutputStream): Unit =
+    if (delta.path.isEmpty) out.write(delta.bytes) else state.backend.writeDelta(out)
+
   /** Takes the changes of the open batch; on failure, declines. */
   private def prepare(version: Long, stateId: String, forceSnapshot: Boolean): Shipment =
     try {
@@ -326,8 +342,8 @@ class CheckpointStateStoreProvider
         GroupCommit.here.write(files, TaskContext.get(), backend.deltaSize, locator.sharedFile)(backend.writeDelta))
       if (forceSnapshot) bases.writeNow(backend.snapshotBase(), state.baseId)
       // The ack of a version that was committed before probably does not count; a base in it would be dropped.
-      val base = if (state.isRepeated) None else bases.forAck(backend.snapshotBase(), state.baseId)
-      Shipment(delta, base, bases.lastFailure, taken - start, System.nanoTime() - taken)
+      val waited = if (state.isRepeated) None else bases.forAck(backend.snapshotBase(), state.baseId)
+      Shipment(delta, waited, bases.lastFailure, taken - start, System.nanoTime() - taken)
     } catch {
       case e: Throwable =>
         messages.decline(version, e)
@@ -369,6 +385,7 @@ class CheckpointStateStoreProvider
 
   private def release(): Unit = {
     bases.forget()
+    recent.clear()
     state.release()
   }
 
@@ -380,6 +397,7 @@ class CheckpointStateStoreProvider
     closed = true
     StateMemory.remove(this)
     if (bases != null) bases.forget()
+    if (recent != null) recent.clear()
   }
 
   // ---- metrics ----

@@ -75,6 +75,8 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
   private var position = 0
   private var end = 0
 
+  private var segment: StateSegment = _
+  private var last = 0L
   private var tail = 0L
   private var lastName: String = _
 
@@ -85,19 +87,36 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
    * @throws StateStreamDamagedException if the contents were changed after they were written
    */
   def load(segment: StateSegment, newest: Long): Unit = {
+    start(segment)
+    var i = 0
+    while (i < segment.offsets.length) {
+      loadBlock(i, newest)
+      i += 1
+    }
+  }
+
+  /** Begins to load a segment block by block. */
+  def start(segment: StateSegment): Unit = {
+    this.segment = segment
     source = segment.source
     rowFilter = segment.rows
     bufferStart = 0
     bufferCount = 0
     val n = segment.offsets.length
-    val last = if (n == 0) 0L else segment.offsets(n - 1)
+    last = if (n == 0) 0L else segment.offsets(n - 1)
     tail = SegmentReader.likelyEnd(segment.offsets) - last
-    var i = 0
-    while (i < n) {
-      blockOffset = segment.offsets(i)
-      loadBlock(segment.isBase, newest, last)
-      i += 1
-    }
+  }
+
+  /**
+   * Loads one block of the segment. The bytes that its targets receive stay valid until the next block.
+   *
+   * @param index  position among the segment's offsets
+   * @param newest highest version that the block may have
+   * @throws StateStreamDamagedException if the contents were changed after they were written
+   */
+  def loadBlock(index: Int, newest: Long): Unit = {
+    blockOffset = segment.offsets(index)
+    loadBlock(segment.isBase, newest, last)
   }
 
   private def loadBlock(isBase: Boolean, newest: Long, lastOffset: Long): Unit = {

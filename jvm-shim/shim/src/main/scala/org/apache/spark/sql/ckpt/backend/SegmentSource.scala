@@ -10,8 +10,8 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
-/** Entries of one column family for a [[SegmentWriter]], identified by ints. */
-private[backend] abstract class SegmentSource {
+/** Entries of one column family for a [[SectionWriter]], identified by ints. */
+private[backend] abstract class EntrySource {
 
   /** Name of the column family. */
   def family: String
@@ -22,6 +22,13 @@ private[backend] abstract class SegmentSource {
   /** True if values are rows to append to existing lists. */
   def appends: Boolean
 
+  /** Points a cursor at an entry; value length -1 stands for a removed key. */
+  def point(id: Int, cursor: EntryCursor): Unit
+}
+
+/** Entries of one column family for a [[SegmentWriter]]. */
+private[backend] abstract class SegmentSource extends EntrySource {
+
   /** Adds the number of entries to each key group's count. */
   def countGroups(counts: Array[Int]): Unit
 
@@ -31,9 +38,6 @@ private[backend] abstract class SegmentSource {
    * @param next position in `ids` of the next id, by key group; advanced
    */
   def fill(first: Int, until: Int, next: Array[Int], ids: Array[Int]): Unit
-
-  /** Points a cursor at an entry; value length -1 stands for a removed key. */
-  def point(id: Int, cursor: EntryCursor): Unit
 }
 
 /** Part of a batch's changes to a family: by entries of the write buffer, or by writes. */

@@ -13,8 +13,6 @@ package org.apache.spark.sql.ckpt.backend
 import java.io.OutputStream
 import java.util.Arrays
 
-import org.apache.spark.unsafe.Platform
-
 /**
  * Writes segments (docs/protocol.md section 2), block by block.
  *
@@ -26,12 +24,8 @@ import org.apache.spark.unsafe.Platform
  *                  this; more entries take several walks over the headers
  */
 private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int = 1 << 23) {
-  import SegmentFormat._
-
-  private val cursor = new EntryCursor
   private val block = new BlockBuilder
-  private var keyLengths = new Array[Int](64)
-  private var valueLengths = new Array[Int](64)
+  private val sections = new SectionWriter(block)
 
   private var groups: Array[Int] = _
   private var offsets: Array[Long] = _
@@ -129,7 +123,7 @@ private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int =
         while (s < sources.length) {
           val n = counts(s)(group)
           if (n > 0) {
-            writeSection(sources(s), ids(s), ends(s)(group) - n, n, group)
+            sections.write(sources(s), ids(s), ends(s)(group) - n, n, group)
             entries += n
           }
           s += 1
@@ -141,47 +135,5 @@ private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int =
       }
       group += 1
     }
-  }
-
-  private def writeSection(source: SegmentSource, ids: Array[Int], from: Int, n: Int, group: Int): Unit = {
-    if (n > keyLengths.length) {
-      keyLengths = new Array[Int](math.max(n, keyLengths.length * 2))
-      valueLengths = new Array[Int](keyLengths.length)
-    }
-    var keyBytes = 0L
-    var valueBytes = 0L
-    var sameKeys = true
-    var sameValues = true
-    var i = 0
-    while (i < n) {
-      source.point(ids(from + i), cursor)
-      keyLengths(i) = cursor.keyLength
-      valueLengths(i) = cursor.valueLength
-      keyBytes += cursor.keyLength
-      if (cursor.valueLength > 0) valueBytes += cursor.valueLength
-      sameKeys &= cursor.keyLength == keyLengths(0)
-      sameValues &= cursor.valueLength == valueLengths(0)
-      i += 1
-    }
-    // Entries of the empty key get a length each: a reader trusts no number of entries that takes no bytes.
-    if (keyBytes == 0 && n > 1) sameKeys = false
-    block.startSection(source.family, (if (source.multiValue) Lists else 0) | (if (source.appends) Appends else 0),
-      group, n, sameKeys, sameValues, keyBytes + valueBytes)
-    block.putInts(keyLengths, if (sameKeys) 1 else n)
-    block.putInts(valueLengths, if (sameValues) 1 else n)
-    var keyAt = Platform.BYTE_ARRAY_OFFSET.toLong + block.position
-    var valueAt = keyAt + keyBytes
-    i = 0
-    while (i < n) {
-      source.point(ids(from + i), cursor)
-      Bytes.copy(cursor.keyBase, cursor.keyOffset, block.bytes, keyAt, cursor.keyLength)
-      keyAt += cursor.keyLength
-      if (cursor.valueLength > 0) {
-        Bytes.copy(cursor.valueBase, cursor.valueOffset, block.bytes, valueAt, cursor.valueLength)
-        valueAt += cursor.valueLength
-      }
-      i += 1
-    }
-    block.position += (keyBytes + valueBytes).toInt
   }
 }

@@ -17,18 +17,20 @@ import org.apache.spark.TaskContext
 import org.apache.spark.executor.CommitDeniedException
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.backend.KeyedStateBackend
-import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, BaseDescription, Coordinator, Decline, Unreadable}
+import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, BaseDescription, Coordinator, Decline, MergedDescription}
+import org.apache.spark.sql.ckpt.protocol.Unreadable
 
 /**
- * Content of an ack: the changes of a batch, and sometimes a base of an earlier version.
+ * Content of an ack: the changes of a batch, and sometimes a base of an earlier version or merged deltas.
  *
- * @param baseFailure   failure of a base since the last ack that counted
+ * @param waited        the base or the merged deltas
+ * @param baseFailure   failure of a base or a merge since the last ack that counted
  * @param snapshotNanos time to take the changes
  * @param writeNanos    time to write files
  */
 private[ckpt] final case class Shipment(
     delta: ShippedSegment,
-    base: Option[ReadyBase],
+    waited: Option[ReadySegment],
     baseFailure: Option[Throwable],
     snapshotNanos: Long,
     writeNanos: Long)
@@ -42,7 +44,7 @@ private[ckpt] final class CommitMessages(job: StoreJob, coordinator: Coordinator
    * @param backend backend in which they are committed
    */
   def ack(version: Long, stateId: String, baseId: String, backend: KeyedStateBackend, shipment: Shipment): Ack = {
-    val segments = shipment.delta +: shipment.base.map(_.segment).toSeq
+    val segments = shipment.delta +: shipment.waited.map(_.segment).toSeq
     Ack(
       job.header(version, version - 1),
       stateId,
@@ -52,7 +54,13 @@ private[ckpt] final class CommitMessages(job: StoreJob, coordinator: Coordinator
       backend.rowsRemoved,
       StoreJob.task(),
       shipment.delta.describe(shipment.delta.info.entries),
-      shipment.base.map(ready => BaseDescription(ready.segment.describe(ready.rows), ready.version, ready.stateId)),
+      shipment.waited.collect { case ReadyBase(version, stateId, rows, segment) =>
+        BaseDescription(segment.describe(rows), version, stateId)
+      },
+      shipment.waited.collect { case ReadyMerge(demand, segment) =>
+        val described = segment.describe(segment.info.entries)
+        MergedDescription(described, demand.firstVersion, demand.version, demand.inputs)
+      },
       shipment.baseFailure.map(e => shortened(e.toString)),
       shipment.snapshotNanos / 1000,
       shipment.writeNanos / 1000,

@@ -43,7 +43,7 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
     val store = storeOf(batch, id).getOrElse(throw new CheckpointFailure("StoreNotFoundError",
       s"checkpoint ${checkpoint.number} has no store '${id.storeName}' of operator ${id.operatorId}"))
     val segments = StoreSegments.handles(store, id.partitionId).map { handle =>
-      val segment = found.get(handle.subtask).flatMap(_.lift(handle.place))
+      val segment = found.get(handle.subtask).flatMap(_.lift(handle.place)).map(_.copy(covers = handle.covers))
       segment.getOrElse(throw new CheckpointFailure("MetadataFormatError",
         s"${files.path(checkpoint.path)} has no handle ${handle.place} of subtask ${handle.subtask} of operator " +
           s"${id.operatorId}, which its master state $SparkBatch names: the file is damaged"))

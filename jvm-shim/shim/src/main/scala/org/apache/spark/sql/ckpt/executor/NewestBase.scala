@@ -10,6 +10,8 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import org.apache.spark.sql.ckpt.protocol.MergeDemand
+
 /**
  * Version at which a restore of one store begins: the newest one that counts, minus its deltas. While every batch has
  * changes, that is the version of the newest base. An idle partition writes no deltas, and does not seem to lag.
@@ -41,8 +43,13 @@ private[ckpt] final class NewestBase {
    *
    * @param hasDelta true if the batch changed anything
    * @param base     version of the base in the ack
+   * @param merged   merged deltas in the ack
    */
-  def committed(version: Long, hasDelta: Boolean, base: Option[Long]): Unit = {
+  def committed(
+      version: Long, hasDelta: Boolean, base: Option[Long], merged: Option[MergeDemand] = None): Unit = {
+    merged.foreach { demand =>
+      deltas = deltas.filterNot(one => one >= demand.firstVersion && one < demand.version)
+    }
     if (version > newest) sent.foreach(dropUntil)
     deltas = deltas.takeWhile(_ < version)
     if (hasDelta) deltas :+= version

@@ -14,11 +14,16 @@ import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.backend.{DeltaEntries, DeltaEntry, RowFilter, StateSegment}
 
 /** A delta, the version that it leads to, and its rows that count. */
-private[ckpt] final case class VersionedDelta(version: Long, segment: StateLocation.Segment, rows: RowFilter)
+private[ckpt] final case class VersionedDelta(version: Long, segment: StateLocation.Segment, rows: RowFilter) {
+
+  /** First version whose changes it has. */
+  def firstVersion: Long = version - segment.covers + 1
+}
 
 /**
  * Deltas of one store. Those since a checkpoint's newest base are in its `_metadata`; older ones are in that of the
- * base's checkpoint, if retained.
+ * base's checkpoint, if retained. The same holds for deltas that were merged into one: they are in the `_metadata` of
+ * the last of their versions.
  *
  * @param locate location of the state of a version
  */
@@ -31,23 +36,36 @@ private[ckpt] final class StateDeltas(
   /**
    * Deltas from one version to another, oldest first. A batch without changes has none.
    *
-   * @param end location of the state of version `until`
+   * @param end       location of the state of version `until`
+   * @param ofBatches true if each must be of one batch
    * @throws CheckpointFailure if no retained checkpoint has a delta
    */
-  def between(from: Long, until: Long, end: StateLocation): List[VersionedDelta] = {
+  def between(from: Long, until: Long, end: StateLocation, ofBatches: Boolean): List[VersionedDelta] = {
     val (bases, deltas) = end.segments.filter(_.offsets.nonEmpty).partition(_.isBase)
-    val reach = bases.map(versionOf).maxOption.getOrElse(0L)
     val newer = deltas.toList
       .map(delta => VersionedDelta(versionOf(delta), delta, partitions.filter(end, delta)))
       .filter(_.version > from)
+    // Changes until here are in a base or in merged deltas, and not kept separately by this checkpoint.
+    val joint = newer.filter(delta => delta.segment.covers > 1 && (ofBatches || delta.firstVersion <= from))
+    val reach = (bases.map(versionOf) ++ joint.map(_.version)).maxOption.getOrElse(0L)
     if (reach <= from) newer
-    else if (reach < until) between(from, reach, ofSameRows(reach, locate(reach), end)) ++ newer
-    else {
+    else if (reach < until) {
+      between(from, reach, ofSameRows(reach, earlier(reach, until), end), ofBatches) ++ newer.filter(_.version > reach)
+    } else {
       throw new CheckpointFailure("CheckpointNotFoundError",
         s"the changes of batch ${until - 1} to $store went into a base and are not kept separately: " +
           "request later batches")
     }
   }
+
+  private def earlier(version: Long, until: Long): StateLocation =
+    try locate(version) catch {
+      case e: CheckpointFailure if e.error == "CheckpointNotFoundError" || e.error == "VersionNotFoundError" =>
+        throw new CheckpointFailure("CheckpointNotFoundError",
+          s"the changes of batch ${version - 1} and before to $store went into a base or into merged deltas, and " +
+            s"cannot be told apart: ${e.reason}. Batches $version to ${until - 1} are available: request these, or " +
+            "raise spark.sql.streaming.stateStore.ckpt.retained", e)
+    }
 
   /**
    * Location of the state of an earlier version, if the subtask had the same rows.

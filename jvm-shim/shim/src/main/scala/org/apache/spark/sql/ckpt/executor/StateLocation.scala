@@ -42,13 +42,15 @@ private[ckpt] object StateLocation {
    * One base or delta, in a file or in bytes of the reply. Offsets are starts of blocks.
    *
    * @param filters conditions on a row; all must hold
+   * @param covers  number of versions whose changes a delta has
    */
   final case class Segment(
       isBase: Boolean,
       file: Option[LocatedFile],
       offsets: Array[Long],
       inline: Array[Byte],
-      filters: Seq[PartitionFilter] = Nil) {
+      filters: Seq[PartitionFilter] = Nil,
+      covers: Int = 1) {
 
     /** Opens the segment with all its rows; the caller closes its source. */
     def open(files: StateFiles): StateSegment = StateSegment(isBase, source(HadoopByteSource(files, _)), offsets)
@@ -63,7 +65,9 @@ private[ckpt] object StateLocation {
     reply.operator,
     reply.stateFormatVersion,
     reply.rows,
-    reply.segments.map(found => Segment(found.isBase, found.file, found.offsets, found.inline, found.filters)),
+    reply.segments.map { found =>
+      Segment(found.isBase, found.file, found.offsets, found.inline, found.filters, found.covers)
+    },
     base = reply.base)
 }
 

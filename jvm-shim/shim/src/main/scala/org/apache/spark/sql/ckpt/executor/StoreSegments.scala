@@ -20,8 +20,12 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.FormatDescription.MaxUnpackedBytes
 
-/** Place of a segment's handle in a `_metadata`: the subtask that has it, and its index there. */
-private[executor] final case class HandlePlace(subtask: Int, place: Int)
+/**
+ * Place of a segment's handle in a `_metadata`: the subtask that has it, and its index there.
+ *
+ * @param covers number of versions whose changes the segment has, if it is a delta
+ */
+private[executor] final case class HandlePlace(subtask: Int, place: Int, covers: Int = 1)
 
 /** Segments of a store in the master state `spark-batch` (docs/protocol.md, section 4). */
 private[executor] object StoreSegments {
@@ -38,10 +42,11 @@ private[executor] object StoreSegments {
     else {
       val starts = ints(store, "segments").take(subtasks).scanLeft(0)(_ + _)
       val shared = ints(store, "shared").padTo(starts.last, 0)
+      val merged = ints(store, "merged").padTo(starts.last, 0)
       (starts(partition) until starts(partition + 1)).map { segment =>
         val owned = segment - shared(segment)
         val subtask = starts.lastIndexWhere(_ <= owned)
-        HandlePlace(subtask, (starts(subtask) until owned).count(shared(_) == 0))
+        HandlePlace(subtask, (starts(subtask) until owned).count(shared(_) == 0), merged(segment) + 1)
       }
     }
   }

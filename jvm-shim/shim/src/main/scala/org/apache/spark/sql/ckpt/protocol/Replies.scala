@@ -17,15 +17,72 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
-/** Demand of a reply for a base snapshot. A required one is due, too. */
-private[ckpt] final case class BaseDemand(due: Boolean, required: Boolean)
+/** Demand of a reply for a base snapshot. A required one is due, too. Or for a merge of deltas. */
+private[ckpt] final case class BaseDemand(due: Boolean, required: Boolean, merge: Option[MergeDemand] = None)
 
 private[ckpt] object BaseDemand {
   val Nothing: BaseDemand = BaseDemand(due = false, required = false)
 
-  private[protocol] def of(reply: JsonNode): BaseDemand = {
+  /**
+   * @param index       the reply's index, from the deltas to merge on
+   * @param payloadFrom start of their bytes in the payload
+   */
+  private[protocol] def of(reply: JsonNode, index: ByteBuffer, payload: Array[Byte], payloadFrom: Int): BaseDemand = {
     val required = reply.path("base_required").asBoolean(false)
-    BaseDemand(required || reply.path("base_due").asBoolean(false), required)
+    val merge = Option(reply.get("merge")).filter(_.isObject).map(MergeDemand.of(_, index, payload, payloadFrom))
+    BaseDemand(required || reply.path("base_due").asBoolean(false), required, merge)
+  }
+}
+
+/**
+ * A delta to merge.
+ *
+ * @param firstVersion first version whose changes it has
+ * @param version      last one
+ * @param file         None if its bytes came with the reply
+ * @param keyGroups    key groups of its blocks, ascending
+ * @param offsets      starts of these blocks, in the file or in `inline`
+ * @param bytes        length of the delta; after a rescale, an estimate
+ */
+private[ckpt] final case class DeltaToMerge(
+    firstVersion: Long,
+    version: Long,
+    file: Option[LocatedFile],
+    keyGroups: Array[Int],
+    offsets: Array[Long],
+    bytes: Long,
+    inline: Array[Byte])
+
+/**
+ * Demand for a merge of neighbouring deltas.
+ *
+ * @param firstVersion first version whose changes they have
+ * @param version      last one
+ * @param inputs       the coordinator's digest of them, which goes back with the merged delta
+ * @param deltas       oldest first
+ */
+private[ckpt] final case class MergeDemand(
+    firstVersion: Long, version: Long, inputs: String, deltas: Seq[DeltaToMerge])
+
+private[ckpt] object MergeDemand {
+  private[protocol] def of(merge: JsonNode, index: ByteBuffer, payload: Array[Byte], payloadFrom: Int): MergeDemand = {
+    var from = payloadFrom
+    val deltas = merge.path("deltas").elements().asScala.toSeq.map { delta =>
+      val groups = delta.path("groups").asInt()
+      val keyGroups = Array.fill(groups)(index.getInt())
+      val offsets = Array.fill(groups)(index.getLong())
+      val file = LocatedFile.of(delta)
+      val bytes = delta.path("bytes").asLong()
+      val inline = if (file.isDefined) Message.NoBytes else {
+        val found = java.util.Arrays.copyOfRange(payload, from, from + bytes.toInt)
+        from += bytes.toInt
+        found
+      }
+      DeltaToMerge(delta.path("first_version").asLong(), delta.path("version").asLong(),
+        file, keyGroups, offsets, bytes, inline)
+    }
+    MergeDemand(merge.path("first_version").asLong(), merge.path("version").asLong(),
+      merge.path("inputs").asText(), deltas)
   }
 }
 
@@ -82,19 +139,28 @@ private[ckpt] object PartitionFilter {
  */
 private[ckpt] final case class LocatedFile(name: String, bytes: Long)
 
+private[ckpt] object LocatedFile {
+
+  /** The file of a segment; None if its bytes come with the reply. */
+  private[protocol] def of(segment: JsonNode): Option[LocatedFile] =
+    Option(segment.path("path").asText(null)).map(LocatedFile(_, segment.path("file_bytes").asLong()))
+}
+
 /**
  * One base or delta.
  *
  * @param file    None if its bytes came with the reply
  * @param offsets starts of blocks, in the file or in `inline`
  * @param filters conditions on a row; all must hold
+ * @param covers  number of versions whose changes a delta has
  */
 private[ckpt] final case class LocatedSegment(
     isBase: Boolean,
     file: Option[LocatedFile],
     offsets: Array[Long],
     inline: Array[Byte],
-    filters: Seq[PartitionFilter])
+    filters: Seq[PartitionFilter],
+    covers: Int = 1)
 
 /**
  * The reply to [[Locate]].
@@ -120,7 +186,7 @@ private[ckpt] object LocateReply {
     var payloadFrom = 0
     val segments = header.path("segments").elements().asScala.toSeq.map { segment =>
       val offsets = Array.fill(segment.path("count").asInt())(index.getLong())
-      val file = Option(segment.path("path").asText(null)).map(LocatedFile(_, segment.path("file_bytes").asLong()))
+      val file = LocatedFile.of(segment)
       val inline = if (file.isDefined) Message.NoBytes
       else {
         val length = segment.path("bytes").asInt()
@@ -129,7 +195,8 @@ private[ckpt] object LocateReply {
         bytes
       }
       LocatedSegment(
-        segment.path("kind").asText() == "base", file, offsets, inline, PartitionFilter.of(segment.path("filters")))
+        segment.path("kind").asText() == "base", file, offsets, inline, PartitionFilter.of(segment.path("filters")),
+        segment.path("covers").asInt(1))
     }
     LocateReply(
       header.path("current").asBoolean(false),
@@ -140,7 +207,7 @@ private[ckpt] object LocateReply {
       Option(header.get("state_format_version")).filter(_.isInt).map(_.asInt()),
       header.path("rows").asLong(0),
       segments,
-      BaseDemand.of(header))
+      BaseDemand.of(header, index, reply.payload, payloadFrom))
   }
 
   /** The reply that the driver gives itself. */
@@ -188,7 +255,7 @@ private[ckpt] object AckReply {
     AckReply(
       header.path("outcome").asText(),
       Option(header.path("ckpt_id").asText(null)),
-      BaseDemand.of(header),
+      BaseDemand.of(header, ByteBuffer.wrap(reply.index).order(ByteOrder.LITTLE_ENDIAN), reply.payload, 0),
       header.path("completed").isNumber,
       header.path("completed_version").asLong(),
       Option(header.path("reason").asText(null)))

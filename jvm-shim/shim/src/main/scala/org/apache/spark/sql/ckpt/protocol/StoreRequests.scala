@@ -128,13 +128,22 @@ private[ckpt] final case class SegmentDescription(
 private[ckpt] final case class BaseDescription(segment: SegmentDescription, version: Long, stateId: String)
 
 /**
+ * Merged deltas, which travel with an ack.
+ *
+ * @param inputs the coordinator's digest of the deltas, from its demand
+ */
+private[ckpt] final case class MergedDescription(
+    segment: SegmentDescription, firstVersion: Long, version: Long, inputs: String)
+
+/**
  * A store is ready: its changes of a batch, and sometimes a base of an earlier version.
  *
  * @param stateId     id of the state that the changes lead to
  * @param baseStateId id of the state that the changes start from, None at version 0
- * @param baseFailure failure of a base since the last ack that counted
- * @param index       index of `delta` and `base`
- * @param payload     payload of both
+ * @param merged      deltas that were merged into one
+ * @param baseFailure failure of a base or a merge since the last ack that counted
+ * @param index       index of `delta`, `base` and `merged`
+ * @param payload     payload of all
  */
 private[ckpt] final case class Ack(
     store: StoreHeader,
@@ -146,6 +155,7 @@ private[ckpt] final case class Ack(
     task: TaskAttempt,
     delta: SegmentDescription,
     base: Option[BaseDescription],
+    merged: Option[MergedDescription],
     baseFailure: Option[String],
     snapshotMicros: Long,
     writeMicros: Long,
@@ -167,6 +177,12 @@ private[ckpt] final case class Ack(
           .put("version", shipped.version)
           .put("ckpt_id", shipped.stateId)
       case None => header.putNull("base")
+    }
+    merged.foreach { shipped =>
+      shipped.segment.putInto(header.putObject("merged"))
+        .put("first_version", shipped.firstVersion)
+        .put("version", shipped.version)
+        .put("inputs", shipped.inputs)
     }
     baseFailure.foreach(header.put("base_failure", _))
     header.putObject("timings_us")

@@ -21,7 +21,8 @@ import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.backend.{BaseSnapshot, HashMapStateBackend, StateTooLargeException}
-import org.apache.spark.sql.ckpt.protocol.BaseDemand
+import org.apache.spark.sql.ckpt.protocol.{BaseDemand, DeltaToMerge, LocatedFile, MergeDemand}
+import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.Utils
 
 class BaseSnapshotsSuite extends AnyFunSuite {
@@ -41,7 +42,78 @@ class BaseSnapshotsSuite extends AnyFunSuite {
 
   private def snapshot: BaseSnapshot = new HashMapStateBackend(4).snapshotBase()
 
-  private def written(bases: BaseSnapshots): Option[ReadyBase] = bases.forAck(snapshot, "a")
+  private def written(bases: BaseSnapshots): Option[ReadyBase] =
+    bases.forAck(snapshot, "a").map(_.asInstanceOf[ReadyBase])
+
+  /** A demand for a merge of two deltas of one key. */
+  private lazy val merge: BaseDemand = {
+    val backend = new HashMapStateBackend(4)
+    val family = backend.declareFamily("default", (_, _, _) => 0)
+    val deltas = (1 to 2).map { version =>
+      val key = Array.fill[Byte](8)(1)
+      backend.openForWrite(version - 1)
+      family.put(key, Platform.BYTE_ARRAY_OFFSET, 8, key, Platform.BYTE_ARRAY_OFFSET, 8)
+      backend.commit()
+      val delta = backend.deltaBytes()
+      val (info, size) = (delta.info, delta.bytes.length)
+      DeltaToMerge(version, version, None, info.keyGroups, info.offsets, size, delta.bytes)
+    }
+    BaseDemand(due = false, required = false, Some(MergeDemand(1, 2, "digest", deltas)))
+  }
+
+  private def merged(bases: BaseSnapshots): ReadyMerge = {
+    eventually(timeout(5.minutes))(assert(bases.isReady))
+    bases.forAck(snapshot, "a").get.asInstanceOf[ReadyMerge]
+  }
+
+  for (limit <- Seq(1000L, 0L)) {
+    test(s"deltas are merged in the background, with $limit bytes in the ack") {
+      val bases = new Bases((), limit)
+      bases.obey(merge, snapshot, "a")
+      val ready = merged(bases)
+      assert(ready.demand.inputs == "digest" && ready.segment.info.entries == 1)
+      assert(ready.segment.path.isEmpty == (limit > 0) && bases.isIdle)
+      ready.segment.path.foreach { name =>
+        assert(files.length(name) == ready.segment.info.bytes)
+        files.delete(name)
+      }
+    }
+  }
+
+  test("a merge that fails leaves the chain as it is, and says why") {
+    val bases = new Bases(())
+    val deltas = merge.merge.get.deltas
+    val missing = deltas.head.copy(file = Some(LocatedFile("shared/missing", 100)))
+    bases.obey(merge.copy(merge = merge.merge.map(_.copy(deltas = Seq(missing, deltas(1))))), snapshot, "a")
+    eventually(timeout(5.minutes))(assert(bases.lastFailure.isDefined))
+    val failure = bases.lastFailure.get.asInstanceOf[CheckpointFailure]
+    assert(failure.error == "DeltaMergeError" && failure.reason.contains("versions 1 to 2"))
+    assert(bases.isIdle && bases.forAck(snapshot, "a").isEmpty)
+    bases.obey(merge, snapshot, "a")
+    assert(merged(bases).segment.info.entries == 1)
+  }
+
+  test("a required base takes the place of a merge") {
+    val bases = new Bases((), ackThreshold = 0)
+    bases.obey(merge, snapshot, "a")
+    eventually(timeout(5.minutes))(assert(bases.isReady))
+    bases.obey(required, snapshot, "b")
+    assert(written(bases).exists(_.stateId == "a"))
+  }
+
+  test("a merge that waits behind the bases of other stores can be forgotten") {
+    val end = busy()
+    val bases = new Bases(())
+    try {
+      bases.obey(merge, snapshot, "a")
+      assert(!bases.isIdle)
+      bases.forget()
+    } finally end.countDown()
+    val last = new Bases(())
+    last.obey(due, snapshot, "c")
+    eventually(timeout(5.minutes))(assert(last.isReady))
+    assert(bases.isIdle && bases.lastFailure.isEmpty)
+  }
 
   /** Keeps the background thread busy until the returned latch is opened. */
   private def busy(): CountDownLatch = {

@@ -12,6 +12,8 @@ package org.apache.spark.sql.ckpt.executor
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import org.apache.spark.sql.ckpt.protocol.MergeDemand
+
 class NewestBaseSuite extends AnyFunSuite {
   private def committed(base: NewestBase, versions: Range): Unit =
     versions.foreach(version => base.committed(version, hasDelta = true, None))
@@ -57,5 +59,13 @@ class NewestBaseSuite extends AnyFunSuite {
     assert(base.version == 0)
     committed(base, 5 to 6)
     assert(base.version == 0)
+  }
+
+  test("merged deltas count as one") {
+    val base = new NewestBase
+    base.loaded(10, 0)
+    committed(base, 11 to 16)
+    base.committed(17, hasDelta = true, None, Some(MergeDemand(11, 14, "", Nil)))
+    assert(base.version == 17 - 4)
   }
 }

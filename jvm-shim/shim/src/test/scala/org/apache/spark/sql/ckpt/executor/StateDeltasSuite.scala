@@ -57,15 +57,36 @@ class StateDeltasSuite extends AnyFunSuite {
     StateLocation("id", Array(4), "operator", None, 0, segments)
 
   /** Versions of the deltas between two versions, from the retained checkpoints. */
-  private def versions(from: Long, until: Long)(retained: (Long, StateLocation)*): Seq[Long] = {
+  private def versions(from: Long, until: Long)(retained: (Long, StateLocation)*): Seq[Long] =
+    deltasOf(from, until, ofBatches = true)(retained: _*).map { case (found, delta) =>
+      assert(found.read(delta, "default").map(_.key(0).toLong) == Seq(delta.version))
+      delta.version
+    }
+
+  private def deltasOf(from: Long, until: Long, ofBatches: Boolean)(
+      retained: (Long, StateLocation)*): Seq[(StateDeltas, VersionedDelta)] = {
     val places = retained.toMap
     def locate(version: Long): StateLocation =
       places.getOrElse(version, throw new CheckpointFailure("CheckpointNotFoundError", s"$version is not retained"))
     val found = new StateDeltas("store", locate, files, partitions)
-    found.between(from, until, locate(until)).map { delta =>
-      assert(found.read(delta, "default").map(_.key(0).toLong) == Seq(delta.version))
-      delta.version
-    }
+    found.between(from, until, locate(until), ofBatches).map(delta => (found, delta))
+  }
+
+  test("deltas that were merged are in the checkpoint of the last of their versions") {
+    val newest = 6L -> located(deltas(1), deltas(4).copy(covers = 3), deltas(5), deltas(6))
+    val older = 4L -> located(deltas(1), deltas(2), deltas(4))
+    assert(versions(4, 6)(newest) == Seq(5, 6))
+    assert(versions(0, 6)(newest, older) == Seq(1, 2, 4, 5, 6))
+    assert(versions(2, 6)(newest, older) == Seq(4, 5, 6))
+    val failure = intercept[CheckpointFailure](versions(2, 6)(newest))
+    assert(failure.error == "CheckpointNotFoundError" && failure.reason.contains("Batches 4 to 5 are available"))
+  }
+
+  test("a replay of batches applies merged deltas, if all their batches are wanted") {
+    val newest = 6L -> located(deltas(1), deltas(4).copy(covers = 3), deltas(5), deltas(6))
+    def replayed(from: Long) = deltasOf(from, 6, ofBatches = false)(newest).map(_._2.version)
+    assert(replayed(1) == Seq(4, 5, 6) && replayed(4) == Seq(5, 6))
+    assert(intercept[CheckpointFailure](replayed(2)).reason.contains("Batches 4 to 5"))
   }
 
   test("without a base all deltas are in one checkpoint") {

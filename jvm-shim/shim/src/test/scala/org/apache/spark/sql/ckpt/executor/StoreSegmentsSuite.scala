@@ -49,6 +49,13 @@ class StoreSegmentsSuite extends AnyFunSuite {
     assert(StoreSegments.handles(shared, 3) == Seq(HandlePlace(2, 0)))
   }
 
+  test("merged deltas have the changes of several versions") {
+    val merged = store.put("merged", packed(0, 4, 0, 1, 0, 0))
+    assert(StoreSegments.handles(merged, 0).map(_.covers) == Seq(1, 5))
+    assert(StoreSegments.handles(merged, 2).map(_.covers) == Seq(1, 2, 1))
+    assert(StoreSegments.handles(store, 2).map(_.covers) == Seq(1, 1, 1))
+  }
+
   test("a field that expands without end is refused") {
     val bytes = new ByteArrayOutputStream
     val out = new DeflaterOutputStream(bytes)

@@ -1,0 +1,80 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.backend._
+import org.apache.spark.sql.ckpt.protocol.{DeltaToMerge, MergeDemand}
+
+/**
+ * Merges of one store's deltas. It reads them from local copies if there are some, else from their files.
+ *
+ * @param inlineLimit bytes up to which a merged delta travels with the ack
+ * @param recent      local copies
+ */
+private[ckpt] final class DeltaMerges(files: StateFiles, inlineLimit: () => Long, recent: RecentDeltas) {
+
+  /**
+   * Writes the merged delta.
+   *
+   * @param store     for messages
+   * @param isStopped true once the merge is no longer needed
+   * @throws CheckpointFailure    if it cannot be written; the deltas stay as they are
+   * @throws InterruptedException if it was stopped
+   */
+  def write(store: String, demand: MergeDemand, isStopped: () => Boolean): ShippedSegment = {
+    val opened = mutable.ArrayBuffer.empty[ByteSource]
+    try {
+      val inputs = demand.deltas.map { delta =>
+        val source = open(delta)
+        opened += source
+        MergeInput(delta.keyGroups, StateSegment(isBase = false, source, offsetsIn(source, delta)))
+      }
+      val merger = new SegmentMerger
+      val bytes = demand.deltas.map(_.bytes).sum
+      if (bytes <= inlineLimit()) {
+        val merged = merger.mergeToBytes(inputs, demand.version, bytes, isStopped)
+        recent.add(demand.firstVersion, demand.version, merged.bytes.length)(_.write(merged.bytes))
+        ShippedSegment.inline(merged)
+      } else {
+        ShippedSegment.inFile(files, "deltas") { out =>
+          var info: SegmentInfo = null
+          recent.tee(demand.firstVersion, demand.version, bytes, out)(to =>
+            info = merger.merge(inputs, demand.version, to, isStopped))
+          info
+        }
+      }
+    } catch {
+      case e: InterruptedException => throw e
+      case NonFatal(e) =>
+        throw new CheckpointFailure("DeltaMergeError",
+          s"$store: the deltas of versions ${demand.firstVersion} to ${demand.version} were not merged: $e. The " +
+            "state is complete without; the coordinator will ask again", e)
+    } finally {
+      opened.foreach(source => try source.close() catch { case NonFatal(_) => () })
+    }
+  }
+
+  private def open(delta: DeltaToMerge): ByteSource =
+    recent.open(delta.firstVersion, delta.version, delta.bytes).getOrElse(delta.file match {
+      case Some(file) => HadoopByteSource(files, file)
+      case None => new ArrayByteSource("state inside _metadata", delta.inline)
+    })
+
+  /** Starts of the blocks in a source: a local copy has the delta alone. */
+  private def offsetsIn(source: ByteSource, delta: DeltaToMerge): Array[Long] = source match {
+    case _: LocalCopy => delta.offsets.map(_ - delta.offsets.min)
+    case _ => delta.offsets
+  }
+}

@@ -1,0 +1,229 @@
+"""Requests for merged deltas, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from spark_ckpt.checkpoint import tiers
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry, chain_of
+from spark_ckpt.checkpoint.load import read_checkpoint
+from spark_ckpt.coordinator.bases import MERGE_TRIES
+from spark_ckpt.coordinator.merges import digest_of
+from spark_ckpt.coordinator.messages import Ack, AckReply, MergedDeltas, Operator, Outcome, Segment
+from spark_ckpt.features import Feature
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segments import SegmentKind, decode_block
+from spark_ckpt.location.listing import list_completed
+from spark_ckpt.storage import LocalStorage
+from tests.support.driver import Changes, Driver, check_rows, faulty_environment, load, located, make_segment
+from tests.support.invariants import assert_invariants
+
+ONE = (Operator(0, "dedupe", ("default",), 2),)
+KEY, OTHER = SubtaskKey(0, "default", 0), SubtaskKey(0, "default", 1)
+
+
+@pytest.fixture(autouse=True)
+def _merges_of_small_states() -> Iterator[None]:
+    with patch.object(tiers, "LEAST_BASE", 0):
+        yield
+
+
+def driver_at(location: Path, max_deltas: int = 4, ratio: float = 1000) -> Driver:
+    """New run of a query whose bases are never due."""
+    return Driver(
+        location,
+        operators=ONE,
+        settings={"chain.maxDeltas": str(max_deltas), "chain.maxDeltaRatio": str(ratio)},
+        environment=faulty_environment(LocalStorage(location)),
+    )
+
+
+def chain_at(driver: Driver, key: SubtaskKey = KEY) -> Chain:
+    assert driver.job is not None
+    chain = chain_of(driver.job._parent.table, key)
+    assert chain is not None
+    return chain
+
+
+def merged(location: Path, deltas: tuple[ChainEntry, ...]) -> MergedDeltas:
+    """What an executor sends for these deltas."""
+    storage, changes = LocalStorage(location), dict[int, dict[bytes, bytes | None]]()
+    for delta in deltas:
+        data = delta.data if delta.path is None else storage.read(f"ckpt/{delta.path}")
+        for offset in delta.offsets.tolist():
+            block = decode_block(bytes(data), offset, "delta")
+            for section in block.sections:
+                changes.setdefault(block.key_group, {}).update(section.entries)  # type: ignore[arg-type]
+    segment = make_segment(SegmentKind.DELTA, deltas[-1].version, changes)
+    return MergedDeltas(segment, deltas[0].first_version, deltas[-1].version, digest_of(deltas))
+
+
+def batch(
+    driver: Driver, version: int, brought: dict[SubtaskKey, MergedDeltas], changes: Changes | None = None
+) -> dict[SubtaskKey, AckReply]:
+    """A batch whose acks bring merged deltas."""
+    job, acks, replies = driver.trigger(version), list[Ack](), dict[SubtaskKey, AckReply]()
+    for key in driver.subtasks():
+        ack = replace(driver.make_ack(key, version, changes=changes), merged=brought.get(key))
+        replies[key] = job.acknowledge(ack)
+        assert replies[key].outcome is Outcome.SUCCESS
+        acks.append(ack)
+    for ack in acks:
+        driver.take_over(ack, changes)
+    job.housekeeping()
+    return replies
+
+
+def until_asked(driver: Driver, version: int = 1) -> tuple[int, tuple[ChainEntry, ...]]:
+    """Runs batches until the subtask is asked to merge deltas; the version, and the deltas."""
+    while True:
+        if demand := batch(driver, version, {})[KEY].merge:
+            return version, demand
+        version += 1
+        assert version < 40
+
+
+@pytest.mark.parametrize("threshold", ["0", "20480"])
+def test_merged_deltas_take_the_place_of_their_parts_for_many_batches(tmp_path: Path, threshold: str) -> None:
+    driver = driver_at(tmp_path)
+    driver.settings["inlineThreshold"] = threshold
+    asked: dict[SubtaskKey, tuple[ChainEntry, ...]] = {}
+    accepted = 0
+    for version in range(1, 120):
+        brought = {key: merged(tmp_path, deltas) for key, deltas in asked.items()}
+        replies = batch(driver, version, brought)
+        for key, sent in brought.items():
+            accepted += any(e.covers == sent.version - sent.first_version + 1 for e in chain_at(driver, key).entries)
+        asked = {key: reply.merge for key, reply in replies.items() if reply.merge}
+        assert not any(reply.base_due for reply in replies.values())
+        assert all(chain_at(driver, key).deltas <= 7 for key in driver.subtasks())
+    assert accepted > 20
+    check_rows(driver, LocalStorage(tmp_path), 119)
+    assert_invariants(tmp_path)
+    again = driver_at(tmp_path)
+    again.trigger(120)
+    load(again, LocalStorage(tmp_path), 119)
+    check_rows(again, LocalStorage(tmp_path), 119)
+
+
+def test_a_checkpoint_with_merged_deltas_says_so(tmp_path: Path) -> None:
+    driver = driver_at(tmp_path)
+    version, deltas = until_asked(driver)
+    storage = LocalStorage(tmp_path)
+    newest = read_checkpoint(storage, list_completed(storage).records[-1])
+    assert newest.batch is not None
+    assert b"features" not in newest.batch.encode()
+    batch(driver, version + 1, {KEY: merged(tmp_path, deltas)})
+    newest = read_checkpoint(storage, list_completed(storage).records[-1])
+    assert newest.batch is not None
+    assert Feature.MERGED_DELTAS.value.encode() in newest.batch.encode()
+    spans = [(entry.first_version, entry.version) for entry in newest.table[KEY.of_operator][0].entries]
+    assert (deltas[0].first_version, deltas[-1].version) in spans
+    segments = located(driver, version + 1, KEY).segments
+    assert [segment.covers for segment in segments] == [last - first + 1 for first, last in spans]
+
+
+def test_merged_deltas_may_come_many_batches_later(tmp_path: Path) -> None:
+    driver = driver_at(tmp_path)
+    version, deltas = until_asked(driver)
+    late = merged(tmp_path, deltas)
+    for following in range(version + 1, version + 6):
+        batch(driver, following, {})
+    before = chain_at(driver).deltas
+    batch(driver, version + 6, {KEY: late})
+    assert chain_at(driver).deltas == before + 1 - (len(deltas) - 1)
+    check_rows(driver, LocalStorage(tmp_path), version + 6)
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_merged_deltas_are_ignored_once_a_base_has_replaced_their_parts(tmp_path: Path, is_file: bool) -> None:
+    driver = driver_at(tmp_path)
+    version, deltas = until_asked(driver)
+    late = merged(tmp_path, deltas)
+    if is_file:
+        late = replace(late, segment=in_file(tmp_path, late))
+    driver.batch(version + 1, [KEY])
+    assert chain_at(driver).base_version == version
+    batch(driver, version + 2, {KEY: late})
+    assert [entry.covers for entry in chain_at(driver).entries] == [1, 1, 1]
+    assert not is_file or not (tmp_path / "ckpt" / str(late.segment.path)).exists()
+    check_rows(driver, LocalStorage(tmp_path), version + 2)
+    assert_invariants(tmp_path)
+
+
+def in_file(location: Path, sent: MergedDeltas) -> Segment:
+    """The merged deltas in a file of their own."""
+    path, segment = "shared/deltas-" + "5" * 32, sent.segment
+    (location / "ckpt" / "shared").mkdir(exist_ok=True)
+    (location / "ckpt" / path).write_bytes(bytes(segment.data))
+    return replace(segment, path=path, data=b"")
+
+
+def test_merged_deltas_of_other_deltas_are_ignored(tmp_path: Path) -> None:
+    driver = driver_at(tmp_path)
+    version, deltas = until_asked(driver)
+    other = replace(merged(tmp_path, deltas), inputs="0" * 32)
+    batch(driver, version + 1, {KEY: other})
+    assert all(entry.covers == 1 for entry in chain_at(driver).entries)
+    check_rows(driver, LocalStorage(tmp_path), version + 1)
+
+
+def test_merged_deltas_whose_file_is_lost_are_left_out(tmp_path: Path) -> None:
+    driver = driver_at(tmp_path)
+    version, deltas = until_asked(driver)
+    sent = merged(tmp_path, deltas)
+    sent = replace(sent, segment=in_file(tmp_path, sent))
+    (tmp_path / "ckpt" / str(sent.segment.path)).unlink()
+    batch(driver, version + 1, {KEY: sent})
+    assert all(entry.covers == 1 for entry in chain_at(driver).entries)
+    check_rows(driver, LocalStorage(tmp_path), version + 1)
+    assert_invariants(tmp_path)
+
+
+def test_a_base_of_a_version_amid_merged_deltas_is_ignored(tmp_path: Path) -> None:
+    driver = driver_at(tmp_path)
+    version, deltas = until_asked(driver)
+    amid = driver.base_of(KEY, deltas[-1].version)
+    batch(driver, version + 1, {KEY: merged(tmp_path, deltas)})
+    job = driver.trigger(version + 2)
+    inside = replace(amid, version=deltas[-1].version - 1)
+    job.acknowledge(replace(driver.make_ack(KEY, version + 2), base=inside))
+    job.acknowledge(driver.make_ack(OTHER, version + 2))
+    assert not any(entry.is_base for entry in chain_at(driver).entries)
+
+
+def test_a_subtask_whose_merges_fail_is_asked_for_a_base(tmp_path: Path) -> None:
+    driver = driver_at(tmp_path)
+    version, _ = until_asked(driver)
+    failures, has_failed, reply = 0, True, AckReply(Outcome.SUCCESS, None)
+    while not reply.base_due:
+        version += 1
+        job = driver.trigger(version)
+        acks = [driver.make_ack(key, version) for key in (KEY, OTHER)]
+        if has_failed:
+            acks[0].base_failure = "DeltaMergeError: no space"
+            failures += 1
+        reply = job.acknowledge(acks[0])
+        job.acknowledge(acks[1])
+        for ack in acks:
+            driver.take_over(ack)
+        has_failed = bool(reply.merge)
+        assert version < 80
+    assert failures == MERGE_TRIES
+
+
+def test_a_store_that_loads_is_asked_to_merge(tmp_path: Path) -> None:
+    driver = driver_at(tmp_path)
+    version, deltas = until_asked(driver)
+    for following in range(version + 1, version + 5):
+        batch(driver, following, {})
+    again = driver_at(tmp_path)
+    again.trigger(version + 5)
+    demand = located(again, version + 4, KEY).merge
+    assert demand
+    assert demand[-1].version >= deltas[-1].version

@@ -1,0 +1,76 @@
+"""Bounds on what chains write and what a restart reads, over some thousand batches (`make tiers` has more)."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from spark_ckpt.checkpoint import tiers
+from spark_ckpt.checkpoint.policy import chain_bound
+from spark_ckpt.config import CheckpointConfig
+from tests.tiers.model import Failures, Figures, Workload, World, uniform, zipf
+
+CHANGES = 10_000
+LONGEST_CHAIN = 24
+
+
+def figures(workload: Workload, batches: int, failures: Failures | None = None, **settings: float) -> Figures:
+    """Figures after a warm-up of more than one base."""
+    warm_up = 5 * workload.keys // CHANGES // 4
+    config = CheckpointConfig(**settings)  # type: ignore[arg-type]
+    return World(workload, config, failures or Failures(), random.Random(1)).run(batches, warm_up)
+
+
+@pytest.mark.parametrize(("keys", "bound"), [(1_000_000, 5.0), (8_000_000, 6.0), (32_000_000, 8.0)])
+def test_bytes_written_follow_the_changes(keys: int, bound: float) -> None:
+    found = figures(Workload(keys, uniform(keys, CHANGES)), max(1000, keys // CHANGES))
+    assert found.bases > 0
+    assert found.write_amplification <= bound
+    assert found.most_read <= 2.0
+    assert found.longest_chain <= LONGEST_CHAIN
+
+
+@pytest.mark.parametrize("keys", [1_000_000, 8_000_000])
+def test_skewed_changes_write_less(keys: int) -> None:
+    uniformly = figures(Workload(keys, uniform(keys, CHANGES)), keys // 2000)
+    skewed = figures(Workload(keys, zipf(keys, CHANGES)), keys // 2000)
+    assert skewed.write_amplification < uniformly.write_amplification
+    assert skewed.most_read <= 2.0
+    assert skewed.longest_chain <= LONGEST_CHAIN
+
+
+def test_late_and_failed_merges_cost_little() -> None:
+    workload = Workload(8_000_000, uniform(8_000_000, CHANGES))
+    found = figures(workload, 1600, Failures(wait=3, lost=0.02, failed=0.01, stall=0.02))
+    assert found.write_amplification <= 6.0
+    assert found.most_read <= 2.0
+
+
+def test_an_executor_that_can_merge_nothing_writes_bases() -> None:
+    workload = Workload(1_000_000, uniform(1_000_000, CHANGES))
+    found = figures(workload, 400, Failures(failed=1.0))
+    assert found.merges == 0
+    assert found.bases > 0
+    assert found.longest_chain <= tiers.chain_bound(chain_bound(CheckpointConfig())) + 2
+
+
+def test_a_base_that_takes_a_hundred_batches_leaves_a_chain_that_one_merge_shortens() -> None:
+    """The bound of chains must not ask for the next base at once."""
+    workload = Workload(8_000_000, uniform(8_000_000, CHANGES))
+    found = figures(workload, 2000, Failures(per_batch=workload.base_bytes // 100))
+    assert found.bases > 0
+    assert found.write_amplification <= 7.0
+
+
+def test_not_all_partitions_merge_in_one_batch() -> None:
+    workload = Workload(1_000_000, uniform(1_000_000, CHANGES), partitions=32)
+    found = figures(workload, 1000)
+    assert found.most_steps < 32
+
+
+def test_many_changes_leave_no_room_for_tiers() -> None:
+    workload = Workload(20_000 * 8, uniform(20_000 * 8, 80_000))
+    found = figures(workload, 200)
+    assert found.merges == 0
+    assert found.write_amplification <= 2.6
