@@ -149,7 +149,9 @@ class BaseWriterSuite extends AnyFunSuite with BackendTesting with BeforeAndAfte
     assert(all.distinct == all)
   }
 
-  for ((kind, valueBytes) <- Seq("small rows" -> 16, "rows of a third of a page" -> 90000, "rows over a page" -> 300000)) {
+  for {
+    (kind, valueBytes) <- Seq("small rows" -> 16, "rows of a third of a page" -> 90000, "rows over a page" -> 300000)
+  } {
     test(s"memory is bounded by the buffer, with $kind") {
       val (buffer, total) = (4L << 20, 24L << 20)
       val writer = newWriter(buffer)
