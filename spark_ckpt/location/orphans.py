@@ -19,9 +19,10 @@ from spark_ckpt.checkpoint.layout import (
 from spark_ckpt.completed import LOG
 from spark_ckpt.location.errors import LinkedStateError, ModificationTimeUnknownError
 from spark_ckpt.metadata import METADATA_FILE_NAME
+from spark_ckpt.spark_files.rollbacks import ROLLBACKS
 from spark_ckpt.storage import FileInfo, Storage
 
-_DIRECTORIES = (SHARED, LOG.removeprefix(f"{CKPT}/"), TASK_OWNED)
+_DIRECTORIES = (SHARED, LOG.removeprefix(f"{CKPT}/"), ROLLBACKS.removeprefix(f"{CKPT}/"), TASK_OWNED)
 
 
 @dataclass(frozen=True, slots=True)

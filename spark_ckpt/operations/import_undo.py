@@ -101,7 +101,7 @@ def _marker_of(storage: Storage, query: StoppedQuery) -> ImportMarker:
         if marker is not None and marker.checkpoint_id is None:
             reason = "an import into this location was interrupted. Delete it: the earlier location is unchanged"
         elif marker is not None:
-            reason = f"the earlier state was deleted. The way back is: spark-ckpt export {storage.location}"
+            reason = f"the earlier state was deleted. {_way_back(storage.location)}"
         raise TransferRefusedError(storage.location, reason)
     _check_not_committed(query, marker)
     return marker
@@ -112,8 +112,12 @@ def _check_not_committed(query: StoppedQuery, marker: ImportMarker) -> None:
         raise TransferRefusedError(
             query.location,
             f"the import was after batch {marker.batch_id}, and the query has committed batch {query.batch_id} since, "
-            f"which the earlier state lacks. The way back is: spark-ckpt export {query.location}",
+            f"which the earlier state lacks. {_way_back(query.location)}",
         )
+
+
+def _way_back(location: str) -> str:
+    return f"The way back is: spark-ckpt export {location} NEW_LOCATION --format spark-hdfs or spark-rocksdb"
 
 
 def _entries(query: StoppedQuery, marker: ImportMarker) -> dict[int, bytes]:

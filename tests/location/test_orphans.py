@@ -107,6 +107,7 @@ def storage(tmp_path: Path) -> LocalStorage:
         storage.write_atomic(f"ckpt/{path}", b"x")
     storage.make_directory("ckpt/chk-9")
     storage.write_atomic("ckpt/completed/00000000000000000001.json", b"x")
+    storage.write_atomic("ckpt/rollbacks/00000000000000000001.json", b"x")
     storage.write_atomic("ckpt/import.json", b"x")
     return storage
 

@@ -61,7 +61,8 @@ def test_on_s3(began_with: str, spark: SparkSession, tmp_path: Path, s3: S3, s3a
         "spark.hadoop.fs.s3a.access.key=test",
         f"spark.hadoop.fs.s3a.secret.key={secret}",
         f"{CKPT_PREFIX}ackThreshold=0",
-        # For RocksDB's files: the transfer manager takes "100 Continue" of moto's server for the final status.
+        # Moto's server says "100 Continue" twice, and the client that uploads RocksDB's files takes the second for the
+        # final status. Another client of S3A does not.
         "spark.hadoop.fs.s3a.optimized.copy.from.local.enabled=false",
     )
     check(spark, tmp_path, f"{s3.url}/query".replace("s3:", "s3a:"), began_with, conf=conf)
