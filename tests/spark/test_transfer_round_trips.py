@@ -49,7 +49,7 @@ LONG = pytest.mark.long
         pytest.param("map-groups", "rocksdb", False, marks=LONG),
         pytest.param("several", "hdfs", True, marks=LONG),
         pytest.param("several", "changelog", False, marks=LONG),
-        ("several", "ids", True),
+        pytest.param("several", "ids", True, marks=LONG),
         pytest.param("chain", "rocksdb", True, marks=LONG),
         *(pytest.param("outer-join", provider, True, marks=LONG) for provider in CHECKSUMS),
         pytest.param("processor", "checksums", False, marks=LONG),
