@@ -153,6 +153,15 @@ trait KeyedStateBackend {
   /** Bytes of memory that tables, indexes and buffers use. From any thread: an estimate while a batch is written. */
   def memoryBytes: Long
 
+  /** Bytes of state on the local disk. From any thread, as [[memoryBytes]]. */
+  def localBytes: Long
+
+  /** True if an error on the local disk may have lost state: then no version can be served. From any thread. */
+  def isBroken: Boolean
+
+  /** Gives up the state and its local files, except what snapshots still need. */
+  def close(): Unit
+
   /** Approximate bytes of [[writeDelta]], not less than the actual number. O(changes). */
   def deltaSize: Long
 
