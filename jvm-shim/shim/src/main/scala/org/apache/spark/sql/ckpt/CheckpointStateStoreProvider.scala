@@ -67,6 +67,7 @@ class CheckpointStateStoreProvider
   private var bases: BaseSnapshots = _
   private var state: HeldState = _
   private var turn: StoreTurn = _
+  private var tier: Option[LocalTier] = None
   private var snapshotReports: Option[SnapshotReports] = None
   private var timeout: FiniteDuration = _
   @volatile private var closed = false
@@ -74,6 +75,9 @@ class CheckpointStateStoreProvider
   /** Cost of the loads since the last batch that counted. */
   private var restored = RestoreCost.Nothing
   private val newestBase = new NewestBase
+
+  /** Figures of the local disk at the last batch that counted. */
+  private var localBefore = LocalCost.Nothing
 
   private[ckpt] def epoch: Long = state.epoch
 
@@ -109,8 +113,9 @@ class CheckpointStateStoreProvider
     deltas = new StateDeltas(stateStoreId.toString, locate(_, None), files, partitions)
     bases = new BaseSnapshots(stateStoreId.toString, files, () => locator.inlineLimit)
     turn = new StoreTurn(stateStoreId, timeout)
+    tier = Settings.memoryBudget(settings).map(LocalDisk.tier)
     state = new HeldState(stateStoreId, families, files, partitions,
-      new HashMapStateBackend(_, Settings.tellsWrites(settings)))
+      new HashMapStateBackend(_, Settings.tellsWrites(settings), tier.orNull))
     job match {
       case query: QueryJob =>
         LoadedStores.here.add(query.runId, this)
@@ -299,7 +304,10 @@ class CheckpointStateStoreProvider
       }
       val cost = CommitCost(shipment.snapshotNanos, shipment.writeNanos, System.nanoTime() - asked,
         shipment.delta.info.bytes, shipment.base.fold(0L)(_.segment.info.bytes), shipment.baseFailure.size)
-      CommittedBatch(version, counted, state.baseId, state.stateRows, state.indexRows, cost, restored)
+      val local = tier.fold(LocalCost.Nothing)(LocalCost.of(_, state.localBytes))
+      val sinceLast = local.since(localBefore)
+      localBefore = local
+      CommittedBatch(version, counted, state.baseId, state.stateRows, state.indexRows, cost, restored, sinceLast)
     } catch {
       case e: Throwable =>
         state.forgetCommit()

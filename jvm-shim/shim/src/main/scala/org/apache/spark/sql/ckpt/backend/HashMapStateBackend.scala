@@ -52,7 +52,8 @@ final class HashMapStateBackend private[ckpt] (
 
   override def state: StoreState = current
 
-  override def canServe(v: Long): Boolean = folded >= 0 && !isBroken && (v == folded || (current.isCommitted && v == folded + 1))
+  override def canServe(v: Long): Boolean =
+    folded >= 0 && !isBroken && (v == folded || (current.isCommitted && v == folded + 1))
 
   override def openForWrite(v: Long): Unit = {
     discard()
@@ -119,12 +120,11 @@ final class HashMapStateBackend private[ckpt] (
       orClear {
         currentFamilies.valuesIterator.foreach(_.fold())
         foldedFamilies.foreach { case (name, f) =>
-          if (!currentFamilies.get(name).exists(_ eq f)) {
-            f.dropChanges()
-            f.table.close()
-          }
+          if (!currentFamilies.get(name).exists(_ eq f)) f.dropChanges()
         }
       }
+      // Families that the batch has dropped; others share their tables with those of the batch.
+      closeAllBut(currentFamilies)
       droppedFamilies = Map.empty
       foldedFamilies = currentFamilies
       current = Loaded(StateVersion(base.version + 1, stateId))
@@ -245,11 +245,17 @@ final class HashMapStateBackend private[ckpt] (
   /** Resets to version `v` without rows. Declared families stay declared. */
   def clear(v: Long): Unit = clear(v, 0)
 
+  private def closeAllBut(kept: Map[String, HashMapTable]): Unit =
+    foldedFamilies.valuesIterator.map(_.table).foreach { table =>
+      if (!kept.valuesIterator.exists(_.table eq table)) table.close()
+    }
+
   private def clear(v: Long, expectedRows: Long): Unit = {
     setWritable(false)
     droppedFamilies = Map.empty
     // Removes families that a restore brought and the operator has not declared.
     currentFamilies = currentFamilies.filter(!_._2.keyGroups.isInstanceOf[UndeclaredKeyGroups])
+    closeAllBut(currentFamilies)
     foldedFamilies = currentFamilies
     val expected = if (foldedFamilies.size == 1) math.min(expectedRows, 1L << 27) else 0L
     foldedFamilies.valuesIterator.foreach(_.clear(expected))

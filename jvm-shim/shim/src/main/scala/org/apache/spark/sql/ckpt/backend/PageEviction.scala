@@ -57,6 +57,7 @@ private[backend] final class PageEviction(table: StateTable, space: RecordSpace,
   /** The table has changed. */
   def end(): Unit = {
     buffered = 0
+    if (tier.limit < LeastPage && evictable) space.pages.closeOpen()
     look()
     changing = false
   }
@@ -169,6 +170,9 @@ private object PageEviction {
 
   /** A record with a page of its own weighs as much as its bytes in a page of several. */
   private final val OwnHeat = 128
+
+  /** With a budget below the bytes of the smallest page, not even open pages stay: tests of small states do so. */
+  private final val LeastPage = RecordPages.FirstPageWords * 8L
 
   private lazy val cleaner = Cleaner.create()
 

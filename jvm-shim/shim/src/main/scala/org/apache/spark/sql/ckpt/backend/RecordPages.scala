@@ -82,6 +82,12 @@ private[backend] final class RecordPages(
   /** True if new records go to the page of this number. */
   def isOpen(number: Int): Boolean = number == openPage || number == coldPage
 
+  /** Gives new records a new page. */
+  def closeOpen(): Unit = {
+    openPage = -1
+    coldPage = -1
+  }
+
   /** Upper bound of the numbers of pages of single records. */
   def ownNumbers: Int = ownCount
 

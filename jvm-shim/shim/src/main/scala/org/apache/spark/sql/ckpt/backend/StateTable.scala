@@ -19,9 +19,9 @@ import org.apache.spark.unsafe.Platform
  * same until the table is changed. The memory of removed records is reused for records of the same size;
  * [[RecordSpace.compact]] reclaims the rest.
  *
- * With a [[LocalTier]], pages may be evicted to a local disk: see [[PageEviction]]. A record there is read into an array
- * of its own, at most once between two changes of the table if memory allows. It is never changed: a new value goes to
- * another record. All of that keeps to the calls between [[beginChanges]] and [[endChanges]].
+ * With a [[LocalTier]], pages may be evicted to a local disk, between [[beginChanges]] and [[endChanges]]: see
+ * [[PageEviction]]. A record there is read into an array of its own, at most once between two changes of the table if
+ * memory allows. It is never changed: a new value goes to another record.
  *
  * Not thread-safe; only [[snapshot]]s may be read by another thread while the table changes.
  *

@@ -104,7 +104,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** Bytes of memory, estimated while another thread writes. */
   def memoryBytes: Long = {
     val open = versions
-    val perEntry = 16L + (if (spares == null) 0 else 4) + (if (tableLengths == null) 0 else 4) + (if (listStarts == null) 0 else 4)
+    val perEntry = 16L + Seq(spares, listStarts, tableLengths).count(_ != null) * 4
     pages.bytes + index.bytes + hashes.length * perEntry + (if (open == null) 0L else open.bytes) +
       (if (newByPrefix == null) 0L else newByPrefix.bytes) + (if (newInOrder == null) 0L else newInOrder.bytes)
   }
