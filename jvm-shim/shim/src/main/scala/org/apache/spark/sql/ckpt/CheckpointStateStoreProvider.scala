@@ -400,6 +400,9 @@ class CheckpointStateStoreProvider
 
   override def memoryBytes: Long = state.memoryBytes
 
+  /** A store whose lock is taken sheds at the end of that turn. An error there loses the state, not the caller's. */
+  override def shed(): Unit = turn.orLater(state.shed())
+
   private[ckpt] def metrics(batch: Option[CommittedBatch], forced: Boolean): StateStoreMetrics = {
     val rows = batch.fold(state.stateRows)(_.rows)
     SnapshotVersionMetric.metrics(rows, memoryBytes, StoreMetrics.of(batch, forced), storeId, newestBase.version)

@@ -14,7 +14,7 @@ import java.util.Arrays
 
 /**
  * Pages of a table, or of a snapshot of it, that are in a local file, by the numbers of [[RecordPages]]. Records that
- * died after the eviction are marked here, a bit for each word.
+ * died after the eviction are marked here, a bit for each word. One thread changes it; others may read meanwhile.
  */
 private[backend] final class EvictedPages(file: LocalFile) {
   import EvictedPages._
@@ -38,21 +38,18 @@ private[backend] final class EvictedPages(file: LocalFile) {
   def memoryBytes: Long = memory + (pages.length + own.length) * 4L + dead.length * 4L
 
   /** The page of this number, null if it is not evicted. */
-  def page(number: Int): LocalPage = if (number < pages.length) pages(number) else null
+  def page(number: Int): LocalPage = synchronized(if (number < pages.length) pages(number) else null)
 
   /** The page of a single record, null if it is not evicted. */
-  def ownPage(number: Int): LocalPage = if (number < own.length) own(number) else null
+  def ownPage(number: Int): LocalPage = synchronized(if (number < own.length) own(number) else null)
 
-  /** True if a record has died since the eviction of its page. */
-  def isDead(number: Int, word: Int): Boolean = {
-    val bits = dead(number)
-    bits != null && (bits(word >>> 6) & (1L << word)) != 0
-  }
+  /** Marks of the records that died since the eviction of a page, a bit for each word; null if there are none. */
+  def deadOn(number: Int): Array[Long] = synchronized(dead(number))
 
   /** The record of an address, in an array of its own. */
   def record(address: Int, linkWords: Int): Array[Byte] = {
     val isOwn = RecordPages.isOwn(address)
-    val page = if (isOwn) own(RecordPages.ownNumber(address)) else pages(address >>> RecordPages.PageShift)
+    val page = if (isOwn) ownPage(RecordPages.ownNumber(address)) else this.page(address >>> RecordPages.PageShift)
     if (isOwn) {
       page.record(0, linkWords, page.length)
     } else {
@@ -87,7 +84,7 @@ private[backend] final class EvictedPages(file: LocalFile) {
     setOwn(number, page)
   }
 
-  private def set(number: Int, page: LocalPage): Unit = {
+  private def set(number: Int, page: LocalPage): Unit = synchronized {
     if (number >= pages.length) {
       val length = math.max(number + 1, pages.length * 2)
       pages = Arrays.copyOf(pages, length)
@@ -97,7 +94,7 @@ private[backend] final class EvictedPages(file: LocalFile) {
     added(page)
   }
 
-  private def setOwn(number: Int, page: LocalPage): Unit = {
+  private def setOwn(number: Int, page: LocalPage): Unit = synchronized {
     if (number >= own.length) own = Arrays.copyOf(own, math.max(number + 1, own.length * 2))
     own(number) = page
     added(page)

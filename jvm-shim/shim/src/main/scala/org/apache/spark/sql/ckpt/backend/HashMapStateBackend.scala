@@ -203,6 +203,9 @@ final class HashMapStateBackend private[ckpt] (
   override def isBroken: Boolean =
     tier != null && (foldedFamilies.valuesIterator ++ changed).exists(_.table.isBroken)
 
+  override def shed(): Unit =
+    if (tier != null) (foldedFamilies.valuesIterator ++ changed).map(_.table).distinct.foreach(_.shed())
+
   override def close(): Unit = (foldedFamilies.valuesIterator ++ changed).foreach(_.table.close())
 
   override def deltaSize: Long = deltas.size(changed)

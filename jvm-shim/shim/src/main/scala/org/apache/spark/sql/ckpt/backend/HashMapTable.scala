@@ -277,6 +277,7 @@ final class HashMapTable private[backend] (
   private[backend] def fold(): Unit = {
     val b = currentBuffer
     val t = currentTable
+    val evicts = t.evicts
     t.generation += 1
     t.beginChanges(b.memoryBytes + (if (log == null) 0L else log.memoryBytes))
     var entry = 0
@@ -290,7 +291,7 @@ final class HashMapTable private[backend] (
           b.hash(entry), address, rows, entryAt.valueBase, entryAt.valueOffset + 4, entryAt.valueLength - 4)
       } else if (b.isLive(entry)) {
         b.pointValue(entry, entryAt)
-        if (existing && t.isEvicted(address)) {
+        if (existing && evicts && t.isEvicted(address)) {
           b.pointKey(entry, entryAt)
           t.replace(
             b.hash(entry),
@@ -318,7 +319,7 @@ final class HashMapTable private[backend] (
             entryAt.valueLength)
         }
       } else if (existing) {
-        if (t.isEvicted(address)) {
+        if (evicts && t.isEvicted(address)) {
           b.pointKey(entry, entryAt)
           t.delete(
             b.hash(entry), address, entryAt.keyBase, entryAt.keyOffset, entryAt.keyLength, b.tableLength(entry))

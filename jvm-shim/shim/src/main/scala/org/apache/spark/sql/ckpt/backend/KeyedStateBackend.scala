@@ -159,6 +159,12 @@ trait KeyedStateBackend {
   /** True if an error on the local disk may have lost state: then no version can be served. From any thread. */
   def isBroken: Boolean
 
+  /**
+   * Moves state to the local disk if all states of the JVM together exceed their budget of memory. A task may read and
+   * write the open batch meanwhile.
+   */
+  def shed(): Unit
+
   /** Gives up the state and its local files, except what snapshots still need. */
   def close(): Unit
 

@@ -14,9 +14,9 @@ package org.apache.spark.sql.ckpt.backend
  * Records that were read from evicted pages since the table last changed, so that a key that is read and then put, or
  * found by several readers, is read from the disk once. All go when a limit is reached. Thread-safe.
  *
- * @param limit bytes, about
+ * @param limit bytes, about; it may change
  */
-private[backend] final class LocalRecords(limit: Long) {
+private[backend] final class LocalRecords(limit: () => Long) {
   private var addresses = new Array[Int](LocalRecords.MinSlots)
   private var records = new Array[Array[Byte]](LocalRecords.MinSlots)
   private var count = 0
@@ -31,7 +31,7 @@ private[backend] final class LocalRecords(limit: Long) {
   }
 
   def add(address: Int, record: Array[Byte]): Unit = synchronized {
-    if (size >= limit) clear()
+    if (size >= limit()) clear()
     if (count >= addresses.length / 2) grow()
     put(address, record)
   }

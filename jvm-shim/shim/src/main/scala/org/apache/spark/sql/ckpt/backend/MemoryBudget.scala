@@ -10,12 +10,13 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
-import java.util.concurrent.atomic.AtomicLong
+import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
 
 /** Memory of all tables that share a budget: those of one JVM. Thread-safe. */
 private[ckpt] final class MemoryBudget {
   private val usedBytes = new AtomicLong
   private val evictableBytes = new AtomicLong
+  private val openAccounts = new AtomicInteger
 
   /** Bytes of memory. */
   def used: Long = usedBytes.get()
@@ -23,8 +24,16 @@ private[ckpt] final class MemoryBudget {
   /** Bytes of the pages among them that can be evicted. */
   def evictable: Long = evictableBytes.get()
 
+  /** Number of open accounts. */
+  private[backend] def accounts: Int = openAccounts.get()
+
   /** Opens an account, for one table. */
-  private[backend] def open(): MemoryAccount = new MemoryAccount(this)
+  private[backend] def open(): MemoryAccount = {
+    openAccounts.incrementAndGet()
+    new MemoryAccount(this)
+  }
+
+  private[backend] def close(): Unit = openAccounts.decrementAndGet()
 
   private[backend] def add(used: Long, evictable: Long): Unit = {
     usedBytes.addAndGet(used)
@@ -52,6 +61,9 @@ private[backend] final class MemoryAccount(budget: MemoryBudget) {
     }
   }
 
+  /** True if accounts of others have evictable pages. */
+  def othersCanEvict: Boolean = synchronized(budget.evictable > evictable)
+
   /**
    * Bytes that the owner should evict under a limit for all. An owner evicts up to twice its share of the excess, so
    * that an active table does not pay for idle ones, and all of it above a twentieth.
@@ -69,6 +81,7 @@ private[backend] final class MemoryAccount(budget: MemoryBudget) {
 
   /** Idempotent. */
   def close(): Unit = synchronized {
+    if (!closed) budget.close()
     set(0, 0)
     closed = true
   }

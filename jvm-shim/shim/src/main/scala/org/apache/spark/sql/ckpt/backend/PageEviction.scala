@@ -17,8 +17,8 @@ import java.util.Arrays
  * Moves pages of one table to the local disk while all tables together exceed the budget: those with the fewest recent
  * changes first.
  *
- * Pages move only while the table changes, in the thread that changes it. An index by prefix or in order refers to
- * records from record to record, so such a table stays in memory; the budget counts it.
+ * Pages move while the table changes, in the thread that changes it, or by [[shed]], while a task may read. Indexes by
+ * prefix and in order lead from record to record, so tables with one stay in memory; the budget counts them.
  */
 private[backend] final class PageEviction(table: StateTable, space: RecordSpace, tier: LocalTier) {
   import PageEviction._
@@ -62,6 +62,9 @@ private[backend] final class PageEviction(table: StateTable, space: RecordSpace,
     changing = false
   }
 
+  /** Evicts as at the end of a change, while the table does not change. */
+  def shed(): Unit = if (account != null && account.excess(tier.limit) > 0) relieve()
+
   /** Runs an action during which no page moves. */
   def without(action: => Unit): Unit = {
     val before = changing
@@ -89,13 +92,18 @@ private[backend] final class PageEviction(table: StateTable, space: RecordSpace,
       account = tier.budget.open()
       cleaner.register(this, closing(account))
     }
+    relieve()
+    if (account.excess(tier.limit) > tier.limit / 20 && account.othersCanEvict) tier.shedAll()
+    nextLook = space.pages.bytes + step
+  }
+
+  private def relieve(): Unit = {
     report()
     val excess = account.excess(tier.limit)
     if (excess > 0 && evictable) {
       evict(excess + tier.limit / 64)
       report()
     }
-    nextLook = space.pages.bytes + step
   }
 
   private def report(): Unit = account.set(table.memoryBytes + buffered, if (evictable) space.pages.bytes else 0L)

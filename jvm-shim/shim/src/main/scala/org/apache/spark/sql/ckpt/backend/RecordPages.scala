@@ -53,7 +53,7 @@ private[backend] final class RecordPages(
   private var capacity = 0L
 
   // Null until a page is evicted.
-  private var evicted: EvictedPages = _
+  @volatile private var evicted: EvictedPages = _
 
   // A page must be copied before a change if a live snapshot is younger than the page.
   private var snapshotsTaken = 0
@@ -236,11 +236,11 @@ private[backend] final class RecordPages(
 
   /** Walk over the present records. */
   def walk(linkWords: Int): RecordWalk =
-    new RecordWalk(pages, usedWords, pageCount, ownPages, ownCount, evicted, linkWords)
+    new RecordWalk(pages, usedWords, pageCount, ownPages, ownCount, () => evicted, linkWords)
 
   /** Walk over the records of a page. */
   def walkOf(number: Int, linkWords: Int): RecordWalk =
-    new RecordWalk(pages, usedWords, number + 1, ownPages, 0, evicted, linkWords, number)
+    new RecordWalk(pages, usedWords, number + 1, ownPages, 0, () => evicted, linkWords, number)
 
   private def nextPageWords: Int =
     math.max(FirstPageWords, math.min((capacity + localBytes) >>> 3, largestPageWords.toLong)).toInt
@@ -367,9 +367,7 @@ private[backend] final class SharedPages(
 
   /** A walk over the records. */
   def walk(linkWords: Int): RecordWalk =
-    new RecordWalk(pages, usedWords, pages.length, ownPages, ownPages.length, null, linkWords) {
-      override protected def evicted: EvictedPages = SharedPages.this.synchronized(local)
-    }
+    new RecordWalk(pages, usedWords, pages.length, ownPages, ownPages.length, () => synchronized(local), linkWords)
 
   private[backend] def evicted(number: Int, page: Array[Byte], to: LocalPage): Unit = synchronized {
     if (!closed && number < pages.length && (pages(number) eq page)) {

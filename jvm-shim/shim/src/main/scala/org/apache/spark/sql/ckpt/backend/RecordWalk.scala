@@ -20,23 +20,24 @@ import org.apache.spark.unsafe.Platform
  * @param pages pages by number, null if freed or evicted
  * @param usedWords used words of each page
  * @param ownPages pages of single records by number, null if freed or evicted
- * @param evictedPages null if no page is evicted
+ * @param evicted      evicted pages, null if there are none. Pages may be evicted during the walk
  * @param linkWords words of links in each record
  * @param from number of the first page
  */
-private[backend] class RecordWalk(
+private[backend] final class RecordWalk(
     pages: Array[Array[Byte]],
     usedWords: Array[Int],
     numbers: Int,
     ownPages: Array[Array[Byte]],
     ownNumbers: Int,
-    evictedPages: EvictedPages,
+    evicted: () => EvictedPages,
     linkWords: Int,
     from: Int = 0) {
 
   private var number = from - 1
   private var current: Array[Byte] = _
-  private var isEvicted = false
+  // Marks of records that died after the eviction of the page, null if there are none.
+  private var dead: Array[Long] = _
   private var word = 0
   private var used = 0
   private var header = 0L
@@ -57,7 +58,7 @@ private[backend] class RecordWalk(
       } else {
         val offset = RecordPages.offset(word)
         header = Platform.getLong(current, offset)
-        if (!TableRecord.isDead(header) && !(isEvicted && evicted.isDead(number, word))) {
+        if (!TableRecord.isDead(header) && (dead == null || (dead(word >>> 6) & (1L << word)) == 0)) {
           recordPage = current
           recordOffset = offset
           found = (number << RecordPages.PageShift) | word
@@ -75,7 +76,8 @@ private[backend] class RecordWalk(
     while (own < ownNumbers && recordPage == null) {
       recordPage = ownPages(own)
       if (recordPage == null) {
-        val local = if (evicted == null) null else evicted.ownPage(own)
+        val all = evicted()
+        val local = if (all == null) null else all.ownPage(own)
         if (local != null) recordPage = local.read()
       }
       own += 1
@@ -100,20 +102,19 @@ private[backend] class RecordWalk(
   /** Points a cursor at the record of the last [[next]]. */
   def point(cursor: EntryCursor): Unit = TableRecord.point(recordPage, recordOffset, linkWords, cursor)
 
-  /** Evicted pages, null if there are none. */
-  protected def evicted: EvictedPages = evictedPages
-
   private def nextPage(): Boolean = {
     if (number < numbers) number += 1
     if (number < numbers) {
       used = usedWords(number)
       word = if (number == 0) 1 else 0
       current = pages(number)
-      isEvicted = current == null && used > 0
-      if (isEvicted) {
-        val local = if (evicted == null) null else evicted.page(number)
+      dead = null
+      if (current == null && used > 0) {
+        val all = evicted()
+        val local = if (all == null) null else all.page(number)
         if (local == null) throw new IllegalStateException(s"Page $number is neither in memory nor evicted.")
         current = local.read()
+        dead = all.deadOn(number)
       }
       true
     } else {

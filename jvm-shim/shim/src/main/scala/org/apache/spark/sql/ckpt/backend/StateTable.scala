@@ -50,7 +50,8 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
 
   // Null without a tier.
   private val recordsRead =
-    if (tier == null) null else new LocalRecords(math.max(StateTable.LeastRecordsRead, tier.limit / 16))
+    if (tier == null) null else new LocalRecords(() =>
+      math.max(StateTable.LeastRecordsRead, tier.limit / 16 / math.max(1, tier.budget.accounts)))
   private val cursor = new EntryCursor
   private var keys = 0L
   private var rawSize = 0L
@@ -95,6 +96,9 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     forgetRead()
     eviction.end()
   }
+
+  /** Evicts pages if too much memory is used, between two changes. Other threads may read meanwhile. */
+  def shed(): Unit = if (eviction != null) eviction.shed()
 
   /** Forgets records that were read from evicted pages. */
   private[backend] def forgetRead(): Unit = recordsRead.clear()
@@ -141,8 +145,16 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
 
   private def isKey(address: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
     val page = pages.page(address)
-    if (page != null) TableRecord.isOf(page, RecordPages.offset(address), linkWords, keyBase, keyOffset, keyLength)
-    else TableRecord.isOf(evictedRecord(address), StateTable.RecordStart, linkWords, keyBase, keyOffset, keyLength)
+    if (page == null) {
+      TableRecord.isOf(evictedRecord(address), StateTable.RecordStart, linkWords, keyBase, keyOffset, keyLength)
+    } else {
+      // Not by a call: this is the hottest place of all.
+      val offset = RecordPages.offset(address)
+      val header = Platform.getLong(page, offset)
+      TableRecord.keyWords(header, page, offset) == (keyLength >>> 3) &&
+        Bytes.equalWords(
+          page, offset + ((TableRecord.headWords(header) + linkWords) << 3), keyBase, keyOffset, keyLength)
+    }
   }
 
   private def header(address: Int): Long = {
@@ -187,9 +199,11 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
 
   /** Replaces the value of an existing key, in place if it takes the same number of words. */
   def update(hash: Int, address: Int, valueBase: AnyRef, valueOffset: Long, valueLength: Int): Unit = {
-    val header = this.header(address)
+    val present = pages.page(address)
+    val header =
+      if (present == null) this.header(address) else Platform.getLong(present, RecordPages.offset(address))
     val oldLength = TableRecord.valueLength(header)
-    if (Bytes.words(oldLength) == Bytes.words(valueLength) && !isEvicted(address)) {
+    if (Bytes.words(oldLength) == Bytes.words(valueLength) && present != null) {
       rawSize += valueLength.toLong - oldLength
       if (eviction != null) eviction.touched(address)
       val page = pages.writable(address)

@@ -154,6 +154,9 @@ private[ckpt] final class HeldState(
     if (held.undoCommit()) moved += 1
   }
 
+  /** Moves state to the local disk, if all stores of the JVM exceed their budget together. */
+  def shed(): Unit = if (!isEmpty) held.shed()
+
   /** Frees the memory. */
   def release(): Unit = {
     close()

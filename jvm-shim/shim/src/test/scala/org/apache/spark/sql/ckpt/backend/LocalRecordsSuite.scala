@@ -16,7 +16,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class LocalRecordsSuite extends AnyFunSuite {
   test("records are found until all are forgotten") {
-    val records = new LocalRecords(1L << 20)
+    val records = new LocalRecords(() => 1L << 20)
     val r = new Random(2)
     val known = Seq.fill(5000)(r.nextInt() | 1).distinct.map(_ -> new Array[Byte](r.nextInt(20))).toMap
     known.foreach { case (address, record) => records.add(address, record) }
@@ -27,7 +27,7 @@ class LocalRecordsSuite extends AnyFunSuite {
   }
 
   test("memory is bounded") {
-    val records = new LocalRecords(100000)
+    val records = new LocalRecords(() => 100000)
     for (i <- 1 to 10000) {
       records.add(i, new Array[Byte](1000))
       assert(records.get(i) != null && records.bytes < 110000)
