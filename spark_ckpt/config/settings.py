@@ -167,8 +167,8 @@ MEMORY_BUDGET = Setting[int](
     "size",
     None,
     "Memory for the state of all stores of an executor together. Beyond it, state that was not changed lately moves to "
-    "files in Spark's local directories ([how](local-disk.md)). The index of all keys stays in memory, about 15 bytes a "
-    "key. Default: no limit, all state stays in memory.",
+    "files in Spark's local directories ([how](local-disk.md)). The index of all keys stays in memory, about 15 bytes "
+    "a key. Default: no limit, all state stays in memory.",
     size(1, MAX_MEMORY_BUDGET),
 )
 MAX_DELTAS = Setting[int](

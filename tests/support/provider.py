@@ -1,8 +1,8 @@
 """The state-store provider under test.
 
-The environment variable SPARK_CKPT_TEST_PROVIDER selects it: `ckpt` (default), `ckpt-local` with nearly all
-state on the local disk, or one of Spark's own: `rocksdb`, `rocksdb-changelog`, `hdfs`. A test of an operator must pass with each of them; with a built-in provider the checks of
-our checkpoints are skipped.
+The environment variable SPARK_CKPT_TEST_PROVIDER selects it: `ckpt` (default), `ckpt-local` with nearly all state on
+the local disk, or one of Spark's own: `rocksdb`, `rocksdb-changelog`, `hdfs`. A test of an operator must pass with each
+of them; with a built-in provider the checks of our checkpoints are skipped.
 """
 
 from __future__ import annotations
