@@ -20,6 +20,7 @@ from spark_ckpt.config.settings import (
     MAX_DELTA_RATIO,
     MAX_DELTAS,
     MAX_PARALLELISM,
+    MEMORY_BUDGET,
     ON_DAMAGE,
     PYTHON,
     REAL_TIME_MODE,
@@ -57,6 +58,7 @@ class CheckpointConfig:
     history: int = 10
     ack_threshold: int = 1 << 20
     ack_memory: int = 128 << 20
+    memory_budget: int | None = None
     max_deltas: int = 16
     max_delta_ratio: float = 1.0
     change_feed: str = "outcome"
@@ -91,6 +93,7 @@ class CheckpointConfig:
             history=_set(HISTORY, ours),
             ack_threshold=_set(ACK_THRESHOLD, ours),
             ack_memory=_set(ACK_MEMORY, ours),
+            memory_budget=MEMORY_BUDGET.value(ours),
             max_deltas=_set(MAX_DELTAS, ours),
             max_delta_ratio=_set(MAX_DELTA_RATIO, ours),
             change_feed=_set(CHANGE_FEED, ours),

@@ -17,6 +17,9 @@ MAX_ACK_BYTES = 256 << 20
 MAX_ACK_MEMORY = 1 << 40
 """Largest memory for the state of a batch inside acknowledgements."""
 
+MAX_MEMORY_BUDGET = 1 << 50
+"""Largest memory for the state of an executor."""
+
 MAX_TOLERABLE_FAILURES = 20
 """Most tolerable consecutive failures."""
 
@@ -159,6 +162,15 @@ ACK_MEMORY = Setting[int](
     "of all tasks; a store that exceeds its share writes a file.",
     size(0, MAX_ACK_MEMORY),
 )
+MEMORY_BUDGET = Setting[int](
+    "memory.budget",
+    "size",
+    None,
+    "Memory for the state of all stores of an executor together. Beyond it, state that was not changed lately moves to "
+    "files in Spark's local directories ([how](local-disk.md)). The index of all keys stays in memory, about 15 bytes "
+    "a key. Default: no limit, all state stays in memory.",
+    size(1, MAX_MEMORY_BUDGET),
+)
 MAX_DELTAS = Setting[int](
     "chain.maxDeltas",
     "count",
@@ -227,6 +239,7 @@ SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     HISTORY,
     ACK_THRESHOLD,
     ACK_MEMORY,
+    MEMORY_BUDGET,
     MAX_DELTAS,
     MAX_DELTA_RATIO,
     CHANGE_FEED,

@@ -1,8 +1,8 @@
 """The state-store provider under test.
 
-The environment variable SPARK_CKPT_TEST_PROVIDER selects it: `ckpt` (default), or one of Spark's own: `rocksdb`,
-`rocksdb-changelog`, `hdfs`. A test of an operator must pass with each of them; with a built-in provider the checks of
-our checkpoints are skipped.
+The environment variable SPARK_CKPT_TEST_PROVIDER selects it: `ckpt` (default), `ckpt-local` with nearly all state on
+the local disk, or one of Spark's own: `rocksdb`, `rocksdb-changelog`, `hdfs`. A test of an operator must pass with each
+of them; with a built-in provider the checks of our checkpoints are skipped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ProviderUnderTest:
     @property
     def is_ours(self) -> bool:
         """True if the provider writes checkpoints that can be checked."""
-        return self.name == "ckpt"
+        return self.class_name == CKPT.class_name
 
     def conf(self) -> dict[str, str]:
         """All SQL settings that select this provider."""
@@ -39,6 +39,7 @@ class ProviderUnderTest:
 
 
 CKPT = ProviderUnderTest("ckpt", "org.apache.spark.sql.ckpt.CheckpointStateStoreProvider")
+CKPT_LOCAL = ProviderUnderTest("ckpt-local", CKPT.class_name, {CKPT_PREFIX + "memory.budget": "1"})
 ROCKSDB = ProviderUnderTest("rocksdb", _BUILT_IN + "RocksDBStateStoreProvider")
 ROCKSDB_CHANGELOG = ProviderUnderTest(
     "rocksdb-changelog",
@@ -47,7 +48,7 @@ ROCKSDB_CHANGELOG = ProviderUnderTest(
 )
 HDFS = ProviderUnderTest("hdfs", _BUILT_IN + "HDFSBackedStateStoreProvider")
 
-PROVIDERS = {provider.name: provider for provider in (CKPT, ROCKSDB, ROCKSDB_CHANGELOG, HDFS)}
+PROVIDERS = {provider.name: provider for provider in (CKPT, CKPT_LOCAL, ROCKSDB, ROCKSDB_CHANGELOG, HDFS)}
 
 
 def provider_under_test() -> ProviderUnderTest:

@@ -69,6 +69,7 @@ class CheckpointStateStoreProvider
   private var bases: BaseSnapshots = _
   private var state: HeldState = _
   private var turn: StoreTurn = _
+  private var tier: Option[LocalTier] = None
   private var snapshotReports: Option[SnapshotReports] = None
   private var timeout: FiniteDuration = _
   @volatile private var closed = false
@@ -76,6 +77,9 @@ class CheckpointStateStoreProvider
   /** Cost of the loads since the last batch that counted. */
   private var restored = RestoreCost.Nothing
   private val newestBase = new NewestBase
+
+  /** Figures of the local disk at the last batch that counted. */
+  private var localBefore = LocalCost.Nothing
 
   private[ckpt] def epoch: Long = state.epoch
 
@@ -112,8 +116,9 @@ class CheckpointStateStoreProvider
     recent = new RecentDeltas(files.isRemote)
     bases = new BaseSnapshots(stateStoreId.toString, files, () => locator.inlineLimit, recent)
     turn = new StoreTurn(stateStoreId, timeout)
+    tier = Settings.memoryBudget(settings).map(LocalDisk.tier)
     state = new HeldState(stateStoreId, families, files, partitions,
-      new HashMapStateBackend(_, Settings.tellsWrites(settings)))
+      new HashMapStateBackend(_, Settings.tellsWrites(settings), tier.orNull))
     job match {
       case query: QueryJob =>
         LoadedStores.here.add(query.runId, this)
@@ -311,7 +316,10 @@ class CheckpointStateStoreProvider
       }
       val cost = CommitCost(shipment.snapshotNanos, shipment.writeNanos, System.nanoTime() - asked,
         shipment.delta.info.bytes, shipment.waited.fold(0L)(_.segment.info.bytes), shipment.baseFailure.size)
-      CommittedBatch(version, counted, state.baseId, state.stateRows, state.indexRows, cost, restored)
+      val local = tier.fold(LocalCost.Nothing)(LocalCost.of(_, state.localBytes))
+      val sinceLast = local.since(localBefore)
+      localBefore = local
+      CommittedBatch(version, counted, state.baseId, state.stateRows, state.indexRows, cost, restored, sinceLast)
     } catch {
       case e: Throwable =>
         state.forgetCommit()
@@ -409,6 +417,9 @@ class CheckpointStateStoreProvider
   }
 
   override def memoryBytes: Long = state.memoryBytes
+
+  /** A store whose lock is taken sheds at the end of that turn. An error there loses the state, not the caller's. */
+  override def shed(): Unit = turn.orLater(state.shed())
 
   private[ckpt] def metrics(batch: Option[CommittedBatch], forced: Boolean): StateStoreMetrics = {
     val rows = batch.fold(state.stateRows)(_.rows)

@@ -24,6 +24,7 @@ private[ckpt] object Settings {
   val AckThreshold: String = Prefix + "ackThreshold"
   val BridgeTimeout: String = Prefix + "bridge.timeout"
   val ChangeFeed: String = Prefix + "changeFeed"
+  val MemoryBudget: String = Prefix + "memory.budget"
 
   val RealTimeMode: String = Prefix + "realTimeMode"
   val Experimental = "experimental"
@@ -39,6 +40,12 @@ private[ckpt] object Settings {
   /** True if queries with state may run in real-time mode. */
   def permitsRealTimeMode(settings: Map[String, String]): Boolean =
     settings.get(RealTimeMode).exists(_.trim.equalsIgnoreCase(Experimental))
+
+  /** Bytes of memory for the state of all stores of an executor, if they are limited. */
+  def memoryBudget(settings: Map[String, String]): Option[Long] = settings.get(MemoryBudget).map { text =>
+    Units.bytes(text).filter(value => value.isValidLong && value > 0)
+      .fold(throw refused(MemoryBudget, "a number of bytes such as 512m or 4GiB", text))(_.toLong)
+  }
 
   /** Bytes up to which a segment travels with the acknowledgement. */
   def ackThreshold(settings: Map[String, String]): Long =

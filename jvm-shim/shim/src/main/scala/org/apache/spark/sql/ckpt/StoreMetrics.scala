@@ -12,6 +12,7 @@ package org.apache.spark.sql.ckpt
 
 import java.util.concurrent.TimeUnit.NANOSECONDS
 
+import org.apache.spark.sql.ckpt.backend.LocalTier
 import org.apache.spark.sql.execution.streaming.state._
 
 /**
@@ -29,7 +30,8 @@ private[ckpt] final case class CommittedBatch(
     rows: Long,
     indexRows: Long,
     commit: CommitCost,
-    restore: RestoreCost)
+    restore: RestoreCost,
+    local: LocalCost)
 
 /**
  * Cost of a commit.
@@ -60,6 +62,27 @@ private[ckpt] object RestoreCost {
   val Nothing: RestoreCost = RestoreCost(0, 0, 0)
 }
 
+/**
+ * Use of the local disk.
+ *
+ * @param bytes        bytes of state there
+ * @param reads        reads
+ * @param readBytes    bytes read
+ * @param writtenBytes bytes written
+ */
+private[ckpt] final case class LocalCost(bytes: Long, reads: Long, readBytes: Long, writtenBytes: Long) {
+
+  /** The same, of the time since an earlier moment. */
+  def since(earlier: LocalCost): LocalCost = LocalCost(
+    bytes, reads - earlier.reads, readBytes - earlier.readBytes, writtenBytes - earlier.writtenBytes)
+}
+
+private[ckpt] object LocalCost {
+  val Nothing: LocalCost = LocalCost(0, 0, 0, 0)
+
+  def of(tier: LocalTier, bytes: Long): LocalCost = LocalCost(bytes, tier.reads, tier.readBytes, tier.writtenBytes)
+}
+
 /** Custom metrics of a store, which a query's progress has per operator (docs/metrics.md). */
 private[ckpt] object StoreMetrics {
   private val snapshotTime = time("ckptSnapshotTimeMs", "time to take the changes of the batch")
@@ -78,12 +101,19 @@ private[ckpt] object StoreMetrics {
   private val indexRows: StateStoreCustomMetric =
     StateStoreCustomSumMetric("ckptIndexRows", "checkpoint: rows of internal column families")
 
+  private val localBytes = size("ckptLocalBytes", "bytes of state on the local disk")
+  private val localReads: StateStoreCustomMetric =
+    StateStoreCustomSumMetric("ckptLocalReads", "checkpoint: reads of state on the local disk")
+  private val localReadBytes = size("ckptLocalReadBytes", "bytes of state read from the local disk")
+  private val localWrittenBytes = size("ckptLocalWrittenBytes", "bytes of state written to the local disk")
+
   // Spark's own name.
   private val forcedSnapshots: StateStoreCustomMetric =
     StateStoreCustomSumMetric("forceSnapshotCount", "number of stores that had forced snapshot")
 
   val all: Seq[StateStoreCustomMetric] = Seq(snapshotTime, writeTime, acknowledgeTime, deltaBytes, baseBytes,
-    baseFailures, restoreTime, restoredBytes, restoredSegments, indexRows, forcedSnapshots)
+    baseFailures, restoreTime, restoredBytes, restoredSegments, indexRows, localBytes, localReads, localReadBytes,
+    localWrittenBytes, forcedSnapshots)
 
   /** All of them, 0 until a batch counts. */
   def of(batch: Option[CommittedBatch], forced: Boolean): Map[StateStoreCustomMetric, Long] = {
@@ -99,6 +129,10 @@ private[ckpt] object StoreMetrics {
       restoreTime -> NANOSECONDS.toMillis(restore(_.nanos)),
       restoredBytes -> restore(_.bytes),
       restoredSegments -> restore(_.segments),
+      localBytes -> batch.fold(0L)(_.local.bytes),
+      localReads -> batch.fold(0L)(_.local.reads),
+      localReadBytes -> batch.fold(0L)(_.local.readBytes),
+      localWrittenBytes -> batch.fold(0L)(_.local.writtenBytes),
       indexRows -> batch.fold(0L)(_.indexRows),
       forcedSnapshots -> (if (forced) 1L else 0L))
   }

@@ -32,6 +32,15 @@ class SettingsSuite extends AnyFunSuite {
     }
   }
 
+  test("memory for state has a unit, no default, and is positive") {
+    def budget(text: String) = Settings.memoryBudget(Map(Settings.MemoryBudget -> text))
+    assert(budget("4GiB").contains(4L << 30) && budget("1").contains(1))
+    assert(Settings.memoryBudget(Map.empty).isEmpty)
+    for (text <- Seq("0", "-1", "half", "")) {
+      assert(intercept[CheckpointFailure](budget(text)).getMessage.contains(Settings.MemoryBudget))
+    }
+  }
+
   test("settings have units, and defaults") {
     assert(ack("64KiB") == 65536)
     assert(ack(" 0 ") == 0)

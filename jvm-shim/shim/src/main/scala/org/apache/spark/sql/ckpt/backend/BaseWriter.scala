@@ -62,7 +62,8 @@ private[ckpt] final class BaseWriter(maxParallelism: Int, bufferBytes: Long, new
       addEntry(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
     }
 
-  private def addEntry(
+  /** Adds a key with its value, or with all of its list, of any other family or key than rows of [[add]]. */
+  private[backend] def addEntry(
       keyGroup: Int,
       keyBase: AnyRef,
       keyOffset: Long,

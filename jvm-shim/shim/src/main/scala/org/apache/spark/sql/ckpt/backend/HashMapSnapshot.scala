@@ -20,8 +20,10 @@ import java.util.concurrent.atomic.AtomicBoolean
 private[backend] final class HashMapSnapshot(
     override val version: Long,
     maxParallelism: Int,
-    families: Array[(String, Boolean, TableSnapshot)])
+    families: Array[(String, Boolean, TableSnapshot)],
+    tier: LocalTier)
   extends BaseSnapshot {
+  import HashMapSnapshot._
 
   private val closed = new AtomicBoolean
 
@@ -31,11 +33,34 @@ private[backend] final class HashMapSnapshot(
 
   override def write(out: OutputStream): SegmentInfo = {
     if (closed.get()) throw new IllegalStateException("The snapshot is closed.")
+    if (families.exists(_._3.hasEvicted)) writeSorted(out) else writeDirectly(out)
+  }
+
+  private def writeDirectly(out: OutputStream): SegmentInfo = {
     val sources = families.collect {
       case (name, multiValue, table) if table.count > 0 =>
         new SnapshotSource(name, multiValue, table): SegmentSource
     }
     new SegmentWriter(maxParallelism).write(sources, isBase = true, version, out)
+  }
+
+  /** By an external sort: it reads each evicted page once, and needs bounded memory. */
+  private def writeSorted(out: OutputStream): SegmentInfo = {
+    val bufferBytes = math.max(LeastBuffer, math.min(rawBytes / 64, MostBuffer))
+    val writer = new BaseWriter(maxParallelism, bufferBytes, () => tier.newFile().toFile)
+    try {
+      families.foreach { case (name, multiValue, table) =>
+        writer.startFamily(name, multiValue)
+        val walk = table.walk()
+        val cursor = new EntryCursor
+        while (walk.next() != 0) {
+          walk.point(cursor)
+          writer.addEntry(cursor.keyGroup, cursor.keyBase, cursor.keyOffset, cursor.keyLength,
+            cursor.valueBase, cursor.valueOffset, cursor.valueLength)
+        }
+      }
+      writer.write(version, out)
+    } finally writer.close()
   }
 
   override def toBytes(): SegmentBytes = {
@@ -48,4 +73,11 @@ private[backend] final class HashMapSnapshot(
   override def close(): Unit = {
     if (closed.compareAndSet(false, true)) families.foreach(_._3.close())
   }
+}
+
+private object HashMapSnapshot {
+
+  /** Bounds of the memory that sorts a snapshot of state on the local disk, in bytes. */
+  private final val LeastBuffer = 8L << 20
+  private final val MostBuffer = 64L << 20
 }

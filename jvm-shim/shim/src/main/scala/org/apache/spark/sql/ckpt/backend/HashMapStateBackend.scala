@@ -25,11 +25,15 @@ import scala.util.control.NonFatal
  *
  * @param maxParallelism number of key groups, 1 to 32768
  * @param logsWrites     true if deltas record every write of a batch, not only the outcome per key
+ * @param tier           local disk below the memory; null if all state stays in memory
  */
-final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Boolean = false)
+final class HashMapStateBackend private[ckpt] (
+    override val maxParallelism: Int, logsWrites: Boolean, tier: LocalTier)
     extends KeyedStateBackend {
   import HashMapStateBackend._
   import StoreState._
+
+  def this(maxParallelism: Int, logsWrites: Boolean = false) = this(maxParallelism, logsWrites, null)
 
   require(
     maxParallelism >= 1 && maxParallelism <= TableRecord.MaxKeyGroups,
@@ -48,7 +52,8 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
 
   override def state: StoreState = current
 
-  override def canServe(v: Long): Boolean = folded >= 0 && (v == folded || (current.isCommitted && v == folded + 1))
+  override def canServe(v: Long): Boolean =
+    folded >= 0 && !isBroken && (v == folded || (current.isCommitted && v == folded + 1))
 
   override def openForWrite(v: Long): Unit = {
     discard()
@@ -118,6 +123,8 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
           if (!currentFamilies.get(name).exists(_ eq f)) f.dropChanges()
         }
       }
+      // Families that the batch has dropped; others share their tables with those of the batch.
+      closeAllBut(currentFamilies)
       droppedFamilies = Map.empty
       foldedFamilies = currentFamilies
       current = Loaded(StateVersion(base.version + 1, stateId))
@@ -134,7 +141,7 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
       family.declare(keyGroups, access, multiValue)
       family
     } else {
-      val made = new HashMapTable(name, keyGroups, access, multiValue, maxParallelism, logsWrites)
+      val made = new HashMapTable(name, keyGroups, access, multiValue, maxParallelism, logsWrites, tier)
       made.writable = isOpen
       droppedFamilies.get(name).foreach(made.markDropped)
       droppedFamilies -= name
@@ -188,6 +195,19 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
     all.distinct.map(_.memoryBytes).sum
   }
 
+  override def localBytes: Long = {
+    val all = foldedFamilies.valuesIterator ++ changed
+    all.distinct.map(_.table.localBytes).sum
+  }
+
+  override def isBroken: Boolean =
+    tier != null && (foldedFamilies.valuesIterator ++ changed).exists(_.table.isBroken)
+
+  override def shed(): Unit =
+    if (tier != null) (foldedFamilies.valuesIterator ++ changed).map(_.table).distinct.foreach(_.shed())
+
+  override def close(): Unit = (foldedFamilies.valuesIterator ++ changed).foreach(_.table.close())
+
   override def deltaSize: Long = deltas.size(changed)
 
   override def writeDelta(out: OutputStream): SegmentInfo = {
@@ -200,7 +220,7 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
   override def snapshotBase(): BaseSnapshot = {
     if (folded < 0) throw new IllegalStateException("There is no state.")
     val views = foldedFamilies.valuesIterator.map(f => (f.name, f.multiValue, f.table.snapshot()))
-    new HashMapSnapshot(folded, maxParallelism, views.toArray)
+    new HashMapSnapshot(folded, maxParallelism, views.toArray, tier)
   }
 
   override def restore(
@@ -228,11 +248,17 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
   /** Resets to version `v` without rows. Declared families stay declared. */
   def clear(v: Long): Unit = clear(v, 0)
 
+  private def closeAllBut(kept: Map[String, HashMapTable]): Unit =
+    foldedFamilies.valuesIterator.map(_.table).foreach { table =>
+      if (!kept.valuesIterator.exists(_.table eq table)) table.close()
+    }
+
   private def clear(v: Long, expectedRows: Long): Unit = {
     setWritable(false)
     droppedFamilies = Map.empty
     // Removes families that a restore brought and the operator has not declared.
     currentFamilies = currentFamilies.filter(!_._2.keyGroups.isInstanceOf[UndeclaredKeyGroups])
+    closeAllBut(currentFamilies)
     foldedFamilies = currentFamilies
     val expected = if (foldedFamilies.size == 1) math.min(expectedRows, 1L << 27) else 0L
     foldedFamilies.valuesIterator.foreach(_.clear(expected))
@@ -240,15 +266,24 @@ final class HashMapStateBackend(override val maxParallelism: Int, logsWrites: Bo
   }
 
   private def load(target: StateVersion, segments: Seq[StateSegment], filter: RestoreFilter): Unit = orClear {
-    foldedFamilies.valuesIterator.foreach(_.table.generation += 1)
+    foldedFamilies.valuesIterator.foreach { family =>
+      family.table.generation += 1
+      family.table.beginChanges(0)
+    }
     var last: HashMapTable = null
     val sink: SegmentSink = (name: String, multiValue: Boolean) => {
-      if (last == null || last.name != name) last = restoredFamily(name, multiValue)
+      if (last == null || last.name != name) {
+        last = restoredFamily(name, multiValue)
+        last.table.beginChanges(0)
+      }
       if (last.multiValue == multiValue) last.table else null
     }
     val reader = new SegmentReader(sink, filter)
     segments.foreach(s => reader.load(s, target.version))
-    foldedFamilies.valuesIterator.foreach(_.table.compact(true))
+    foldedFamilies.valuesIterator.foreach { family =>
+      family.table.compact(true)
+      family.table.endChanges()
+    }
     current = Loaded(target)
   }
 

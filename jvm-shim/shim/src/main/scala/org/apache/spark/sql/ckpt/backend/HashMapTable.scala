@@ -19,6 +19,7 @@ import org.apache.spark.unsafe.Platform
  * commit: its task may still run, and another table replaces it.
  *
  * @param logsWrites true if the delta records every write, not only the outcome per key
+ * @param tier       local disk below the memory; null if there is none
  */
 final class HashMapTable private[backend] (
     override val name: String,
@@ -26,13 +27,14 @@ final class HashMapTable private[backend] (
     initialAccess: KeyAccess,
     initialMultiValue: Boolean,
     maxParallelism: Int,
-    logsWrites: Boolean)
+    logsWrites: Boolean,
+    tier: LocalTier = null)
     extends HashMapReader
     with KeyedTable {
   private var keyGroupFunction = initialKeyGroups
   private var currentAccess = initialAccess
   private var lists = initialMultiValue
-  private var currentTable = new StateTable(initialAccess, 0)
+  private var currentTable = new StateTable(initialAccess, 0, tier)
   private var currentBuffer = new WriteBuffer(initialAccess)
 
   /** Writes of the batch in order; null if the delta does not record them. */
@@ -101,7 +103,7 @@ final class HashMapTable private[backend] (
     } else {
       val address = currentTable.find(hash, keyBase, keyOffset, keyLength)
       address != 0 && {
-        val added = currentBuffer.add(hash, address, currentTable.keyGroup(address), keyBase, keyOffset, keyLength)
+        val added = add(hash, address, currentTable.keyGroup(address), keyBase, keyOffset, keyLength)
         if (log != null) log.remove(added)
         true
       }
@@ -159,7 +161,7 @@ final class HashMapTable private[backend] (
       if (log != null) log.append(entry, list, rows, listLength - 4)
     } else if (address != 0) {
       currentTable.point(address, entryAt)
-      val e = currentBuffer.add(hash, address, entryAt.keyGroup, keyBase, keyOffset, keyLength)
+      val e = add(hash, address, entryAt.keyGroup, keyBase, keyOffset, keyLength)
       ListCursor.putInt(list, Platform.BYTE_ARRAY_OFFSET, listRows)
       currentBuffer.appendToTable(
         e, currentTable, entryAt.valueLength, list, Platform.BYTE_ARRAY_OFFSET, listLength)
@@ -198,8 +200,17 @@ final class HashMapTable private[backend] (
       val address = currentTable.find(hash, keyBase, keyOffset, keyLength)
       val group =
         if (address != 0) currentTable.keyGroup(address) else newKeyGroup(keyBase, keyOffset, keyLength)
-      currentBuffer.add(hash, address, group, keyBase, keyOffset, keyLength)
+      add(hash, address, group, keyBase, keyOffset, keyLength)
     }
+  }
+
+  private def add(
+      hash: Int, address: Int, group: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
+    val entry = currentBuffer.add(hash, address, group, keyBase, keyOffset, keyLength)
+    if (address != 0 && currentTable.evicts) {
+      currentBuffer.noteTableLength(entry, currentTable.valueLength(address))
+    }
+    entry
   }
 
   private def newKeyGroup(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
@@ -235,7 +246,9 @@ final class HashMapTable private[backend] (
         throw new IllegalStateException(
           s"Column family $name is redeclared after the batch wrote to it.")
       }
-      currentTable = currentTable.rebuilt(access)
+      val before = currentTable
+      currentTable = before.rebuilt(access)
+      before.close()
       currentBuffer = new WriteBuffer(access)
       epoch += 1
     }
@@ -247,7 +260,7 @@ final class HashMapTable private[backend] (
   /** Replacement with the same records and no changes. */
   private[backend] def successor(): HashMapTable = {
     val next = new HashMapTable(
-      name, keyGroupFunction.another, currentAccess.another, lists, maxParallelism, logsWrites)
+      name, keyGroupFunction.another, currentAccess.another, lists, maxParallelism, logsWrites, tier)
     next.currentTable = currentTable
     currentTable.adopt(next.access)
     next
@@ -264,7 +277,9 @@ final class HashMapTable private[backend] (
   private[backend] def fold(): Unit = {
     val b = currentBuffer
     val t = currentTable
+    val evicts = t.evicts
     t.generation += 1
+    t.beginChanges(b.memoryBytes + (if (log == null) 0L else log.memoryBytes))
     var entry = 0
     while (entry < b.count) {
       val address = b.tableAddress(entry)
@@ -276,7 +291,20 @@ final class HashMapTable private[backend] (
           b.hash(entry), address, rows, entryAt.valueBase, entryAt.valueOffset + 4, entryAt.valueLength - 4)
       } else if (b.isLive(entry)) {
         b.pointValue(entry, entryAt)
-        if (existing) {
+        if (existing && evicts && t.isEvicted(address)) {
+          b.pointKey(entry, entryAt)
+          t.replace(
+            b.hash(entry),
+            address,
+            b.keyGroup(entry),
+            entryAt.keyBase,
+            entryAt.keyOffset,
+            entryAt.keyLength,
+            b.tableLength(entry),
+            entryAt.valueBase,
+            entryAt.valueOffset,
+            entryAt.valueLength)
+        } else if (existing) {
           t.update(b.hash(entry), address, entryAt.valueBase, entryAt.valueOffset, entryAt.valueLength)
         } else {
           b.pointKey(entry, entryAt)
@@ -291,12 +319,19 @@ final class HashMapTable private[backend] (
             entryAt.valueLength)
         }
       } else if (existing) {
-        t.delete(b.hash(entry), address)
+        if (evicts && t.isEvicted(address)) {
+          b.pointKey(entry, entryAt)
+          t.delete(
+            b.hash(entry), address, entryAt.keyBase, entryAt.keyOffset, entryAt.keyLength, b.tableLength(entry))
+        } else {
+          t.delete(b.hash(entry), address)
+        }
       }
       entry += 1
     }
     t.compact(false)
     dropChanges()
+    t.endChanges()
   }
 
   /** Bytes of memory of the table, its index and the batch's writes. */
@@ -312,7 +347,8 @@ final class HashMapTable private[backend] (
 
   /** Clears everything except the description. */
   private[backend] def clear(expected: Long): Unit = {
-    currentTable = new StateTable(currentAccess, expected)
+    currentTable.close()
+    currentTable = new StateTable(currentAccess, expected, tier)
     dropChanges()
   }
 
@@ -323,7 +359,7 @@ final class HashMapTable private[backend] (
     val walk = t.pages.walk(t.linkWords)
     var address = walk.next()
     while (address != 0) {
-      t.point(address, cursor)
+      walk.point(cursor)
       markDropped(cursor, cursor.keyGroup)
       address = walk.next()
     }

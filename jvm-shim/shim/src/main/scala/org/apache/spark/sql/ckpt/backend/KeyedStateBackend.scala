@@ -153,6 +153,21 @@ trait KeyedStateBackend {
   /** Bytes of memory that tables, indexes and buffers use. From any thread: an estimate while a batch is written. */
   def memoryBytes: Long
 
+  /** Bytes of state on the local disk. From any thread, as [[memoryBytes]]. */
+  def localBytes: Long
+
+  /** True if an error on the local disk may have lost state: then no version can be served. From any thread. */
+  def isBroken: Boolean
+
+  /**
+   * Moves state to the local disk if all states of the JVM together exceed their budget of memory. A task may read and
+   * write the open batch meanwhile.
+   */
+  def shed(): Unit
+
+  /** Gives up the state and its local files, except what snapshots still need. */
+  def close(): Unit
+
   /** Approximate bytes of [[writeDelta]], not less than the actual number. O(changes). */
   def deltaSize: Long
 

@@ -58,12 +58,21 @@ private[backend] abstract class LayeredIterator(reader: HashMapReader) extends E
   /** Points at a record of the table as the batch had left it; false if the batch had removed it. */
   protected def takeRecord(address: Int): Boolean = {
     table.point(address, cursor)
+    takePointed(address)
+  }
+
+  /** The same for a record that a walk has come to. */
+  protected def takeRecord(address: Int, walk: RecordWalk): Boolean = {
+    walk.point(cursor)
+    takePointed(address)
+  }
+
+  private def takePointed(address: Int): Boolean =
     entryLimit == 0 || {
       val hash = Bytes.hash(cursor.keyBase, cursor.keyOffset, cursor.keyLength)
       val entry = buffer.findExisting(hash, address)
       entry < 0 || entry >= entryLimit || buffer.pointValueFor(opened, entry, cursor)
     }
-  }
 
   /** Points at a new key of the buffer; false if it was removed again, or is newer than this iterator. */
   protected def takeEntry(entry: Int): Boolean = {
@@ -84,7 +93,7 @@ private[backend] final class FullIterator(reader: HashMapReader) extends Layered
     var taken = false
     while (!taken && inTable) {
       val address = walk.next()
-      if (address == 0) inTable = false else taken = takeRecord(address)
+      if (address == 0) inTable = false else taken = takeRecord(address, walk)
     }
     while (!taken && entry < entryLimit) {
       taken = takeEntry(entry)

@@ -26,9 +26,15 @@ import org.apache.spark.unsafe.Platform
  *
  * Snapshots can share pages: see [[share]] and [[writable]].
  *
- * @param maxPages limit of page numbers, lower in tests of the limit
+ * A page can be evicted to a local file, and then never changes: records that die there are marked in memory. Its array
+ * is null: see [[EvictedPages]].
+ *
+ * @param maxPages         limit of page numbers, lower in tests of the limit
+ * @param largestPageWords largest page of several records, smaller in tests
  */
-private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
+private[backend] final class RecordPages(
+    maxPages: Int = RecordPages.MaxPages,
+    largestPageWords: Int = RecordPages.LargestPageWords) {
   import RecordPages._
 
   private var pages = new Array[Array[Byte]](2)
@@ -36,6 +42,7 @@ private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
   private var birth = new Array[Int](2)
   private var pageCount = 0
   private var openPage = -1
+  private var coldPage = -1
   private val freeNumbers = new IntStack
 
   // Pages of single records, by number.
@@ -45,31 +52,59 @@ private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
   private val freeOwn = new IntStack
   private var capacity = 0L
 
+  // Null until a page is evicted.
+  @volatile private var evicted: EvictedPages = _
+
   // A page must be copied before a change if a live snapshot is younger than the page.
   private var snapshotsTaken = 0
   private val liveSnapshots = new IntStack
+  private val liveShares = new java.util.ArrayList[SharedPages]
   @volatile private var newestLive = 0
 
-  /** Bytes of all pages. */
+  /** Bytes of all pages in memory. */
   def bytes: Long = capacity
+
+  /** Bytes of memory for evicted pages. */
+  def evictedMemoryBytes: Long = if (evicted == null) 0L else evicted.memoryBytes
+
+  /** Bytes of evicted pages in the file. */
+  def localBytes: Long = if (evicted == null) 0L else evicted.bytes
 
   /** Upper bound of the numbers of pages of several records. */
   def numbers: Int = pageCount
 
-  /** The page of this number, null if it was freed. */
+  /** The page of this number, null if it was freed or evicted. */
   def pageAt(number: Int): Array[Byte] = pages(number)
 
   /** Allocated words of the page of this number. */
   def usedAt(number: Int): Int = usedWords(number)
 
-  /** The page for new records. */
-  def openNumber: Int = openPage
+  /** True if new records go to the page of this number. */
+  def isOpen(number: Int): Boolean = number == openPage || number == coldPage
 
-  /** The page of an address, for reading. */
+  /** Gives new records a new page. */
+  def closeOpen(): Unit = {
+    openPage = -1
+    coldPage = -1
+  }
+
+  /** Upper bound of the numbers of pages of single records. */
+  def ownNumbers: Int = ownCount
+
+  /** The page of a single record, null if it was freed or evicted. */
+  def ownAt(number: Int): Array[Byte] = ownPages(number)
+
+  /** The evicted page of this number, null if there is none. */
+  def localAt(number: Int): LocalPage = if (evicted == null) null else evicted.page(number)
+
+  /** The page of an address, for reading; null if it is evicted. */
   def page(address: Int): Array[Byte] =
     if ((address & WordMask) < FirstOwnWord) pages(address >>> PageShift) else ownPages(ownNumber(address))
 
-  /** The page of an address, for changing records that a snapshot may hold. */
+  /** The record of an address on an evicted page. */
+  def localRecord(address: Int, linkWords: Int): Array[Byte] = evicted.record(address, linkWords)
+
+  /** The page of an address, for changing records that a snapshot may hold. It must not be evicted. */
   def writable(address: Int): Array[Byte] =
     if ((address & WordMask) < FirstOwnWord) writable(pages, birth, address >>> PageShift)
     else writable(ownPages, ownBirth, ownNumber(address))
@@ -89,15 +124,24 @@ private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
     if (words > OwnPageWords) {
       allocateOwn(words)
     } else {
-      if (openPage < 0 || usedWords(openPage) + words > (pages(openPage).length >>> 3)) {
-        openPage = newPage(math.max(words + 1, nextPageWords))
-        // Address 0 is "none".
-        usedWords(openPage) = if (openPage == 0) 1 else 0
-      }
-      val word = usedWords(openPage)
-      usedWords(openPage) = word + words
-      (openPage << PageShift) | word
+      if (!fits(openPage, words)) openPage = newPage(math.max(words + 1, nextPageWords))
+      place(openPage, words)
     }
+  }
+
+  /** Memory for a record that is likely to stay as it is, apart from new ones. */
+  def allocateCold(words: Int): Int = {
+    if (!fits(coldPage, words)) coldPage = newPage(math.max(words + 1, nextPageWords))
+    place(coldPage, words)
+  }
+
+  private def fits(number: Int, words: Int): Boolean =
+    number >= 0 && usedWords(number) + words <= (pages(number).length >>> 3)
+
+  private def place(number: Int, words: Int): Int = {
+    val word = usedWords(number)
+    usedWords(number) = word + words
+    (number << PageShift) | word
   }
 
   /** Memory for a new record in a page of its own, which may be longer than the record. */
@@ -113,18 +157,62 @@ private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
   /** Frees the page of a record with its own page. Nothing may still refer to it. */
   def freeOwn(address: Int): Unit = {
     val number = ownNumber(address)
-    capacity -= ownPages(number).length
-    ownPages(number) = null
+    if (ownPages(number) == null) {
+      evicted.freeOwn(number)
+    } else {
+      capacity -= ownPages(number).length
+      ownPages(number) = null
+    }
     freeOwn.push(number)
   }
 
   /** Frees a page of several records. Nothing may still refer to it. */
   def free(number: Int): Unit = {
-    capacity -= pages(number).length
-    pages(number) = null
+    if (pages(number) == null) {
+      evicted.free(number)
+    } else {
+      capacity -= pages(number).length
+      pages(number) = null
+    }
     usedWords(number) = 0
     if (openPage == number) openPage = -1
+    if (coldPage == number) coldPage = -1
     freeNumbers.push(number)
+  }
+
+  /** Moves a page of several records, which must not be open, to a local file. */
+  def evict(number: Int, file: LocalFile): Unit = {
+    val page = pages(number)
+    makeEvicted(file)
+    val local = evicted.add(number, page, usedWords(number) << 3)
+    pages(number) = null
+    capacity -= page.length
+    liveSnapshots.synchronized(liveShares.forEach(_.evicted(number, page, local)))
+  }
+
+  /** Moves a page of a single record to a local file. */
+  def evictOwn(number: Int, file: LocalFile, length: Int): Unit = {
+    val page = ownPages(number)
+    makeEvicted(file)
+    val local = evicted.addOwn(number, page, length)
+    ownPages(number) = null
+    capacity -= page.length
+    liveSnapshots.synchronized(liveShares.forEach(_.evictedOwn(number, page, local)))
+  }
+
+  private def makeEvicted(file: LocalFile): Unit = if (evicted == null) evicted = new EvictedPages(file)
+
+  /** Empty evicted pages for a snapshot of this many pages. */
+  private[backend] def emptyShare(count: Int, own: Int): EvictedPages = evicted.shareNone(count, own)
+
+  /** Gives back all of the local file that no snapshot needs. Nothing may be read afterwards. */
+  def close(): Unit = if (evicted != null) evicted.close()
+
+  /** Marks a record on an evicted page of several records as dead. */
+  def markDead(address: Int): Unit = {
+    val number = address >>> PageShift
+    evicted.markDead(number, address & WordMask, shared = birth(number) < newestLive)
+    birth(number) = snapshotsTaken
   }
 
   /** A view of all present records. Until it is closed, [[writable]] copies each page before its first change. */
@@ -132,27 +220,38 @@ private[backend] final class RecordPages(maxPages: Int = RecordPages.MaxPages) {
     snapshotsTaken += 1
     liveSnapshots.push(snapshotsTaken)
     newestLive = snapshotsTaken
-    new SharedPages(this, snapshotsTaken,
-      Arrays.copyOf(pages, pageCount), Arrays.copyOf(usedWords, pageCount), Arrays.copyOf(ownPages, ownCount))
+    val shared = new SharedPages(this, snapshotsTaken, Arrays.copyOf(pages, pageCount),
+      Arrays.copyOf(usedWords, pageCount), Arrays.copyOf(ownPages, ownCount),
+      if (evicted == null) null else evicted.share(pageCount, ownCount))
+    liveShares.add(shared)
+    shared
   }
 
   /** Ends the sharing with one view; from any thread. */
-  private[backend] def unshare(snapshot: Int): Unit = liveSnapshots.synchronized {
+  private[backend] def unshare(snapshot: Int, shared: SharedPages): Unit = liveSnapshots.synchronized {
     liveSnapshots.remove(snapshot)
     newestLive = liveSnapshots.maximum
+    liveShares.remove(shared)
   }
 
   /** Walk over the present records. */
-  def walk(linkWords: Int): RecordWalk = new RecordWalk(pages, usedWords, pageCount, ownPages, ownCount, linkWords)
+  def walk(linkWords: Int): RecordWalk =
+    new RecordWalk(pages, usedWords, pageCount, ownPages, ownCount, () => evicted, linkWords)
+
+  /** Walk over the records of a page. */
+  def walkOf(number: Int, linkWords: Int): RecordWalk =
+    new RecordWalk(pages, usedWords, number + 1, ownPages, 0, () => evicted, linkWords, number)
 
   private def nextPageWords: Int =
-    math.max(FirstPageWords, math.min(capacity >>> 3, LargestPageWords.toLong)).toInt
+    math.max(FirstPageWords, math.min((capacity + localBytes) >>> 3, largestPageWords.toLong)).toInt
 
   private def newPage(words: Int): Int = {
     val number = if (freeNumbers.nonEmpty) freeNumbers.pop() else addNumber()
     pages(number) = new Array[Byte](words << 3)
     birth(number) = snapshotsTaken
     capacity += pages(number).length
+    // Address 0 is "none".
+    usedWords(number) = if (number == 0) 1 else 0
     number
   }
 
@@ -213,6 +312,12 @@ private[backend] object RecordPages {
   /** Longest record in bytes. */
   final val MaxRecordBytes = (1L << 31) - 64
 
+  /** Offset in bytes of the record of an address from the start of its page. */
+  def start(address: Int): Int = {
+    val word = address & WordMask
+    if (word < FirstOwnWord) word << 3 else 0
+  }
+
   /** True if the record of an address has a page of its own. */
   def isOwn(address: Int): Boolean = (address & WordMask) >= FirstOwnWord
 
@@ -238,23 +343,57 @@ private[backend] object RecordPages {
   }
 }
 
-/** The pages of one moment, for one snapshot. */
+/** The pages of one moment, for one snapshot. A page that is evicted meanwhile leaves memory here too. */
 private[backend] final class SharedPages(
     owner: RecordPages,
     id: Int,
     pages: Array[Array[Byte]],
     usedWords: Array[Int],
-    ownPages: Array[Array[Byte]]) {
+    ownPages: Array[Array[Byte]],
+    private var local: EvictedPages) {
 
-  /** The page of an address. */
+  private var closed = false
+
+  /** True if pages are in a local file: then only walks are quick. */
+  def hasLocal: Boolean = synchronized(local != null && local.nonEmpty)
+
+  /** The page of an address in memory. Only if no page is evicted meanwhile. */
   def page(address: Int): Array[Byte] =
     if (RecordPages.isOwn(address)) ownPages(RecordPages.ownNumber(address))
     else pages(address >>> RecordPages.PageShift)
 
+  /** The record of an address on a page that was evicted meanwhile. */
+  def localRecord(address: Int, linkWords: Int): Array[Byte] = synchronized(local).record(address, linkWords)
+
   /** A walk over the records. */
   def walk(linkWords: Int): RecordWalk =
-    new RecordWalk(pages, usedWords, pages.length, ownPages, ownPages.length, linkWords)
+    new RecordWalk(pages, usedWords, pages.length, ownPages, ownPages.length, () => synchronized(local), linkWords)
+
+  private[backend] def evicted(number: Int, page: Array[Byte], to: LocalPage): Unit = synchronized {
+    if (!closed && number < pages.length && (pages(number) eq page)) {
+      makeLocal().adopt(number, to)
+      pages(number) = null
+    }
+  }
+
+  private[backend] def evictedOwn(number: Int, page: Array[Byte], to: LocalPage): Unit = synchronized {
+    if (!closed && number < ownPages.length && (ownPages(number) eq page)) {
+      makeLocal().adoptOwn(number, to)
+      ownPages(number) = null
+    }
+  }
+
+  private def makeLocal(): EvictedPages = {
+    if (local == null) local = owner.emptyShare(pages.length, ownPages.length)
+    local
+  }
 
   /** Ends the sharing; from any thread. */
-  def close(): Unit = owner.unshare(id)
+  def close(): Unit = {
+    owner.unshare(id, this)
+    synchronized {
+      closed = true
+      if (local != null) local.close()
+    }
+  }
 }

@@ -20,16 +20,25 @@ import org.apache.spark.unsafe.Platform
  * The place of a dead record is reused for the next record of the same size. With varying sizes or a shrinking table,
  * dead places add up; [[compact]] then moves live records out of the pages with many dead ones.
  */
-private[backend] final class RecordSpace(table: StateTable) {
+private[backend] final class RecordSpace(table: StateTable, tier: LocalTier) {
   import RecordSpace._
 
-  val pages = new RecordPages
+  val pages: RecordPages =
+    if (tier == null) new RecordPages else new RecordPages(largestPageWords = tier.largestPageWords)
+
+  /** Moves pages to the local disk; null without a tier. */
+  private[backend] val eviction: PageEviction = if (tier == null) null else new PageEviction(table, this, tier)
 
   private val freePlaces = new Array[IntStack](LargestReuse + 1)
   private var deadWords = new Array[Int](4)
   private var totalDead = 0L
   private var killedSinceCompaction = 0L
   private var hand = 0
+
+  // Of evicted pages.
+  private var localWords = 0L
+  private var localDead = 0L
+  private var localKilled = 0L
 
   /** Bytes of bookkeeping. */
   def bytes: Long = {
@@ -39,11 +48,12 @@ private[backend] final class RecordSpace(table: StateTable) {
       if (freePlaces(i) != null) sum += freePlaces(i).bytes
       i += 1
     }
-    sum
+    sum + deadWords.length * 4L + (if (eviction == null) 0L else eviction.bytes)
   }
 
   /** Memory for a record; a snapshot may share its page. */
   def allocate(words: Int): Int = {
+    if (eviction != null) eviction.beforeAllocation()
     val places = if (words <= LargestReuse) freePlaces(words) else null
     if (places != null && places.nonEmpty) {
       val address = places.pop()
@@ -51,32 +61,87 @@ private[backend] final class RecordSpace(table: StateTable) {
       totalDead -= words
       address
     } else {
-      pages.allocate(words)
+      val address = pages.allocate(words)
+      if (eviction != null) eviction.touched(address)
+      address
     }
   }
 
   /** Memory for a record in a page of its own, with an eighth more for it to grow. */
-  def allocateWithRoom(words: Int): Int =
+  def allocateWithRoom(words: Int): Int = {
+    if (eviction != null) eviction.beforeAllocation()
     pages.allocateOwn(math.max(words, math.min(words.toLong + (words >>> 3), RecordPages.MaxRecordBytes >>> 3).toInt))
+  }
 
-  /** Frees a record. Nothing may still refer to it. */
-  def kill(address: Int): Unit = {
+  /** Frees a record of this many words, without reading it if it is evicted. Nothing may still refer to it. */
+  def kill(address: Int, words: Int): Unit = {
     if (RecordPages.isOwn(address)) {
       pages.freeOwn(address)
+    } else if (pages.page(address) == null) {
+      killEvicted(address, words)
     } else {
-      val number = address >>> RecordPages.PageShift
+      val page = pages.writable(address)
       val offset = RecordPages.offset(address)
-      val header = Platform.getLong(pages.page(address), offset)
-      val words = TableRecord.words(header, pages.page(address), offset, table.linkWords)
-      Platform.putLong(pages.writable(address), offset, header | TableRecord.Dead)
-      if (number >= deadWords.length) deadWords = Arrays.copyOf(deadWords, math.max(number + 1, number * 2))
-      deadWords(number) += words
+      Platform.putLong(page, offset, Platform.getLong(page, offset) | TableRecord.Dead)
+      addDead(address >>> RecordPages.PageShift, words)
       totalDead += words
       killedSinceCompaction += words
       if (words <= LargestReuse) {
         if (freePlaces(words) == null) freePlaces(words) = new IntStack
         freePlaces(words).push(address)
       }
+    }
+  }
+
+  private def addDead(number: Int, words: Int): Unit = {
+    if (number >= deadWords.length) deadWords = Arrays.copyOf(deadWords, math.max(number + 1, number * 2))
+    deadWords(number) += words
+  }
+
+  private def killEvicted(address: Int, words: Int): Unit = {
+    val number = address >>> RecordPages.PageShift
+    addDead(number, words)
+    localDead += words
+    localKilled += words
+    if (deadWords(number) == wordsOf(number)) freeEvicted(number) else pages.markDead(address)
+  }
+
+  /** Words of the records of a page. */
+  private def wordsOf(number: Int): Int = pages.usedAt(number) - (if (number == 0) 1 else 0)
+
+  private def freeEvicted(number: Int): Unit = {
+    localWords -= wordsOf(number)
+    localDead -= deadWords(number)
+    deadWords(number) = 0
+    pages.free(number)
+  }
+
+  /** Moves pages of several records to a file. */
+  private[backend] def evict(numbers: Array[Boolean], file: LocalFile): Unit = {
+    removePlaces(numbers)
+    var number = 0
+    while (number < numbers.length) {
+      if (numbers(number)) {
+        addDead(number, 0)
+        totalDead -= deadWords(number)
+        if (deadWords(number) == wordsOf(number)) {
+          deadWords(number) = 0
+          pages.free(number)
+        } else {
+          pages.evict(number, file)
+          localWords += wordsOf(number)
+          localDead += deadWords(number)
+        }
+      }
+      number += 1
+    }
+  }
+
+  private def removePlaces(numbers: Array[Boolean]): Unit = {
+    var i = 0
+    while (i <= LargestReuse) {
+      if (freePlaces(i) != null) freePlaces(i).removePages(numbers)
+      i += 1
     }
   }
 
@@ -89,17 +154,49 @@ private[backend] final class RecordSpace(table: StateTable) {
       val budget = if (all) Long.MaxValue else MinBudget + killedSinceCompaction * 8
       killedSinceCompaction = 0
       val chosen = choose(budget)
-      var i = 0
-      while (i <= LargestReuse) {
-        if (freePlaces(i) != null) freePlaces(i).removePages(chosen)
-        i += 1
-      }
-      i = 0
-      while (i < chosen.length) {
-        if (chosen(i)) empty(i)
-        i += 1
-      }
+      if (eviction == null) empty(chosen) else eviction.without(empty(chosen))
     }
+    if (localDead * 10 > localWords * MostLocalDead) compactEvicted(all)
+  }
+
+  /**
+   * Moves the live records of the evicted pages with most dead ones to new pages. Reads no more than a few words per
+   * word that died since.
+   */
+  private def compactEvicted(all: Boolean): Unit = {
+    var budget = if (all) Long.MaxValue else MinBudget + localKilled * 8
+    localKilled = 0
+    // By the share of dead words: each entry holds this above the number.
+    var shares = new Array[Long](64)
+    var n = 0
+    var number = 0
+    while (number < math.min(pages.numbers, deadWords.length)) {
+      if (deadWords(number) > 0 && pages.localAt(number) != null) {
+        if (n == shares.length) shares = Arrays.copyOf(shares, n * 2)
+        shares(n) = (deadWords(number).toLong * 1000 / wordsOf(number) << 32) | number
+        n += 1
+      }
+      number += 1
+    }
+    Arrays.sort(shares, 0, n)
+    while (n > 0 && budget > 0 && localDead * 10 > localWords * (MostLocalDead - 0.3)) {
+      n -= 1
+      val worst = shares(n).toInt
+      budget -= wordsOf(worst)
+      emptyEvicted(worst)
+    }
+  }
+
+  private def emptyEvicted(number: Int): Unit = {
+    val walk = pages.walkOf(number, table.linkWords)
+    var address = walk.next()
+    while (address != 0) {
+      val words = walk.words
+      table.relocate(address, walk.page, RecordPages.offset(address), pages.allocateCold(words), words)
+      address = walk.next()
+    }
+    freeEvicted(number)
+    if (eviction != null) eviction.beforeAllocation()
   }
 
   private def choose(budget: Long): Array[Boolean] = {
@@ -111,13 +208,22 @@ private[backend] final class RecordSpace(table: StateTable) {
       hand = if (hand + 1 >= n) 0 else hand + 1
       val used = pages.usedAt(hand)
       val dead = if (hand < deadWords.length) deadWords(hand) else 0
-      if (dead > 0 && dead.toLong * 5 >= used && hand != pages.openNumber) {
+      if (dead > 0 && dead.toLong * 5 >= used && !pages.isOpen(hand) && pages.pageAt(hand) != null) {
         chosen(hand) = true
         left -= used - dead
       }
       seen += 1
     }
     chosen
+  }
+
+  private def empty(chosen: Array[Boolean]): Unit = {
+    removePlaces(chosen)
+    var number = 0
+    while (number < chosen.length) {
+      if (chosen(number)) empty(number)
+      number += 1
+    }
   }
 
   private def empty(number: Int): Unit = {
@@ -129,7 +235,7 @@ private[backend] final class RecordSpace(table: StateTable) {
       val offset = RecordPages.offset(address)
       val header = Platform.getLong(page, offset)
       val words = TableRecord.words(header, page, offset, table.linkWords)
-      if (!TableRecord.isDead(header)) table.relocate(address, words)
+      if (!TableRecord.isDead(header)) table.relocate(address, page, offset, allocate(words), words)
       word += words
     }
     totalDead -= deadWords(number)
@@ -146,4 +252,7 @@ private[backend] object RecordSpace {
   /** Below this many dead words (16 KiB), compaction does not pay. */
   final val SmallestDead = 2048L
   final val MinBudget = 8192L
+
+  /** Tenths of the evicted words that may be dead. */
+  final val MostLocalDead = 3
 }

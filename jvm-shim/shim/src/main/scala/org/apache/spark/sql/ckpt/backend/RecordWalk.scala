@@ -14,12 +14,15 @@ import org.apache.spark.unsafe.Platform
 
 /**
  * Walk over a table's live records in the order of memory: of the table itself, which must not change meanwhile, or of
- * a snapshot. Records with a page of their own come last.
+ * a snapshot. Records with a page of their own come last. Evicted pages are read whole, one after another, each into an
+ * array of its own.
  *
- * @param pages pages by number, null if freed
+ * @param pages pages by number, null if freed or evicted
  * @param usedWords used words of each page
- * @param ownPages pages of single records by number, null if freed
+ * @param ownPages pages of single records by number, null if freed or evicted
+ * @param evicted      evicted pages, null if there are none. Pages may be evicted during the walk
  * @param linkWords words of links in each record
+ * @param from number of the first page
  */
 private[backend] final class RecordWalk(
     pages: Array[Array[Byte]],
@@ -27,14 +30,23 @@ private[backend] final class RecordWalk(
     numbers: Int,
     ownPages: Array[Array[Byte]],
     ownNumbers: Int,
-    linkWords: Int) {
+    evicted: () => EvictedPages,
+    linkWords: Int,
+    from: Int = 0) {
 
-  private var number = -1
-  private var page: Array[Byte] = _
+  private var number = from - 1
+  private var current: Array[Byte] = _
+  // Marks of records that died after the eviction of the page, null if there are none.
+  private var dead: Array[Long] = _
   private var word = 0
   private var used = 0
   private var header = 0L
   private var own = 0
+
+  // The record of the last `next`.
+  private var recordPage: Array[Byte] = _
+  private var recordOffset = 0L
+  private var recordWords = 0
 
   /** Address of the next live record, 0 at the end. */
   def next(): Int = {
@@ -45,21 +57,35 @@ private[backend] final class RecordWalk(
         more = nextPage()
       } else {
         val offset = RecordPages.offset(word)
-        header = Platform.getLong(page, offset)
-        if (!TableRecord.isDead(header)) found = (number << RecordPages.PageShift) | word
-        word += TableRecord.words(header, page, offset, linkWords)
+        header = Platform.getLong(current, offset)
+        if (!TableRecord.isDead(header) && (dead == null || (dead(word >>> 6) & (1L << word)) == 0)) {
+          recordPage = current
+          recordOffset = offset
+          found = (number << RecordPages.PageShift) | word
+        }
+        recordWords = TableRecord.words(header, current, offset, linkWords)
+        word += recordWords
       }
     }
     if (found == 0) nextOwn() else found
   }
 
   private def nextOwn(): Int = {
-    while (own < ownNumbers && ownPages(own) == null) own += 1
-    if (own == ownNumbers) {
+    recordPage = null
+    recordOffset = Platform.BYTE_ARRAY_OFFSET
+    while (own < ownNumbers && recordPage == null) {
+      recordPage = ownPages(own)
+      if (recordPage == null) {
+        val all = evicted()
+        val local = if (all == null) null else all.ownPage(own)
+        if (local != null) recordPage = local.read()
+      }
+      own += 1
+    }
+    if (recordPage == null) {
       0
     } else {
-      header = Platform.getLong(ownPages(own), Platform.BYTE_ARRAY_OFFSET)
-      own += 1
+      header = Platform.getLong(recordPage, recordOffset)
       RecordPages.ownAddress(own - 1)
     }
   }
@@ -67,12 +93,29 @@ private[backend] final class RecordWalk(
   /** Key group of the record of the last [[next]]. */
   def keyGroup: Int = TableRecord.keyGroup(header)
 
+  /** Page of the record of the last [[next]]. */
+  def page: Array[Byte] = recordPage
+
+  /** Words of the record of the last [[next]], which has no page of its own. */
+  def words: Int = recordWords
+
+  /** Points a cursor at the record of the last [[next]]. */
+  def point(cursor: EntryCursor): Unit = TableRecord.point(recordPage, recordOffset, linkWords, cursor)
+
   private def nextPage(): Boolean = {
     if (number < numbers) number += 1
     if (number < numbers) {
-      page = pages(number)
       used = usedWords(number)
       word = if (number == 0) 1 else 0
+      current = pages(number)
+      dead = null
+      if (current == null && used > 0) {
+        val all = evicted()
+        val local = if (all == null) null else all.page(number)
+        if (local == null) throw new IllegalStateException(s"Page $number is neither in memory nor evicted.")
+        current = local.read()
+        dead = all.deadOn(number)
+      }
       true
     } else {
       used = 0

@@ -19,12 +19,18 @@ import org.apache.spark.unsafe.Platform
  * same until the table is changed. The memory of removed records is reused for records of the same size;
  * [[RecordSpace.compact]] reclaims the rest.
  *
+ * With a [[LocalTier]], pages may be evicted to a local disk, between [[beginChanges]] and [[endChanges]]: see
+ * [[PageEviction]]. A record there is read into an array of its own, at most once between two changes of the table if
+ * memory allows. It is never changed: a new value goes to another record.
+ *
  * Not thread-safe; only [[snapshot]]s may be read by another thread while the table changes.
  *
  * @param access access to records apart from the whole key
  * @param expected expected number of keys
+ * @param tier local disk below the memory; null if there is none
  */
-private[backend] final class StateTable(val access: KeyAccess, expected: Long) extends SegmentTarget {
+private[backend] final class StateTable(val access: KeyAccess, expected: Long, tier: LocalTier = null)
+    extends SegmentTarget {
   private val chains = access match {
     case prefix: KeyAccess.Prefix => new PrefixChains(this, prefix)
     case _ => null
@@ -38,8 +44,14 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
   val linkWords: Int = if (chains == null) 0 else 1
 
   private val index = new HashIndex(expected)
-  private val space = new RecordSpace(this)
+  private val space = new RecordSpace(this, tier)
   private[backend] val pages: RecordPages = space.pages
+  private val eviction = space.eviction
+
+  // Null without a tier.
+  private val recordsRead =
+    if (tier == null) null else new LocalRecords(() =>
+      math.max(StateTable.LeastRecordsRead, tier.limit / 16 / math.max(1, tier.budget.accounts)))
   private val cursor = new EntryCursor
   private var keys = 0L
   private var rawSize = 0L
@@ -60,8 +72,50 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
   def rawBytes: Long = rawSize
 
   /** Bytes of memory. */
-  def memoryBytes: Long = pages.bytes + index.bytes + space.bytes +
+  def memoryBytes: Long = pages.bytes + pages.evictedMemoryBytes + index.bytes + space.bytes +
+    (if (recordsRead == null) 0L else recordsRead.bytes) +
     (if (chains == null) 0L else chains.bytes) + (if (order == null) 0L else order.bytes)
+
+  /** Bytes of evicted pages. */
+  def localBytes: Long = pages.localBytes
+
+  /** True if pages may be evicted. */
+  def evicts: Boolean = eviction != null
+
+  /** True if the record of an address is on an evicted page. */
+  def isEvicted(address: Int): Boolean = pages.page(address) == null
+
+  /** True if an error on the local disk may have lost records. */
+  def isBroken: Boolean = eviction != null && eviction.isBroken
+
+  /** The table is about to change, by changes that take this memory. */
+  def beginChanges(buffered: Long): Unit = if (eviction != null) eviction.begin(buffered)
+
+  /** The table has changed. Records that were read from evicted pages are forgotten. */
+  def endChanges(): Unit = if (eviction != null) {
+    forgetRead()
+    eviction.end()
+  }
+
+  /** Evicts pages if too much memory is used, between two changes. Other threads may read meanwhile. */
+  def shed(): Unit = if (eviction != null) eviction.shed()
+
+  /** Forgets records that were read from evicted pages. */
+  private[backend] def forgetRead(): Unit = recordsRead.clear()
+
+  /** Gives up local files. Nothing may be read afterwards, except through snapshots. Idempotent. */
+  def close(): Unit = if (eviction != null) eviction.close()
+
+  private def evictedRecord(address: Int): Array[Byte] = {
+    val known = recordsRead.get(address)
+    if (known != null) {
+      known
+    } else {
+      val record = pages.localRecord(address, linkWords)
+      recordsRead.add(address, record)
+      record
+    }
+  }
 
   private[backend] def prefixChains: PrefixChains = chains
 
@@ -91,20 +145,36 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
 
   private def isKey(address: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
     val page = pages.page(address)
-    val offset = RecordPages.offset(address)
-    val header = Platform.getLong(page, offset)
-    TableRecord.keyWords(header, page, offset) == (keyLength >>> 3) &&
-      Bytes.equalWords(
-        page, offset + ((TableRecord.headWords(header) + linkWords) << 3), keyBase, keyOffset, keyLength)
+    if (page == null) {
+      TableRecord.isOf(evictedRecord(address), StateTable.RecordStart, linkWords, keyBase, keyOffset, keyLength)
+    } else {
+      // Not by a call: this is the hottest place of all.
+      val offset = RecordPages.offset(address)
+      val header = Platform.getLong(page, offset)
+      TableRecord.keyWords(header, page, offset) == (keyLength >>> 3) &&
+        Bytes.equalWords(
+          page, offset + ((TableRecord.headWords(header) + linkWords) << 3), keyBase, keyOffset, keyLength)
+    }
+  }
+
+  private def header(address: Int): Long = {
+    val page = pages.page(address)
+    if (page != null) Platform.getLong(page, RecordPages.offset(address))
+    else Platform.getLong(evictedRecord(address), StateTable.RecordStart)
   }
 
   /** Key group of a record. */
-  def keyGroup(address: Int): Int =
-    TableRecord.keyGroup(Platform.getLong(pages.page(address), RecordPages.offset(address)))
+  def keyGroup(address: Int): Int = TableRecord.keyGroup(header(address))
+
+  /** Bytes of the value of a record. */
+  def valueLength(address: Int): Int = TableRecord.valueLength(header(address))
 
   /** Points a cursor at a record. */
-  def point(address: Int, cursor: EntryCursor): Unit =
-    TableRecord.point(pages.page(address), RecordPages.offset(address), linkWords, cursor)
+  def point(address: Int, cursor: EntryCursor): Unit = {
+    val page = pages.page(address)
+    if (page != null) TableRecord.point(page, RecordPages.offset(address), linkWords, cursor)
+    else TableRecord.point(evictedRecord(address), StateTable.RecordStart, linkWords, cursor)
+  }
 
   /** Adds a new key. */
   def insert(
@@ -129,10 +199,13 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
 
   /** Replaces the value of an existing key, in place if it takes the same number of words. */
   def update(hash: Int, address: Int, valueBase: AnyRef, valueOffset: Long, valueLength: Int): Unit = {
-    val header = Platform.getLong(pages.page(address), RecordPages.offset(address))
+    val present = pages.page(address)
+    val header =
+      if (present == null) this.header(address) else Platform.getLong(present, RecordPages.offset(address))
     val oldLength = TableRecord.valueLength(header)
-    rawSize += valueLength.toLong - oldLength
-    if (Bytes.words(oldLength) == Bytes.words(valueLength)) {
+    if (Bytes.words(oldLength) == Bytes.words(valueLength) && present != null) {
+      rawSize += valueLength.toLong - oldLength
+      if (eviction != null) eviction.touched(address)
       val page = pages.writable(address)
       val offset = RecordPages.offset(address)
       if (oldLength != valueLength) {
@@ -143,31 +216,58 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
       Bytes.copy(valueBase, valueOffset, page, valueAt, valueLength)
     } else {
       point(address, cursor)
-      val moved = write(
-        cursor.keyGroup,
-        cursor.keyBase,
-        cursor.keyOffset,
-        cursor.keyLength,
-        valueBase,
-        valueOffset,
-        valueLength)
-      replaceAddress(hash, address, moved)
-      space.kill(address)
+      replace(hash, address, cursor.keyGroup, cursor.keyBase, cursor.keyOffset, cursor.keyLength, oldLength,
+        valueBase, valueOffset, valueLength)
     }
   }
+
+  /**
+   * Replaces the value of an existing key with a new record, without reading the old one if that is evicted.
+   *
+   * @param oldLength bytes of the old value
+   */
+  def replace(
+      hash: Int,
+      address: Int,
+      keyGroup: Int,
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      oldLength: Int,
+      valueBase: AnyRef,
+      valueOffset: Long,
+      valueLength: Int): Unit = {
+    rawSize += valueLength.toLong - oldLength
+    val moved = write(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
+    replaceAddress(hash, address, moved)
+    space.kill(address, wordsOf(keyLength, oldLength))
+  }
+
+  private def wordsOf(keyLength: Int, valueLength: Int): Int = TableRecord.words(keyLength, valueLength) + linkWords
 
   /** Removes an existing key. */
   def delete(hash: Int, address: Int): Unit = {
     point(address, cursor)
+    delete(hash, address, cursor.keyBase, cursor.keyOffset, cursor.keyLength, cursor.valueLength)
+  }
+
+  /** Removes an existing key, without reading its record if that is evicted. */
+  def delete(
+      hash: Int,
+      address: Int,
+      keyBase: AnyRef,
+      keyOffset: Long,
+      keyLength: Int,
+      valueLength: Int): Unit = {
     index.delete(hash, address)
     keys -= 1
-    rawSize -= cursor.keyLength.toLong + cursor.valueLength
+    rawSize -= keyLength.toLong + valueLength
     if (chains != null) {
       chains.unlink(address)
     } else if (order != null) {
-      order.delete(encoder.encode(cursor.keyBase, cursor.keyOffset, cursor.keyLength))
+      order.delete(encoder.encode(keyBase, keyOffset, keyLength))
     }
-    space.kill(address)
+    space.kill(address, wordsOf(keyLength, valueLength))
   }
 
   /** Puts the value of a new or existing key. */
@@ -214,12 +314,16 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
     val had = cursor.valueLength
     RecordPages.checkRecordBytes(cursor.keyLength.toLong + had + rowsLength)
     rawSize += rowsLength
-    val from = pages.page(address)
-    val fromOffset = RecordPages.offset(address)
+    val evicted = isEvicted(address)
+    val from = cursor.keyBase
+    val fromOffset = if (evicted) StateTable.RecordStart else RecordPages.offset(address)
     val valueAt = cursor.valueOffset - fromOffset
     val words = ((valueAt + 7 + had + rowsLength) >>> 3).toInt
-    val room = if (RecordPages.isOwn(address)) from.length >>> 3 else ((valueAt + 7 + had) >>> 3).toInt
+    val oldWords = ((valueAt + 7 + had) >>> 3).toInt
+    val room =
+      if (evicted) 0 else if (RecordPages.isOwn(address)) pages.page(address).length >>> 3 else oldWords
     if (words <= room) {
+      if (eviction != null) eviction.touched(address)
       extendList(pages.writable(address), fromOffset, valueAt, had, rows, rowsBase, rowsOffset, rowsLength)
     } else {
       val moved = if (words > RecordPages.OwnPageWords) space.allocateWithRoom(words) else space.allocate(words)
@@ -229,7 +333,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
       Platform.copyMemory(from, fromOffset, to, toOffset, valueAt + had)
       extendList(to, toOffset, valueAt, had, rows, rowsBase, rowsOffset, rowsLength)
       replaceAddress(hash, address, moved)
-      space.kill(address)
+      space.kill(address, oldWords)
     }
   }
 
@@ -264,11 +368,12 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
 
   /** A table with the same records and another access. */
   def rebuilt(other: KeyAccess): StateTable = {
-    val table = new StateTable(other, keys)
+    val table = new StateTable(other, keys, tier)
+    table.beginChanges(0)
     val walk = pages.walk(linkWords)
     var address = walk.next()
     while (address != 0) {
-      point(address, cursor)
+      walk.point(cursor)
       table.insert(
         Bytes.hash(cursor.keyBase, cursor.keyOffset, cursor.keyLength),
         cursor.keyGroup,
@@ -280,16 +385,15 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
         cursor.valueLength)
       address = walk.next()
     }
+    table.endChanges()
     table
   }
 
-  /** Moves a live record so that its page can be freed. */
-  private[backend] def relocate(address: Int, words: Int): Unit = {
-    val from = pages.page(address)
-    val fromOffset = RecordPages.offset(address)
-    point(address, cursor)
+  /** Moves a live record to another place, so that its page can be freed. */
+  private[backend] def relocate(
+      address: Int, from: Array[Byte], fromOffset: Long, moved: Int, words: Int): Unit = {
+    TableRecord.point(from, fromOffset, linkWords, cursor)
     val hash = Bytes.hash(cursor.keyBase, cursor.keyOffset, cursor.keyLength)
-    val moved = space.allocate(words)
     val to = pages.writable(moved)
     Platform.copyMemory(from, fromOffset, to, RecordPages.offset(moved), words.toLong << 3)
     replaceAddress(hash, address, moved)
@@ -329,4 +433,13 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long) e
     Bytes.copy(valueBase, valueOffset, page, keyAt + keyLength, valueLength)
     address
   }
+}
+
+private[backend] object StateTable {
+
+  /** Offset of a record in an array of its own. */
+  val RecordStart: Long = Platform.BYTE_ARRAY_OFFSET.toLong
+
+  /** Least memory for records that were read from evicted pages, in bytes. */
+  final val LeastRecordsRead = 1L << 20
 }

@@ -53,6 +53,26 @@ private[backend] object TableRecord {
   def words(header: Long, page: AnyRef, offset: Long, linkWords: Int): Int =
     headWords(header) + linkWords + keyWords(header, page, offset) + Bytes.words(valueLength(header))
 
+  /** Words of a record without links, by its lengths. */
+  def words(keyLength: Int, valueLength: Int): Int = {
+    val keyWords = keyLength >>> 3
+    (if (keyWords >= LongKey) 2 else 1) + keyWords + Bytes.words(valueLength)
+  }
+
+  /** Bytes of the record at a position of an array. */
+  def bytesAt(bytes: Array[Byte], at: Int, linkWords: Int): Long = {
+    val offset = Platform.BYTE_ARRAY_OFFSET.toLong + at
+    words(Platform.getLong(bytes, offset), bytes, offset, linkWords).toLong << 3
+  }
+
+  /** True if a record has this key. */
+  def isOf(
+      page: AnyRef, offset: Long, linkWords: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
+    val header = Platform.getLong(page, offset)
+    keyWords(header, page, offset) == (keyLength >>> 3) &&
+      Bytes.equalWords(page, offset + ((headWords(header) + linkWords) << 3), keyBase, keyOffset, keyLength)
+  }
+
   /** Points a cursor at key and value of a record. */
   def point(page: AnyRef, offset: Long, linkWords: Int, cursor: EntryCursor): Unit = {
     val header = Platform.getLong(page, offset)

@@ -10,6 +10,8 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
+import org.apache.spark.unsafe.Platform
+
 /**
  * Records of a table at one moment. It holds the pages of that moment; the table copies a page before it changes a
  * record there. Read by one thread, closed from any.
@@ -23,9 +25,15 @@ private[backend] final class TableSnapshot(
   /** A walk over the records. */
   def walk(): RecordWalk = shared.walk(linkWords)
 
+  /** True if records are on evicted pages: then [[point]] in any order but that of the walk is slow. */
+  def hasEvicted: Boolean = shared.hasLocal
+
   /** Points a cursor at a record. */
-  def point(address: Int, cursor: EntryCursor): Unit =
-    TableRecord.point(shared.page(address), RecordPages.offset(address), linkWords, cursor)
+  def point(address: Int, cursor: EntryCursor): Unit = {
+    val page = shared.page(address)
+    if (page != null) TableRecord.point(page, RecordPages.offset(address), linkWords, cursor)
+    else TableRecord.point(shared.localRecord(address, linkWords), Platform.BYTE_ARRAY_OFFSET, linkWords, cursor)
+  }
 
   /** Ends the sharing. */
   def close(): Unit = shared.close()

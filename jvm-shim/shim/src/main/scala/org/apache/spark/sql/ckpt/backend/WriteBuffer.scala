@@ -45,6 +45,9 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   private var tableAddresses = new Array[Int](8)
   private var keyAddresses = new Array[Int](8)
   private var valueAddresses = new Array[Int](8)
+
+  // Bytes of the table's values. Null if the table stays in memory.
+  private var tableLengths: Array[Int] = _
   private var spares: Array[Int] = _
 
   // Bytes of the table's list that the batch has appended to: positive if the value begins with them, negative if it is
@@ -101,7 +104,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** Bytes of memory, estimated while another thread writes. */
   def memoryBytes: Long = {
     val open = versions
-    val perEntry = 16L + (if (spares == null) 0 else 4) + (if (listStarts == null) 0 else 4)
+    val perEntry = 16L + Seq(spares, listStarts, tableLengths).count(_ != null) * 4
     pages.bytes + index.bytes + hashes.length * perEntry + (if (open == null) 0L else open.bytes) +
       (if (newByPrefix == null) 0L else newByPrefix.bytes) + (if (newInOrder == null) 0L else newInOrder.bytes)
   }
@@ -110,6 +113,15 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
 
   /** Address in the table; 0 if the key is new; see [[WriteBuffer.isExisting]] for others that are none. */
   def tableAddress(entry: Int): Int = tableAddresses(entry)
+
+  /** Notes the bytes of the table's value, so that the fold need not read an evicted record. */
+  def noteTableLength(entry: Int, length: Int): Unit = {
+    if (tableLengths == null) tableLengths = new Array[Int](hashes.length)
+    tableLengths(entry) = length
+  }
+
+  /** The noted bytes of the table's value. */
+  def tableLength(entry: Int): Int = tableLengths(entry)
 
   /** True if the entry has a value. */
   def isLive(entry: Int): Boolean = valueAddresses(entry) != 0
@@ -418,6 +430,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     tableAddresses = new Array[Int](length)
     keyAddresses = new Array[Int](length)
     valueAddresses = new Array[Int](length)
+    tableLengths = null
     spares = null
     listStarts = null
   }
@@ -428,6 +441,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     tableAddresses = Arrays.copyOf(tableAddresses, length)
     keyAddresses = Arrays.copyOf(keyAddresses, length)
     valueAddresses = Arrays.copyOf(valueAddresses, length)
+    if (tableLengths != null) tableLengths = Arrays.copyOf(tableLengths, length)
     if (spares != null) spares = Arrays.copyOf(spares, length)
     if (listStarts != null) listStarts = Arrays.copyOf(listStarts, length)
   }

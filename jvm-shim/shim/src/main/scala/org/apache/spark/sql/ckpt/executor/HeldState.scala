@@ -54,11 +54,11 @@ private[ckpt] final class HeldState(
   def isRepeated: Boolean = held.state.isRepeated
 
   /** True if this version is the folded one. */
-  def isAt(version: Long): Boolean = !isEmpty && held.foldedVersion == version
+  def isAt(version: Long): Boolean = !isEmpty && !held.isBroken && held.foldedVersion == version
 
-  /** Id of a version's state in memory, if any. */
+  /** Id of a version's state in memory, if any. State that the local disk has lost is none. */
   def idOf(version: Long): Option[String] =
-    if (isEmpty) None
+    if (isEmpty || held.isBroken) None
     else if (version == held.foldedVersion) Some(baseId)
     else if (version == held.foldedVersion + 1) held.state.committedId
     else None
@@ -75,6 +75,7 @@ private[ckpt] final class HeldState(
    * @throws org.apache.spark.sql.ckpt.CheckpointFailure if a file is unreadable; then memory is empty
    */
   def load(version: Long, found: StateLocation): RestoreCost = {
+    close()
     held = newBackend(new KeyGroupNumbering(found.factors).maxParallelism)
     location = found
     // Before the rows come, so that each index is built once.
@@ -96,9 +97,12 @@ private[ckpt] final class HeldState(
       case e: OutOfMemoryError =>
         throw QueryExecutionErrors.notEnoughMemoryToLoadStore(
           storeId.toString, classOf[CheckpointStateStoreProvider].getSimpleName, e)
+      case e: LocalStateException =>
+        close()
+        throw e
       case e: Throwable if LoadFailures.isKnown(e) =>
         // Drops half-loaded state, so that the next attempt starts from the files.
-        held = null
+        close()
         throw LoadFailures.of(s"version $version of $storeId", files.directory.toString, e)
     } finally {
       segments.close()
@@ -153,10 +157,19 @@ private[ckpt] final class HeldState(
     if (held.undoCommit()) moved += 1
   }
 
+  /** Moves state to the local disk, if all stores of the JVM exceed their budget together. */
+  def shed(): Unit = if (!isEmpty) held.shed()
+
   /** Frees the memory. */
   def release(): Unit = {
-    held = null
+    close()
     moved += 1
+  }
+
+  private def close(): Unit = {
+    val old = held
+    held = null
+    if (old != null) old.close()
   }
 
   // ---- column families ----
@@ -207,6 +220,9 @@ private[ckpt] final class HeldState(
   def indexRows: Long = figure(_.rowCount(!families.countsRows(_)))
 
   def memoryBytes: Long = figure(_.memoryBytes)
+
+  /** Bytes of state on the local disk. */
+  def localBytes: Long = figure(_.localBytes)
 
   private def figure(of: KeyedStateBackend => Long): Long = {
     val now = held

@@ -21,6 +21,9 @@ private[ckpt] trait MemoryUser {
 
   /** Bytes of heap, estimated while a batch is written. From any thread. */
   def memoryBytes: Long
+
+  /** Moves state to the local disk, if all stores of the JVM exceed their budget together. Never waits. */
+  def shed(): Unit
 }
 
 /**
@@ -48,6 +51,9 @@ private[ckpt] object StateMemory extends UnmanagedMemory("spark-ckpt", "state") 
 
   /** The counted stores. While a caller holds them, none is garbage-collected. */
   private[executor] def users: Seq[MemoryUser] = stores.synchronized(stores.asScala.toSeq)
+
+  /** Makes all stores move state to the local disk that exceeds the budget. Never waits. */
+  def shed(): Unit = users.foreach(_.shed())
 
   override def getMemBytesUsed: Long = users.map(_.memoryBytes).sum
 }

@@ -11,8 +11,10 @@
 package org.apache.spark.sql.ckpt.backend
 
 import java.nio.ByteBuffer
-import java.util.{HashMap => JHashMap}
+import java.nio.file.{Files, Path}
+import java.util.{HashMap => JHashMap, UUID}
 
+import scala.jdk.CollectionConverters._
 import scala.util.Random
 
 import org.scalatest.Assertions
@@ -29,6 +31,12 @@ trait BackendTesting extends Assertions {
   /** The key group as the hash of the whole key. */
   protected def groupsByHash(k: Int): KeyGroupFunction = (base: AnyRef, offset: Long, length: Int) =>
     Math.floorMod(Bytes.hash(base, offset, length), k)
+
+  /** The local disk below the tables of [[newBackend]], none unless a suite overrides it. */
+  protected def tier: LocalTier = null
+
+  protected def newBackend(maxParallelism: Int, logsWrites: Boolean = false): HashMapStateBackend =
+    new HashMapStateBackend(maxParallelism, logsWrites, tier)
 
   protected def everything: RestoreFilter = (_: Int) => true
 
@@ -100,6 +108,26 @@ trait BackendTesting extends Assertions {
     r.nextBytes(b)
     b
   }
+}
+
+/** Nearly all state is on the local disk: pages are small, and leave memory whenever they can. */
+trait EvictedState extends BackendTesting {
+  private lazy val directory = Files.createTempDirectory("evicted")
+  private lazy val tiny = EvictedState.tier(directory)
+
+  override protected def tier: LocalTier = tiny
+
+  /** Local files that exist now. */
+  protected def localFiles: Seq[Path] = {
+    val found = Files.list(directory)
+    try found.iterator.asScala.toSeq finally found.close()
+  }
+}
+
+object EvictedState {
+  def tier(directory: Path, limit: Long = 1): LocalTier =
+    new LocalTier(limit, new MemoryBudget, () => directory.resolve(UUID.randomUUID().toString),
+      largestPageWords = 256)
 }
 
 /** Keys are at least one word: its big-endian upper half is the prefix. */

@@ -26,7 +26,7 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
     backend.declareFamily(name, groupsByHash(K), access, lists)
 
   private def backend(): HashMapStateBackend = {
-    val b = new HashMapStateBackend(K)
+    val b = newBackend(K)
     declared(b, "default")
     b.openForWrite(0)
     val f = declared(b, "a")
@@ -37,7 +37,7 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
   }
 
   private def restored(version: Long, segments: StateSegment*): HashMapStateBackend = {
-    val b = new HashMapStateBackend(K)
+    val b = newBackend(K)
     b.restore(version, 0, segments, everything)
     b
   }
@@ -209,7 +209,7 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
   test("the number of key groups has bounds") {
     intercept[IllegalArgumentException](new HashMapStateBackend(0))
     intercept[IllegalArgumentException](new HashMapStateBackend(32769))
-    val b = new HashMapStateBackend(32768)
+    val b = newBackend(32768)
     val f = b.declareFamily("default", (_: AnyRef, _: Long, _: Int) => 32767)
     b.openForWrite(0)
     put(f, longs(1), longs(1))

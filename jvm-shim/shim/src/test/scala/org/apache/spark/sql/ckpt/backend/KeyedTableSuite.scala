@@ -27,7 +27,7 @@ class KeyedTableSuite extends AnyFunSuite with BackendTesting {
   private def opened(
       groups: KeyGroupFunction = groupsByHash(K),
       access: KeyAccess = KeyAccess.Point): (HashMapStateBackend, HashMapTable) = {
-    val b = new HashMapStateBackend(K)
+    val b = newBackend(K)
     val f = b.declareFamily("default", groups, access)
     b.openForWrite(0)
     (b, f)
@@ -299,7 +299,7 @@ class KeyedTableSuite extends AnyFunSuite with BackendTesting {
     val values = keys.indices.map(i => randomBytes(r, 8 << (2 * i)))
     keys.zip(values).foreach { case (k, v) => put(f, k, v) }
     nextBatch(b)
-    val other = new HashMapStateBackend(K)
+    val other = newBackend(K)
     other.restore(1, 0, Seq(segment(isBase = true, base(b))), everything)
     for ((k, v) <- keys.zip(values)) {
       assert(Arrays.equals(get(f, k), v))

@@ -21,7 +21,7 @@ class ReopenedStoreSuite extends AnyFunSuite with BackendTesting {
   private val K = 16
 
   private def backend(): HashMapStateBackend = {
-    val b = new HashMapStateBackend(K)
+    val b = newBackend(K)
     b.declareFamily("default", groupsByHash(K))
     b
   }
@@ -138,7 +138,7 @@ class ReopenedStoreSuite extends AnyFunSuite with BackendTesting {
 
   for ((name, end) <- endings; access <- Seq(new FirstWordPrefix, new ByteOrder)) {
     test(s"a task that writes after its batch was ended by $name reaches no other batch, with access by ${access.id}") {
-      val b = new HashMapStateBackend(4)
+      val b = newBackend(4)
       b.declareFamily("default", groupsByHash(4), access)
       b.openForWrite(0)
       val leftover = b.table("default")
@@ -168,7 +168,7 @@ class ReopenedStoreSuite extends AnyFunSuite with BackendTesting {
   }
 
   test("a put that is under way on another thread while its batch is discarded reaches no other batch") {
-    val b = new HashMapStateBackend(4)
+    val b = newBackend(4)
     val inPut, goOn = new CountDownLatch(1)
     val groups: KeyGroupFunction = (base: AnyRef, offset: Long, _: Int) => {
       if (Platform.getByte(base, offset + 7) == 7) {

@@ -29,7 +29,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
   private def k(group: Int, rest: Long): Array[Byte] = longs((group.toLong << 56) | rest)
 
   private def small(): HashMapStateBackend = {
-    val b = new HashMapStateBackend(K)
+    val b = newBackend(K)
     val f = b.declareFamily("default", byFirstByte)
     val l = b.declareFamily("lists", byFirstByte, multiValue = true)
     b.openForWrite(0)
@@ -118,7 +118,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     val second = b.deltaBytes()
 
     def failure(version: Long, segments: SegmentBytes*): String = intercept[StateStreamDamagedException] {
-      new HashMapStateBackend(K).restore(version, 0, segments.map(segment(isBase = false, _)), groups(b))
+      newBackend(K).restore(version, 0, segments.map(segment(isBase = false, _)), groups(b))
     }.what
     assert(failure(2, second).contains("missing key"))
     val rowLengthAt = second.bytes.length - 12
@@ -148,7 +148,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
   }
 
   test("a batch without changes and an empty state give empty segments") {
-    val b = new HashMapStateBackend(K)
+    val b = newBackend(K)
     b.declareFamily("default", byFirstByte)
     b.openForWrite(0)
     val s = b.deltaBytes()
@@ -156,7 +156,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     b.commit()
     val all = base(b)
     assert(all.bytes.isEmpty)
-    val other = new HashMapStateBackend(K)
+    val other = newBackend(K)
     other.restore(3, 0, Seq(segment(isBase = true, all), segment(isBase = false, s)), groups(b))
     assert(other.version == 3 && other.rowCount == 0)
   }
@@ -169,7 +169,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     for ((s, isBase) <- Seq(delta -> false, all -> true); i <- s.bytes.indices; mask <- Seq(1, 0x80, 0xFF)) {
       val damaged = s.bytes.clone()
       damaged(i) = (damaged(i) ^ mask).toByte
-      val other = new HashMapStateBackend(K)
+      val other = newBackend(K)
       val e = intercept[StateStreamDamagedException] {
         other.restore(1, 5, Seq(StateSegment(isBase, source(damaged), s.info.offsets)), groups(b))
       }
@@ -187,7 +187,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
         offsets: Array[Long],
         isBase: Boolean = false,
         version: Long = 1): String = {
-      val other = new HashMapStateBackend(K)
+      val other = newBackend(K)
       val filter = RestoreFilter.range(0, 5)
       intercept[StateStreamDamagedException] {
         other.restore(version, 0, Seq(StateSegment(isBase, source(bytes), offsets)), filter)
@@ -198,7 +198,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     for (o <- Seq(-1L, 1L, s.bytes.length.toLong, Long.MaxValue)) fails(s.bytes, Array(o))
     assert(fails(s.bytes, s.info.offsets, isBase = true).contains("kind"))
     assert(fails(s.bytes, s.info.offsets, version = 0).contains("version 1"))
-    val other = new HashMapStateBackend(K)
+    val other = newBackend(K)
     val e = intercept[StateStreamDamagedException] {
       other.restore(1, 0, Seq(segment(isBase = false, s)), RestoreFilter.range(3, 5))
     }
@@ -210,7 +210,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     b.fold()
     val all = base(b)
     val at = all.info.keyGroups.indexOf(5)
-    val other = new HashMapStateBackend(K)
+    val other = newBackend(K)
     val one = StateSegment(isBase = true, source(all.bytes), Array(all.info.offsets(at)))
     other.restore(1, 0, Seq(one), RestoreFilter.range(5, 5))
     assert(other.rowCount == 2)
@@ -223,7 +223,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
 
   test("a segment that takes several reads, in the middle of a file") {
     val r = new Random(1)
-    val b = new HashMapStateBackend(K)
+    val b = newBackend(K)
     val f = b.declareFamily("default", groupsByHash(K))
     b.openForWrite(0)
     for (i <- 0 until 3000) put(f, longs(i, 0), randomBytes(r, 8 * r.nextInt(2000)))
@@ -235,7 +235,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     file.write(new Array[Byte](12345))
     file.write(all.bytes)
     file.write(new Array[Byte](99))
-    val other = new HashMapStateBackend(K)
+    val other = newBackend(K)
     val moved = StateSegment(isBase = true, source(file.toByteArray), all.info.offsets.map(_ + 12345))
     other.restore(1, 3000, Seq(moved), groups(b))
     assertSame(contents(other.reader("default", 1)), contents(b.reader("default", 1)))
@@ -261,7 +261,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     put(b.table("default"), k(5, 1), longs(99))
     b.commit()
     val second = b.deltaBytes()
-    val other = new HashMapStateBackend(K)
+    val other = newBackend(K)
     other.restore(1, 0, Seq(segment(isBase = false, first)), groups(b))
     other.applyDeltas(2, Seq(segment(isBase = false, second)), groups(b))
     assertSame(contents(other.reader("default", 2)), contents(b.reader("default", 2)))
@@ -295,7 +295,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     }
 
     def load(bytes: Array[Byte]): HashMapStateBackend = {
-      val b = new HashMapStateBackend(K)
+      val b = newBackend(K)
       b.restore(1, 0, Seq(StateSegment(isBase = false, source(bytes), Array(0L))), groups(b))
       b
     }
@@ -325,7 +325,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
   test("lists where single values are declared are an error") {
     val b = small()
     val s = b.deltaBytes()
-    val other = new HashMapStateBackend(K)
+    val other = newBackend(K)
     other.declareFamily("lists", byFirstByte)
     // Declared but empty: the stream's contents decide, and the next declaration reports it.
     other.restore(1, 0, Seq(segment(isBase = false, s)), groups(b))

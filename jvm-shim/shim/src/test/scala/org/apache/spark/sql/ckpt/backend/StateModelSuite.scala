@@ -45,7 +45,7 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
   private class History(r: Random, access: () => KeyAccess, steps: Int, logsWrites: Boolean) {
     private val reached = access()
     private def declare(backend: HashMapStateBackend) = backend.declareFamily("default", groupsByHash(K), reached)
-    private var backend = new HashMapStateBackend(K, logsWrites)
+    private var backend = newBackend(K, logsWrites)
     declare(backend)
     private val versions = mutable.Map[Long, Model](0L -> new Model)
     private val deltas = mutable.Map[Long, SegmentBytes]()
@@ -89,7 +89,7 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
       val written = s.toBytes()
       s.close()
       bases(s.version) = written
-      val other = new HashMapStateBackend(K)
+      val other = newBackend(K)
       other.restore(s.version, s.rows, Seq(segment(isBase = true, written)), everything)
       assertSame(contents(other.reader("default", s.version)), versions(s.version))
     }
@@ -254,7 +254,7 @@ class StateModelSuite extends AnyFunSuite with BackendTesting {
       val chain = segment(isBase = true, bases(from)) +:
         (from + 1 to version).map(v => segment(isBase = false, deltas(v)))
       if (r.nextBoolean()) {
-        backend = new HashMapStateBackend(K, logsWrites)
+        backend = newBackend(K, logsWrites)
         if (r.nextBoolean()) declare(backend)
       }
       backend.restore(version, r.nextInt(500), chain, everything)

@@ -21,7 +21,7 @@ class TableMemorySuite extends AnyFunSuite with BackendTesting {
   private val K = 16
 
   private class Store(access: KeyAccess = KeyAccess.Point) {
-    val backend = new HashMapStateBackend(K)
+    val backend = newBackend(K)
     val family: HashMapTable = backend.declareFamily("default", groupsByHash(K), access)
     val model = new Model
 
@@ -128,7 +128,7 @@ class TableMemorySuite extends AnyFunSuite with BackendTesting {
         if (snapshot != null) {
           val written = snapshot.toBytes()
           snapshot.close()
-          val other = new HashMapStateBackend(K)
+          val other = newBackend(K)
           other.restore(b, 0, Seq(segment(isBase = true, written)), everything)
           assertSame(contents(other.reader("default", b)), before)
         }
@@ -149,7 +149,7 @@ class TableMemorySuite extends AnyFunSuite with BackendTesting {
     s.batch(for (i <- 600 until 700) s.set(longs(i), longs(-i)))
     val written = snapshot.toBytes()
     snapshot.close()
-    val other = new HashMapStateBackend(K)
+    val other = newBackend(K)
     other.restore(2, 0, Seq(segment(isBase = true, written)), everything)
     assertSame(contents(other.reader("default", 2)), before)
     s.check()

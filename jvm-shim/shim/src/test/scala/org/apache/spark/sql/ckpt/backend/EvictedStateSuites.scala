@@ -1,0 +1,28 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.backend
+
+/** The suites of the backend again, with nearly all state on the local disk. */
+class EvictedStateModelSuite extends StateModelSuite with EvictedState
+
+class EvictedKeyedTableSuite extends KeyedTableSuite with EvictedState
+
+class EvictedListTableSuite extends ListTableSuite with EvictedState
+
+class EvictedFamiliesSuite extends FamiliesSuite with EvictedState
+
+class EvictedReopenedStoreSuite extends ReopenedStoreSuite with EvictedState
+
+class EvictedSegmentSuite extends SegmentSuite with EvictedState
+
+class EvictedTableMemorySuite extends TableMemorySuite with EvictedState
+
+class EvictedSnapshotSuite extends SnapshotSuite with EvictedState
