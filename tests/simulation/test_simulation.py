@@ -228,8 +228,10 @@ def test_checkpoints_that_are_to_go_with_their_query(store: str, cleanup: str) -
 def test_all_that_can_go_wrong_does() -> None:
     """Every fault and incident occurs: a world that lost one of them would prove less than it seems to."""
     counts = play_many(range(CHUNK)).counts
-    for seed in range(10):  # deletions are rare: they wait for the end of a batch
+    for seed in range(10):
+        # Deletions are rare: they wait for the end of a batch. So are purges: a driver has to die in real-time mode.
         counts.update(play(seed, DYING).counts)
+        counts.update(play(seed, CASES["real-time mode"]).counts)
     for what in (
         *(f"ack: {outcome}" for outcome in ("success", "duplicate", "denied")),
         *(f"create: {fault}" for fault in ("error", "lost answer", "late", "exists")),
