@@ -25,6 +25,7 @@ from spark_ckpt.coordinator.messages import (
     EndOffsets,
     EndOffsetsReply,
     Locate,
+    LocatedSegment,
     LocateReply,
     MergedDeltas,
     Notification,
@@ -404,8 +405,7 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
     if reply.merge:
         header["merge"] = _merge(reply.merge)
     index = b"".join(np.sort(segment.offsets).astype("<i8").tobytes() for segment in reply.segments)
-    payload = b"".join(segment.data for segment in reply.segments if segment.path is None)
-    return ok(request_id, header, index + _merge_index(reply.merge), payload + _merge_payload(reply.merge))
+    return ok(request_id, header, index + _merge_index(reply.merge), _inline(reply.segments) + _inline(reply.merge))
 
 
 def _merge(deltas: Sequence[ChainEntry]) -> dict[str, Any]:
@@ -433,8 +433,8 @@ def _merge_index(deltas: Sequence[ChainEntry]) -> bytes:
     )
 
 
-def _merge_payload(deltas: Sequence[ChainEntry]) -> bytes:
-    return b"".join(delta.data for delta in deltas if delta.path is None)
+def _inline(segments: Sequence[LocatedSegment | ChainEntry]) -> bytes:
+    return b"".join(segment.data for segment in segments if segment.path is None)
 
 
 def ack_reply(request_id: int, reply: AckReply) -> Message:
@@ -448,9 +448,7 @@ def ack_reply(request_id: int, reply: AckReply) -> Message:
         f'"completed": {_number_or_null(reply.completed)}, '
         f'"completed_version": {_number_or_null(reply.completed_version)}, "reason": {reason}{merge}}}'
     )
-    if not reply.merge:
-        return Message(request_id, "ok", header)
-    return Message(request_id, "ok", header, _merge_index(reply.merge), _merge_payload(reply.merge))
+    return Message(request_id, "ok", header, _merge_index(reply.merge), _inline(reply.merge))
 
 
 def end_offsets_reply(request_id: int, reply: EndOffsetsReply) -> Message:
