@@ -46,6 +46,7 @@ def configure(
     max_parallelism: int | str | None = None,
     ack_threshold: int | str | None = None,
     ack_memory: int | str | None = None,
+    memory_budget: int | str | None = None,
     max_chain_deltas: int | None = None,
     max_chain_delta_ratio: float | None = None,
     change_feed: str | None = None,
@@ -93,6 +94,8 @@ def configure(
     ack_threshold
         Largest new state, in bytes, that a task sends to the driver inside its acknowledgement; larger state goes to a
         file.
+    memory_budget
+        Memory, in bytes, for the state of all stores of an executor; the rest goes to its local disks. None: no limit.
     max_chain_deltas, max_chain_delta_ratio
         Limits of a chain: a new base snapshot is due after this many deltas, or above this ratio of delta bytes to base
         bytes.
@@ -134,6 +137,7 @@ def configure(
         config.MAX_PARALLELISM: max_parallelism,
         config.ACK_THRESHOLD: ack_threshold,
         config.ACK_MEMORY: ack_memory,
+        config.MEMORY_BUDGET: memory_budget,
         config.MAX_DELTAS: max_chain_deltas,
         config.MAX_DELTA_RATIO: max_chain_delta_ratio,
         config.CHANGE_FEED: change_feed,

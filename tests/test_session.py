@@ -75,6 +75,7 @@ def test_every_setting_has_a_typed_option(builder: Builder) -> None:
         max_parallelism=4096,
         ack_threshold="64KiB",
         ack_memory="100000",
+        memory_budget="4GiB",
         max_chain_deltas=3,
         max_chain_delta_ratio=0.5,
         change_feed="writes",
