@@ -137,9 +137,8 @@ def test_the_error_names_the_file_and_the_command(stopped: RunningCount) -> None
     stopped.fails("[DamagedCheckpointError]", file.name, command)
 
 
-@pytest.mark.parametrize(
-    "kind", ["state", *(pytest.param(kind, marks=pytest.mark.long) for kind in FILES if kind != "state")]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", FILES)
 def test_a_driver_of_its_own(jobs: Jobs, kind: str) -> None:
     """Recovery with a separate driver process for each start, as under a supervisor."""
     conf = [f"{CKPT_PREFIX}{key}={value}" for key, value in SETTINGS.items()]

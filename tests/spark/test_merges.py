@@ -73,7 +73,7 @@ def job(spark: SparkSession, runner: QueryRunner, tmp_path: Path, provider: Prov
     return LargeCount(spark, runner, tmp_path)
 
 
-@pytest.mark.parametrize("threshold", ["0", "1m"])
+@pytest.mark.parametrize("threshold", ["0", pytest.param("1m", marks=pytest.mark.long)])
 def test_a_query_with_merged_deltas_has_the_batch_answer_and_continues(
     job: LargeCount, spark: SparkSession, threshold: str
 ) -> None:

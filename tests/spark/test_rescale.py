@@ -147,9 +147,9 @@ RIGHT = "right_ts timestamp, right_id long, b string"
 @pytest.mark.parametrize(
     ("how", "version", "stores"),
     [
-        ("inner", 2, 4),
+        pytest.param("inner", 2, 4, marks=pytest.mark.long),
         ("full_outer", 2, 4),
-        pytest.param("inner", 3, 1, marks=needs_join_format(3)),
+        pytest.param("inner", 3, 1, marks=[needs_join_format(3), pytest.mark.long]),
         pytest.param("inner", 4, 1, marks=needs_join_format(4)),
     ],
 )

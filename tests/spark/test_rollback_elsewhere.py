@@ -87,6 +87,7 @@ def test_a_driver_that_stands_still_before_its_commit(
     assert verify(LocalStorage(jobs.location), everything=True).is_whole
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("elsewhere")
 def test_a_driver_that_waits_for_input(jobs: Jobs, rng: random.Random) -> None:
     """Its next input comes when its successor has continued, but not as far: the name of its next batch is free."""

@@ -45,6 +45,7 @@ def check(
     assert sum(map(len, expected.values())) > 0
 
 
+@pytest.mark.long
 def test_on_hdfs(spark: SparkSession, tmp_path: Path, hdfs: Hdfs) -> None:
     check(spark, tmp_path, hdfs.new_location(), "changelog")
 
