@@ -23,17 +23,19 @@ from tests.support.spark_version import HAS_KAFKA
 
 HERE = Path(__file__).parent
 LAST = "test_flink_reads_all.py"
-SESSION, DRIVERS, CLUSTERS = "spark session", "drivers", "clusters"
+SESSION, TRANSFERS, DRIVERS, CLUSTERS = "spark session", "transfers", "drivers", "clusters"
 IN_CLUSTERS = {"test_attempts", "test_connect", "test_hdfs", "test_kafka_restore", "test_restore", "test_yarn"}
 """Modules whose drivers run beside servers or on a cluster. They take about as long as the other drivers."""
+OF_TRANSFERS = ("test_import", "test_export", "test_transfer")
+"""Prefixes of modules about imports and exports. They take a third of the time of all tests on a shared session."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist collects the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Runs the check by real Flink last, because it reads what all other tests have written.
 
-    With pytest-xdist, the tests form three groups: those on the shared Spark session, those in clusters, and the others
-    with drivers of their own. Each process knows the checkpoint locations of its groups only.
+    With pytest-xdist, the tests form four groups: imports and exports, others on the shared Spark session, those in
+    clusters, and those with drivers of their own. Each process knows the checkpoint locations of its groups only.
     """
     items.sort(key=lambda item: item.path.name == LAST)
     for item in items:
@@ -47,6 +49,8 @@ def _group(item: pytest.Item) -> str:
         return str(item.callspec.params["group"])
     if item.path.stem in IN_CLUSTERS:
         return CLUSTERS
+    if item.path.stem.startswith(OF_TRANSFERS):
+        return TRANSFERS
     return SESSION if "shared_spark" in getattr(item, "fixturenames", ()) else DRIVERS
 
 

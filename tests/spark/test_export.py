@@ -28,8 +28,8 @@ IDS = {**OURS, FORMAT: "2"}
     ("name", "ours", "goes_to"),
     [
         pytest.param("windows", OURS, "hdfs", marks=pytest.mark.long),
-        pytest.param("outer-join", OURS, "hdfs", marks=pytest.mark.core),
-        pytest.param("sessions", OURS, "rocksdb", marks=pytest.mark.core),
+        pytest.param("outer-join", OURS, "hdfs", marks=pytest.mark.long),
+        ("sessions", OURS, "rocksdb"),
         pytest.param("limit", OURS, "hdfs", marks=pytest.mark.long),
         pytest.param("chain", OURS, "changelog", marks=pytest.mark.long),
         pytest.param("count", IDS, "ids", marks=pytest.mark.long),
@@ -37,7 +37,7 @@ IDS = {**OURS, FORMAT: "2"}
         ("count", IDS, "hdfs"),
         pytest.param("outer-join-4", OURS, "changelog", marks=pytest.mark.core),
         pytest.param("processor", OURS, "changelog", marks=pytest.mark.long),
-        pytest.param("processor", IDS, "ids", marks=pytest.mark.core),
+        ("processor", IDS, "ids"),
     ],
     ids=lambda value: ("ids-on" if FORMAT in value else "ids-off") if isinstance(value, dict) else value,
 )

@@ -7,7 +7,7 @@ import pytest
 from tests.support.checkpoints import CheckpointJudge
 
 
-@pytest.mark.parametrize("group", ["spark session", "drivers", "clusters"])
+@pytest.mark.parametrize("group", ["spark session", "transfers", "drivers", "clusters"])
 def test_flink_agrees_on_every_metadata(judge: CheckpointJudge, group: str) -> None:
     """Flink's own loader reads every retained `_metadata` and finds the same content as our Python code.
 
