@@ -39,6 +39,7 @@ for each, and `conf/spark-ckpt.properties` lists them for `spark-submit`.
 - **size**: a whole number followed by `b`, `k`, `m` or `g`, also written `kb` or `KiB`; without a unit, bytes. As
   in Spark, `k` is 1,024 bytes: `1048576`, `1024k`, `1m` and `1MiB` are equal.
 - **count**: a whole number, optionally followed by `k` for 1,000 or `m` for 1,000,000. `5`, `20k`.
+- **share**: a whole number followed by `%`, of the executor's heap. `40%`.
 - **number**: digits with an optional decimal point. `1`, `0.5`.
 - **name**: one of the listed names, in any letter case.
 

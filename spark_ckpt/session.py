@@ -95,7 +95,8 @@ def configure(
         Largest new state, in bytes, that a task sends to the driver inside its acknowledgement; larger state goes to a
         file.
     memory_budget
-        Memory, in bytes, for the state of all stores of an executor; the rest goes to its local disks. None: no limit.
+        Memory for the state of all stores of an executor, in bytes or as a share of its heap such as `"40%"`; the rest
+        goes to its local disks. `"none"`: no limit.
     max_chain_deltas, max_chain_delta_ratio
         Limits of a chain: a new base snapshot is due after this many deltas, or above this ratio of delta bytes to base
         bytes.

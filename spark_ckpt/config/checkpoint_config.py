@@ -58,7 +58,7 @@ class CheckpointConfig:
     history: int = 10
     ack_threshold: int = 1 << 20
     ack_memory: int = 128 << 20
-    memory_budget: int | None = None
+    memory_budget: str = "40%"
     max_deltas: int = 16
     max_delta_ratio: float = 1.0
     change_feed: str = "outcome"
@@ -93,7 +93,7 @@ class CheckpointConfig:
             history=_set(HISTORY, ours),
             ack_threshold=_set(ACK_THRESHOLD, ours),
             ack_memory=_set(ACK_MEMORY, ours),
-            memory_budget=MEMORY_BUDGET.value(ours),
+            memory_budget=_set(MEMORY_BUDGET, ours),
             max_deltas=_set(MAX_DELTAS, ours),
             max_delta_ratio=_set(MAX_DELTA_RATIO, ours),
             change_feed=_set(CHANGE_FEED, ours),

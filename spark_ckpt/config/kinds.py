@@ -68,6 +68,26 @@ def size(least: int, most: int) -> Callable[[str], int]:
     return _bounded(units.size, units.SIZE_FORM, least, most, " bytes")
 
 
+def size_or_share(most: int, most_percent: int, none: str) -> Callable[[str], str]:
+    """A number of bytes above 0, a share from 1 % to a limit, or the name of no limit: the text without units."""
+    bytes_of = size(1, most)
+
+    def parse(text: str) -> str:
+        if text.lower() == none:
+            return none
+        if not text.endswith("%"):
+            try:
+                return str(bytes_of(text))
+            except ValueError as e:
+                raise ValueError(f"{e}; or {units.SHARE_FORM}; or {none}") from None
+        percent = units.share(text)
+        if not 1 <= percent <= most_percent:
+            raise ValueError(f"'{text}' is out of range: must be from 1% to {most_percent}%, or a size, or {none}")
+        return f"{percent}%"
+
+    return parse
+
+
 def _bounded(parse: Callable[[str], int], form: str, least: int, most: int | None, unit: str) -> Callable[[str], int]:
     allowed = f"from {least} to {most}{unit}" if most is not None else f"of {least}{unit} or more"
 

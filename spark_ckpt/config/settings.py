@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from spark_ckpt.config.kinds import Setting, absolute, one_of, positive, seconds, servers, size, some_text, whole
+from spark_ckpt.config.kinds import (
+    Setting,
+    absolute,
+    one_of,
+    positive,
+    seconds,
+    servers,
+    size,
+    size_or_share,
+    some_text,
+    whole,
+)
 from spark_ckpt.format.key_groups import MAX_PARALLELISM_LIMIT
 
 MIN_RETAINED = 2
@@ -19,6 +30,9 @@ MAX_ACK_MEMORY = 1 << 40
 
 MAX_MEMORY_BUDGET = 1 << 50
 """Largest memory for the state of an executor."""
+
+MAX_MEMORY_PERCENT = 90
+"""Largest share of an executor's heap for state."""
 
 MAX_TOLERABLE_FAILURES = 20
 """Most tolerable consecutive failures."""
@@ -162,14 +176,15 @@ ACK_MEMORY = Setting[int](
     "of all tasks; a store that exceeds its share writes a file.",
     size(0, MAX_ACK_MEMORY),
 )
-MEMORY_BUDGET = Setting[int](
+MEMORY_BUDGET = Setting[str](
     "memory.budget",
-    "size",
-    None,
-    "Memory for the state of all stores of an executor together. Beyond it, state that was not changed lately moves to "
-    "files in Spark's local directories ([how](local-disk.md)). The index of all keys stays in memory, about 15 bytes "
-    "a key. Default: no limit, all state stays in memory.",
-    size(1, MAX_MEMORY_BUDGET),
+    "size or share",
+    "40%",
+    "Memory for the state of all stores of an executor together: a size, a share of the executor's heap, or `none`. "
+    "Beyond it, state that did not change recently moves to files in Spark's local directories "
+    "([how](local-disk.md)). The index of all keys stays in memory, about 15 bytes a key. `none`: all state stays in "
+    "memory.",
+    size_or_share(MAX_MEMORY_BUDGET, MAX_MEMORY_PERCENT, "none"),
 )
 MAX_DELTAS = Setting[int](
     "chain.maxDeltas",

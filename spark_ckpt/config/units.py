@@ -1,8 +1,9 @@
-"""Durations, sizes and counts as text: one grammar for all settings, in Python here and in the jar's `Units.scala`.
+"""Durations, sizes, counts and shares as text: one grammar for all settings, here and in the jar's `Units.scala`.
 
     duration = number [ "ms" | "s" | "m" | "min" | "h" | "d" ]     seconds without a unit
     size     = digits [ "b" | ( "k" | "m" | "g" ) [ "b" | "ib" ] ]  bytes; k, m and g are powers of 1,024, as in Spark
     count    = digits [ "k" | "m" ]                                 k and m are 1,000 and 1,000,000
+    share    = digits "%"
     number   = digits [ "." digits ]
     digits   = 1 to 18 of 0-9
 
@@ -18,6 +19,7 @@ from decimal import Decimal
 _DIGITS = "[0-9]{1,18}"
 _DURATION = re.compile(rf"({_DIGITS}(?:\.{_DIGITS})?)(ms|s|m|min|h|d)?", re.IGNORECASE | re.ASCII)
 _SIZE = re.compile(rf"({_DIGITS})(b|(?:[kmg])(?:i?b)?)?", re.IGNORECASE | re.ASCII)
+_SHARE = re.compile(rf"({_DIGITS})(%)", re.ASCII)
 _COUNT = re.compile(rf"({_DIGITS})([km])?", re.IGNORECASE | re.ASCII)
 
 _MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -29,6 +31,9 @@ DURATION_FORM = "a duration such as 300, 300s, 250ms, 5m, 1.5h or 2d"
 
 SIZE_FORM = "a number of bytes such as 1048576, 64k, 1m or 1MiB"
 """Form of a size, for messages."""
+
+SHARE_FORM = "a share such as 40%"
+"""Form of a share, for messages."""
 
 COUNT_FORM = "a whole number such as 5 or 20k"
 """Form of a count, for messages."""
@@ -52,6 +57,15 @@ def size(text: str) -> int:
     """
     number, unit = _parts(_SIZE, text, SIZE_FORM)
     return int(number) * _POWERS[(unit or "b")[0].lower()]
+
+
+def share(text: str) -> int:
+    """A share in percent.
+
+    Raises:
+        ValueError: the text is not a share.
+    """
+    return int(_parts(_SHARE, text, SHARE_FORM)[0])
 
 
 def count(text: str) -> int:

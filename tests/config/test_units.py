@@ -16,7 +16,7 @@ def examples() -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(("kind", "text", "value"), examples())
 def test_a_text_has_the_value_that_the_table_of_both_languages_says(kind: str, text: str, value: str) -> None:
-    parse = {"duration": units.milliseconds, "size": units.size}[kind]
+    parse = {"duration": units.milliseconds, "size": units.size, "share": units.share}[kind]
     if value == "-":
         with pytest.raises(ValueError, match="is not a"):
             parse(text)

@@ -29,6 +29,9 @@ private[ckpt] object Settings {
   val RealTimeMode: String = Prefix + "realTimeMode"
   val Experimental = "experimental"
 
+  private val DefaultMemoryBudget = "40%"
+  private val Unlimited = "none"
+  private val LargestPercent = 90
   private val DefaultAckThreshold = 1L << 20
   private val DefaultBridgeTimeout: FiniteDuration = 300.seconds
   private val LongestTimeout: FiniteDuration = 365.days
@@ -41,10 +44,20 @@ private[ckpt] object Settings {
   def permitsRealTimeMode(settings: Map[String, String]): Boolean =
     settings.get(RealTimeMode).exists(_.trim.equalsIgnoreCase(Experimental))
 
-  /** Bytes of memory for the state of all stores of an executor, if they are limited. */
-  def memoryBudget(settings: Map[String, String]): Option[Long] = settings.get(MemoryBudget).map { text =>
-    Units.bytes(text).filter(value => value.isValidLong && value > 0)
-      .fold(throw refused(MemoryBudget, "a number of bytes such as 512m or 4GiB", text))(_.toLong)
+  /**
+   * Bytes of memory for the state of all stores of an executor, if they are limited.
+   *
+   * @param heap bytes of this JVM's heap
+   */
+  def memoryBudget(settings: Map[String, String], heap: => Long = Runtime.getRuntime.maxMemory): Option[Long] = {
+    val text = settings.getOrElse(MemoryBudget, DefaultMemoryBudget).strip()
+    if (text.equalsIgnoreCase(Unlimited)) {
+      None
+    } else {
+      val bytes = Units.percent(text).filter(value => value > 0 && value <= LargestPercent).map(_ * heap / 100)
+        .orElse(Units.bytes(text)).filter(value => value.isValidLong && value > 0)
+      Some(bytes.fold(throw refused(MemoryBudget, "a size such as 4GiB, a share such as 40%, or none", text))(_.toLong))
+    }
   }
 
   /** Bytes up to which a segment travels with the acknowledgement. */

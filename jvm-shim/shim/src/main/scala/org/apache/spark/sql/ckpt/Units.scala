@@ -13,10 +13,12 @@ package org.apache.spark.sql.ckpt
 import java.math.BigDecimal
 import java.util.Locale
 
-/** Durations and sizes as text. `spark_ckpt/config/units.py` defines the grammar; both sides test the same examples. */
+/** Durations, sizes and shares as text. `spark_ckpt/config/units.py` defines the grammar; both sides test the same examples. */
 private[ckpt] object Units {
   private val DurationText = raw"(?i)([0-9]{1,18}(?:\.[0-9]{1,18})?)(ms|s|m|min|h|d)?".r
   private val SizeText = "(?i)([0-9]{1,18})(b|[kmg](?:i?b)?)?".r
+
+  private val ShareText = "([0-9]{1,18})%".r
 
   private val Milliseconds =
     Map("ms" -> 1L, "s" -> 1000L, "m" -> 60000L, "min" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
@@ -33,6 +35,12 @@ private[ckpt] object Units {
   /** A number of bytes, or None if the text is not one. */
   def bytes(text: String): Option[BigInt] = text.strip() match {
     case SizeText(number, unit) => Some(BigInt(number) << Shifts(Option(unit).fold('b')(_.charAt(0).toLower)))
+    case _ => None
+  }
+
+  /** A share in percent, or None if the text is not one. */
+  def percent(text: String): Option[BigInt] = text.strip() match {
+    case ShareText(number) => Some(BigInt(number))
     case _ => None
   }
 }

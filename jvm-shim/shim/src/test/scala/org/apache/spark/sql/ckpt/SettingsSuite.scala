@@ -27,16 +27,20 @@ class SettingsSuite extends AnyFunSuite {
       val parsed = kind match {
         case "duration" => Units.milliseconds(text)
         case "size" => Units.bytes(text)
+        case "share" => Units.percent(text)
       }
       assert(parsed == (if (value == "-") None else Some(BigInt(value))), s"$kind '$text'")
     }
   }
 
-  test("memory for state has a unit, no default, and is positive") {
-    def budget(text: String) = Settings.memoryBudget(Map(Settings.MemoryBudget -> text))
+  test("memory for state is a size, a share of the heap, or unlimited") {
+    def budget(text: String) = Settings.memoryBudget(Map(Settings.MemoryBudget -> text), heap = 1000)
     assert(budget("4GiB").contains(4L << 30) && budget("1").contains(1))
-    assert(Settings.memoryBudget(Map.empty).isEmpty)
-    for (text <- Seq("0", "-1", "half", "")) {
+    assert(budget("1%").contains(10) && budget(" 90% ").contains(900))
+    assert(budget("None").isEmpty)
+    assert(Settings.memoryBudget(Map.empty, heap = 1000).contains(400))
+    assert(Settings.memoryBudget(Map.empty).contains(Runtime.getRuntime.maxMemory * 40 / 100))
+    for (text <- Seq("0", "-1", "half", "", "0%", "91%", "1.5%", "40 %", "%")) {
       assert(intercept[CheckpointFailure](budget(text)).getMessage.contains(Settings.MemoryBudget))
     }
   }
