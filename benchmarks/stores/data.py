@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 def prepare(folder: Path, workload: Workload, seed: int) -> Path:
     """Writes the workload's input below `folder` if missing; returns its directory, with one folder per stream."""
     loads = "_".join(map(str, workload.loads))  # no character that a URL escapes
-    target = folder / f"{workload.query}-{loads}-{workload.changes}x{workload.changed}-seed{seed}"
+    skew = "" if workload.skew is None else f"-zipf{workload.skew:g}"
+    target = folder / f"{workload.query}-{loads}-{workload.changes}x{workload.changed}{skew}-seed{seed}"
     if target.exists():
         return target
     partial = target.with_suffix(".partial")
@@ -47,7 +48,9 @@ def prepare(folder: Path, workload: Workload, seed: int) -> Path:
 
 def batches(workload: Workload, seed: int) -> Iterator[Mapping[str, pa.Table]]:
     """Rows of each batch by stream; the first batches load the state."""
-    make = {"count": _counted, "join": _joined, "dedup": _repeated, "session": _repeated}[workload.query]
+    make = {"count": _counted, "totals": _counted, "join": _joined, "dedup": _repeated, "session": _repeated}[
+        workload.query
+    ]
     return make(workload, np.random.default_rng(seed))
 
 
@@ -55,8 +58,30 @@ def _counted(workload: Workload, rng: np.random.Generator) -> Iterator[Mapping[s
     """Each key once, then a new random sample of the keys in each batch."""
     for begin, end in _spans(workload.loads):
         yield {"events": _table(np.arange(begin, end))}
+    draw = _uniform(workload, rng) if workload.skew is None else _zipf(workload, workload.skew, rng)
     for _ in range(workload.changes):
-        yield {"events": _table(rng.choice(workload.keys, workload.changed, replace=False))}
+        yield {"events": _table(draw())}
+
+
+def _uniform(workload: Workload, rng: np.random.Generator) -> Callable[[], Ints]:
+    """Draws distinct keys that are equally likely."""
+    return lambda: rng.choice(workload.keys, workload.changed, replace=False)
+
+
+def _zipf(workload: Workload, exponent: float, rng: np.random.Generator) -> Callable[[], Ints]:
+    """Draws distinct keys: the probability of the n-th likeliest, a random key, is proportional to n ** -exponent."""
+    cumulated = np.cumsum(np.arange(1, workload.keys + 1, dtype=np.float64) ** -exponent)
+    keys = rng.permutation(workload.keys)
+
+    def draw() -> Ints:
+        seen = np.empty(0, dtype=np.int64)
+        while len(seen) < workload.changed:
+            ranks = np.searchsorted(cumulated, rng.random(2 * workload.changed) * cumulated[-1])
+            both = np.concatenate([seen, keys[ranks]])
+            seen = both[np.sort(np.unique(both, return_index=True)[1])]  # distinct, in the order of the draws
+        return seen[: workload.changed]
+
+    return draw
 
 
 def _joined(workload: Workload, rng: np.random.Generator) -> Iterator[Mapping[str, pa.Table]]:

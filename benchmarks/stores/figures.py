@@ -28,6 +28,8 @@ MEASURES: Mapping[str, Measure] = {
     "removals_ms": Measure("removals, sum over all tasks", "ms"),
     "commit_ms": Measure("commits, sum over all tasks", "ms"),
     "restart_ms": Measure("from the start to the first committed batch", "ms"),
+    "written_ratio": Measure("bytes of deltas, merged deltas and bases, per byte changed", ""),
+    "state_mb": Measure("memory for the state: growth of the heap after garbage collection, and off-heap", "MB"),
     "heap_bytes": Measure("heap after garbage collection, per key", "bytes"),
     "native_bytes": Measure("off-heap memory, per key", "bytes"),
     "memory_bytes": Measure("memory, per key", "bytes"),
@@ -56,6 +58,8 @@ class Batch:
         removals_ms: time to remove expired rows.
         commit_ms: time to commit.
         rows: rows of state after the batch.
+        changed_bytes: bytes of the changes; 0 if the provider does not report them, as only ours does.
+        written_bytes: bytes of the changes, and of merged changes and base snapshots; 0 likewise.
     """
 
     began: float
@@ -64,6 +68,8 @@ class Batch:
     removals_ms: float
     commit_ms: float
     rows: int
+    changed_bytes: int = 0
+    written_bytes: int = 0
 
     @property
     def state_ms(self) -> float:
@@ -91,6 +97,9 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
     def total(name: str) -> int:
         return sum(operator[name] for operator in operators)
 
+    def custom(name: str) -> int:
+        return sum(operator.get("customMetrics", {}).get(name, 0) for operator in operators)
+
     return Batch(
         began=datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00")).timestamp(),
         batch_ms=progress["batchDuration"],
@@ -98,6 +107,8 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
         removals_ms=total("allRemovalsTimeMs"),
         commit_ms=total("commitTimeMs"),
         rows=total("numRowsTotal"),
+        changed_bytes=custom("ckptDeltaBytes"),
+        written_bytes=custom("ckptDeltaBytes") + custom("ckptBaseBytes"),
     )
 
 
@@ -105,6 +116,17 @@ def batch_samples(batches: Sequence[Batch]) -> Samples:
     """One sample per batch."""
     names = ("batch_ms", "state_ms", "updates_ms", "removals_ms", "commit_ms")
     return {name: [getattr(batch, name) for batch in batches] for name in names}
+
+
+def bytes_samples(batches: Sequence[Batch]) -> Samples:
+    """Bytes written per byte changed, over all batches."""
+    changed = sum(batch.changed_bytes for batch in batches)
+    return {"written_ratio": [sum(batch.written_bytes for batch in batches) / changed]} if changed else {}
+
+
+def growth_samples(before: Memory, after: Memory) -> Samples:
+    """Growth of the memory in MB."""
+    return {"state_mb": [(after.heap + after.native - before.heap - before.native) / 1e6]}
 
 
 def memory_samples(few: Memory, many: Memory, keys: int) -> Samples:

@@ -17,7 +17,16 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks.stores.figures import Batch, Memory, Samples, batch_of, batch_samples, memory_samples
+from benchmarks.stores.figures import (
+    Batch,
+    Memory,
+    Samples,
+    batch_of,
+    batch_samples,
+    bytes_samples,
+    growth_samples,
+    memory_samples,
+)
 from benchmarks.stores.queries import OUTPUT_MODES, build
 from benchmarks.stores.workloads import Workload
 
@@ -60,8 +69,13 @@ class Job:
 
     def measure(self) -> dict[str, Any]:
         """Runs the query; returns samples, rows of state, and the start and end of the measured batches."""
-        measured = {"batches": self._batches, "restart": self._restarts, "memory": self._memory}[self._workload.kind]
-        samples, batches = measured()
+        measured = {
+            "batches": self._batches,
+            "bytes": self._bytes,
+            "restart": self._restarts,
+            "memory": self._memory,
+        }
+        samples, batches = measured[self._workload.kind]()
         return {
             "samples": samples,
             "rows": batches[-1].rows,
@@ -72,14 +86,21 @@ class Job:
 
     def _batches(self) -> tuple[Samples, list[Batch]]:
         files = len(self._workload.loads) + self._workload.changes
+        limited = self._workload.memory_mb is not None
+        before = self._look() if limited else None
         self._drop(files)
         query = self._start()
         batches = _work_off(query)
+        growth = {} if before is None else growth_samples(before, self._look())
         query.stop()
         if len(batches) != files:
             raise RuntimeError(f"{len(batches)} batches with input, and not one for each of {files} files")
         measured = batches[-self._workload.batches :]
-        return batch_samples(measured), measured
+        return {**batch_samples(measured), **growth}, measured
+
+    def _bytes(self) -> tuple[Samples, list[Batch]]:
+        samples, batches = self._batches()
+        return {**samples, **bytes_samples(batches)}, batches
 
     def _restarts(self) -> tuple[Samples, list[Batch]]:
         self._drop(len(self._workload.loads) + self._workload.warmups + self._workload.batches)

@@ -17,13 +17,14 @@ from benchmarks.stores.figures import MEASURES
 from benchmarks.stores.providers import FLOOR, OURS, PROVIDERS
 from benchmarks.stores.summary import Summary, Verdict
 from benchmarks.stores.tables import verdicts
-from benchmarks.stores.workloads import BEST_BUILT_IN, GROWTH, PARTITIONS, TARGETS, WORKLOADS
+from benchmarks.stores.workloads import BEST_BUILT_IN, BYTES, GROWTH, PARTITIONS, TARGETS, WORKLOADS
 
 COLOURS: Mapping[str, str] = {
     OURS.name: "#c2410c",
     "hdfs": "#1d4ed8",
     "rocksdb": "#15803d",
     "rocksdb-changelog": "#65a30d",
+    "rocksdb-ids": "#0f766e",
     FLOOR.name: "#9ca3af",
 }
 GOOD, BAD = "#15803d", "#b91c1c"
@@ -39,6 +40,7 @@ def draw(summary: Summary, folder: Path) -> list[Path]:
         "memory": lambda: _bars(summary, "memory_bytes"),
         "requests": lambda: _bars(summary, "requests"),
         "coordinator": lambda: _bars(summary, "coordinator_ms"),
+        "bytes": lambda: _line(summary, BYTES, "written_ratio", "keys in the state, millions"),
         "growth": lambda: _lines(summary, GROWTH, "keys in the state, millions", "10,000 keys changed in each batch"),
         "partitions": lambda: _lines(summary, PARTITIONS, "partitions", "1 M keys, 10,000 changed in each batch"),
     }
@@ -161,6 +163,26 @@ def _lines(summary: Summary, points: Mapping[str, float], axis: str, title: str)
         axes.set_ylabel(f"{_measure_title(measure)}, {MEASURES[measure].unit}")
         _bare(axes)
     figure.suptitle(f"{title} (band: interquartile range)", fontsize=11)
+    return figure
+
+
+def _line(summary: Summary, points: Mapping[str, float], measure: str, axis: str) -> Figure | None:
+    """One measure of each provider over a series of workloads, with our targets."""
+    there = {name: x for name, x in points.items() if name in summary.workloads()}
+    if len(there) < 2:
+        return None
+    figure, axes = plt.subplots(figsize=(6, 4.5), layout="constrained")
+    ends = _draw_lines(axes, summary, there, measure)
+    limits = [t.limit for name in there for t in TARGETS if (t.workload, t.measure) == (name, measure)]
+    axes.plot(list(there.values()), limits, color="black", linestyle="--", linewidth=1, label="target: at most")
+    axes.legend(frameon=False, fontsize=8)
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(0, max(there.values()) * 1.4)
+    axes.set_xticks(list(there.values()))
+    _label_ends(axes, ends)
+    axes.set_xlabel(axis)
+    axes.set_title(_title(measure), fontsize=9, loc="left")
+    _bare(axes)
     return figure
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spark_ckpt.config import FILE_MANAGER_CLASS, FILE_MANAGER_KEY, PROVIDER_CLASS, PROVIDER_KEY
+from spark_ckpt.config import FILE_MANAGER_CLASS, FILE_MANAGER_KEY, MEMORY_BUDGET, PROVIDER_CLASS, PROVIDER_KEY
 
 _BUILT_IN = "org.apache.spark.sql.execution.streaming.state."
 _ROCKSDB = _BUILT_IN + "RocksDBStateStoreProvider"
+_ROCKSDB_KEYS = "spark.sql.streaming.stateStore.rocksdb."
+_CHANGELOG = {_ROCKSDB_KEYS + "changelogCheckpointing.enabled": "true"}
+# Block cache and write buffers of all stores together. The heap of its JVM comes on top; ours keeps its state there.
+_ROCKSDB_MEMORY = {_ROCKSDB_KEYS + "boundedMemoryUsage": "true", _ROCKSDB_KEYS + "maxMemoryUsageMB": "{mb}"}
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,7 @@ class Provider:
         title: name for readers.
         class_name: provider class set in Spark.
         settings: settings beyond the common ones.
+        memory: settings that limit the memory of the state, with `{mb}` for the limit.
         built_in: whether it is one of Spark's own, and thus a rival.
     """
 
@@ -27,14 +32,23 @@ class Provider:
     title: str
     class_name: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    memory: Mapping[str, str] = field(default_factory=dict)
     built_in: bool = True
 
-    def conf(self) -> Mapping[str, str]:
-        """Spark settings that select this provider."""
-        return {PROVIDER_KEY: self.class_name, **self.settings}
+    def conf(self, memory_mb: int | None = None) -> Mapping[str, str]:
+        """Spark settings that select this provider, and limit the memory of its state to this many MiB."""
+        limits = {} if memory_mb is None else {key: value.format(mb=memory_mb) for key, value in self.memory.items()}
+        return {PROVIDER_KEY: self.class_name, **self.settings, **limits}
 
 
-OURS = Provider("ckpt", "spark-ckpt", PROVIDER_CLASS, {FILE_MANAGER_KEY: FILE_MANAGER_CLASS}, built_in=False)
+OURS = Provider(
+    "ckpt",
+    "spark-ckpt",
+    PROVIDER_CLASS,
+    {FILE_MANAGER_KEY: FILE_MANAGER_CLASS},
+    {MEMORY_BUDGET.key: "{mb}m"},
+    built_in=False,
+)
 FLOOR = Provider(
     "floor", "floor: nothing durable", "org.apache.spark.sql.benchmark.FloorStateStoreProvider", built_in=False
 )
@@ -43,12 +57,14 @@ PROVIDERS: Mapping[str, Provider] = {
     for provider in (
         OURS,
         Provider("hdfs", "HDFSBacked", _BUILT_IN + "HDFSBackedStateStoreProvider"),
-        Provider("rocksdb", "RocksDB", _ROCKSDB),
+        Provider("rocksdb", "RocksDB", _ROCKSDB, {}, _ROCKSDB_MEMORY),
+        Provider("rocksdb-changelog", "RocksDB, changelog", _ROCKSDB, _CHANGELOG, _ROCKSDB_MEMORY),
         Provider(
-            "rocksdb-changelog",
-            "RocksDB, changelog",
+            "rocksdb-ids",
+            "RocksDB, changelog, state ids",
             _ROCKSDB,
-            {"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"},
+            {**_CHANGELOG, "spark.sql.streaming.stateStore.checkpointFormatVersion": "2"},
+            _ROCKSDB_MEMORY,
         ),
         FLOOR,
     )

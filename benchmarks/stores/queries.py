@@ -13,15 +13,21 @@ _TIMED = "key long, time timestamp"
 
 
 def build(spark: SparkSession, query: str, feed: Path) -> DataFrame:
-    """Streaming DataFrame of a query: `count`, `join`, `dedup` or `session`."""
-    return {"count": _count, "join": _join, "dedup": _dedup, "session": _session}[query](spark, feed)
+    """Streaming DataFrame of a query: `count`, `totals`, `join`, `dedup` or `session`."""
+    return {"count": _count, "totals": _totals, "join": _join, "dedup": _dedup, "session": _session}[query](spark, feed)
 
 
-OUTPUT_MODES = {"count": "update", "join": "append", "dedup": "append", "session": "append"}
+OUTPUT_MODES = {"count": "update", "totals": "update", "join": "append", "dedup": "append", "session": "append"}
 
 
 def _count(spark: SparkSession, feed: Path) -> DataFrame:
     return _files(spark, feed / "events", "key long").groupBy("key").count()
+
+
+def _totals(spark: SparkSession, feed: Path) -> DataFrame:
+    """Keys of 16 and values of 40 bytes in the state."""
+    events = _files(spark, feed / "events", "key long").groupBy("key")
+    return events.agg(F.count("key"), F.sum("key"), F.min("key"), F.max("key"))
 
 
 def _join(spark: SparkSession, feed: Path) -> DataFrame:

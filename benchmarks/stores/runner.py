@@ -83,7 +83,7 @@ class Runner:
         latency = run.workload.latency_ms
         feed = data.prepare(self._work / "input", run.workload, self._seed)
         partitions = {"spark.sql.shuffle.partitions": str(run.workload.partitions)}
-        conf = {**CONF, **partitions, **PROVIDERS[run.provider].conf()}
+        conf = {**CONF, **partitions, **PROVIDERS[run.provider].conf(run.workload.memory_mb)}
         jars = [jar_path(), FLOOR_JAR]
         location = (folder / "checkpoint").as_uri()
         with ExitStack() as stack:

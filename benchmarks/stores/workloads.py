@@ -7,13 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from benchmarks.stores.providers import OURS, PROVIDERS
+from benchmarks.stores.providers import FLOOR, OURS
 
 LOAD_ROWS = 1_000_000
 """Maximum number of keys loaded in one batch."""
 
 MILLION = 1_000_000
 BEST_BUILT_IN = "built-in"
+IN_MEMORY = (OURS.name, "hdfs", "rocksdb", "rocksdb-changelog", FLOOR.name)
+"""Providers of the workloads whose state fits into memory."""
+
+BEYOND_MEMORY = (OURS.name, "rocksdb", "rocksdb-changelog", "rocksdb-ids")
+"""Providers that can have more state than memory."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,7 @@ class Workload:
     Args:
         name: name in results and on the command line.
         title: name for readers.
-        kind: subject of the measurement: batches, restarts, memory, or our coordinator without Spark.
+        kind: subject of the measurement: batches, bytes written, restarts, memory, or our coordinator without Spark.
         query: name of the query, see `benchmarks.stores.queries`.
         keys: rows of state; for a join, per side.
         changed: rows of input per batch; for a join, per side.
@@ -31,22 +36,26 @@ class Workload:
         warmups: unmeasured batches after the load.
         batches: measured batches, or batches before the first restart.
         restarts: measured restarts.
+        skew: exponent of a Zipf distribution of the changed keys; None for a uniform one.
+        memory_mb: limit of the memory for state, in MiB; None for none.
         latency_ms: latency per request to the object store that holds the checkpoints; None for the local disk.
         providers: names of the participating providers.
     """
 
     name: str
     title: str
-    kind: Literal["batches", "restart", "memory", "coordinator"] = "batches"
-    query: Literal["count", "join", "dedup", "session"] = "count"
+    kind: Literal["batches", "bytes", "restart", "memory", "coordinator"] = "batches"
+    query: Literal["count", "totals", "join", "dedup", "session"] = "count"
     keys: int = MILLION
     changed: int = 10_000
     partitions: int = 8
     warmups: int = 10
     batches: int = 20
     restarts: int = 0
+    skew: float | None = None
+    memory_mb: int | None = None
     latency_ms: int | None = None
-    providers: tuple[str, ...] = tuple(PROVIDERS)
+    providers: tuple[str, ...] = IN_MEMORY
 
     def __post_init__(self) -> None:
         if not 0 < self.changed <= self.keys:
@@ -79,6 +88,7 @@ class Workload:
             self,
             keys=max(round(self.keys * scale), 10 * changed if self.changed * 10 <= self.keys else changed, 1000),
             changed=changed,
+            memory_mb=None if self.memory_mb is None else max(round(self.memory_mb * scale), 1),
             batches=self.batches if batches is None else batches,
             warmups=self.warmups if batches is None else min(self.warmups, batches),
         )
@@ -96,7 +106,28 @@ def _all() -> Iterator[Workload]:
         yield Workload(
             f"partitions-{partitions}", f"count, 1 % of 1 M keys, {partitions} partitions", partitions=partitions
         )
-    yield Workload("restart", "restart after 20 batches", kind="restart", warmups=0, restarts=5)
+    yield from _beyond_memory()
+    for millions, warmups, batches in ((1, 150, 250), (8, 800, 800), (32, 3200, 3200)):
+        yield Workload(
+            f"bytes-{millions}m",
+            f"bytes written, 10,000 of {millions} M keys changed",
+            kind="bytes",
+            query="totals",
+            keys=millions * MILLION,
+            warmups=warmups,
+            batches=batches,
+            providers=(OURS.name,),
+        )
+    for name, keys, latency in (("restart", 1, None), ("restart-8m", 8, None), ("restart-s3-30ms", 1, 30)):
+        yield Workload(
+            name,
+            f"restart after 20 batches, {keys} M keys" + (f", S3 with {latency} ms a request" if latency else ""),
+            kind="restart",
+            keys=keys * MILLION,
+            warmups=0,
+            restarts=5,
+            latency_ms=latency,
+        )
     yield Workload("memory", "memory of 1 M keys", kind="memory", warmups=0, batches=5)
     for partitions, latency, batches in ((8, 30, 10), (64, 30, 10), (8, 0, 50), (200, 0, 50)):
         yield Workload(
@@ -107,7 +138,7 @@ def _all() -> Iterator[Workload]:
             batches=batches,
             latency_ms=latency,
             # With 200 partitions, a batch takes minutes with Spark's own providers.
-            providers=tuple(PROVIDERS) if partitions < 200 else (OURS.name,),
+            providers=IN_MEMORY if partitions < 200 else (OURS.name,),
         )
     yield Workload(
         "coordinator",
@@ -119,11 +150,37 @@ def _all() -> Iterator[Workload]:
     )
 
 
+def _beyond_memory() -> Iterator[Workload]:
+    """Keys of 16 and values of 40 bytes: twice the limit as plain bytes, and more with the index of the keys."""
+    keys, memory_mb = 40 * MILLION, 1024
+    for name, title, skew in (("uniform", "uniform", None), ("zipf", "Zipf 0.99", 0.99)):
+        yield Workload(
+            f"spill-{name}",
+            f"40 M keys in 1 GiB, 10,000 changed, {title}",
+            query="totals",
+            keys=keys,
+            skew=skew,
+            memory_mb=memory_mb,
+            providers=BEYOND_MEMORY,
+        )
+    yield Workload(
+        "spill-window",
+        "40 M keys in 1 GiB, 5,000 new and as many expired",
+        query="dedup",
+        keys=keys,
+        memory_mb=memory_mb,
+        providers=BEYOND_MEMORY,
+    )
+
+
 WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in _all()}
 """Workloads by name, in execution order."""
 
 GROWTH: Mapping[str, float] = {"count-1": 1, "keys-4m": 4, "keys-8m": 8}
 """Workloads that differ only in the number of keys, in millions."""
+
+BYTES: Mapping[str, float] = {"bytes-1m": 1, "bytes-8m": 8, "bytes-32m": 32}
+"""Workloads about bytes written by the number of keys, in millions."""
 
 PARTITIONS: Mapping[str, float] = {"count-1": 8, "partitions-64": 64, "partitions-200": 200}
 """Workloads that differ only in the number of partitions."""
@@ -150,8 +207,17 @@ class Target:
 TARGETS = (
     Target("count-1", "state_ms", 0.40),
     Target("count-1", "batch_ms", 0.95),
-    Target("count-50", "state_ms", 0.70),
-    Target("count-50", "batch_ms", 0.75),
+    Target("count-50", "state_ms", 0.40),
+    Target("count-50", "batch_ms", 0.50),
+    Target("spill-uniform", "batch_ms", 0.80),
+    Target("spill-uniform", "state_ms", 0.80),
+    Target("spill-zipf", "batch_ms", 0.50),
+    Target("spill-zipf", "state_ms", 0.35),
+    Target("spill-window", "batch_ms", 0.35),
+    Target("spill-window", "state_ms", 0.20),
+    Target("bytes-1m", "written_ratio", 5, against=None),
+    Target("bytes-8m", "written_ratio", 6, against=None),
+    Target("bytes-32m", "written_ratio", 8, against=None),
     *(
         Target(name, measure, limit)
         for name in ("join", "dedup", "session")
@@ -163,6 +229,8 @@ TARGETS = (
     Target("s3-200-0ms", "state_requests", 6, against=None),
     Target("keys-8m", "state_ms", 1.2, against="count-1"),
     Target("keys-8m", "batch_ms", 1.15, against="count-1"),
-    Target("restart", "restart_ms", 0.60),
+    Target("restart", "restart_ms", 0.30),
+    Target("restart-8m", "restart_ms", 0.30),
+    Target("restart-s3-30ms", "restart_ms", 0.15),
     Target("coordinator", "coordinator_ms", 40, against=None),
 )

@@ -15,7 +15,7 @@ from benchmarks.stores.workloads import WORKLOADS, Workload
 HORIZON = HORIZON_SECONDS * 1_000_000
 SMALL = {
     query: Workload(query, query, query=query, keys=1000, changed=100, warmups=2, batches=6)
-    for query in ("count", "join", "dedup", "session")
+    for query in ("count", "totals", "join", "dedup", "session")
 }
 
 
@@ -50,6 +50,16 @@ def test_counts_distinct_keys_of_the_load() -> None:
     for batch in rest:
         assert len(set(keys(batch["events"])) & set(range(1000))) == 100
     assert keys(rest[0]["events"]) != keys(rest[1]["events"])
+
+
+def test_likely_keys_of_a_zipf_distribution_recur() -> None:
+    skewed = Workload("zipf", "zipf", query="totals", keys=10_000, changed=100, skew=0.99, warmups=0, batches=50)
+    drawn = [keys(batch["events"]) for batch in made(skewed)[1:]]
+    assert all(len(set(batch)) == 100 for batch in drawn)
+    often = [key for key in range(10_000) if sum(key in batch for batch in drawn) >= 25]
+    assert 10 < len(often) < 40  # of a uniform distribution: none
+    assert max(often) > 100  # not the first keys of the load
+    assert len({key for batch in drawn for key in batch}) > 1000
 
 
 @pytest.mark.parametrize("query", ["join", "dedup", "session"])
@@ -109,6 +119,7 @@ def test_writes_the_same_input_once(tmp_path: Path) -> None:
     assert {file: file.stat().st_mtime_ns for file in folder.rglob("*")} == before
     assert prepare(tmp_path, SMALL["count"], 2) != folder
     assert prepare(tmp_path, replace(SMALL["count"], changed=99), 1) != folder
+    assert prepare(tmp_path, replace(SMALL["count"], skew=0.99), 1) != folder
 
 
 def test_begins_anew_after_it_was_broken_off(tmp_path: Path) -> None:

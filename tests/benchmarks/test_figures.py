@@ -11,6 +11,8 @@ from benchmarks.stores.figures import (
     Memory,
     batch_of,
     batch_samples,
+    bytes_samples,
+    growth_samples,
     memory_samples,
     request_samples,
 )
@@ -56,6 +58,19 @@ def test_divides_memory_by_the_keys_that_came() -> None:
     assert samples == {"heap_bytes": [20.0], "native_bytes": [6.0], "memory_bytes": [26.0]}
 
 
+def test_relates_bytes_written_to_bytes_changed() -> None:
+    ours = operator(1, 0, 0, 0) | {"customMetrics": {"ckptDeltaBytes": 100, "ckptBaseBytes": 250}}
+    quiet = operator(1, 0, 0, 0) | {"customMetrics": {"ckptDeltaBytes": 50, "ckptBaseBytes": 0}}
+    batches = [batch_of(PROGRESS | {"stateOperators": operators}) for operators in ([ours, quiet], [quiet])]
+    assert [(batch.changed_bytes, batch.written_bytes) for batch in batches] == [(150, 400), (50, 50)]
+    assert bytes_samples(batches) == {"written_ratio": [2.25]}
+    assert bytes_samples([batch_of(PROGRESS)]) == {}
+
+
+def test_memory_for_the_state_is_the_growth_of_heap_and_native_memory() -> None:
+    assert growth_samples(Memory(2_000_000, 500_000), Memory(5_000_000, 1_500_000)) == {"state_mb": [4.0]}
+
+
 @pytest.mark.parametrize(
     ("target", "is_of_log"),
     [
@@ -82,8 +97,14 @@ def test_counts_requests_of_the_measured_batches() -> None:
 
 @pytest.mark.parametrize(
     "samples",
-    [batch_samples([]), memory_samples(Memory(0, 0), Memory(1, 1), 1), request_samples([], 0, 1, 1)],
-    ids=["batches", "memory", "requests"],
+    [
+        batch_samples([]),
+        bytes_samples([Batch(0, 0, 0, 0, 0, 0, 1, 1)]),
+        growth_samples(Memory(0, 0), Memory(1, 1)),
+        memory_samples(Memory(0, 0), Memory(1, 1), 1),
+        request_samples([], 0, 1, 1),
+    ],
+    ids=["batches", "bytes", "growth", "memory", "requests"],
 )
 def test_every_measure_has_a_title(samples: dict[str, list[float]]) -> None:
     assert samples.keys() <= MEASURES.keys()

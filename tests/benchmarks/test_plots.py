@@ -24,6 +24,7 @@ def everything() -> Summary:
         for provider in PROVIDERS
     ]
     records += [record("restart", provider, restart_ms=[500.0]) for provider in PROVIDERS]
+    records += [record(name, "ckpt", written_ratio=[3.5]) for name in ("bytes-1m", "bytes-8m")]
     records += [record("memory", provider, memory_bytes=[-3.0, 90.0]) for provider in PROVIDERS]
     return Summary([*records, record("coordinator", "ckpt", coordinator_ms=[30.0])])
 
@@ -31,7 +32,8 @@ def everything() -> Summary:
 def test_draws_a_picture_of_all_that_there_is(tmp_path: Path) -> None:
     drawn = plots.draw(everything(), tmp_path)
     assert [path.stem for path in drawn] == [
-        *("targets", "batches", "state", "restart", "memory", "requests", "coordinator", "growth", "partitions")
+        *("targets", "batches", "state", "restart", "memory", "requests", "coordinator", "bytes", "growth"),
+        "partitions",
     ]
     assert all(path.read_bytes().startswith(PNG) for path in drawn)
     assert plt.get_fignums() == []
@@ -46,6 +48,17 @@ def test_a_line_needs_two_points(tmp_path: Path) -> None:
     assert "growth" not in [path.stem for path in plots.draw(Summary(one), tmp_path)]
     two = [*one, record("keys-8m", "ckpt", batch_ms=[1.0], state_ms=[1.0])]
     assert "growth" in [path.stem for path in plots.draw(Summary(two), tmp_path)]
+
+
+def test_bytes_are_a_line_over_the_keys_with_the_target(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    figures: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **_: figures.append(figure))
+    records = [record(name, "ckpt", written_ratio=[ratio]) for name, ratio in (("bytes-1m", 3.0), ("bytes-32m", 7.0))]
+    plots.draw(Summary(records), tmp_path)
+    ours, target = figures[-1].axes[0].lines
+    assert np.asarray(ours.get_xdata()).tolist() == np.asarray(target.get_xdata()).tolist() == [1, 32]
+    assert np.asarray(ours.get_ydata()).tolist() == [3, 7]
+    assert np.asarray(target.get_ydata()).tolist() == [5, 8]
 
 
 def test_a_rescale_is_a_line_for_each_provider_over_the_keys() -> None:

@@ -64,4 +64,21 @@ def test_all_providers_but_two_are_rivals() -> None:
         "hdfs",
         "rocksdb",
         "rocksdb-changelog",
+        "rocksdb-ids",
     }
+
+
+@pytest.mark.parametrize("name", ["spill-uniform", "spill-zipf", "spill-window"])
+def test_a_state_beyond_memory_has_twice_the_limit_as_plain_bytes(name: str) -> None:
+    for workload in (WORKLOADS[name], WORKLOADS[name].scaled(0.1, None)):
+        assert workload.memory_mb is not None
+        assert workload.keys * 56 >= 2 * workload.memory_mb * (1 << 20)
+
+
+def test_every_provider_of_a_state_beyond_memory_has_a_limit() -> None:
+    for workload in WORKLOADS.values():
+        if workload.memory_mb is not None:
+            for name in workload.providers:
+                provider = PROVIDERS[name]
+                limited = set(provider.conf(512).items()) - set(provider.conf().items())
+                assert any("512" in value for _, value in limited), name
