@@ -122,8 +122,8 @@ golden: prepare  ## golden locations of this release (tests/golden), after a for
 power-loss: $(INSTALLED)  ## recovery from a power loss after each local disk operation; SEEDS= SEED=
 	$(RUN) -m tests.power $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),20))
 
-soak: prepare  ## main job under random kills on a cluster; KILLS= SEED=
-	$(RUN) -m tests.soak --kills $(or $(KILLS),50) $(if $(SEED),--seed $(SEED))
+soak: prepare  ## main job under random kills on a cluster, state on the local disk; KILLS= SEED= SOAK_ARGS="--memory-budget 40%"
+	$(RUN) -m tests.soak --kills $(or $(KILLS),50) $(if $(SEED),--seed $(SEED)) $(SOAK_ARGS)
 
 soak-kafka: prepare  ## main job on Kafka under random kills, of the broker too; KILLS= SEED=
 	$(RUN) -m tests.soak.kafka --kills $(or $(KILLS),20) $(if $(SEED),--seed $(SEED))

@@ -350,8 +350,9 @@ class Cell:
         return f"{self.point.name}: {self.kind.value}"
 
     def conf(self) -> dict[str, str]:
-        """Settings of the query under test. Its tasks time out early only if the fault requires the next attempt."""
-        settings = dict(self.point.settings)
+        """Settings of the query under test: nearly all state is on the local disk, and tasks time out early only if the
+        fault requires the next attempt."""
+        settings = {"memory.budget": "1", **self.point.settings}
         if self.kind is Kind.LATE and self.point.what in REPEATED:
             settings["bridge.timeout"] = str(PATIENCE_SECONDS)
         return {CKPT_PREFIX + key: value for key, value in settings.items()}

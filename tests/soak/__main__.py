@@ -21,6 +21,7 @@ from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.session import REPOSITORY
 from benchmarks.demo.supervisor import DriverFailedError
 from benchmarks.demo.verdicts import judge, show_verdicts
+from spark_ckpt import config
 from spark_ckpt.spark_files.logs import SparkLog
 from tests.soak.killer import VICTIMS, Killer
 from tests.support.session import use_this_python
@@ -38,10 +39,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no process behind
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     began = time.monotonic()
-    layout = Layout(arguments.work.resolve())
+    layout = Layout(arguments.work.resolve(), conf={config.MEMORY_BUDGET.key: arguments.memory_budget})
     shutil.rmtree(layout.work, ignore_errors=True)
     rows = data.prepare(layout.feed, max(1, 365 // max(FEWEST_FILES, FILES_PER_KILL * arguments.kills)))
-    console.print(f"{len(rows)} files in each feed, {arguments.kills} kills, seed {arguments.seed}")
+    budget = f"memory budget {arguments.memory_budget}"
+    console.print(f"{len(rows)} files in each feed, {arguments.kills} kills, {budget}, seed {arguments.seed}")
     use_this_python()
     try:
         with StandaloneCluster(layout.work / "cluster") as cluster, Display(console, rows) as display:
@@ -76,6 +78,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=REPOSITORY / "build" / "soak", help="is emptied first")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument(
+        "--memory-budget", default="1", help="of each executor; 1 (default): state is on the local disk"
+    )
     return parser.parse_args()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_ckpt import config
 from tests.spark.kafka_count import KafkaCount
 from tests.support.checkpoints import CheckpointJudge
 from tests.support.counts import RunningCount
@@ -129,11 +130,22 @@ def checkpoint_ids(spark: SparkSession, provider: ProviderUnderTest) -> None:
     spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", "2")
 
 
+@pytest.fixture
+def small_budget(spark: SparkSession, provider: ProviderUnderTest) -> None:
+    """Leaves no memory to state: all that can move is on the local disk at the end of each batch."""
+    if provider.is_ours:
+        spark.conf.set(config.MEMORY_BUDGET.key, "1")
+
+
 @pytest.fixture(params=["ids-off", "ids-on"])
 def checkpoint_format(request: pytest.FixtureRequest) -> None:
-    """Both formats of Spark's state-store checkpoints: without and with unique ids of attempts."""
+    """Both formats of Spark's state-store checkpoints: without and with unique ids of attempts.
+
+    The second variant is also the profile with a small budget, since every query has both.
+    """
     if request.param == "ids-on":
         request.getfixturevalue("checkpoint_ids")
+        request.getfixturevalue("small_budget")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_ckpt import config
 from spark_ckpt.checkpoint.layout import metadata_path
 from spark_ckpt.operations.gc import collect_garbage
 from spark_ckpt.storage import LocalStorage
@@ -27,14 +28,18 @@ KILLS = 3 if MINOR == DEFAULT else 1  # a kill takes half a minute
 
 @pytest.mark.core
 def test_driver_killed_at_any_moment(jobs: Jobs, rng: random.Random) -> None:
-    """SIGKILL of the driver with its JVM and the coordinator, several times during the work: nothing is lost."""
+    """SIGKILL of the driver with its JVM and the coordinator, several times during the work: nothing is lost.
+
+    Every other driver has its state on the local disk, and all of them continue from the one before.
+    """
     gate = jobs.folder / "gate-is-open"
     batches = with_duplicates(rng, 24)
     batches[-1].append((at(0), GATE, 1))  # so that no driver finishes too early, however fast the machine is
     for batch in batches:
         jobs.feed.drop(batch)
-    for _ in range(KILLS):
-        job = jobs.start(gate=gate)
+    for number in range(KILLS):
+        budget = "40%" if number % 2 else "1"
+        job = jobs.start(gate=gate, conf=f"{config.MEMORY_BUDGET.key}={budget}")
         done = len(committed_batches(jobs.location))
         assert job.await_batches(min(done + rng.randrange(1, 5), len(batches) - 1)), job.output()[-6000:]
         time.sleep(rng.random() * 0.7)
