@@ -22,6 +22,8 @@ OTHER_INSTALLED := $(OTHER_SPARKS:%=.venv-%/.installed)
 DELTA_JARS := jvm-shim/delta-jars/target/jars
 KAFKA_JARS := jvm-shim/kafka-jars/target/jars jvm-shim/kafka-broker/target/jars
 FLOOR_JAR := jvm-shim/benchmark/target/spark-ckpt-benchmark.jar
+# Tests with drivers of their own wait a lot, so three processes keep two cores busy.
+IN_PARALLEL := -n 3 --dist loadgroup
 ACTIONLINT := $(VENV)/bin/actionlint
 
 # Spark has to use the Python and the PySpark of the virtual environment, whatever the caller's shell has set.
@@ -83,23 +85,23 @@ test-core: $(addprefix test-core-,$(OTHER_SPARKS))  ## core tests on each other 
 
 test-core-%: .venv-%/.installed
 	$(MAVEN) -pl shim -Dspark.minor=$* -Dtest.root=src/none verify
-	.venv-$*/bin/python -m pytest tests/spark -m "core and not long" $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
+	.venv-$*/bin/python -m pytest tests/spark -m "core and not long" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
 
 test-versions: test test-long test-yarn  ## all tests on all Spark minors, and Spark's own suites: hours in full
 	for minor in $(OTHER_SPARKS); do $(MAKE) test-scala test-python test-long SPARK=$$minor || exit; done
 	for minor in $(SPARKS_WITH_SUITES); do $(MAKE) spark-suites SPARK=$$minor || exit; done
 
 test-python: prepare $(FLOOR_JAR) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(OTHER_INSTALLED))  ## unit tests of the library, queries through PySpark, restores, conformance
-	$(RUN) -m pytest -m "not cluster and not long" $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
+	$(RUN) -m pytest -m "not cluster and not long" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
 
 test-long: prepare $(FLOOR_JAR)  ## more kills, damages and long runs, beyond make test: twenty minutes
-	$(RUN) -m pytest -m long $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
+	$(RUN) -m pytest -m long $(or $(PYTEST_ARGS),$(IN_PARALLEL))
 
 test-yarn: prepare  ## a YARN cluster that loses nodes, application masters and connections
 	$(RUN) -m pytest tests/spark/test_yarn.py $(PYTEST_ARGS)
 
 test-random: prepare $(FLOOR_JAR)  ## test-python with fresh random input; PYTEST_ARGS=
-	SPARK_CKPT_TEST_SEED=fresh $(RUN) -m pytest -m "not cluster and not long" $(or $(PYTEST_ARGS),-n 2 --dist loadgroup)
+	SPARK_CKPT_TEST_SEED=fresh $(RUN) -m pytest -m "not cluster and not long" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
 
 spark-suites: jar $(INSTALLED)  ## Spark's published streaming and state suites, with our provider; SUITES="A B" SPARK=4.x
 	$(RUN) -m tests.suites $(SUITES)

@@ -35,7 +35,7 @@ settings.load_profile("fresh examples" if os.environ.get(SEED_VARIABLE) == FRESH
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Groups tests by file for `pytest -n 2 --dist loadgroup`, except for those in `tests/spark`."""
+    """Groups tests by file for `pytest -n 3 --dist loadgroup`, except for those in `tests/spark`."""
     for item in items:
         path = item.path.relative_to(HERE)
         if path.parts[0] != "spark":

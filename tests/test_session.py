@@ -312,6 +312,7 @@ def spark_submit() -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_spark_submit_with_configure_alone(tmp_path: Path) -> None:
     """Under `spark-submit` the driver JVM starts before the program: the jar must reach its class loader, too."""
     program = tmp_path / "job.py"

@@ -74,12 +74,12 @@ def test_the_bound_is_twice_the_length_at_which_a_base_is_due_and_a_few_more_for
 
 @pytest.mark.parametrize(("is_fast", "longest"), [(True, MAX_DELTAS), (False, BOUND)])
 def test_runs_of_one_batch_load_no_more_than_a_bounded_chain(tmp_path: Path, is_fast: bool, longest: int) -> None:
-    loaded = [run_of_one_batch(tmp_path, version, is_fast=is_fast) for version in range(1, 41)]
+    loaded = [run_of_one_batch(tmp_path, version, is_fast=is_fast) for version in range(1, 25)]
     assert max(loaded) <= longest
     driver = driver_at(tmp_path)
-    driver.trigger(41)
-    load(driver, LocalStorage(tmp_path), 40)
-    check_rows(driver, LocalStorage(tmp_path), 40)
+    driver.trigger(25)
+    load(driver, LocalStorage(tmp_path), 24)
+    check_rows(driver, LocalStorage(tmp_path), 24)
 
 
 def test_a_store_that_brings_no_base_must_bring_one_with_every_ack_beyond_the_bound(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tests.support.events import SCHEMA, end, events, without_end
+from tests.support.formats import mainly_with_ids
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, ParquetSink, Rows, Sink, assert_same_rows
 
@@ -89,6 +90,7 @@ def test_windows_in_other_modes(
     assert_same_rows(rows, answer(by_window(feed.table(spark))))
 
 
+@mainly_with_ids
 def test_aggregation_of_an_aggregation(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:

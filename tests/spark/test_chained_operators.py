@@ -9,10 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tests.support.events import SCHEMA, end, events, without_end
+from tests.support.formats import mainly_with_ids
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, assert_same_rows
 
 
+@mainly_with_ids
 def test_aggregation_after_join(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:

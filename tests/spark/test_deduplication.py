@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.events import SCHEMA, end, events, moment, without_end
 from tests.support.feeds import at
+from tests.support.formats import mainly_with_ids
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, ParquetSink, Rows, assert_same_rows
 
@@ -22,6 +23,7 @@ def distinct(rows: Rows) -> Rows:
     return without_end(list(dict.fromkeys(rows)))
 
 
+@mainly_with_ids
 def test_drop_duplicates_for_ever(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:

@@ -33,7 +33,7 @@ IDS = {**OURS, FORMAT: "2"}
         pytest.param("limit", OURS, "hdfs", marks=pytest.mark.long),
         pytest.param("chain", OURS, "changelog", marks=pytest.mark.long),
         pytest.param("count", IDS, "ids", marks=pytest.mark.long),
-        pytest.param("outer-join", IDS, "ids", marks=pytest.mark.core),
+        ("outer-join", IDS, "ids"),
         ("count", IDS, "hdfs"),
         pytest.param("outer-join-4", OURS, "changelog", marks=pytest.mark.core),
         pytest.param("processor", OURS, "changelog", marks=pytest.mark.long),

@@ -47,7 +47,7 @@ OURS = {PROVIDER_KEY: PROVIDER_CLASS}
         pytest.param("chain", "changelog", False, False, marks=pytest.mark.long),
         ("windows", "ids", False, True),
         ("outer-join", "ids", True, False),
-        pytest.param("processor", "changelog", True, False, marks=pytest.mark.core),
+        ("processor", "changelog", True, False),
     ],
 )
 def test_later_batches_are_equal(
@@ -99,8 +99,8 @@ class WithoutRows(SessionStateJobs):
     [
         ("count", "hdfs"),
         ("outer-join", "hdfs"),
-        ("sessions", "hdfs"),
-        ("pandas-state", "hdfs"),
+        pytest.param("sessions", "hdfs", marks=pytest.mark.long),
+        pytest.param("pandas-state", "hdfs", marks=pytest.mark.long),
         pytest.param("scala-processor", "changelog", marks=pytest.mark.long),
         pytest.param("scala-processor-ttl", "changelog", marks=pytest.mark.long),
         pytest.param("flat-map-groups", "hdfs", marks=pytest.mark.long),

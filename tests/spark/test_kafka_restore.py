@@ -15,7 +15,7 @@ from tests.support.kafka import KafkaBroker
 from tests.support.provider import ProviderUnderTest
 
 KILLS = 2
-CHUNKS_PER_KILL = 3
+CHUNKS_PER_KILL = 2
 
 
 @pytest.fixture

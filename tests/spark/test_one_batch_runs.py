@@ -73,6 +73,7 @@ def test_the_chain_is_bounded_over_runs_of_one_batch_each(job: ScheduledJob) -> 
     job.finish()
 
 
+@pytest.mark.long
 def test_the_chain_is_bounded_where_stores_are_unloaded_on_commit(job: ScheduledJob, spark: SparkSession) -> None:
     """Each batch reloads its state, and no store lives long enough to send a base with a later acknowledgement."""
     spark.conf.set("spark.sql.streaming.stateStore.unloadOnCommit", "true")

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from tests.support.events import BATCH_SECONDS, SCHEMA, end, events
 from tests.support.feeds import at
+from tests.support.formats import mainly_with_ids
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, Rows, assert_same_rows
 
@@ -53,6 +54,7 @@ def bundles(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) 
     state.setTimeoutDuration(200)
 
 
+@mainly_with_ids
 def test_event_time_timeouts(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:

@@ -24,6 +24,7 @@ from tests.storage.faulty import FaultyStorage
 from tests.support.checkpoints import committed_batches
 from tests.support.events import SCHEMA, end, events, without_end
 from tests.support.feeds import FAR_AHEAD, Feed, at
+from tests.support.formats import mainly_with_ids
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import Batches, QueryRunner
 from tests.support.sinks import BatchLog, Rows, Sink, assert_same_rows
@@ -144,6 +145,7 @@ LEFT = "left_ts timestamp, left_id long, a string"
 RIGHT = "right_ts timestamp, right_id long, b string"
 
 
+@mainly_with_ids
 @pytest.mark.parametrize(
     ("how", "version", "stores"),
     [
@@ -194,6 +196,7 @@ def test_join(
     assert parallelism(runner.location) == [CHAIN[4]] * stores
 
 
+@mainly_with_ids
 def test_deduplication(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
@@ -207,6 +210,7 @@ def test_deduplication(
     assert_same_rows(rows, list(dict.fromkeys((row[1],) for row in feed.rows())))
 
 
+@mainly_with_ids
 def test_session_windows(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
@@ -225,6 +229,7 @@ def test_session_windows(
     assert_same_rows(rows, without_end([tuple(row) for row in sessions(feed.table(spark)).collect()]))
 
 
+@mainly_with_ids
 def test_state_of_groups(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:

@@ -23,7 +23,7 @@ from tests.support.provider import ProviderUnderTest
 from tests.support.spark_version import DEFAULT, MINOR
 from tests.support.standalone_cluster import StandaloneCluster
 
-KILLS = 3 if MINOR == DEFAULT else 1  # a kill takes half a minute
+KILLS = 2 if MINOR == DEFAULT else 1  # a kill takes half a minute
 
 
 @pytest.mark.core
@@ -63,10 +63,11 @@ def test_driver_killed_before_its_first_batch(jobs: Jobs, rng: random.Random) ->
 
 
 @pytest.mark.slow
-def test_executors_killed_on_a_real_cluster(jobs: Jobs, rng: random.Random, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_executors_killed_on_a_real_cluster(jobs: Jobs, rng: random.Random, tmp_path: Path, kills: int) -> None:
     """SIGKILL of executors during the work: the same query recovers by itself, and nothing is lost."""
     gate = jobs.folder / "gate-is-open"
-    batches = with_duplicates(rng, 14)
+    batches = with_duplicates(rng, 6 + 4 * kills)
     batches[-1].append((at(0), GATE, 1))  # so that the query does not finish too early, however fast the machine is
     for batch in batches:
         jobs.feed.drop(batch)
@@ -74,7 +75,7 @@ def test_executors_killed_on_a_real_cluster(jobs: Jobs, rng: random.Random, tmp_
     with StandaloneCluster(tmp_path / "cluster") as cluster:
         executor_memory = "spark.executor.memory=512m"
         job = jobs.start(master=cluster.url, conf=executor_memory, partitions=4, gate=gate)
-        for target in (2, 6):
+        for target in range(2, 2 + 4 * kills, 4):
             assert job.await_batches(target), job.output()[-6000:]
             assert job.await_(lambda: bool(cluster.executors()))
             time.sleep(rng.random() * 0.5)
@@ -85,7 +86,7 @@ def test_executors_killed_on_a_real_cluster(jobs: Jobs, rng: random.Random, tmp_
         assert job.running(), "the query ended before its executors were killed"
         gate.touch()
         jobs.finish(job)
-    assert len(killed) == 2
+    assert len(killed) == kills
 
 
 def test_coordinator_killed_between_and_in_batches(jobs: Jobs, rng: random.Random, provider: ProviderUnderTest) -> None:

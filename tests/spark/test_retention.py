@@ -23,8 +23,15 @@ def files_of_checkpoints(location: Path) -> set[Path]:
     return {Path(folder, name) for folder, _, names in walked if Path(folder).name.startswith("chk-") for name in names}
 
 
-@pytest.mark.parametrize("retained", [2, 3])
-@pytest.mark.parametrize("inline_threshold", [0, 1 << 20], ids=["files", "inline"])
+@pytest.mark.parametrize(
+    ("inline_threshold", "retained"),
+    [
+        pytest.param(0, 2, id="files-2"),
+        pytest.param(0, 3, id="files-3", marks=pytest.mark.long),
+        pytest.param(1 << 20, 2, id="inline-2", marks=pytest.mark.long),
+        pytest.param(1 << 20, 3, id="inline-3"),
+    ],
+)
 def test_retained_count(
     retained: int,
     inline_threshold: int,

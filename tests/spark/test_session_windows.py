@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tests.support.events import SCHEMA, end, events, without_end
+from tests.support.formats import mainly_with_ids
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, assert_same_rows
 
@@ -22,6 +23,7 @@ def sessions(frame: DataFrame) -> DataFrame:
     return counted.select("session_window.start", "session_window.end", "key", "n", "total")
 
 
+@mainly_with_ids
 @pytest.mark.parametrize("merge_early", [False, True], ids=["merge-in-shuffle", "merge-before-shuffle"])
 def test_sessions_in_append_mode(
     merge_early: bool,

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.support.checkpoints import CheckpointJudge, committed_batches, completed_checkpoints
 from tests.support.events import SCHEMA, end, events, without_end
+from tests.support.formats import mainly_with_ids
 from tests.support.provider import ProviderUnderTest
 from tests.support.real_time import RealTimeStream
 from tests.support.runner import PATIENCE, QueryRunner
@@ -32,6 +33,7 @@ def by_window(frame: DataFrame) -> DataFrame:
     return counted.select("window.start", "key", "sum(value)")
 
 
+@mainly_with_ids
 def test_available_now(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:

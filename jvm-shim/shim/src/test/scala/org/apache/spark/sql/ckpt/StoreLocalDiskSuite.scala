@@ -59,7 +59,7 @@ class StoreLocalDiskSuite extends AnyFunSuite {
     }
   }
 
-  test("without a budget nothing is on the local disk") {
+  test("state within the default budget is in memory only") {
     withStore() { h =>
       h.commit(0, 1L to 3000L: _*)
       val figures = h.metrics(h.commit(1, 500L))
