@@ -152,11 +152,11 @@ def _all() -> Iterator[Workload]:
 
 def _beyond_memory() -> Iterator[Workload]:
     """Keys of 16 and values of 40 bytes: twice the limit as plain bytes, and more with the index of the keys."""
-    keys, memory_mb = 40 * MILLION, 1024
+    keys, memory_mb = 10 * MILLION, 256
     for name, title, skew in (("uniform", "uniform", None), ("zipf", "Zipf 0.99", 0.99)):
         yield Workload(
             f"spill-{name}",
-            f"40 M keys in 1 GiB, 10,000 changed, {title}",
+            f"10 M keys in 256 MiB, 10,000 changed, {title}",
             query="totals",
             keys=keys,
             skew=skew,
@@ -165,7 +165,7 @@ def _beyond_memory() -> Iterator[Workload]:
         )
     yield Workload(
         "spill-window",
-        "40 M keys in 1 GiB, 5,000 new and as many expired",
+        "10 M keys in 256 MiB, 5,000 new and as many expired",
         query="dedup",
         keys=keys,
         memory_mb=memory_mb,
