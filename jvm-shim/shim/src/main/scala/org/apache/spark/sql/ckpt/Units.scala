@@ -13,7 +13,10 @@ package org.apache.spark.sql.ckpt
 import java.math.BigDecimal
 import java.util.Locale
 
-/** Durations, sizes and shares as text. `spark_ckpt/config/units.py` defines the grammar; both sides test the same examples. */
+/**
+ * Durations, sizes and shares as text. `spark_ckpt/config/units.py` defines the grammar; both sides test the same
+ * examples.
+ */
 private[ckpt] object Units {
   private val DurationText = raw"(?i)([0-9]{1,18}(?:\.[0-9]{1,18})?)(ms|s|m|min|h|d)?".r
   private val SizeText = "(?i)([0-9]{1,18})(b|[kmg](?:i?b)?)?".r

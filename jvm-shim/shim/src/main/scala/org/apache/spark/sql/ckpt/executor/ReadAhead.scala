@@ -25,13 +25,17 @@ import org.apache.spark.util.ThreadUtils
  * Each segment is divided into parts. Threads of the executor read the parts of all segments in their order, up to a
  * number of bytes ahead of the loading thread. What no part holds is read when it is asked for. One thread loads.
  *
+ * A small file is read as a whole, once for all stores: see [[SharedReads]].
+ *
  * @param partBytes  bytes per read
  * @param aheadBytes bytes that were read and not asked for yet, at most
+ * @param shared     copies of small files
  */
 private[executor] final class ReadAhead(
     files: StateFiles,
     partBytes: Int = ReadAhead.PartBytes,
-    aheadBytes: Long = ReadAhead.AheadBytes) {
+    aheadBytes: Long = ReadAhead.AheadBytes,
+    shared: SharedReads = SharedReads.here) {
   private val waiting = mutable.Queue.empty[Part]
   private var held = 0L
 
@@ -61,6 +65,7 @@ private[executor] final class ReadAhead(
     }
 
   private final class Part(file: LocatedFile, val start: Long, val count: Int) {
+    private val isShared = file.bytes <= shared.largestFile
     private var reading: Future[Array[Byte]] = _
     var isDropped = false
 
@@ -68,23 +73,35 @@ private[executor] final class ReadAhead(
 
     def isStarted: Boolean = reading != null
 
-    def submit(): Unit = {
-      val read: Callable[Array[Byte]] = () => {
-        val bytes = new Array[Byte](count)
-        val in = files.open(file)
-        try in.readFully(start, bytes, 0, count) finally in.close()
-        bytes
+    def submit(): Unit = reading =
+      if (isShared) {
+        val length = file.bytes.toInt
+        shared.read(files.path(file.name).toString, length, ReadAhead.pool)(read(0, length))
+      } else {
+        ReadAhead.pool.submit((() => read(start, count)): Callable[Array[Byte]])
       }
-      reading = ReadAhead.pool.submit(read)
+
+    private def read(from: Long, count: Int): Array[Byte] = {
+      val bytes = new Array[Byte](count)
+      val in = files.open(file)
+      try in.readFully(from, bytes, 0, count) finally in.close()
+      bytes
     }
 
-    /** @throws java.io.IOException the reader's */
-    def bytes: Array[Byte] = try reading.get() catch { case e: ExecutionException => throw e.getCause }
+    /**
+     * Copies bytes from a position in the file.
+     *
+     * @throws java.io.IOException the reader's
+     */
+    def copy(position: Long, buffer: Array[Byte], at: Int, n: Int): Unit = {
+      val bytes = try reading.get() catch { case e: ExecutionException => throw e.getCause }
+      System.arraycopy(bytes, (position - (if (isShared) 0 else start)).toInt, buffer, at, n)
+    }
 
     def drop(): Unit = if (!isDropped) {
       isDropped = true
       if (isStarted) {
-        reading.cancel(true)
+        if (!isShared) reading.cancel(true)
         reading = null
         held -= count
       }
@@ -108,7 +125,7 @@ private[executor] final class ReadAhead(
       rest.iterator.takeWhile(part => part.isStarted && part.start <= position + done && done < count).foreach { part =>
         val skipped = (position + done - part.start).toInt
         val n = math.min(part.count - skipped, count - done)
-        System.arraycopy(part.bytes, skipped, buffer, from + done, n)
+        part.copy(position + done, buffer, from + done, n)
         done += n
       }
       if (done < count) {

@@ -46,6 +46,8 @@ class ReadAheadSuite extends AnyFunSuite {
     bytes
   }
 
+  private val unshared = new SharedReads(largestFile = 0)
+
   test("the files of a load are opened at the same time, and no request asks for their length") {
     val contents = (0 until 5).map(random(_, 1000))
     val located = contents.zipWithIndex.map { case (bytes, i) => file(s"together-$i", bytes) }
@@ -70,7 +72,7 @@ class ReadAheadSuite extends AnyFunSuite {
     for (seed <- 0 until 20; partBytes <- Seq(64, 4096, 1 << 20)) {
       val numbers = new Random(seed)
       val offsets = Array.fill(4)(numbers.nextInt(size).toLong).sorted
-      val ahead = new ReadAhead(files, partBytes, aheadBytes = 3L * partBytes)
+      val ahead = new ReadAhead(files, partBytes, 3L * partBytes, unshared)
       val source = ahead.source(located, offsets)
       ahead.start()
       var position = offsets.head
@@ -91,7 +93,7 @@ class ReadAheadSuite extends AnyFunSuite {
     MeetingFileSystem.expect(0)
     val located = (0 until 8).map(i => file(s"bound-$i", random(i, 1000)))
     MeetingFileSystem.opened.set(0)
-    val ahead = new ReadAhead(files, partBytes = 1000, aheadBytes = 3000)
+    val ahead = new ReadAhead(files, partBytes = 1000, aheadBytes = 3000, unshared)
     val sources = located.map(ahead.source(_, Array(0L)))
     ahead.start()
     val read = new Array[Byte](1000)
@@ -106,16 +108,40 @@ class ReadAheadSuite extends AnyFunSuite {
   test("a file that is missing or shorter than its length fails as without reading ahead") {
     MeetingFileSystem.expect(0)
     val short = file("short", random(1, 100)).copy(bytes = 200)
-    Seq(short -> classOf[EOFException], LocatedFile("none", 100) -> classOf[FileNotFoundException]).foreach {
-      case (located, expected) =>
-        val ahead = new ReadAhead(files)
-        val source = ahead.source(located, Array(0L))
-        ahead.start()
-        val count = math.min(150, located.bytes.toInt)
-        val caught = intercept[java.io.IOException](source.readFully(0, new Array[Byte](count), 0, count))
-        assert(caught.getClass == expected)
-        source.close()
+    for {
+      shared <- Seq(unshared, new SharedReads(largestFile = 1000))
+      (located, expected) <-
+        Seq(short -> classOf[EOFException], LocatedFile("none", 100) -> classOf[FileNotFoundException])
+    } {
+      val ahead = new ReadAhead(files, shared = shared)
+      val source = ahead.source(located, Array(0L))
+      ahead.start()
+      val count = math.min(150, located.bytes.toInt)
+      val caught = intercept[java.io.IOException](source.readFully(0, new Array[Byte](count), 0, count))
+      assert(caught.getClass == expected)
+      source.close()
+      assert(shared.size == 0)
     }
+  }
+
+  test("stores that load parts of the same small file read it once") {
+    MeetingFileSystem.expect(0)
+    val bytes = random(3, 200000)
+    val located = file("shared", bytes)
+    val shared = new SharedReads(largestFile = 200000)
+    MeetingFileSystem.opened.set(0)
+    for (store <- 0 until 4) {
+      val ahead = new ReadAhead(files, partBytes = 1000, shared = shared)
+      val source = ahead.source(located, Array(store * 50000L, store * 50000L + 20000))
+      ahead.start()
+      val read = new Array[Byte](50000)
+      source.readFully(store * 50000L, read, 0, 25000)
+      source.readFully(store * 50000L + 25000, read, 25000, 25000)
+      source.close()
+      assert(read.sameElements(bytes.slice(store * 50000, (store + 1) * 50000)))
+    }
+    assert(MeetingFileSystem.opened.get() == 1)
+    assert(shared.size == 200000)
   }
 }
 
