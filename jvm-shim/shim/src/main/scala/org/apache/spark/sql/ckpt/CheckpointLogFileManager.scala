@@ -17,6 +17,7 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FileSystem, FSDataInputStream, Path, PathFilter}
+import org.apache.hadoop.util.functional.FutureIO
 
 import org.apache.spark.sql.ckpt.compat.ClosingFileManager
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
@@ -28,8 +29,8 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * Writer of Spark's own logs (`offsets`, `commits`, `sources`): one conditional put per entry, on storages where a file
  * appears when it is closed. Spark's default, a temporary file and a rename, takes about twenty requests on an object
- * store. Its rename is a lookup and a copy, so two drivers can both write. On other storages Spark's default stays. On
- * all of them, [[LogFence]] stops a driver whose query was rolled back.
+ * store. Its rename is a lookup and a copy, so two drivers can both write. Reads take fewer requests too. On other
+ * storages Spark's default stays. On all of them, [[LogFence]] stops a driver whose query was rolled back.
  *
  * In real-time mode the entry of the offset log is the last word on a batch: its checkpoint completes first.
  *
@@ -83,13 +84,34 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     }
   }
 
-  override def open(path: Path): FSDataInputStream = sparks.open(path)
+  /** What the thread asked for last. Spark asks whether an entry exists before it opens it, for each entry. */
+  private val lastFound = new ThreadLocal[(Path, FileStatus)]
+
+  /** On an object store, one request instead of two for an entry that the thread has just found. */
+  override def open(path: Path): FSDataInputStream = {
+    val found = lastFound.get()
+    lastFound.remove()
+    if (found != null && found._1 == path) FutureIO.awaitFuture(fs.openFile(path).withFileStatus(found._2).build())
+    else sparks.open(path)
+  }
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = sparks.list(path, filter)
 
   override def mkdirs(path: Path): Unit = sparks.mkdirs(path)
 
-  override def exists(path: Path): Boolean = sparks.exists(path)
+  override def exists(path: Path): Boolean =
+    if (appearsWhenClosed) {
+      try {
+        lastFound.set((path, fs.getFileStatus(path)))
+        true
+      } catch {
+        case _: FileNotFoundException =>
+          lastFound.remove()
+          false
+      }
+    } else {
+      sparks.exists(path)
+    }
 
   override def delete(path: Path): Unit = sparks.delete(path)
 

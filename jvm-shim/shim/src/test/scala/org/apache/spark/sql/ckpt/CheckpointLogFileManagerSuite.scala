@@ -10,12 +10,14 @@
  */
 package org.apache.spark.sql.ckpt
 
-import java.io.{ByteArrayOutputStream, IOException}
+import java.io.{ByteArrayOutputStream, FileNotFoundException, IOException}
 import java.net.URI
+import java.util.concurrent.CompletableFuture
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FileSystem, FilterFileSystem, FSDataOutputStream}
-import org.apache.hadoop.fs.{FSDataOutputStreamBuilder, Path, RawLocalFileSystem}
+import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStreamBuilder, Path, RawLocalFileSystem}
+import org.apache.hadoop.fs.impl.OpenFileParameters
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.internal.SQLConf
@@ -57,6 +59,31 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
       out.close()
       out.close()
       assert(read(manager, path) == "v1" && fs.requests == 1)
+    }
+  }
+
+  test("an entry that was just found is opened without asking for it again") {
+    withManager("put") { (manager, path, fs) =>
+      write(manager, path, "v1")
+      val before = fs.openedAsKnown
+      assert(manager.exists(path) && read(manager, path) == "v1")
+      assert(fs.openedAsKnown == before + 1)
+      assert(read(manager, path) == "v1")
+      val other = new Path(path.getParent, "1")
+      write(manager, other, "v2")
+      assert(manager.exists(path) && read(manager, other) == "v2")
+      assert(manager.exists(path) && !manager.exists(new Path(path.getParent, "2")) && read(manager, path) == "v1")
+      assert(fs.openedAsKnown == before + 1)
+    }
+  }
+
+  test("an entry that is deleted after it was found is missing") {
+    withManager("put") { (manager, path, _) =>
+      write(manager, path, "v1")
+      assert(manager.exists(path))
+      manager.delete(path)
+      intercept[FileNotFoundException](read(manager, path))
+      assert(!manager.exists(path))
     }
   }
 
@@ -206,6 +233,9 @@ private[ckpt] class PuttingFileSystem extends FilterFileSystem(new Folder) {
   var requests = 0
   var fault: Fault = NoFault
 
+  /** Number of files that were opened with a known status. */
+  def openedAsKnown: Int = fs.asInstanceOf[Folder].openedAsKnown
+
   override def hasPathCapability(path: Path, capability: String): Boolean =
     capability == "fs.capability.outputstream.abortable" || super.hasPathCapability(path, capability)
 
@@ -222,7 +252,15 @@ private[ckpt] class PuttingFileSystem extends FilterFileSystem(new Folder) {
 }
 
 private class Folder extends RawLocalFileSystem {
+  var openedAsKnown = 0
+
   override def getUri: URI = URI.create("put:///")
+
+  override protected def openFileWithOptions(
+      path: Path, parameters: OpenFileParameters): CompletableFuture[FSDataInputStream] = {
+    if (parameters.getStatus != null) openedAsKnown += 1
+    super.openFileWithOptions(path, parameters)
+  }
 }
 
 private class PutBuilder(fs: PuttingFileSystem, path: Path)
