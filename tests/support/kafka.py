@@ -112,7 +112,8 @@ class KafkaBroker:
         config = self.directory / "unformatted.properties"
         config.write_text(self._properties())
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = self._java("kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", str(config))
+        # With "=", because an id may begin with a dash.
+        command = self._java("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "--config", str(config))
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, f"cannot format the broker's storage:\n{done.stdout}\n{done.stderr}"
         config.rename(self._config)
