@@ -86,8 +86,7 @@ class Job:
 
     def _batches(self) -> tuple[Samples, list[Batch]]:
         files = len(self._workload.loads) + self._workload.changes
-        limited = self._workload.memory_mb is not None
-        before = self._look() if limited else None
+        before = None if self._workload.memory_mb is None else self._look()
         self._drop(files)
         query = self._start()
         batches = _work_off(query)

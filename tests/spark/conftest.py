@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_ckpt import config
 from tests.spark.kafka_count import KafkaCount
 from tests.support.checkpoints import CheckpointJudge
 from tests.support.counts import RunningCount
 from tests.support.delta import HAS_DELTA
 from tests.support.jobs import Jobs
 from tests.support.kafka import KafkaBroker
-from tests.support.provider import ProviderUnderTest, provider_under_test
+from tests.support.provider import CKPT_LOCAL, ProviderUnderTest, provider_under_test
 from tests.support.runner import QueryRunner
 from tests.support.scala import compile_classes
 from tests.support.session import open_session
@@ -134,7 +133,8 @@ def checkpoint_ids(spark: SparkSession, provider: ProviderUnderTest) -> None:
 def small_budget(spark: SparkSession, provider: ProviderUnderTest) -> None:
     """Leaves no memory to state: all that can move is on the local disk at the end of each batch."""
     if provider.is_ours:
-        spark.conf.set(config.MEMORY_BUDGET.key, "1")
+        for key, value in CKPT_LOCAL.settings.items():
+            spark.conf.set(key, value)
 
 
 @pytest.fixture(params=["ids-off", "ids-on"])

@@ -11,11 +11,12 @@
 package org.apache.spark.sql.ckpt.executor
 
 import java.io.IOException
-import java.util.concurrent.{CountDownLatch, ExecutionException, Executors, Future}
+import java.util.concurrent.{CountDownLatch, ExecutionException, Future}
 import java.util.concurrent.atomic.AtomicInteger
 
 import scala.concurrent.duration._
 
+import org.apache.spark.util.ThreadUtils
 import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Millis, Seconds, Span}
@@ -23,11 +24,7 @@ import org.scalatest.time.{Millis, Seconds, Span}
 class SharedReadsSuite extends AnyFunSuite with Eventually {
   implicit override val patienceConfig: PatienceConfig = PatienceConfig(Span(60, Seconds), Span(20, Millis))
 
-  private val pool = Executors.newCachedThreadPool((task: Runnable) => {
-    val thread = new Thread(task)
-    thread.setDaemon(true)
-    thread
-  })
+  private val pool = ThreadUtils.newDaemonCachedThreadPool("shared-reads-suite")
 
   private def ask(shared: SharedReads, path: String, length: Int = 10)(read: => Array[Byte]): Future[Array[Byte]] =
     shared.read(path, length, pool)(read)
