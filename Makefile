@@ -22,8 +22,9 @@ OTHER_INSTALLED := $(OTHER_SPARKS:%=.venv-%/.installed)
 DELTA_JARS := jvm-shim/delta-jars/target/jars
 KAFKA_JARS := jvm-shim/kafka-jars/target/jars jvm-shim/kafka-broker/target/jars
 FLOOR_JAR := jvm-shim/benchmark/target/spark-ckpt-benchmark.jar
-# Tests with drivers of their own wait a lot, so three processes keep two cores busy.
-IN_PARALLEL := -n 3 --dist loadgroup
+# Tests with drivers of their own wait a lot, so three processes keep two cores busy. The core of each minor is one.
+PROCESSES := 3
+IN_PARALLEL := -n $(PROCESSES) --dist loadgroup
 ACTIONLINT := $(VENV)/bin/actionlint
 
 # Spark has to use the Python and the PySpark of the virtual environment, whatever the caller's shell has set.
@@ -76,16 +77,21 @@ demo: prepare $(if $(filter --s3,$(DEMO_ARGS)),$(FLOOR_JAR))  ## main job: three
 # The environments of the other minors come from the network, so they are made beside the Scala tests.
 test:  ## all tests on the default Spark, and the core on the other minors
 	$(MAKE) -j 2 test-scala $(OTHER_INSTALLED)
-	$(MAKE) test-python test-core
+	$(MAKE) test-python
+	$(MAKE) test-core
 
 test-scala: jar  ## unit tests of the shim; SPARK=4.x
 	$(MAVEN) $(if $(filter-out $(DEFAULT_SPARK),$(SPARK)),-pl shim -Dspark.minor=$(SPARK)) verify
 
-test-core: $(addprefix test-core-,$(OTHER_SPARKS))  ## core tests on each other Spark minor
+# Maven does not share its local repository between processes, so the interfaces are checked one after the other.
+test-core: $(OTHER_SPARKS:%=test-interfaces-%)  ## core tests on each other Spark minor
+	$(MAKE) -j $(PROCESSES) -O -k $(OTHER_SPARKS:%=test-core-%)
+
+test-interfaces-%: .venv-%/.installed
+	$(MAVEN) -pl shim -Dspark.minor=$* -Dtest.root=src/none verify
 
 test-core-%: .venv-%/.installed
-	$(MAVEN) -pl shim -Dspark.minor=$* -Dtest.root=src/none verify
-	.venv-$*/bin/python -m pytest tests/spark -m "core and not long" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
+	.venv-$*/bin/python -m pytest tests/spark -m "core and not long" $(PYTEST_ARGS)
 
 test-versions: test test-long test-yarn  ## all tests on all Spark minors, and Spark's own suites: hours in full
 	for minor in $(OTHER_SPARKS); do $(MAKE) test-scala test-python test-long SPARK=$$minor || exit; done

@@ -56,8 +56,7 @@ def answer(frame: DataFrame) -> Rows:
     return [tuple(row) for row in frame.collect()]
 
 
-@pytest.mark.core
-@pytest.mark.parametrize("mode", ["update", "complete"])
+@pytest.mark.parametrize("mode", [pytest.param("update", marks=pytest.mark.core), "complete"])
 def test_running_aggregate(
     mode: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:

@@ -35,7 +35,7 @@ IDS = {**OURS, FORMAT: "2"}
         pytest.param("count", IDS, "ids", marks=pytest.mark.long),
         ("outer-join", IDS, "ids"),
         ("count", IDS, "hdfs"),
-        pytest.param("outer-join-4", OURS, "changelog", marks=pytest.mark.core),
+        ("outer-join-4", OURS, "changelog"),
         pytest.param("processor", OURS, "changelog", marks=pytest.mark.long),
         ("processor", IDS, "ids"),
     ],

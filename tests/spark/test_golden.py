@@ -24,6 +24,14 @@ NO_NEWS = (
     "otherwise raise the version first. If older releases would misread it, it needs a feature (docs/format-policy.md)"
 )
 
+CORE = {"join", "join-in-column-families", "inline-with-state-ids", "transform-with-state"}
+"""Queries whose locations every Spark has to continue; the formats of the others occur in these too."""
+
+
+def marks(golden: Golden) -> list[pytest.MarkDecorator]:
+    """Marks of a location's test."""
+    return [pytest.mark.core] if golden.query.name in CORE else []
+
 
 @pytest.fixture(autouse=True)
 def ours_only(provider: ProviderUnderTest) -> None:
@@ -32,8 +40,7 @@ def ours_only(provider: ProviderUnderTest) -> None:
         pytest.skip("about our formats")
 
 
-@pytest.mark.core
-@pytest.mark.parametrize("golden", GOLDEN, ids=str)
+@pytest.mark.parametrize("golden", [pytest.param(each, id=str(each), marks=marks(each)) for each in GOLDEN])
 def test_continues_to_the_batch_answer(golden: Golden, spark: SparkSession, tmp_path: Path) -> None:
     query = golden.query
     if order(MINOR) < order(query.since):

@@ -43,7 +43,7 @@ OURS = {PROVIDER_KEY: PROVIDER_CLASS}
         ("outer-join", "hdfs", False, True),
         pytest.param("limit", "hdfs", False, False, marks=pytest.mark.long),
         pytest.param("within-watermark", "rocksdb", True, False, marks=pytest.mark.long),
-        pytest.param("sessions", "changelog", True, True, marks=pytest.mark.core),
+        ("sessions", "changelog", True, True),
         pytest.param("chain", "changelog", False, False, marks=pytest.mark.long),
         ("windows", "ids", False, True),
         ("outer-join", "ids", True, False),
@@ -203,9 +203,7 @@ def test_a_start_during_an_import_names_it(stopped: Path, spark: SparkSession, t
         run(spark, "windows", tmp_path, new, OURS)
 
 
-@pytest.mark.parametrize(
-    "has_begun", [pytest.param(False, id="committed", marks=pytest.mark.core), pytest.param(True, id="begun")]
-)
+@pytest.mark.parametrize("has_begun", [False, True], ids=["committed", "begun"])
 def test_an_undone_import_continues_with_the_earlier_provider(
     has_begun: bool, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -13,16 +13,13 @@ from tests.imports.queries import ALL, PROVIDERS, QUERIES, offer, ours_like, run
 from tests.support.spark_version import MINOR, order
 
 STORED = stored_locations()
-SHORT = frozenset({"3.5.7-inner-join--hdfs", "4.0.2-count--ids", "4.1.4-outer-join-3--changelog"})
-"""Locations whose tests belong to the core; the others take a while together."""
+MARKS = {"3.5.7-inner-join--hdfs": [pytest.mark.core], "4.0.2-count--ids": [], "4.1.4-outer-join-3--changelog": []}
+"""Marks of some locations; the others take a while together."""
 
 
 def each(stored: list[Stored]) -> list[object]:
     """Parameters with marks."""
-    return [
-        pytest.param(each, id=str(each), marks=pytest.mark.core if str(each) in SHORT else pytest.mark.long)
-        for each in stored
-    ]
+    return [pytest.param(each, id=str(each), marks=MARKS.get(str(each), [pytest.mark.long])) for each in stored]
 
 
 def skip_unless_readable(stored: Stored) -> None:

@@ -17,6 +17,8 @@ from tests.support.sinks import BatchLog, Rows, assert_same_rows
 from tests.support.spark_version import needs_join_format
 
 TYPES = ["inner", "left_outer", "right_outer", "full_outer", "left_semi"]
+CORE = {"inner", "full_outer"}
+TYPES_AND_MARKS = [pytest.param(how, marks=[pytest.mark.core] if how in CORE else []) for how in TYPES]
 
 
 @pytest.fixture
@@ -25,8 +27,7 @@ def two_partitions(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "2")
 
 
-@pytest.mark.core
-@pytest.mark.parametrize("how", TYPES)
+@pytest.mark.parametrize("how", TYPES_AND_MARKS)
 def test_join(
     how: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, two_partitions: None
 ) -> None:

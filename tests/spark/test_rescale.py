@@ -41,7 +41,7 @@ def ours_only(provider: ProviderUnderTest) -> None:
         pytest.skip("only our provider's checkpoints can be rescaled by metadata")
 
 
-@pytest.fixture(params=["seldom", "often"])
+@pytest.fixture
 def bases(request: pytest.FixtureRequest, spark: SparkSession) -> None:
     """With frequent bases, most subtasks have one since the last rescale; otherwise they refer to older files."""
     if request.param == "often":
@@ -86,7 +86,7 @@ def by_key(frame: DataFrame) -> DataFrame:
     return frame.groupBy("key").agg(sf.count("*"), sf.sum("value"))
 
 
-@pytest.mark.core
+@pytest.mark.parametrize("bases", ["seldom", pytest.param("often", marks=pytest.mark.core)], indirect=True)
 def test_running_aggregate(
     spark: SparkSession,
     runner: QueryRunner,
