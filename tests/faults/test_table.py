@@ -29,7 +29,8 @@ SOME = (
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "some", [pytest.param(SOME[1::2], id="some"), pytest.param(SOME[::2], id="others", marks=pytest.mark.long)]
+    "some",
+    [pytest.param(SOME[::3], id="some"), pytest.param(SOME[1::3] + SOME[2::3], id="others", marks=pytest.mark.long)],
 )
 def test_some_faults(tmp_path: Path, seed: int, some: tuple[Cell, ...]) -> None:
     """Each cell has the outcome that the table states, the batch answer, and checkpoints in order."""
