@@ -45,10 +45,16 @@ $(DEFAULT_INSTALLED): pyproject.toml jvm-shim/hatch_build.py
 	.venv/bin/python -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-# Without Delta, which has no release for all of them. The jars are there already, so pip builds none.
-.venv-%/.installed: $(DEFAULT_INSTALLED) | jar
+# Apart from the rest, since it takes the longest and needs no jar.
+.PRECIOUS: .venv-%/.pyspark
+.venv-%/.pyspark:
 	@test -n "$(PYSPARK_$*)" || { echo "SPARK=$* is none of: $(DEFAULT_SPARK) $(OTHER_SPARKS)"; exit 1; }
 	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install -q --disable-pip-version-check 'pyspark==$(PYSPARK_$*)'
+	@touch $@
+
+# Without Delta, which has no release for all of them. The jars are there already, so pip builds none.
+.venv-%/.installed: .venv-%/.pyspark $(DEFAULT_INSTALLED) | jar
 	.venv-$*/bin/python -m pip install -q --disable-pip-version-check -e '.[test-core,bench]' 'pyspark==$(PYSPARK_$*)'
 	@touch $@
 
@@ -74,8 +80,9 @@ prepare: jar $(INSTALLED) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(DELTA_JARS)
 demo: prepare $(if $(filter --s3,$(DEMO_ARGS)),$(FLOOR_JAR))  ## main job: three queries, killed three times, every result checked; DEMO_ARGS=--s3 or --kafka
 	$(RUN) -m benchmarks.demo $(DEMO_ARGS)
 
-# The environments of the other minors come from the network, so they are made beside the Scala tests.
+# The environments of the other minors come from the network, so they are made beside the compiler and the Scala tests.
 test:  ## all tests on the default Spark, and the core on the other minors
+	$(MAKE) -j 2 $(DEFAULT_INSTALLED) $(OTHER_SPARKS:%=.venv-%/.pyspark)
 	$(MAKE) -j 2 test-scala $(OTHER_INSTALLED)
 	$(MAKE) test-python
 	$(MAKE) test-core

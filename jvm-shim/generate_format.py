@@ -110,7 +110,10 @@ def scala_source() -> str:
         ),
         (
             "features that a reader must know",
-            ["  val Features: Set[String] = Set(" + ", ".join(json.dumps(feature.value) for feature in Feature) + ")"],
+            [
+                "  val Features: Set[String] = Set(",
+                ",\n".join(f"    {json.dumps(feature.value)}" for feature in Feature) + ")",
+            ],
         ),
         (
             "paths; a pattern matches the whole text",

@@ -26,6 +26,10 @@ class Feature(str, Enum):
     """In `spark-batch`: a delta has the changes of several versions. A reader that ignores it takes them for those of
     the last one, in the change feed and where it replays batches."""
 
+    COMPRESSED_BLOCKS = "compressed-blocks"
+    """In `spark-batch`: a segment has blocks with a compressed body. A reader that lacks the codec stops in the middle
+    of a load, instead of at `_metadata`."""
+
 
 def check_features(path: str, names: object) -> None:
     """Check that this release knows the features that a file needs.

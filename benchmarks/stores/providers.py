@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from spark_ckpt.config import FILE_MANAGER_CLASS, FILE_MANAGER_KEY, MEMORY_BUDGET, PROVIDER_CLASS, PROVIDER_KEY
+from spark_ckpt.config import (
+    COMPRESSION,
+    FILE_MANAGER_CLASS,
+    FILE_MANAGER_KEY,
+    MEMORY_BUDGET,
+    PROVIDER_CLASS,
+    PROVIDER_KEY,
+)
 
 _BUILT_IN = "org.apache.spark.sql.execution.streaming.state."
 _ROCKSDB = _BUILT_IN + "RocksDBStateStoreProvider"
@@ -49,6 +56,12 @@ OURS = Provider(
     {MEMORY_BUDGET.key: "{mb}m"},
     built_in=False,
 )
+COMPRESSED = tuple(
+    replace(
+        OURS, name=f"ckpt-{codec}", title=f"spark-ckpt, {codec}", settings={**OURS.settings, COMPRESSION.key: codec}
+    )
+    for codec in ("lz4", "zstd")
+)
 FLOOR = Provider(
     "floor", "floor: nothing durable", "org.apache.spark.sql.benchmark.FloorStateStoreProvider", built_in=False
 )
@@ -56,6 +69,7 @@ PROVIDERS: Mapping[str, Provider] = {
     provider.name: provider
     for provider in (
         OURS,
+        *COMPRESSED,
         Provider("hdfs", "HDFSBacked", _BUILT_IN + "HDFSBackedStateStoreProvider"),
         Provider("rocksdb", "RocksDB", _ROCKSDB, {}, _ROCKSDB_MEMORY),
         Provider("rocksdb-changelog", "RocksDB, changelog", _ROCKSDB, _CHANGELOG, _ROCKSDB_MEMORY),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from benchmarks.stores.providers import FLOOR, OURS
+from benchmarks.stores.providers import COMPRESSED, FLOOR, OURS
 
 LOAD_ROWS = 1_000_000
 """Maximum number of keys loaded in one batch."""
@@ -19,6 +19,9 @@ IN_MEMORY = (OURS.name, "hdfs", "rocksdb", "rocksdb-changelog", FLOOR.name)
 
 BEYOND_MEMORY = (OURS.name, "rocksdb", "rocksdb-changelog", "rocksdb-ids")
 """Providers that can have more state than memory."""
+
+BY_CODEC = (OURS.name, *(provider.name for provider in COMPRESSED))
+"""Our provider with each compression."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ def _all() -> Iterator[Workload]:
             restarts=5,
             latency_ms=latency,
         )
+    yield from _compressed()
     yield Workload("memory", "memory of 1 M keys", kind="memory", warmups=0, batches=5)
     for partitions, latency, batches in ((8, 30, 10), (64, 30, 10), (8, 0, 50), (200, 0, 50)):
         yield Workload(
@@ -170,6 +174,29 @@ def _beyond_memory() -> Iterator[Workload]:
         keys=keys,
         memory_mb=memory_mb,
         providers=BEYOND_MEMORY,
+    )
+
+
+def _compressed() -> Iterator[Workload]:
+    """Keys and values as in `bytes-1m`, where compression finds something, and as in `count-1`."""
+    yield Workload(
+        "codecs-bytes",
+        "bytes written with each compression, 10,000 of 1 M keys changed",
+        kind="bytes",
+        query="totals",
+        warmups=40,
+        batches=60,
+        providers=BY_CODEC,
+    )
+    yield Workload("codecs-count", "count with each compression, 1 % of 1 M keys changed", providers=BY_CODEC)
+    yield Workload(
+        "codecs-restart",
+        "restart with each compression, 8 M keys",
+        kind="restart",
+        keys=8 * MILLION,
+        warmups=0,
+        restarts=5,
+        providers=BY_CODEC,
     )
 
 

@@ -337,7 +337,15 @@ class _Cursor:
         start, file_size = int(fields.get("start", 0)), fields.get("file_bytes")
         rows = int(fields.get("rows", 0))
         return Segment(
-            key_groups, offsets, size, rows, path, data, start, None if file_size is None else int(file_size)
+            key_groups,
+            offsets,
+            size,
+            rows,
+            path,
+            data,
+            start,
+            None if file_size is None else int(file_size),
+            fields.get("compressed") is True,
         )
 
     def finish(self) -> None:

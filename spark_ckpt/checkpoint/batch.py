@@ -46,6 +46,7 @@ class SegmentTable:
         shared: int64 per segment: distance back to the segment whose handle it shares; 0 for its own handle. Empty if
             no handle is shared.
         covers: int64 per segment: number of versions whose changes a delta has. Empty if no deltas were merged.
+        compressed: bool per segment: True if it has blocks with a compressed body. Empty if no segment has.
     """
 
     counts: NDArray[np.int64]
@@ -55,6 +56,7 @@ class SegmentTable:
     filters: Mapping[int, Sequence[tuple[PartitionFilter, ...]]] = field(default_factory=dict)
     shared: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     covers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    compressed: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
 
     @classmethod
     def of(cls, chains: Sequence[Chain]) -> SegmentTable:
@@ -75,6 +77,9 @@ class SegmentTable:
             np.array([entry.covers for entry in entries], np.int64)
             if any(entry.covers > 1 for entry in entries)
             else np.empty(0, np.int64),
+            np.array([entry.is_compressed for entry in entries], np.bool_)
+            if any(entry.is_compressed for entry in entries)
+            else np.empty(0, np.bool_),
         )
 
     def with_handles(self, chains: Sequence[Chain]) -> Iterator[tuple[ChainEntry, ...]]:
@@ -105,6 +110,10 @@ class SegmentTable:
         """Encoded column of covered versions beyond the first, as base64 of zlib; None if no deltas were merged."""
         return packed((self.covers - 1).astype("<i4").tobytes()) if self.covers.size else None
 
+    def encode_compressed(self) -> str | None:
+        """Encoded column of compressed segments, as base64 of zlib; None if no segment is."""
+        return packed(self.compressed.astype("<i4").tobytes()) if self.compressed.size else None
+
     @classmethod
     def decode(
         cls,
@@ -112,6 +121,7 @@ class SegmentTable:
         filters: str | None,
         shared: str | None,
         merged: str | None,
+        compressed: str | None,
         subtasks: int,
         version: int,
         unpacking: Unpacking,
@@ -131,13 +141,25 @@ class SegmentTable:
         stream.finish()
         passed, back = _decode_filters(filters, unpacking), _decode_column(shared, total, unpacking)
         covers = _decode_column(merged, total, unpacking) + 1
+        is_compressed = _decode_column(compressed, total, unpacking)
         if any(partition >= subtasks or len(per) != counts[partition] for partition, per in passed.items()):
             raise ValueError("the filters do not match the segments")
         if back.size and ((back < 0).any() or (back > np.arange(total)).any()):
             raise ValueError("the shared handles do not match the segments")
         if (covers < 1).any():
             raise ValueError("a delta has the changes of no version")
-        return cls(counts, version - ages // 2, (ages % 2).astype(np.bool_), sizes, passed, back, covers)
+        if not np.isin(is_compressed, (0, 1)).all():
+            raise ValueError("a segment is neither compressed nor not")
+        return cls(
+            counts,
+            version - ages // 2,
+            (ages % 2).astype(np.bool_),
+            sizes,
+            passed,
+            back,
+            covers,
+            is_compressed.astype(np.bool_),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,6 +268,7 @@ class SparkBatch:
             *(Feature.PARTITION_FILTERS.value for table in tables if table.filters),
             *(Feature.SHARED_HANDLES.value for table in tables if table.shared.any()),
             *(Feature.MERGED_DELTAS.value for table in tables if table.covers.size),
+            *(Feature.COMPRESSED_BLOCKS.value for table in tables if table.compressed.size),
         }
 
     @classmethod
@@ -327,6 +350,8 @@ def _encode_store(store: StoreState, version: int) -> Mapping[str, Any]:
         fields["shared"] = shared
     if (merged := store.segments.encode_covers()) is not None:
         fields["merged"] = merged
+    if (compressed := store.segments.encode_compressed()) is not None:
+        fields["compressed"] = compressed
     return fields
 
 
@@ -347,6 +372,7 @@ def _decode_store(fields: Mapping[str, Any], version: int, unpacking: Unpacking)
             fields.get("filters"),
             fields.get("shared"),
             fields.get("merged"),
+            fields.get("compressed"),
             len(rows),
             version,
             unpacking,

@@ -27,6 +27,7 @@ class ChainEntry:
         data: bytes of an inline segment.
         filters: filters that a row must all pass.
         covers: number of versions whose changes a delta has: more than 1 if deltas were merged.
+        is_compressed: True if it has blocks with a compressed body.
 
     Attributes:
         encoded: bytes of the handle, cached by `encode`. Not an argument, so that `replace` does not copy them to a
@@ -43,6 +44,7 @@ class ChainEntry:
     data: bytes = b""
     filters: tuple[PartitionFilter, ...] = ()
     covers: int = 1
+    is_compressed: bool = False
     encoded: bytes | None = field(default=None, init=False, repr=False)
 
     @property
@@ -63,7 +65,13 @@ class ChainEntry:
         self.encoded = None
 
     def shared_as(
-        self, is_base: bool, version: int, size: int, filters: tuple[PartitionFilter, ...], covers: int
+        self,
+        is_base: bool,
+        version: int,
+        size: int,
+        filters: tuple[PartitionFilter, ...],
+        covers: int,
+        is_compressed: bool,
     ) -> ChainEntry:
         """Segment of another chain with the same blocks, restricted to rows that pass the filters."""
         # A rescale can create hundreds of thousands of these. `replace` takes several times as long.
@@ -78,6 +86,7 @@ class ChainEntry:
             self.data,
             filters,
             covers,
+            is_compressed,
         )
 
 

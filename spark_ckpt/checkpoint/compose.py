@@ -178,6 +178,7 @@ def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
     segments, chains = store.segments, []
     shared = segments.shared if segments.shared.size else np.zeros(segments.sizes.size, np.int64)
     covers = segments.covers if segments.covers.size else np.ones(segments.sizes.size, np.int64)
+    compressed = segments.compressed if segments.compressed.size else np.zeros(segments.sizes.size, np.bool_)
     entries: list[ChainEntry] = []
     for partition, count in enumerate(segments.counts.tolist()):
         start, end = len(entries), len(entries) + count
@@ -191,10 +192,8 @@ def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
         filters = segments.filters.get(partition) or [()] * count
         for i, (back, passed) in enumerate(zip(shared[start:end].tolist(), filters, strict=True), start):
             is_base, version, size = bool(segments.is_base[i]), int(segments.versions[i]), int(segments.sizes[i])
-            if back:
-                entries.append(entries[i - back].shared_as(is_base, version, size, passed, int(covers[i])))
-            else:
-                entries.append(_entry(next(own), is_base, version, size, passed, int(covers[i])))
+            rest = (is_base, version, size, passed, int(covers[i]), bool(compressed[i]))
+            entries.append(entries[i - back].shared_as(*rest) if back else _entry(next(own), *rest))
         chains.append(Chain(store.state_ids[partition], store.rows[partition], tuple(entries[start:])))
     return chains
 
@@ -216,6 +215,7 @@ def _entry(
     size: int,
     filters: tuple[PartitionFilter, ...],
     covers: int,
+    is_compressed: bool,
 ) -> ChainEntry:
     offsets = handle.group_range_offsets.offsets
     present = np.flatnonzero(offsets != NO_DATA)
@@ -223,7 +223,17 @@ def _entry(
     stream = handle.delegate_state_handle
     if isinstance(stream, ByteStreamStateHandle):
         return ChainEntry(
-            is_base, version, key_groups, offsets[present], size, None, len(stream.data), stream.data, filters, covers
+            is_base,
+            version,
+            key_groups,
+            offsets[present],
+            size,
+            None,
+            len(stream.data),
+            stream.data,
+            filters,
+            covers,
+            is_compressed,
         )
     if isinstance(stream, RelativeFileStateHandle):
         # `_metadata` is in ckpt/chk-<id>/ for every id.
@@ -238,5 +248,6 @@ def _entry(
             stream.state_size,
             filters=filters,
             covers=covers,
+            is_compressed=is_compressed,
         )
     raise CheckpointError(f"unexpected stream handle {type(stream).__name__}: spark-ckpt does not write it")

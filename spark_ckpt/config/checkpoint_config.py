@@ -15,6 +15,7 @@ from spark_ckpt.config.settings import (
     BRIDGE_TIMEOUT,
     CHANGE_FEED,
     CLEANUP,
+    COMPRESSION,
     HISTORY,
     INLINE_THRESHOLD,
     MAX_DELTA_RATIO,
@@ -61,6 +62,7 @@ class CheckpointConfig:
     memory_budget: str = "40%"
     max_deltas: int = 16
     max_delta_ratio: float = 1.0
+    compression: str = "none"
     change_feed: str = "outcome"
     real_time_mode: str = "refused"
     python: str | None = None
@@ -96,6 +98,7 @@ class CheckpointConfig:
             memory_budget=_set(MEMORY_BUDGET, ours),
             max_deltas=_set(MAX_DELTAS, ours),
             max_delta_ratio=_set(MAX_DELTA_RATIO, ours),
+            compression=_set(COMPRESSION, ours),
             change_feed=_set(CHANGE_FEED, ours),
             real_time_mode=_set(REAL_TIME_MODE, ours),
             python=PYTHON.value(ours),

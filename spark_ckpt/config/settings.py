@@ -45,6 +45,7 @@ EXPERIMENTAL = "experimental"
 """Value of the setting `realTimeMode` that permits state in real-time mode."""
 
 _CLEANUPS = ("retain", "deleteOnCancellation", "deleteOnEnd")
+_CODECS = ("none", "lz4", "zstd")
 _CHANGE_FEEDS = ("outcome", "writes")
 
 MAX_PARALLELISM = Setting[int](
@@ -204,6 +205,15 @@ MAX_DELTA_RATIO = Setting[float](
     "restart read more.",
     positive,
 )
+COMPRESSION = Setting[str](
+    "compression",
+    "name",
+    "none",
+    "Compression of new state in files and in `_metadata`: `none`, `lz4` or `zstd`. Fewer bytes on the storage and on "
+    "the network, for more work of the executors; worth it on object stores. A query may change it at any start, and "
+    "releases before 0.2.0 cannot read compressed state.",
+    one_of(*_CODECS),
+)
 CHANGE_FEED = Setting[str](
     "changeFeed",
     "name",
@@ -257,6 +267,7 @@ SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     MEMORY_BUDGET,
     MAX_DELTAS,
     MAX_DELTA_RATIO,
+    COMPRESSION,
     CHANGE_FEED,
     REAL_TIME_MODE,
     PYTHON,

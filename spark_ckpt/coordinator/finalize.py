@@ -156,7 +156,16 @@ def _new_entry(
         return None
     offsets = segment.offsets + segment.start if segment.start else segment.offsets
     file_size = segment.size if segment.file_size is None else segment.file_size
-    entry = ChainEntry(is_base, version, segment.key_groups, offsets, segment.size, segment.path, file_size)
+    entry = ChainEntry(
+        is_base,
+        version,
+        segment.key_groups,
+        offsets,
+        segment.size,
+        segment.path,
+        file_size,
+        is_compressed=segment.is_compressed,
+    )
     new.append((segment, entry))
     return entry
 

@@ -170,6 +170,7 @@ class Segment:
         data: the bytes.
         start: offset of the segment in the file.
         file_size: bytes of the file; None if the segment is the whole file.
+        is_compressed: True if it has blocks with a compressed body.
     """
 
     key_groups: NDArray[np.uint32]
@@ -180,6 +181,7 @@ class Segment:
     data: bytes | memoryview = b""
     start: int = 0
     file_size: int | None = None
+    is_compressed: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

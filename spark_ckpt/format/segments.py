@@ -8,6 +8,7 @@ from enum import IntEnum
 
 import google_crc32c
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_ckpt.format.errors import SegmentError
@@ -25,12 +26,20 @@ HEADER_BYTES = 32
 KIND_AT = 5
 """Offset of the kind in a block's header."""
 
+MAX_BODY_BYTES = 1 << 30
+"""Largest body of a block in bytes, before compression."""
+
 _HEADER = struct.Struct(">iBBBBiqii")
 _CRC = struct.Struct(">I")
 _I32 = struct.Struct(">i")
 
 _LISTS, _KEYS_OF_ONE_LENGTH, _VALUES_OF_ONE_LENGTH, _APPENDS = 1, 2, 4, 8
 _REMOVED = -1
+
+
+_UNCOMPRESSED = 0
+_CODECS = {1: "lz4_raw", 2: "zstd"}
+"""Arrow's names of the codecs, by their number in a block's header."""
 
 
 class SegmentKind(IntEnum):
@@ -69,8 +78,8 @@ class RawSection:
         value_lengths: length of each value in bytes, int64; -1 for a removed key.
         keys: concatenated keys.
         values: concatenated values.
-        keys_at: offset of `keys` from the start of the block.
-        values_at: offset of `values` from the start of the block.
+        keys_at: offset of `keys` from the start of the block, before compression.
+        values_at: offset of `values` from the start of the block, before compression.
     """
 
     column_family: str
@@ -119,13 +128,23 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BlockHeader:
-    """Fixed part of a block; its checksum, which also covers the body, has been verified."""
+    """Fixed part of a block; its checksum, which also covers the body, has been verified.
+
+    Args:
+        kind: kind of the segment.
+        key_group: the key group.
+        version: version of the state.
+        sections: number of sections.
+        body_length: bytes of the body in the file.
+        codec: number of its codec.
+    """
 
     kind: SegmentKind
     key_group: int
     version: int
     sections: int
     body_length: int
+    codec: int = _UNCOMPRESSED
 
     @property
     def length(self) -> int:
@@ -163,13 +182,13 @@ def check_block(data: bytes, position: int, path: str, start: int = 0) -> BlockH
     found = _checksum(bytes(view[position : position + 28]), body)
     if stored != found:
         raise SegmentError(path, at + 28, f"the block is damaged: checksum {found:#010x} instead of {stored:#010x}")
-    if codec != 0:
+    if codec != _UNCOMPRESSED and codec not in _CODECS:
         raise SegmentError(path, at + 6, f"unknown block codec {codec}")
     if reserved != 0:
         raise SegmentError(path, at + 7, f"the reserved byte of the block is {reserved}, not 0")
     if kind not in (SegmentKind.BASE, SegmentKind.DELTA):
         raise SegmentError(path, at + 5, f"unknown block kind {kind}; 1 (base) and 2 (delta) are supported")
-    return BlockHeader(SegmentKind(kind), key_group, version, sections, length)
+    return BlockHeader(SegmentKind(kind), key_group, version, sections, length, codec)
 
 
 def decode_block(data: bytes, position: int, path: str, start: int = 0) -> Block:
@@ -194,7 +213,13 @@ def read_block(data: bytes, position: int, path: str, start: int = 0) -> tuple[B
     """
     header = check_block(data, position, path, start)
     body_start = position + HEADER_BYTES
-    body = DataInput(data[body_start : body_start + header.body_length], path)
+    content = data[body_start : body_start + header.body_length]
+    if header.codec != _UNCOMPRESSED:
+        try:
+            content = _decompressed(content, _CODECS[header.codec])
+        except (ValueError, struct.error, OSError) as e:
+            raise SegmentError(path, start + body_start, f"the body cannot be decompressed: {e}") from e
+    body = DataInput(content, path)
     try:
         sections = tuple(_read_section(body, header.kind) for _ in range(header.sections))
     except (ValueError, struct.error) as e:
@@ -202,8 +227,8 @@ def read_block(data: bytes, position: int, path: str, start: int = 0) -> tuple[B
         raise SegmentError(
             path, start + body_start + body.position, f"a section is cut off or malformed: {reason}"
         ) from e
-    if body.position != header.body_length:
-        left = header.body_length - body.position
+    if body.position != len(content):
+        left = len(content) - body.position
         raise SegmentError(
             path, start + body_start + body.position, f"{left} bytes after the last section of the block"
         )
@@ -234,6 +259,23 @@ def list_rows(data: bytes, start: int, end: int, *, appended: bool) -> list[tupl
         if len(rows) != count:
             raise ValueError(f"a list value of {count} rows holds {len(rows)}")
     return rows
+
+
+def _decompressed(body: bytes, codec: str) -> bytes:
+    """Body of a block with this codec.
+
+    Raises:
+        ValueError: it states a wrong length.
+        struct.error: it is shorter than that.
+        OSError: it is not compressed by the codec.
+    """
+    (length,) = _I32.unpack_from(body)
+    if not 0 <= length <= MAX_BODY_BYTES:
+        raise ValueError(f"it states a length of {length} bytes")
+    content = pa.decompress(body[_I32.size :], decompressed_size=length, codec=codec, asbytes=True)
+    if len(content) != length:
+        raise ValueError(f"it has {len(content)} bytes and states {length}")
+    return bytes(content)
 
 
 def _checksum(start: bytes, body: bytes) -> int:

@@ -95,7 +95,13 @@ def _layers(parts: Sequence[ChainEntry]) -> Iterator[ChainEntry]:
     weights = [int(np.count_nonzero(layer_of == layer)) for layer in range(int(layer_of.max()) + 1)]
     for layer, share in enumerate(_shares(size, weights)):
         there = layer_of == layer
-        yield replace(parts[0], key_groups=groups[there].astype(np.uint32), offsets=offsets[there], size=share)
+        yield replace(
+            parts[0],
+            key_groups=groups[there].astype(np.uint32),
+            offsets=offsets[there],
+            size=share,
+            is_compressed=any(part.is_compressed for part in parts),
+        )
 
 
 def _owned(entry: ChainEntry, parallelism: int, owners: set[int], factors: Sequence[int]) -> ChainEntry:
@@ -132,7 +138,7 @@ def _divided(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> Ite
     shares = _shares(entry.size, [run.offsets.size for _, run, _ in found])
     for (partition, run, filters), size in zip(found, shares, strict=True):
         # Several partitions may share the arrays of a run.
-        yield partition, run.shared_as(run.is_base, run.version, size, filters, run.covers)
+        yield partition, run.shared_as(run.is_base, run.version, size, filters, run.covers, run.is_compressed)
 
 
 def _filtered(

@@ -59,7 +59,7 @@ def test_rows_of_workloads_differ_in_one_thing(points: dict[str, float], field: 
     assert all(values == rest[0] for values in rest)
 
 
-def test_all_providers_but_two_are_rivals() -> None:
+def test_sparks_own_providers_are_the_rivals() -> None:
     assert {name for name, provider in PROVIDERS.items() if provider.built_in} == {
         "hdfs",
         "rocksdb",

@@ -17,7 +17,7 @@ BATCHES = 4
 LIMIT_MIB = 300
 
 
-@pytest.mark.parametrize("where", ["local", "s3"])
+@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.long)])
 def test_fifty_queries_in_one_driver(where: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Each query has its own location, stores and completed checkpoints; on S3, all share the connections."""
     root = str(tmp_path)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import uuid
 from dataclasses import replace
 
@@ -18,7 +19,9 @@ from spark_ckpt.checkpoint.compose import (
     spark_batch_of,
 )
 from spark_ckpt.checkpoint.encode import encode_metadata
+from spark_ckpt.checkpoint.packing import packed
 from spark_ckpt.errors import CheckpointError, UnsupportedFormatError
+from spark_ckpt.features import Feature
 from spark_ckpt.format.key_groups import factors
 from spark_ckpt.format.keys import PartitionFilter, StoreKey
 from spark_ckpt.metadata import (
@@ -59,6 +62,7 @@ def entries(draw: st.DrawFn, partition: int, parallelism: int, is_base: bool, ve
         data,
         draw(st.sampled_from([(), FILTERS[:1], FILTERS])),
         1 if is_base else draw(st.integers(1, version)),
+        draw(st.booleans()),
     )
 
 
@@ -145,6 +149,7 @@ def describe(entry: ChainEntry) -> tuple[object, ...]:
         entry.data,
         entry.filters,
         entry.covers,
+        entry.is_compressed,
     )
 
 
@@ -286,6 +291,22 @@ def test_of_subtasks_with_the_same_blocks_the_first_has_the_handle() -> None:
     for expected, found in zip(*(one[StoreKey(0, "default")] for one in (table, again)), strict=True):
         assert [describe(entry) for entry in found.entries] == [describe(entry) for entry in expected.entries]
     assert encode_metadata(17, batch, again, SOURCES, b"v1\n{}") == dumps(metadata, version=3), "once read, twice there"
+
+
+def test_compressed_segments_need_a_reader_that_knows_codecs() -> None:
+    plain, other = entry(20, is_base=True), replace(entry(30, path="shared/y"), is_compressed=True)
+    assert Feature.COMPRESSED_BLOCKS.value not in batch_of(one_chain(plain, entry(30))).encode().decode()
+    batch, table = decompose(metadata_of(one_chain(plain, other)))
+    assert json.loads(batch.encode())["features"] == [Feature.COMPRESSED_BLOCKS.value]
+    assert [each.is_compressed for each in table[StoreKey(0, "default")][0].entries] == [False, True]
+
+
+@pytest.mark.parametrize("column", [[0, 2], [0, -1], [1]])
+def test_a_column_of_compressed_segments_that_cannot_be_is_a_typed_error(column: list[int]) -> None:
+    fields = json.loads(batch_of(one_chain(entry(20, is_base=True), entry(30))).encode())
+    fields["stores"][0]["compressed"] = packed(np.array(column, "<i4").tobytes())
+    with pytest.raises(CheckpointError, match="spark-batch"):
+        SparkBatch.decode(json.dumps(fields).encode())
 
 
 @pytest.mark.parametrize("shared", [[0, 0, 0, 2, 4], [1, 0, 0, 2, 4, 4], [0, 0, 0, -2, 4, 4], [0, 0, 0, 2, 4, 6]])

@@ -21,11 +21,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from jsonschema import Draft202012Validator, ValidationError
-from numpy.typing import NDArray
 
 from spark_ckpt import errors
 from spark_ckpt import metadata as m
-from spark_ckpt.checkpoint.batch import StoreState
+from spark_ckpt.checkpoint.batch import SegmentTable, StoreState
 from spark_ckpt.checkpoint.errors import StateIdMismatchError, VersionNotFoundError
 from spark_ckpt.checkpoint.sources import SourceState
 from spark_ckpt.checkpoint.statistics import (
@@ -124,16 +123,18 @@ def every_handle() -> m.CheckpointMetadata:
     return m.CheckpointMetadata(2**63 - 1, master_states, operators)
 
 
-def _two_versions(store: StoreState) -> NDArray[np.int64]:
-    """Versions that the segments cover, if each delta was merged from two."""
-    return np.where(store.segments.is_base, 1, 2)
+def _merged_and_compressed(store: StoreState) -> SegmentTable:
+    """Its segments, with each delta merged from two and compressed."""
+    table = store.segments
+    return replace(table, covers=np.where(table.is_base, 1, 2), compressed=~table.is_base)
 
 
 def without(inspection: Inspection) -> list[Any]:
-    """JSON of an inspection with properties and stores without their optional values, and with merged deltas."""
+    """JSON of an inspection with properties and stores without their optional values, and with merged and
+    compressed deltas."""
     properties = CheckpointProperties(True, None, *[False] * 6)
     stores = {
-        key: replace(store, state_format_version=None, segments=replace(store.segments, covers=_two_versions(store)))
+        key: replace(store, state_format_version=None, segments=_merged_and_compressed(store))
         for key, store in inspection.stores.items()
     }
     unnamed = replace(properties, checkpoint_type=SnapshotType("SavepointType", None))

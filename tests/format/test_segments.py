@@ -4,6 +4,7 @@ import struct
 from typing import Any
 
 import google_crc32c
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from spark_ckpt.format.segments import (
     check_block,
     decode_block,
 )
-from tests.support.segments import encode_block, encode_segment
+from tests.support.segments import CODECS, encode_block, encode_segment
 
 APPENDED = (
     "434b424701020000000000020000000000000002000000010000003c01d3968f00056c697374730f0000000100000008"
@@ -24,6 +25,7 @@ APPENDED = (
 )
 
 rows = st.binary(max_size=40)
+codecs = st.sampled_from([0, *CODECS])
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 
 
@@ -44,9 +46,9 @@ def blocks(draw: st.DrawFn) -> Block:
     return Block(kind, draw(st.integers(0, 32767)), version, tuple(draw(st.lists(sections(kind), max_size=3))))
 
 
-@given(blocks(), st.binary(max_size=20), st.binary(max_size=20))
-def test_a_block_is_read_as_it_was_written(block: Block, before: bytes, after: bytes) -> None:
-    assert decode_block(before + encode_block(block) + after, len(before), "file") == block
+@given(blocks(), codecs, st.binary(max_size=20), st.binary(max_size=20))
+def test_a_block_is_read_as_it_was_written(block: Block, codec: int, before: bytes, after: bytes) -> None:
+    assert decode_block(before + encode_block(block, codec) + after, len(before), "file") == block
 
 
 def test_the_layout_is_the_documented_one() -> None:
@@ -83,9 +85,9 @@ def test_a_segment_has_a_block_for_each_key_group_that_has_entries() -> None:
     assert second + check_block(segment.data, second, "file").length == len(segment.data)
 
 
-@given(blocks(), st.data())
-def test_no_damage_goes_unnoticed(block: Block, data: st.DataObject) -> None:
-    encoded = bytearray(encode_block(block))
+@given(blocks(), codecs, st.data())
+def test_no_damage_goes_unnoticed(block: Block, codec: int, data: st.DataObject) -> None:
+    encoded = bytearray(encode_block(block, codec))
     encoded[data.draw(st.integers(0, len(encoded) - 1))] ^= data.draw(st.integers(1, 255))
     with pytest.raises(SegmentError) as caught:
         decode_block(bytes(encoded), 0, "shared/x", start=1000)
@@ -115,7 +117,15 @@ GOOD_BODY = b"\0\0" + bytes([6]) + struct.pack(">iii", 1, 1, 1) + b"kv"
     ("data", "reason"),
     [
         (_block(GOOD_BODY, kind=3), "kind 3"),
-        (_block(GOOD_BODY, codec=1), "codec 1"),
+        (_block(GOOD_BODY, codec=3), "codec 3"),
+        (_block(GOOD_BODY, codec=1), "cannot be decompressed"),
+        (_block(b"", codec=2), "cannot be decompressed"),
+        (_block(struct.pack(">i", -1) + b"abc", codec=2), "a length of -1 bytes"),
+        (_block(struct.pack(">i", 9) + pa.compress(b"12345678", codec="zstd", asbytes=True), codec=2), "decompressed"),
+        (
+            _block(struct.pack(">i", 7) + pa.compress(b"12345678", codec="lz4_raw", asbytes=True), codec=1),
+            "decompressed",
+        ),
         (_block(GOOD_BODY, fmt=2), "format version 2"),
         (_block(GOOD_BODY, sections=2), "cut off"),
         (_block(GOOD_BODY + b"!"), "1 bytes after the last section"),

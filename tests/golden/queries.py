@@ -131,6 +131,7 @@ QUERIES = (
     _counting("savepoint", finish=_to_savepoint, root=SAVEPOINT),
     _counting("standalone", conf={CKPT + "store": "standalone"}),
     _counting("every-write", conf={CKPT + "changeFeed": "writes"}),
+    _counting("compressed", conf={CKPT + "compression": "zstd", CKPT + "maxParallelism": "4"}),
     _joining("join", "2", since="4.0"),
     _joining("join-in-column-families", "3", since="4.1"),
     GoldenQuery(

@@ -240,3 +240,18 @@ def test_merged_deltas_keep_their_versions_and_are_not_joined_with_others_of_the
     assert sorted((entry.first_version, entry.version) for entry in chain.entries) == [(3, 5), (5, 5)]
     again = reassign([chain], 2, (2, 4))
     assert [[entry.covers for entry in part.entries] for part in again] == [[1], [3]]
+
+
+def test_compressed_segments_stay_so_and_joined_ones_are_if_a_part_is() -> None:
+    groups, offsets = np.arange(8, dtype=np.uint32), np.arange(8, dtype=np.int64) * 100
+    entries = [
+        ChainEntry(False, version, groups[p * 4 : p * 4 + 4], offsets[p * 4 : p * 4 + 4], 400, "shared/x", 800)
+        for p, version in enumerate((5, 5))
+    ]
+    entries[1].is_compressed = True
+    other = ChainEntry(False, 4, groups[:4], offsets[:4], 400, "shared/y", 400)
+    chains = [Chain("0" * 32, 5, (other, entries[0])), Chain("0" * 32, 5, (entries[1],))]
+    (chain,) = reassign(chains, 1, (2, 4))
+    assert [(entry.version, entry.is_compressed) for entry in chain.entries] == [(4, False), (5, True)]
+    for part in reassign([chain], 2, (2, 4)) + reassign([chain], 3, (2, 4)):
+        assert all(entry.is_compressed == (entry.path == "shared/x") for entry in part.entries)

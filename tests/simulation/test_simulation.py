@@ -16,7 +16,9 @@ from tests.simulation.mutation_worlds import ROLLED_BACK
 from tests.simulation.profile import INCIDENTS, Profile
 from tests.simulation.schedules import Tally, play, play_many
 
-CHUNKS = 20
+SHORT, LONG = 10, 10
+"""Tests with random schedules, in make test and in make test-long."""
+
 CHUNK = 100
 """Schedules per test."""
 
@@ -190,7 +192,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("first", range(0, CHUNKS * CHUNK, CHUNK))
+@pytest.mark.parametrize(
+    "first",
+    [pytest.param(chunk * CHUNK, marks=[] if chunk < SHORT else [pytest.mark.long]) for chunk in range(SHORT + LONG)],
+)
 def test_random_worlds(first: int) -> None:
     tally = play_many(range(first, first + CHUNK))
     assert not tally.failures, tally.failures

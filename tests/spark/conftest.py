@@ -131,7 +131,8 @@ def checkpoint_ids(spark: SparkSession, provider: ProviderUnderTest) -> None:
 
 @pytest.fixture
 def small_budget(spark: SparkSession, provider: ProviderUnderTest) -> None:
-    """Leaves no memory to state: all that can move is on the local disk at the end of each batch."""
+    """Leaves no memory to state: all that can move is on the local disk at the end of each batch. Compresses new
+    state."""
     if provider.is_ours:
         for key, value in CKPT_LOCAL.settings.items():
             spark.conf.set(key, value)
@@ -141,7 +142,7 @@ def small_budget(spark: SparkSession, provider: ProviderUnderTest) -> None:
 def checkpoint_format(request: pytest.FixtureRequest) -> None:
     """Both formats of Spark's state-store checkpoints: without and with unique ids of attempts.
 
-    The second variant is also the profile with a small budget, since every query has both.
+    The second variant also has a small budget and compressed state, since every query has both.
     """
     if request.param == "ids-on":
         request.getfixturevalue("checkpoint_ids")

@@ -33,7 +33,7 @@ IDS = {**OURS, FORMAT: "2"}
         pytest.param("limit", OURS, "hdfs", marks=pytest.mark.long),
         pytest.param("chain", OURS, "changelog", marks=pytest.mark.long),
         pytest.param("count", IDS, "ids", marks=pytest.mark.long),
-        ("outer-join", IDS, "ids"),
+        pytest.param("outer-join", IDS, "ids", marks=pytest.mark.long),
         ("count", IDS, "hdfs"),
         ("outer-join-4", OURS, "changelog"),
         pytest.param("processor", OURS, "changelog", marks=pytest.mark.long),

@@ -40,12 +40,12 @@ OURS = {PROVIDER_KEY: PROVIDER_CLASS}
     ("name", "began_with", "in_place", "has_begun"),
     [
         pytest.param("windows", "hdfs", True, False, marks=pytest.mark.long),
-        ("outer-join", "hdfs", False, True),
+        pytest.param("outer-join", "hdfs", False, True, marks=pytest.mark.long),
         pytest.param("limit", "hdfs", False, False, marks=pytest.mark.long),
         pytest.param("within-watermark", "rocksdb", True, False, marks=pytest.mark.long),
         ("sessions", "changelog", True, True),
         pytest.param("chain", "changelog", False, False, marks=pytest.mark.long),
-        ("windows", "ids", False, True),
+        pytest.param("windows", "ids", False, True, marks=pytest.mark.long),
         ("outer-join", "ids", True, False),
         ("processor", "changelog", True, False),
     ],
@@ -203,7 +203,9 @@ def test_a_start_during_an_import_names_it(stopped: Path, spark: SparkSession, t
         run(spark, "windows", tmp_path, new, OURS)
 
 
-@pytest.mark.parametrize("has_begun", [False, True], ids=["committed", "begun"])
+@pytest.mark.parametrize(
+    "has_begun", [pytest.param(False, id="committed"), pytest.param(True, id="begun", marks=pytest.mark.long)]
+)
 def test_an_undone_import_continues_with_the_earlier_provider(
     has_begun: bool, spark: SparkSession, tmp_path: Path
 ) -> None:

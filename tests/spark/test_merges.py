@@ -6,62 +6,16 @@ from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import SparkSession
 
-from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
 from spark_ckpt.features import Feature
-from spark_ckpt.location.listing import list_completed
-from spark_ckpt.storage import LocalStorage
+from tests.spark.large_count import LargeCount, changed_keys
 from tests.support.checkpoints import committed_batches
 from tests.support.provider import CKPT_PREFIX, ProviderUnderTest
 from tests.support.runner import QueryRunner
-from tests.support.sinks import BatchLog, assert_same_rows
+from tests.support.sinks import assert_same_rows
 
-KEYS, CHANGED, BATCHES, MAX_DELTAS = 12_000, 300, 24, 8
-
-
-class LargeCount:
-    """A count over many keys; each batch after the first changes a few of them."""
-
-    def __init__(self, spark: SparkSession, runner: QueryRunner, tmp_path: Path) -> None:
-        self._spark, self._runner = spark, runner
-        self._feed = runner.feed("rows", "key STRING, value INT")
-        self._sink = BatchLog(tmp_path / "out", "update")
-        self._dropped = 0
-
-    def run(self, batches: int) -> None:
-        """Runs the query on that many batches of new input, and stops it."""
-        for _ in range(batches):
-            keys = range(KEYS) if not self._dropped else range(self._dropped * 7, KEYS, KEYS // CHANGED)
-            self._feed.drop([(f"key-{key}", self._dropped) for key in keys])
-            self._dropped += 1
-        self._runner.drain(self._plan(self._feed.stream(self._spark)), self._sink)
-
-    def newest(self) -> CheckpointState:
-        """The newest checkpoint."""
-        storage = LocalStorage(self._runner.location)
-        return read_checkpoint(storage, list_completed(storage).records[-1])
-
-    def spans(self) -> list[int]:
-        """Numbers of versions that the deltas of the newest checkpoint cover."""
-        chains = [chain for chains in self.newest().table.values() for chain in chains]
-        return [entry.covers for chain in chains for entry in chain.entries]
-
-    def longest_chain(self) -> int:
-        """Largest number of segments that a store would load now."""
-        return max(len(chain.entries) for chains in self.newest().table.values() for chain in chains)
-
-    def expected(self) -> list[tuple[object, ...]]:
-        """The batch answer."""
-        return [tuple(row) for row in self._plan(self._feed.table(self._spark)).collect()]
-
-    def finish(self) -> None:
-        """Asserts that the result and the location are right."""
-        assert_same_rows(self._runner.finish(self._sink), self.expected())
-
-    def _plan(self, frame: DataFrame) -> DataFrame:
-        return frame.groupBy("key").agg(sf.count("*").alias("count"), sf.sum("value").alias("sum"))
+BATCHES, MAX_DELTAS = 24, 8
 
 
 @pytest.fixture
@@ -102,7 +56,7 @@ def test_readers_understand_merged_deltas(
     changes = spark.read.format("statestore").options(readChangeFeed=True, changeEndBatchId=last)
     first = 1 if retained == BATCHES else last - 1
     feed = changes.options(changeStartBatchId=first).load(str(runner.location)).groupBy("batch_id").count().collect()
-    expected = {batch: len(range(batch * 7, KEYS, KEYS // CHANGED)) for batch in range(first, last + 1)}
+    expected = {batch: len(changed_keys(batch)) for batch in range(first, last + 1)}
     assert {row.batch_id: row["count"] for row in feed} == expected
     if retained < BATCHES:
         with pytest.raises(Py4JJavaError, match="went into a base or into merged deltas"):

@@ -23,11 +23,12 @@ from tests.faults.real_time import run_cells
 from tests.faults.table import faulty_python, markdown
 from tests.spark.jobs.real_time import PARTITIONS
 from tests.spark.real_time_queries import RealTimeQueries
-from tests.support.checkpoints import CheckpointJudge, committed_batches, completed_checkpoints
+from tests.support.checkpoints import CheckpointJudge, committed_batches, completed_checkpoints, log_records
 from tests.support.kafka import KafkaBroker
 from tests.support.provider import CKPT, CKPT_PREFIX, PROVIDER_KEY
 from tests.support.real_time import RealTimeStream
 from tests.support.spark_version import since
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.core, since("4.3", "state in real-time mode")]
 
@@ -198,6 +199,8 @@ def test_operations_after_a_kill(queries: Start, tmp_path: Path, judge: Checkpoi
     (batch,) = counts.uncommitted("counts")
     location = counts.location("counts")
     storage = LocalStorage(location)
+    owner = log_records(location)[-1]["owner"]["pid"]
+    eventually(lambda: not Path(f"/proc/{owner}").exists(), what="the side process ends after its driver")
     assert not verify(storage).damages
     roll_back(storage, completed_checkpoints(location)[-3])
     rescale(storage, 2 * PARTITIONS)

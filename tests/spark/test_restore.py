@@ -30,7 +30,8 @@ KILLS = 2 if MINOR == DEFAULT else 1  # a kill takes half a minute
 def test_driver_killed_at_any_moment(jobs: Jobs, rng: random.Random) -> None:
     """SIGKILL of the driver with its JVM and the coordinator, several times during the work: nothing is lost.
 
-    Every other driver has its state on the local disk, and all of them continue from the one before.
+    Every other driver has its state on the local disk, each compresses it in another way, and all of them continue
+    from the one before.
     """
     gate = jobs.folder / "gate-is-open"
     batches = with_duplicates(rng, 24)
@@ -38,8 +39,8 @@ def test_driver_killed_at_any_moment(jobs: Jobs, rng: random.Random) -> None:
     for batch in batches:
         jobs.feed.drop(batch)
     for number in range(KILLS):
-        budget = "40%" if number % 2 else "1"
-        job = jobs.start(gate=gate, conf=f"{config.MEMORY_BUDGET.key}={budget}")
+        settings = {config.MEMORY_BUDGET: ("1", "40%")[number % 2], config.COMPRESSION: ("zstd", "lz4")[number % 2]}
+        job = jobs.start(gate=gate, conf=[f"{setting.key}={value}" for setting, value in settings.items()])
         done = len(committed_batches(jobs.location))
         assert job.await_batches(min(done + rng.randrange(1, 5), len(batches) - 1)), job.output()[-6000:]
         time.sleep(rng.random() * 0.7)
@@ -62,10 +63,13 @@ def test_driver_killed_before_its_first_batch(jobs: Jobs, rng: random.Random) ->
     jobs.finish(jobs.start())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
-def test_executors_killed_on_a_real_cluster(jobs: Jobs, rng: random.Random, tmp_path: Path, kills: int) -> None:
-    """SIGKILL of executors during the work: the same query recovers by itself, and nothing is lost."""
+@pytest.mark.long
+def test_executors_killed_on_a_real_cluster(jobs: Jobs, rng: random.Random, tmp_path: Path) -> None:
+    """SIGKILL of executors during the work: the same query recovers by itself, and nothing is lost.
+
+    The shorter test is `test_attempts.py`, which kills two executors at chosen moments.
+    """
+    kills = 3
     gate = jobs.folder / "gate-is-open"
     batches = with_duplicates(rng, 6 + 4 * kills)
     batches[-1].append((at(0), GATE, 1))  # so that the query does not finish too early, however fast the machine is

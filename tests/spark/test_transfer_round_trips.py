@@ -40,7 +40,7 @@ LONG = pytest.mark.long
     [
         pytest.param("scala-processor", "changelog", False, marks=LONG),
         pytest.param("scala-processor", "ids", True, marks=LONG),
-        ("scala-processor-ttl", "changelog", False),
+        pytest.param("scala-processor-ttl", "changelog", False, marks=LONG),
         pytest.param("scala-processor-ttl", "rocksdb", True, marks=LONG),
         pytest.param("flat-map-groups", "hdfs", False, marks=LONG),
         pytest.param("flat-map-groups", "changelog", True, marks=LONG),

@@ -39,7 +39,9 @@ class ProviderUnderTest:
 
 
 CKPT = ProviderUnderTest("ckpt", "org.apache.spark.sql.ckpt.CheckpointStateStoreProvider")
-CKPT_LOCAL = ProviderUnderTest("ckpt-local", CKPT.class_name, {CKPT_PREFIX + "memory.budget": "1"})
+CKPT_LOCAL = ProviderUnderTest(
+    "ckpt-local", CKPT.class_name, {CKPT_PREFIX + "memory.budget": "1", CKPT_PREFIX + "compression": "lz4"}
+)
 ROCKSDB = ProviderUnderTest("rocksdb", _BUILT_IN + "RocksDBStateStoreProvider")
 ROCKSDB_CHANGELOG = ProviderUnderTest(
     "rocksdb-changelog",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import google_crc32c
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_ckpt.format.segments import FORMAT, MAGIC, Block, Section, SegmentKind
@@ -16,6 +17,9 @@ from spark_ckpt.metadata import modified_utf8
 _HEADER = struct.Struct(">iBBBBiqii")
 _CRC = struct.Struct(">I")
 _I32 = struct.Struct(">i")
+
+CODECS = {1: "lz4_raw", 2: "zstd"}
+"""Arrow's names of the codecs of blocks."""
 
 _LISTS, _KEYS_OF_ONE_LENGTH, _VALUES_OF_ONE_LENGTH, _APPENDS = 1, 2, 4, 8
 _REMOVED = -1
@@ -58,11 +62,13 @@ def encode_segment(kind: SegmentKind, version: int, groups: Mapping[int, Sequenc
     return Segment(bytes(data), np.array(key_groups, np.uint32), np.array(offsets, np.int64), rows)
 
 
-def encode_block(block: Block) -> bytes:
-    """Bytes of a block."""
+def encode_block(block: Block, codec: int = 0) -> bytes:
+    """Bytes of a block, with the codec of this number."""
     body = b"".join(_encode_section(section) for section in block.sections)
+    if codec:
+        body = _I32.pack(len(body)) + pa.compress(body, codec=CODECS[codec], asbytes=True)
     start = _HEADER.pack(
-        MAGIC, FORMAT, block.kind, 0, 0, block.key_group, block.version, len(block.sections), len(body)
+        MAGIC, FORMAT, block.kind, codec, 0, block.key_group, block.version, len(block.sections), len(body)
     )
     return start + _CRC.pack(google_crc32c.value(start + body)) + body
 

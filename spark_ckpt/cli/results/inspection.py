@@ -51,12 +51,14 @@ class Segment:
         version: state version of a base snapshot, or after a delta.
         size: bytes.
         covers: number of versions whose changes a delta has.
+        is_compressed: True if it has blocks with a compressed body.
     """
 
     is_base: bool
     version: int
     size: int
     covers: int = 1
+    is_compressed: bool = False
 
     @property
     def first_version(self) -> int:
@@ -67,7 +69,8 @@ class Segment:
     def text(self) -> str:
         """Kind, versions and size."""
         first = f"{self.first_version}-" if self.covers > 1 else ""
-        return f"{'base' if self.is_base else 'delta'} v{first}{self.version} {human_size(self.size)}"
+        compressed = " compressed" if self.is_compressed else ""
+        return f"{'base' if self.is_base else 'delta'} v{first}{self.version} {human_size(self.size)}{compressed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +194,9 @@ def segments_of_table(table: SegmentTable, subtask: int) -> list[Segment]:
     first = int(table.counts[:subtask].sum())
     chain = slice(first, first + int(table.counts[subtask]))
     covers = table.covers[chain].tolist() if table.covers.size else [1] * int(table.counts[subtask])
-    columns = (table.is_base[chain].tolist(), table.versions[chain].tolist(), table.sizes[chain].tolist(), covers)
-    return [Segment(*segment) for segment in zip(*columns, strict=True)]
+    compressed = table.compressed[chain].tolist() if table.compressed.size else [False] * len(covers)
+    columns = (table.is_base[chain].tolist(), table.versions[chain].tolist(), table.sizes[chain].tolist())
+    return [Segment(*segment) for segment in zip(*columns, covers, compressed, strict=True)]
 
 
 def segment_json(segment: Segment) -> JsonObject:
@@ -200,6 +204,8 @@ def segment_json(segment: Segment) -> JsonObject:
     described: JsonObject = {"kind": "base" if segment.is_base else "delta", "version": segment.version}
     if segment.covers > 1:
         described["first_version"] = segment.first_version
+    if segment.is_compressed:
+        described["compressed"] = True
     return {**described, "size": segment.size}
 
 

@@ -53,6 +53,19 @@ def test_the_newest_checkpoint_of_a_location(tmp_path: Path) -> None:
     assert source.endswith("parallelism 1 of 8, 38 bytes, kind kafka")
 
 
+def test_compressed_segments_say_so(tmp_path: Path) -> None:
+    groups, offsets = np.array([0], np.uint32), np.array([0], np.int64)
+    base = ChainEntry(True, 1, groups, offsets, 1000, "shared/base-1", 4096)
+    delta = ChainEntry(False, 2, groups, offsets, 40, None, 40, b"d" * 40, is_compressed=True)
+    chain = Chain(str(uuid.UUID(int=1)), 5, (base, delta))
+    segments = segments_of_table(locations.store_state(StoreKey(0, "default"), "dedupe", [chain], None).segments, 0)
+    assert [segment.text for segment in segments] == ["base v1 1,000 bytes", "delta v2 40 bytes compressed"]
+    assert [segment_json(segment) for segment in segments] == [
+        {"kind": "base", "version": 1, "size": 1000},
+        {"kind": "delta", "version": 2, "compressed": True, "size": 40},
+    ]
+
+
 def test_merged_deltas_show_the_versions_that_they_cover(tmp_path: Path) -> None:
     groups, offsets = np.array([0], np.uint32), np.array([0], np.int64)
     base = ChainEntry(True, 1, groups, offsets, 1000, "shared/base-1", 4096)

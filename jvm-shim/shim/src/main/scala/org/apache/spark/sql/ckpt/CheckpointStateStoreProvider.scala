@@ -99,6 +99,7 @@ class CheckpointStateStoreProvider
     this.hadoopConf = hadoopConf
     val settings = storeConfs.sqlConfs.filter(_._1.startsWith(Settings.Prefix))
     val ackThreshold = Settings.ackThreshold(settings)
+    val codec = Settings.compression(settings)
     timeout = Settings.bridgeTimeout(settings)
     val default = ColumnFamily(StateStore.DEFAULT_COL_FAMILY_NAME,
       keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal = false)
@@ -114,11 +115,11 @@ class CheckpointStateStoreProvider
     val partitions = new RowPartitions(stateStoreId, default, hadoopConf)
     deltas = new StateDeltas(stateStoreId.toString, locate(_, None), files, partitions)
     recent = new RecentDeltas(files.isRemote)
-    bases = new BaseSnapshots(stateStoreId.toString, files, () => locator.inlineLimit, recent)
+    bases = new BaseSnapshots(stateStoreId.toString, files, () => locator.inlineLimit, recent, codec)
     turn = new StoreTurn(stateStoreId, timeout)
     tier = Settings.memoryBudget(settings).map(LocalDisk.tier)
     state = new HeldState(stateStoreId, families, files, partitions,
-      new HashMapStateBackend(_, Settings.tellsWrites(settings), tier.orNull))
+      new HashMapStateBackend(_, Settings.tellsWrites(settings), tier.orNull, codec))
     job match {
       case query: QueryJob =>
         LoadedStores.here.add(query.runId, this)

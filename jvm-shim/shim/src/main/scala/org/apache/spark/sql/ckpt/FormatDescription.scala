@@ -45,7 +45,12 @@ private[ckpt] object FormatDescription {
   final val DeltaSegment = 2
 
   // ---- features that a reader must know ----
-  val Features: Set[String] = Set("seen-records", "partition-filters", "shared-handles", "merged-deltas")
+  val Features: Set[String] = Set(
+    "seen-records",
+    "partition-filters",
+    "shared-handles",
+    "merged-deltas",
+    "compressed-blocks")
 
   // ---- paths; a pattern matches the whole text ----
   final val SharedDirectory = "shared"

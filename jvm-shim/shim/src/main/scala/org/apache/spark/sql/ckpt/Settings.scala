@@ -10,7 +10,11 @@
  */
 package org.apache.spark.sql.ckpt
 
+import java.util.Locale
+
 import scala.concurrent.duration._
+
+import org.apache.spark.sql.ckpt.backend.BlockCodec
 
 /**
  * Settings that the JVM itself reads. `spark_ckpt.config` defines their meaning and defaults, and the coordinator
@@ -25,6 +29,8 @@ private[ckpt] object Settings {
   val BridgeTimeout: String = Prefix + "bridge.timeout"
   val ChangeFeed: String = Prefix + "changeFeed"
   val MemoryBudget: String = Prefix + "memory.budget"
+
+  val Compression: String = Prefix + "compression"
 
   val RealTimeMode: String = Prefix + "realTimeMode"
   val Experimental = "experimental"
@@ -58,6 +64,13 @@ private[ckpt] object Settings {
         .orElse(Units.bytes(text)).filter(value => value.isValidLong && value > 0)
       Some(bytes.fold(throw refused(MemoryBudget, "a size such as 4GiB, a share such as 40%, or none", text))(_.toLong))
     }
+  }
+
+  /** Codec of the segments that stores write. */
+  def compression(settings: Map[String, String]): BlockCodec = {
+    val text = settings.getOrElse(Compression, BlockCodec.Uncompressed.name)
+    BlockCodec.named(text.strip().toLowerCase(Locale.ROOT))
+      .getOrElse(throw refused(Compression, s"one of ${BlockCodec.All.map(_.name).mkString(", ")}", text))
   }
 
   /** Bytes up to which a segment travels with the acknowledgement. */

@@ -15,6 +15,8 @@ import scala.io.{Codec, Source}
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import org.apache.spark.sql.ckpt.backend.BlockCodec
+
 class SettingsSuite extends AnyFunSuite {
   private def ack(text: String) = Settings.ackThreshold(Map(Settings.AckThreshold -> text))
   private def timeout(text: String) = Settings.bridgeTimeout(Map(Settings.BridgeTimeout -> text))
@@ -43,6 +45,15 @@ class SettingsSuite extends AnyFunSuite {
     for (text <- Seq("0", "-1", "half", "", "0%", "91%", "1.5%", "40 %", "%")) {
       assert(intercept[CheckpointFailure](budget(text)).getMessage.contains(Settings.MemoryBudget))
     }
+  }
+
+  test("a codec has a name") {
+    def codec(text: String) = Settings.compression(Map(Settings.Compression -> text))
+    assert(BlockCodec.All.map(codec => codec.name) == Seq("none", "lz4", "zstd"))
+    assert(codec("none") == BlockCodec.Uncompressed && codec(" LZ4 ") == BlockCodec.Lz4)
+    assert(codec("zstd") == BlockCodec.Zstandard)
+    assert(Settings.compression(Map.empty) == BlockCodec.Uncompressed)
+    assert(intercept[CheckpointFailure](codec("gzip")).getMessage.contains("none, lz4, zstd"))
   }
 
   test("settings have units, and defaults") {

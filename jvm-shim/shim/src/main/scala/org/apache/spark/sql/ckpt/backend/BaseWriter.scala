@@ -25,9 +25,12 @@ import org.apache.spark.unsafe.Platform
  *
  * @param maxParallelism number of key groups
  * @param bufferBytes    size of the buffer
+ * @param codec          codec of its blocks
  * @param newFile        path of a temporary file that does not exist
  */
-private[ckpt] final class BaseWriter(maxParallelism: Int, bufferBytes: Long, newFile: () => File) extends Closeable {
+private[ckpt] final class BaseWriter(
+    maxParallelism: Int, bufferBytes: Long, codec: BlockCodec, newFile: () => File)
+    extends Closeable {
   private var families = Vector.empty[(String, Boolean)]
   private val buffer = new RowBuffer(maxParallelism)
   private var spill: SpillFile = _
@@ -97,7 +100,7 @@ private[ckpt] final class BaseWriter(maxParallelism: Int, bufferBytes: Long, new
     endList()
     val parts = spilled
     buffer.parts.foreach(part => parts(part.keyGroup) += part)
-    val block = new BlockBuilder
+    val block = new BlockBuilder(codec)
     val groups = parts.indices.filter(parts(_).nonEmpty).toArray
     val offsets = new Array[Long](groups.length)
     var written = 0L
@@ -116,7 +119,7 @@ private[ckpt] final class BaseWriter(maxParallelism: Int, bufferBytes: Long, new
       offsets(i) = written
       written += block.writeTo(out, group, isBase = true, version)
     }
-    SegmentInfo(groups, offsets, entries, written)
+    SegmentInfo(groups, offsets, entries, written, block.compressedBlocks > 0)
   }
 
   private def writeSection(block: BlockBuilder, group: Int, parts: Seq[RowPart]): Int = {

@@ -18,11 +18,15 @@ import org.apache.spark.unsafe.Platform
 
 /**
  * One block of a segment under construction (docs/protocol.md section 2). A builder can be used again, by one thread.
+ *
+ * @param codec codec of bodies that become smaller by it
  */
-private[backend] final class BlockBuilder {
+private[backend] final class BlockBuilder(codec: BlockCodec) {
   import SegmentFormat._
 
   private val checksum = new CRC32C
+  private var packed = new Array[Byte](0)
+  private var compressed = 0L
   private var sections = 0
 
   /** The block so far, until `position`. */
@@ -81,23 +85,61 @@ private[backend] final class BlockBuilder {
     }
   }
 
+  /** Number of blocks that were written with a compressed body. */
+  def compressedBlocks: Long = compressed
+
   /** Completes the block with its header and checksum, and writes it; returns its length. */
   def writeTo(out: OutputStream, group: Int, isBase: Boolean, version: Long): Int = {
+    val packedLength = pack()
+    if (packedLength == 0) {
+      writeHeader(BlockCodec.Uncompressed, group, isBase, version, bytes, HeaderBytes, position - HeaderBytes)
+      out.write(bytes, 0, position)
+      position
+    } else {
+      compressed += 1
+      writeHeader(codec, group, isBase, version, packed, 0, packedLength)
+      out.write(bytes, 0, HeaderBytes)
+      out.write(packed, 0, packedLength)
+      HeaderBytes + packedLength
+    }
+  }
+
+  /** Compresses the body; returns its new length with what precedes it, 0 if it stays as it is. */
+  private def pack(): Int = {
+    val length = position - HeaderBytes
+    if ((codec eq BlockCodec.Uncompressed) || length < LeastCompressed) {
+      0
+    } else {
+      val room = PlainLengthBytes + codec.bound(length)
+      if (packed.length < room) packed = new Array[Byte](room)
+      ListCursor.putInt(packed, Platform.BYTE_ARRAY_OFFSET, length)
+      val total = PlainLengthBytes + codec.compress(bytes, HeaderBytes, length, packed, PlainLengthBytes)
+      if (total < length) total else 0
+    }
+  }
+
+  private def writeHeader(
+      of: BlockCodec,
+      group: Int,
+      isBase: Boolean,
+      version: Long,
+      body: Array[Byte],
+      offset: Int,
+      length: Int): Unit = {
     val end = position
     position = 0
     putInt(Magic)
-    putInt((Version << 24) | ((if (isBase) KindBase else KindDelta) << 16) | (CodecNone << 8))
+    putInt((Version << 24) | ((if (isBase) KindBase else KindDelta) << 16) | (of.id << 8))
     putInt(group)
     putInt((version >>> 32).toInt)
     putInt(version.toInt)
     putInt(sections)
-    putInt(end - HeaderBytes)
+    putInt(length)
     checksum.reset()
     checksum.update(bytes, 0, ChecksumAt)
-    checksum.update(bytes, HeaderBytes, end - HeaderBytes)
+    checksum.update(body, offset, length)
     putInt(checksum.getValue.toInt)
-    out.write(bytes, 0, end)
-    end
+    position = end
   }
 
   private var lastFamily: String = _

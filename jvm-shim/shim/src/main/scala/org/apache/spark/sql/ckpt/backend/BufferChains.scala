@@ -59,8 +59,7 @@ private[backend] final class BufferChains(buffer: WriteBuffer, initial: KeyAcces
   /** The first entry with this prefix, -1 if there is none. */
   def head(hash: Int, prefixBase: AnyRef, prefixOffset: Long, prefixLength: Int): Int = {
     val slots = heads.part(hash)
-    val mask = slots.length - 2
-    var i = hash & mask
+    var i = HashIndex.home(hash, slots)
     var found = 0
     while (found == 0 && slots(i) != 0L) {
       if ((slots(i) >>> 32).toInt == hash) {
@@ -70,7 +69,7 @@ private[backend] final class BufferChains(buffer: WriteBuffer, initial: KeyAcces
           found = slots(i).toInt
         }
       }
-      i = (i + 1) & mask
+      i = HashIndex.after(i, slots)
     }
     found - 1
   }

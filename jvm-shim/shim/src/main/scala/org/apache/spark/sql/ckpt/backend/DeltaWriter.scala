@@ -13,8 +13,8 @@ package org.apache.spark.sql.ckpt.backend
 import java.io.OutputStream
 
 /** Writer of a batch's changes as a delta. */
-private[backend] final class DeltaWriter(maxParallelism: Int) {
-  private val writer = new SegmentWriter(maxParallelism)
+private[backend] final class DeltaWriter(maxParallelism: Int, codec: BlockCodec) {
+  private val writer = new SegmentWriter(maxParallelism, codec)
 
   /** Approximate bytes of the changes of some families, not less than the actual number. O(changes). */
   def size(families: Iterator[HashMapTable]): Long = {

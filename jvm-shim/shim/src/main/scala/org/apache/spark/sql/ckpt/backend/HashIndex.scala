@@ -17,16 +17,16 @@ package org.apache.spark.sql.ckpt.backend
  * of the index and compares a key only if all 32 bits of the hash agree; growing never reads a key.
  *
  * The slots are divided into parts of at most 128 KiB by the upper bits of the hash (extendible hashing): a full part
- * splits alone, so no insert waits for a copy of the whole index.
+ * splits alone, so no insert waits for a copy of the whole index. Large parts grow in steps of about a quarter, so an
+ * entry of a large index takes 11 to 15 bytes.
  *
  * Callers do the probing, which keeps the comparison of keys inline:
  * {{{
  *   val slots = index.part(hash)
- *   val mask = slots.length - 2
- *   var i = hash & mask
+ *   var i = HashIndex.home(hash, slots)
  *   while (slots(i) != 0L) {
  *     if ((slots(i) >>> 32).toInt == hash && isIt(slots(i).toInt)) ...
- *     i = (i + 1) & mask
+ *     i = HashIndex.after(i, slots)
  *   }
  * }}}
  *
@@ -36,18 +36,19 @@ private[backend] final class HashIndex(expected: Long) {
   import HashIndex._
 
   private var bits = 0
-  // A part has a power of two of slots; its last element holds depth (upper half) and count (lower half).
+  // The last element of a part holds depth (upper half) and count (lower half).
   private var directory: Array[Array[Long]] = _
   private var slotCount = 0L
 
-  init()
+  init(expected)
 
-  private def init(): Unit = {
-    val perPart = MaxSlots * 5L / 8
-    while (bits < MaxDepth && (expected >>> bits) > perPart) bits += 1
+  private def init(expected: Long): Unit = {
+    bits = 0
+    slotCount = 0
+    while (bits < MaxDepth && (expected >>> bits) > roomy(MaxSlots)) bits += 1
     var slots = MinSlots
     val each = expected >>> bits
-    while (slots < MaxSlots && slots * 5L / 8 < each) slots *= 2
+    while (slots < MaxSlots && roomy(slots) < each) slots = larger(slots)
     directory = new Array[Array[Long]](1 << bits)
     var i = 0
     while (i < directory.length) {
@@ -65,12 +66,23 @@ private[backend] final class HashIndex(expected: Long) {
   /** Adds an entry; other entries may have its hash. */
   def insert(hash: Int, value: Int): Unit = {
     var slots = part(hash)
-    while (count(slots) + 1 > (slots.length - 1) / 4 * 3) {
+    while (count(slots) + 1 > full(slots.length - 1)) {
       grow(hash, slots)
       slots = part(hash)
     }
     place(slots, (hash.toLong << 32) | (value & 0xFFFFFFFFL))
     slots(slots.length - 1) += 1
+  }
+
+  /** Replaces everything with these entries. */
+  def fill(entries: PendingEntries): Unit = {
+    init(entries.count)
+    val sorted = entries.takeSorted(bits)
+    var i = 0
+    while (i < sorted.length) {
+      insert((sorted(i) >>> 32).toInt, sorted(i).toInt)
+      i += 1
+    }
   }
 
   /** Replaces the value of an existing entry. */
@@ -82,32 +94,31 @@ private[backend] final class HashIndex(expected: Long) {
   /** Removes an existing entry. */
   def delete(hash: Int, value: Int): Unit = {
     val slots = part(hash)
-    val mask = slots.length - 2
+    val capacity = slots.length - 1
     var hole = find(slots, hash, value)
     // Later entries of the run move up, so removed entries need no markers.
-    var i = (hole + 1) & mask
+    var i = after(hole, slots)
     while (slots(i) != 0L) {
-      val home = (slots(i) >>> 32).toInt & mask
-      if (((i - home) & mask) >= ((i - hole) & mask)) {
+      val start = home((slots(i) >>> 32).toInt, slots)
+      if (distance(start, i, capacity) >= distance(hole, i, capacity)) {
         slots(hole) = slots(i)
         hole = i
       }
-      i = (i + 1) & mask
+      i = after(i, slots)
     }
     slots(hole) = 0L
-    slots(slots.length - 1) -= 1
-    if (mask >= MinSlots && count(slots) < (mask + 1) / 8) {
-      replacePart(hash, rehash(slots, (mask + 1) / 2, depth(slots)))
+    slots(capacity) -= 1
+    if (capacity > MinSlots && count(slots) < capacity / 8) {
+      replacePart(hash, rehash(slots, capacity / 2, depth(slots)))
     }
   }
 
   private def find(slots: Array[Long], hash: Int, value: Int): Int = {
-    val mask = slots.length - 2
     val wanted = (hash.toLong << 32) | (value & 0xFFFFFFFFL)
-    var i = hash & mask
+    var i = home(hash, slots)
     while (slots(i) != wanted) {
       if (slots(i) == 0L) throw new IllegalStateException("The index lacks an entry that it must have.")
-      i = (i + 1) & mask
+      i = after(i, slots)
     }
     i
   }
@@ -116,7 +127,7 @@ private[backend] final class HashIndex(expected: Long) {
     val capacity = slots.length - 1
     val d = depth(slots)
     if (capacity < MaxSlots || d == MaxDepth) {
-      replacePart(hash, rehash(slots, capacity * 2, d))
+      replacePart(hash, rehash(slots, larger(capacity), d))
     } else {
       if (d == bits) doubleDirectory()
       split(hash, slots, d)
@@ -136,18 +147,22 @@ private[backend] final class HashIndex(expected: Long) {
 
   private def split(hash: Int, slots: Array[Long], d: Int): Unit = {
     val capacity = slots.length - 1
-    val zero = newPart(capacity, d + 1)
-    val one = newPart(capacity, d + 1)
+    var ones = 0
     var i = 0
     while (i < capacity) {
-      val slot = slots(i)
-      if (slot != 0L) {
-        val to = if (((slot >>> (63 - d)) & 1) == 0) zero else one
-        place(to, slot)
-        to(capacity) += 1
-      }
+      if (slots(i) != 0L) ones += ((slots(i) >>> (63 - d)) & 1).toInt
       i += 1
     }
+    val zero = newPart(roomFor(count(slots) - ones), d + 1)
+    val one = newPart(roomFor(ones), d + 1)
+    i = 0
+    while (i < capacity) {
+      val slot = slots(i)
+      if (slot != 0L) place(if (((slot >>> (63 - d)) & 1) == 0) zero else one, slot)
+      i += 1
+    }
+    zero(zero.length - 1) += count(slots) - ones
+    one(one.length - 1) += ones
     slotCount -= slots.length
     val span = 1 << (bits - d)
     val first = ((hash >>> 1) >>> (31 - bits)) & ~(span - 1)
@@ -188,9 +203,8 @@ private[backend] final class HashIndex(expected: Long) {
   }
 
   private def place(slots: Array[Long], slot: Long): Unit = {
-    val mask = slots.length - 2
-    var i = (slot >>> 32).toInt & mask
-    while (slots(i) != 0L) i = (i + 1) & mask
+    var i = home((slot >>> 32).toInt, slots)
+    while (slots(i) != 0L) i = after(i, slots)
     slots(i) = slot
   }
 
@@ -205,4 +219,37 @@ private[backend] object HashIndex {
 
   /** Beyond this many bits parts grow instead of splitting, for keys with equal hashes. */
   final val MaxDepth = 14
+
+  // Bits of a hash that no split uses.
+  private final val LowBits = 32 - MaxDepth
+
+  /** First slot to look for a hash, in ascending order of its lower bits: copies from part to part are sequential. */
+  def home(hash: Int, slots: Array[Long]): Int =
+    (((hash & ((1 << LowBits) - 1)).toLong * (slots.length - 1)) >>> LowBits).toInt
+
+  /** The slot after one. */
+  def after(i: Int, slots: Array[Long]): Int = if (i + 2 == slots.length) 0 else i + 1
+
+  /** Steps from one slot to another. */
+  private def distance(from: Int, to: Int, capacity: Int): Int = if (to >= from) to - from else to - from + capacity
+
+  /** Most entries of a part. */
+  private def full(capacity: Int): Int = capacity / 4 * 3
+
+  /** Entries of a part with some room for more. */
+  private def roomy(capacity: Int): Long = capacity.toLong * 11 / 16
+
+  /** Next size of a part. */
+  private def larger(capacity: Int): Int =
+    if (capacity < MaxSlots / 2 || capacity >= MaxSlots) capacity * 2
+    else if (capacity < MaxSlots / 8 * 5) MaxSlots / 8 * 5
+    else if (capacity < MaxSlots / 16 * 13) MaxSlots / 16 * 13
+    else MaxSlots
+
+  /** Size of a part for this many entries. */
+  private def roomFor(entries: Int): Int = {
+    var capacity = MinSlots
+    while (capacity < MaxSlots && roomy(capacity) < entries) capacity = larger(capacity)
+    capacity
+  }
 }

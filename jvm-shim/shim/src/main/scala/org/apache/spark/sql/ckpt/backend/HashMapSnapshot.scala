@@ -21,6 +21,7 @@ private[backend] final class HashMapSnapshot(
     override val version: Long,
     maxParallelism: Int,
     families: Array[(String, Boolean, TableSnapshot)],
+    codec: BlockCodec,
     tier: LocalTier)
   extends BaseSnapshot {
   import HashMapSnapshot._
@@ -41,13 +42,13 @@ private[backend] final class HashMapSnapshot(
       case (name, multiValue, table) if table.count > 0 =>
         new SnapshotSource(name, multiValue, table): SegmentSource
     }
-    new SegmentWriter(maxParallelism).write(sources, isBase = true, version, out)
+    new SegmentWriter(maxParallelism, codec).write(sources, isBase = true, version, out)
   }
 
   /** By an external sort: it reads each evicted page once, and needs bounded memory. */
   private def writeSorted(out: OutputStream): SegmentInfo = {
     val bufferBytes = math.max(LeastBuffer, math.min(rawBytes / 64, MostBuffer))
-    val writer = new BaseWriter(maxParallelism, bufferBytes, () => tier.newFile().toFile)
+    val writer = new BaseWriter(maxParallelism, bufferBytes, codec, () => tier.newFile().toFile)
     try {
       families.foreach { case (name, multiValue, table) =>
         writer.startFamily(name, multiValue)

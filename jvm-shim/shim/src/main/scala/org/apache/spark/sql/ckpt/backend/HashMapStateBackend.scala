@@ -26,12 +26,19 @@ import scala.util.control.NonFatal
  * @param maxParallelism number of key groups, 1 to 32768
  * @param logsWrites     true if deltas record every write of a batch, not only the outcome per key
  * @param tier           local disk below the memory; null if all state stays in memory
+ * @param codec          codec of the segments that it writes
  */
 final class HashMapStateBackend private[ckpt] (
-    override val maxParallelism: Int, logsWrites: Boolean, tier: LocalTier)
+    override val maxParallelism: Int,
+    logsWrites: Boolean,
+    tier: LocalTier,
+    codec: BlockCodec)
     extends KeyedStateBackend {
   import HashMapStateBackend._
   import StoreState._
+
+  private[ckpt] def this(maxParallelism: Int, logsWrites: Boolean, tier: LocalTier) =
+    this(maxParallelism, logsWrites, tier, BlockCodec.Uncompressed)
 
   def this(maxParallelism: Int, logsWrites: Boolean = false) = this(maxParallelism, logsWrites, null)
 
@@ -46,7 +53,7 @@ final class HashMapStateBackend private[ckpt] (
   private var currentFamilies = Map.empty[String, HashMapTable]
   private var droppedFamilies = Map.empty[String, HashMapTable]
   private var current: StoreState = Loaded(StateVersion.Zero)
-  private lazy val deltas = new DeltaWriter(maxParallelism)
+  private lazy val deltas = new DeltaWriter(maxParallelism, codec)
 
   private def folded: Long = current.base.version
 
@@ -220,7 +227,7 @@ final class HashMapStateBackend private[ckpt] (
   override def snapshotBase(): BaseSnapshot = {
     if (folded < 0) throw new IllegalStateException("There is no state.")
     val views = foldedFamilies.valuesIterator.map(f => (f.name, f.multiValue, f.table.snapshot()))
-    new HashMapSnapshot(folded, maxParallelism, views.toArray, tier)
+    new HashMapSnapshot(folded, maxParallelism, views.toArray, codec, tier)
   }
 
   override def restore(
@@ -271,16 +278,25 @@ final class HashMapStateBackend private[ckpt] (
       family.table.beginChanges(0)
     }
     var last: HashMapTable = null
+    var inBases = true
     val sink: SegmentSink = (name: String, multiValue: Boolean) => {
       if (last == null || last.name != name) {
         last = restoredFamily(name, multiValue)
         last.table.beginChanges(0)
+        if (inBases) last.table.beginLoad()
       }
       if (last.multiValue == multiValue) last.table else null
     }
     val reader = new SegmentReader(sink, filter)
-    segments.foreach(s => reader.load(s, target.version))
+    segments.foreach { segment =>
+      if (inBases && !segment.isBase) {
+        inBases = false
+        foldedFamilies.valuesIterator.foreach(_.table.endLoad())
+      }
+      reader.load(segment, target.version)
+    }
     foldedFamilies.valuesIterator.foreach { family =>
+      family.table.endLoad()
       family.table.compact(true)
       family.table.endChanges()
     }

@@ -32,8 +32,7 @@ private[backend] final class PrefixChains(table: StateTable, initial: KeyAccess.
   /** Address of the first record with this prefix, 0 if there is none. */
   def head(hash: Int, prefixBase: AnyRef, prefixOffset: Long, prefixLength: Int): Int = {
     val slots = heads.part(hash)
-    val mask = slots.length - 2
-    var i = hash & mask
+    var i = HashIndex.home(hash, slots)
     var found = 0
     while (found == 0 && slots(i) != 0L) {
       if ((slots(i) >>> 32).toInt == hash) {
@@ -43,7 +42,7 @@ private[backend] final class PrefixChains(table: StateTable, initial: KeyAccess.
           found = slots(i).toInt
         }
       }
-      i = (i + 1) & mask
+      i = HashIndex.after(i, slots)
     }
     found
   }

@@ -20,14 +20,20 @@ private[backend] object SegmentFormat {
   final val Version = FormatDescription.SegmentVersion
   final val KindBase = FormatDescription.BaseSegment
   final val KindDelta = FormatDescription.DeltaSegment
-  final val CodecNone = 0
 
   final val HeaderBytes = FormatDescription.SegmentHeaderBytes
+  final val CodecAt = 6
   final val KeyGroupAt = 8
   final val StateVersionAt = 12
   final val SectionsAt = 20
   final val BodyLengthAt = 24
   final val ChecksumAt = 28
+
+  /** Bytes before a compressed body: the length of the body. */
+  final val PlainLengthBytes = 4
+
+  /** Least bytes of a body to compress. */
+  final val LeastCompressed = 64
 
   final val Lists = 1
   final val UniformKeys = 2

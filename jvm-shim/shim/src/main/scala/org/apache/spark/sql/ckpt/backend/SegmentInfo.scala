@@ -17,8 +17,10 @@ package org.apache.spark.sql.ckpt.backend
  * @param offsets start of each block, in bytes from the start of the segment
  * @param entries number of entries, removed keys included
  * @param bytes length of the segment
+ * @param isCompressed true if the body of a block is compressed
  */
-final case class SegmentInfo(keyGroups: Array[Int], offsets: Array[Long], entries: Long, bytes: Long)
+final case class SegmentInfo(
+    keyGroups: Array[Int], offsets: Array[Long], entries: Long, bytes: Long, isCompressed: Boolean = false)
 
 /** A segment in memory. `bytes` holds exactly the segment. */
 final case class SegmentBytes(info: SegmentInfo, bytes: Array[Byte])

@@ -30,10 +30,12 @@ final class DeltasNotMergeableException(message: String) extends RuntimeExceptio
  * key wins, removals stay, and appended rows are joined. It holds one key group of all deltas in memory at a time, and
  * reads ahead in windows.
  *
+ * @param codec  codec of the merged delta's blocks
  * @param window bytes per read of one delta
  */
-final class SegmentMerger(window: Int = SegmentMerger.WindowBytes) {
-  private val block = new BlockBuilder
+private[ckpt] final class SegmentMerger(
+    codec: BlockCodec = BlockCodec.Uncompressed, window: Int = SegmentMerger.WindowBytes) {
+  private val block = new BlockBuilder(codec)
   private val sections = new SectionWriter(block)
   private val families = mutable.LinkedHashMap.empty[String, MergedFamily]
   private val haveLists = mutable.HashMap.empty[String, Boolean]
@@ -61,6 +63,7 @@ final class SegmentMerger(window: Int = SegmentMerger.WindowBytes) {
     val next = new Array[Int](inputs.size)
     val groups = mutable.ArrayBuilder.make[Int]
     val offsets = mutable.ArrayBuilder.make[Long]
+    val compressed = block.compressedBlocks
     var written = 0L
     var entries = 0L
     for (current <- inputs.flatMap(_.keyGroups).distinct.sorted) {
@@ -82,7 +85,7 @@ final class SegmentMerger(window: Int = SegmentMerger.WindowBytes) {
         entries += merged
       }
     }
-    SegmentInfo(groups.result(), offsets.result(), entries, written)
+    SegmentInfo(groups.result(), offsets.result(), entries, written, block.compressedBlocks > compressed)
   }
 
   /**

@@ -72,8 +72,12 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
   private var rowFilter: RowFilter = _
   private var source: ByteSource = _
   private var blockOffset = 0L
+  // The body of the block: in `buffer`, or restored from it.
+  private var body: Array[Byte] = _
+  private var bodyStart = 0
   private var position = 0
   private var end = 0
+  private var restored = new Array[Byte](0)
 
   private var segment: StateSegment = _
   private var last = 0L
@@ -140,7 +144,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     val group = int(position + KeyGroupAt)
     val sections = int(position + SectionsAt)
     if (sections < 0) fail(SectionsAt, s"the block has $sections sections by its header")
-    position += HeaderBytes
+    openBody(BlockCodec.of(buffer(position + CodecAt)).get, position + HeaderBytes, length)
     var s = 0
     while (s < sections) {
       loadSection(group, isBase)
@@ -149,14 +153,36 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     if (position != end) fail(end - position, s"${end - position} bytes follow the last section")
   }
 
+  /** Makes the body readable, without compression, from `position` until `end`. */
+  private def openBody(codec: BlockCodec, start: Int, length: Int): Unit =
+    if (codec eq BlockCodec.Uncompressed) {
+      body = buffer
+      bodyStart = start
+      position = start
+      end = start + length
+    } else {
+      val plain = if (length < PlainLengthBytes) -1 else int(start)
+      if (plain < 0 || plain > MaxBlockBytes) fail(HeaderBytes, s"a compressed body of $plain bytes")
+      if (restored.length < plain) restored = new Array[Byte](plain)
+      val count = codec.decompress(
+        buffer, start + PlainLengthBytes, length - PlainLengthBytes, restored, plain)
+      if (count != plain) {
+        fail(HeaderBytes, s"the body does not decompress to $plain bytes with ${codec.name}")
+      }
+      body = restored
+      bodyStart = 0
+      position = 0
+      end = plain
+    }
+
   private def checkHeader(isBase: Boolean, newest: Long): Unit = {
     val format = buffer(position + 4)
     if (format != Version) fail(4, s"unknown block format version $format; $Version is supported")
     val kind = buffer(position + 5)
     val wanted = if (isBase) KindBase else KindDelta
     if (kind != wanted) fail(5, s"block kind $kind instead of $wanted")
-    val codec = buffer(position + 6)
-    if (codec != CodecNone) fail(6, s"unknown block codec $codec")
+    val codec = buffer(position + CodecAt)
+    if (BlockCodec.of(codec).isEmpty) fail(CodecAt, s"unknown block codec $codec")
     if (buffer(position + 7) != 0) fail(7, "a reserved byte is not 0")
     val group = int(position + KeyGroupAt)
     if (group < 0 || !filter.acceptsKeyGroup(group)) {
@@ -172,12 +198,12 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
   private def loadSection(group: Int, isBase: Boolean): Unit = {
     val name = readName()
     need(5)
-    val flags = buffer(position)
+    val flags = body(position)
     if ((flags & ~AllFlags) != 0) fail("unknown flags")
     val appends = (flags & Appends) != 0
     if (appends && (isBase || (flags & Lists) == 0)) fail("rows are appended in a base or to a single value")
     position += 1
-    val n = int(position)
+    val n = bodyInt(position)
     position += 4
     val lists = (flags & Lists) != 0
     val sameKeys = (flags & UniformKeys) != 0
@@ -195,12 +221,12 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     var keyBytes = 0L
     var i = 0
     if (sameKeys) {
-      val length = checkedKeyLength(int(keyLengths))
+      val length = checkedKeyLength(bodyInt(keyLengths))
       if (length == 0 && n > 1) fail(s"$n entries have the empty key")
       keyBytes = n.toLong * length
     } else {
       while (i < n) {
-        keyBytes += checkedKeyLength(int(keyLengths + 4 * i))
+        keyBytes += checkedKeyLength(bodyInt(keyLengths + 4 * i))
         i += 1
       }
     }
@@ -209,24 +235,24 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     position += keyBytes.toInt
     i = 0
     while (i < n) {
-      val keyLength = int(if (sameKeys) keyLengths else keyLengths + 4 * i)
-      val valueLength = int(if (sameValues) valueLengths else valueLengths + 4 * i)
+      val keyLength = bodyInt(if (sameKeys) keyLengths else keyLengths + 4 * i)
+      val valueLength = bodyInt(if (sameValues) valueLengths else valueLengths + 4 * i)
       val shortest = if (isBase || appends) 0 else -1
       if (valueLength < shortest || (lists && !appends && valueLength >= 0 && valueLength < 4)) {
         fail(s"a value has length $valueLength")
       }
       if (valueLength > 0) need(valueLength)
-      if ((rowFilter eq RowFilter.All) || rowFilter.accepts(familyName(name), buffer, keyAt, keyLength)) {
+      if ((rowFilter eq RowFilter.All) || rowFilter.accepts(familyName(name), body, keyAt, keyLength)) {
         val valueAt = Platform.BYTE_ARRAY_OFFSET.toLong + position
         if (valueLength < 0) {
-          target.remove(buffer, keyAt, keyLength)
+          target.remove(body, keyAt, keyLength)
         } else if (appends) {
           val rows = countRows(valueLength)
-          if (!target.append(buffer, keyAt, keyLength, rows, buffer, valueAt, valueLength)) {
+          if (!target.append(body, keyAt, keyLength, rows, body, valueAt, valueLength)) {
             fail("rows are appended to a missing key")
           }
         } else {
-          target.put(group, buffer, keyAt, keyLength, buffer, valueAt, valueLength)
+          target.put(group, body, keyAt, keyLength, body, valueAt, valueLength)
         }
       }
       if (valueLength > 0) position += valueLength
@@ -241,7 +267,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     var at = position
     var rows = 0
     while (at < until) {
-      val rowLength = if (until - at < 4) -1 else int(at)
+      val rowLength = if (until - at < 4) -1 else bodyInt(at)
       if (rowLength < 0 || rowLength > until - at - 4) fail(s"an appended row is truncated or has length $rowLength")
       at += 4 + rowLength
       rows += 1
@@ -256,14 +282,14 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
 
   private def readName(): String = {
     need(2)
-    val length = ((buffer(position) & 0xFF) << 8) | (buffer(position + 1) & 0xFF)
+    val length = ((body(position) & 0xFF) << 8) | (body(position + 1) & 0xFF)
     need(2L + length)
     val name =
       if (length == 0) {
         ""
       } else {
         try {
-          new DataInputStream(new ByteArrayInputStream(buffer, position, 2 + length)).readUTF()
+          new DataInputStream(new ByteArrayInputStream(body, position, 2 + length)).readUTF()
         } catch {
           case e: IOException => throw damaged(0, "the name of a column family is not text", e)
         }
@@ -303,7 +329,10 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
 
   private def int(at: Int): Int = ListCursor.getInt(buffer, Platform.BYTE_ARRAY_OFFSET.toLong + at)
 
-  private def fail(what: String): Nothing = fail((position + bufferStart - blockOffset).toInt, what)
+  private def bodyInt(at: Int): Int = ListCursor.getInt(body, Platform.BYTE_ARRAY_OFFSET.toLong + at)
+
+  /** At the current position, which is that before compression. */
+  private def fail(what: String): Nothing = fail(HeaderBytes + position - bodyStart, what)
 
   private def fail(inBlock: Int, what: String): Nothing = throw damaged(inBlock, what, null)
 

@@ -20,11 +20,13 @@ import java.util.Arrays
  * are then copied once, from the pages into the block. A writer can be used again, by one thread.
  *
  * @param maxParallelism number of key groups
+ * @param codec codec of its blocks
  * @param idsAtOnce entries that are ordered at once: bounds the memory beside the block to 4 bytes times
  *                  this; more entries take several walks over the headers
  */
-private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int = 1 << 23) {
-  private val block = new BlockBuilder
+private[backend] final class SegmentWriter(
+    maxParallelism: Int, codec: BlockCodec = BlockCodec.Uncompressed, idsAtOnce: Int = 1 << 23) {
+  private val block = new BlockBuilder(codec)
   private val sections = new SectionWriter(block)
 
   private var groups: Array[Int] = _
@@ -48,13 +50,15 @@ private[backend] final class SegmentWriter(maxParallelism: Int, idsAtOnce: Int =
       s += 1
     }
     start(counts)
+    val compressed = block.compressedBlocks
     var first = 0
     while (first < maxParallelism) {
       val until = rangeFrom(first, counts)
       writeRange(sources, counts, first, until, isBase, version, out)
       first = until
     }
-    SegmentInfo(Arrays.copyOf(groups, blocks), Arrays.copyOf(offsets, blocks), entries, written)
+    SegmentInfo(Arrays.copyOf(groups, blocks), Arrays.copyOf(offsets, blocks), entries, written,
+      block.compressedBlocks > compressed)
   }
 
   private def start(counts: Array[Array[Int]]): Unit = {

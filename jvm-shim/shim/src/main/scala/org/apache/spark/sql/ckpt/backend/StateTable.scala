@@ -53,6 +53,9 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     if (tier == null) null else new LocalRecords(() =>
       math.max(StateTable.LeastRecordsRead, tier.limit / 16 / math.max(1, tier.budget.accounts)))
   private val cursor = new EntryCursor
+
+  // Entries of the index while bases are loaded, else null.
+  private var loading: PendingEntries = _
   private var keys = 0L
   private var rawSize = 0L
 
@@ -73,7 +76,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
 
   /** Bytes of memory. */
   def memoryBytes: Long = pages.bytes + pages.evictedMemoryBytes + index.bytes + space.bytes +
-    (if (recordsRead == null) 0L else recordsRead.bytes) +
+    (if (recordsRead == null) 0L else recordsRead.bytes) + Option(loading).fold(0L)(_.bytes) +
     (if (chains == null) 0L else chains.bytes) + (if (order == null) 0L else order.bytes)
 
   /** Bytes of evicted pages. */
@@ -95,6 +98,18 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   def endChanges(): Unit = if (eviction != null) {
     forgetRead()
     eviction.end()
+  }
+
+  /**
+   * If the table is empty: the keys that follow differ from each other, as those of bases do. No key is found until
+   * [[endLoad]], which builds the index.
+   */
+  def beginLoad(): Unit = if (keys == 0 && loading == null) loading = new PendingEntries
+
+  /** Makes the loaded keys findable. */
+  def endLoad(): Unit = if (loading != null) {
+    index.fill(loading)
+    loading = null
   }
 
   /** Evicts pages if too much memory is used, between two changes. Other threads may read meanwhile. */
@@ -131,14 +146,13 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   /** Address of the record of a key, 0 if there is none. */
   def find(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
     val slots = index.part(hash)
-    val mask = slots.length - 2
-    var i = hash & mask
+    var i = HashIndex.home(hash, slots)
     var found = 0
     while (found == 0 && slots(i) != 0L) {
       if ((slots(i) >>> 32).toInt == hash && isKey(slots(i).toInt, keyBase, keyOffset, keyLength)) {
         found = slots(i).toInt
       }
-      i = (i + 1) & mask
+      i = HashIndex.after(i, slots)
     }
     found
   }
@@ -187,7 +201,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       valueOffset: Long,
       valueLength: Int): Unit = {
     val address = write(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
-    index.insert(hash, address)
+    if (loading == null) index.insert(hash, address) else loading.add(hash, address)
     keys += 1
     rawSize += keyLength.toLong + valueLength
     if (chains != null) {
@@ -280,7 +294,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       valueOffset: Long,
       valueLength: Int): Unit = {
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)
-    val address = find(hash, keyBase, keyOffset, keyLength)
+    val address = if (loading == null) find(hash, keyBase, keyOffset, keyLength) else 0
     if (address == 0) {
       insert(hash, keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
     } else {
@@ -400,6 +414,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   }
 
   private def replaceAddress(hash: Int, address: Int, moved: Int): Unit = {
+    endLoad()
     index.replace(hash, address, moved)
     if (chains != null) {
       chains.moved(address, moved)

@@ -148,14 +148,13 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** The entry of a key, -1 if there is none. */
   def find(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
     val slots = index.part(hash)
-    val mask = slots.length - 2
-    var i = hash & mask
+    var i = HashIndex.home(hash, slots)
     var found = 0
     while (found == 0 && slots(i) != 0L) {
       if ((slots(i) >>> 32).toInt == hash && isKey(slots(i).toInt - 1, keyBase, keyOffset, keyLength)) {
         found = slots(i).toInt
       }
-      i = (i + 1) & mask
+      i = HashIndex.after(i, slots)
     }
     found - 1
   }
@@ -163,14 +162,13 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** The entry of the key that has this address in the table, -1 if there is none. */
   def findExisting(hash: Int, tableAddress: Int): Int = {
     val slots = index.part(hash)
-    val mask = slots.length - 2
-    var i = hash & mask
+    var i = HashIndex.home(hash, slots)
     var found = 0
     while (found == 0 && slots(i) != 0L) {
       if ((slots(i) >>> 32).toInt == hash && tableAddresses(slots(i).toInt - 1) == tableAddress) {
         found = slots(i).toInt
       }
-      i = (i + 1) & mask
+      i = HashIndex.after(i, slots)
     }
     found - 1
   }

@@ -17,7 +17,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend.{BaseSnapshot, StateTooLargeException}
+import org.apache.spark.sql.ckpt.backend.{BaseSnapshot, BlockCodec, StateTooLargeException}
 import org.apache.spark.sql.ckpt.protocol.{BaseDemand, MergeDemand}
 import org.apache.spark.util.ThreadUtils
 
@@ -41,11 +41,16 @@ private[ckpt] final case class ReadyMerge(demand: MergeDemand, segment: ShippedS
  * @param store       for messages
  * @param inlineLimit bytes up to which a base or a merged delta travels with the ack
  * @param recent      local copies of deltas
+ * @param codec       codec of merged deltas
  */
 private[ckpt] class BaseSnapshots(
-    store: => String, files: StateFiles, inlineLimit: () => Long, recent: RecentDeltas = RecentDeltas.Nowhere)
+    store: => String,
+    files: StateFiles,
+    inlineLimit: () => Long,
+    recent: RecentDeltas = RecentDeltas.Nowhere,
+    codec: BlockCodec = BlockCodec.Uncompressed)
     extends Logging {
-  private val merges = new DeltaMerges(files, inlineLimit, recent)
+  private val merges = new DeltaMerges(files, inlineLimit, recent, codec)
 
   private sealed trait State
   private case object Idle extends State

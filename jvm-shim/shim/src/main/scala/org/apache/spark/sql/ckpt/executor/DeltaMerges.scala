@@ -22,8 +22,10 @@ import org.apache.spark.sql.ckpt.protocol.{DeltaToMerge, MergeDemand}
  *
  * @param inlineLimit bytes up to which a merged delta travels with the ack
  * @param recent      local copies
+ * @param codec       codec of the merged delta's blocks
  */
-private[ckpt] final class DeltaMerges(files: StateFiles, inlineLimit: () => Long, recent: RecentDeltas) {
+private[ckpt] final class DeltaMerges(
+    files: StateFiles, inlineLimit: () => Long, recent: RecentDeltas, codec: BlockCodec) {
 
   /**
    * Writes the merged delta.
@@ -41,7 +43,7 @@ private[ckpt] final class DeltaMerges(files: StateFiles, inlineLimit: () => Long
         opened += source
         MergeInput(delta.keyGroups, StateSegment(isBase = false, source, offsetsIn(source, delta)))
       }
-      val merger = new SegmentMerger
+      val merger = new SegmentMerger(codec)
       val bytes = demand.deltas.map(_.bytes).sum
       if (bytes <= inlineLimit()) {
         val merged = merger.mergeToBytes(inputs, demand.version, bytes, isStopped)

@@ -34,7 +34,8 @@ private[ckpt] final case class ShippedSegment(
 
   /** Description of the segment in an ack. */
   def describe(rows: Long): SegmentDescription =
-    SegmentDescription(share.map(_.start), share.map(_.fileBytes), info.keyGroups.length, info.bytes, rows, path)
+    SegmentDescription(
+      share.map(_.start), share.map(_.fileBytes), info.keyGroups.length, info.bytes, rows, path, info.isCompressed)
 }
 
 private[ckpt] object ShippedSegment {

@@ -104,6 +104,7 @@ private[ckpt] object Locate {
  * @param start     start of the segment in a file of several tasks; `fileBytes` is the file's length
  * @param groups    number of key groups with a block
  * @param path      relative to the `ckpt` directory, None if the bytes are in the payload
+ * @param isCompressed true if it has a compressed block
  */
 private[ckpt] final case class SegmentDescription(
     start: Option[Long],
@@ -111,11 +112,13 @@ private[ckpt] final case class SegmentDescription(
     groups: Int,
     bytes: Long,
     rows: Long,
-    path: Option[String]) {
+    path: Option[String],
+    isCompressed: Boolean = false) {
 
   private[protocol] def putInto(target: ObjectNode): ObjectNode = {
     start.foreach(target.put("start", _))
     fileBytes.foreach(target.put("file_bytes", _))
+    if (isCompressed) target.put("compressed", true)
     target
       .put("groups", groups)
       .put("bytes", bytes)

@@ -66,7 +66,8 @@ private[transfer] final class ImportTask(
 
   /** Its buffers are garbage when the file is read back. */
   private def writeBase(): (Seq[FamilyDigest], Option[(String, SegmentInfo)]) = {
-    val writer = new BaseWriter(numbering.maxParallelism, plan.bufferBytes, ImportTask.temporaryFile)
+    val writer = new BaseWriter(
+      numbering.maxParallelism, plan.bufferBytes, BlockCodec.Uncompressed, () => ImportTask.temporaryFile())
     try (read(writer), write(writer)) finally writer.close()
   }
 

@@ -36,7 +36,9 @@ class BaseWriterSuite extends AnyFunSuite with BackendTesting with BeforeAndAfte
     directory.delete()
   }
 
-  private def newWriter(bufferBytes: Long) = new BaseWriter(maxParallelism, bufferBytes, () => {
+  private val codec = BlockCodec.Uncompressed
+
+  private def newWriter(bufferBytes: Long) = new BaseWriter(maxParallelism, bufferBytes, codec, () => {
     files += 1
     new File(directory, files.toString)
   })

@@ -19,12 +19,11 @@ class HashIndexSuite extends AnyFunSuite {
 
   private def values(index: HashIndex, hash: Int): Set[Int] = {
     val slots = index.part(hash)
-    val mask = slots.length - 2
     val found = mutable.Set[Int]()
-    var i = hash & mask
+    var i = HashIndex.home(hash, slots)
     while (slots(i) != 0L) {
       if ((slots(i) >>> 32).toInt == hash) assert(found.add(slots(i).toInt))
-      i = (i + 1) & mask
+      i = HashIndex.after(i, slots)
     }
     found.toSet
   }
@@ -76,6 +75,52 @@ class HashIndexSuite extends AnyFunSuite {
   test("hashes that agree in their upper or lower bits") {
     history(5, 60000, 0, r => r.nextInt(1 << 17))
     history(6, 40000, 0, r => r.nextInt(1 << 12) << 20)
+  }
+
+  test("an entry takes at most 16 bytes at every size, however the index has grown") {
+    val r = new Random(7)
+    val grown = new HashIndex(0)
+    for (n <- 1 to 1000000) {
+      grown.insert(r.nextInt(), n)
+      if (n >= 5000 && n % 1000 == 0) assert(grown.bytes <= 16L * n, s"$n entries")
+    }
+    for (n <- 5000 to 4000000 by 33333) assert(new HashIndex(n).bytes <= 16L * n, s"$n expected entries")
+  }
+
+  test("an index of the expected size does not grow") {
+    val r = new Random(8)
+    for (n <- Seq(100, 5000, 70000, 123456, 500000)) {
+      val index = new HashIndex(n)
+      val before = index.bytes
+      for (i <- 1 to n) index.insert(r.nextInt(), i)
+      assert(index.bytes == before, s"$n entries")
+    }
+  }
+
+  private def filled(n: Int, hashOf: Random => Int): Unit = {
+    val r = new Random(n)
+    val model = mutable.Map[Int, Set[Int]]().withDefaultValue(Set.empty)
+    val pending = new PendingEntries
+    for (value <- 1 to n) {
+      val hash = hashOf(r)
+      pending.add(hash, value)
+      model(hash) += value
+    }
+    assert(pending.count == n)
+    val index = new HashIndex(0)
+    index.insert(1, 1)
+    index.fill(pending)
+    assert(pending.count == 0)
+    if (n >= 5000) assert(index.bytes <= 16L * n)
+    index.insert(123, Int.MaxValue)
+    model(123) += Int.MaxValue
+    model.foreach { case (hash, expectedValues) => assert(values(index, hash) == expectedValues) }
+  }
+
+  test("an index filled at once has these entries, and takes more") {
+    Seq(0, 1, 9, 5000, 70000, 500000).foreach(filled(_, _.nextInt()))
+    filled(20000, r => r.nextInt(1 << 12) << 20)
+    filled(3000, _ => -1)
   }
 
   test("the index gives memory back") {
