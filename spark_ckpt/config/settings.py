@@ -183,7 +183,7 @@ MEMORY_BUDGET = Setting[str](
     "40%",
     "Memory for the state of all stores of an executor together: a size, a share of the executor's heap, or `none`. "
     "Beyond it, state that did not change recently moves to files in Spark's local directories "
-    "([how](local-disk.md)). The index of all keys stays in memory, about 15 bytes a key. `none`: all state stays in "
+    "([how](local-disk.md)). The index of all keys stays in memory, at most 15 bytes a key. `none`: all state stays in "
     "memory.",
     size_or_share(MAX_MEMORY_BUDGET, MAX_MEMORY_PERCENT, "none"),
 )
