@@ -24,7 +24,7 @@ NO_NEWS = (
     "otherwise raise the version first. If older releases would misread it, it needs a feature (docs/format-policy.md)"
 )
 
-CORE = {"join", "join-in-column-families", "inline-with-state-ids", "transform-with-state"}
+CORE = {"compressed", "join", "join-in-column-families", "inline-with-state-ids", "transform-with-state"}
 """Queries whose locations every Spark has to continue; the formats of the others occur in these too."""
 
 
