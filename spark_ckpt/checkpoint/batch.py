@@ -82,6 +82,16 @@ class SegmentTable:
             else np.empty(0, np.bool_),
         )
 
+    @property
+    def each_covers(self) -> NDArray[np.int64]:
+        """`covers` with a value for every segment."""
+        return self.covers if self.covers.size else np.ones(self.sizes.size, np.int64)
+
+    @property
+    def each_compressed(self) -> NDArray[np.bool_]:
+        """`compressed` with a value for every segment."""
+        return self.compressed if self.compressed.size else np.zeros(self.sizes.size, np.bool_)
+
     def with_handles(self, chains: Sequence[Chain]) -> Iterator[tuple[ChainEntry, ...]]:
         """For each chain of this table, the segments with their own handle."""
         if not self.shared.size:

@@ -177,8 +177,7 @@ def decompose(metadata: CheckpointMetadata) -> tuple[SparkBatch, ChainTable]:
 def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
     segments, chains = store.segments, []
     shared = segments.shared if segments.shared.size else np.zeros(segments.sizes.size, np.int64)
-    covers = segments.covers if segments.covers.size else np.ones(segments.sizes.size, np.int64)
-    compressed = segments.compressed if segments.compressed.size else np.zeros(segments.sizes.size, np.bool_)
+    covers, compressed = segments.each_covers, segments.each_compressed
     entries: list[ChainEntry] = []
     for partition, count in enumerate(segments.counts.tolist()):
         start, end = len(entries), len(entries) + count
@@ -221,33 +220,24 @@ def _entry(
     present = np.flatnonzero(offsets != NO_DATA)
     key_groups = (present + handle.key_group_range.start).astype(np.uint32)
     stream = handle.delegate_state_handle
+    path, file_size, data = None, 0, b""
     if isinstance(stream, ByteStreamStateHandle):
-        return ChainEntry(
-            is_base,
-            version,
-            key_groups,
-            offsets[present],
-            size,
-            None,
-            len(stream.data),
-            stream.data,
-            filters,
-            covers,
-            is_compressed,
-        )
-    if isinstance(stream, RelativeFileStateHandle):
+        file_size, data = len(stream.data), stream.data
+    elif isinstance(stream, RelativeFileStateHandle):
         # `_metadata` is in ckpt/chk-<id>/ for every id.
-        path = state_path(stream.relative_path, f"{CKPT}/{SHARED}")
-        return ChainEntry(
-            is_base,
-            version,
-            key_groups,
-            offsets[present],
-            size,
-            path,
-            stream.state_size,
-            filters=filters,
-            covers=covers,
-            is_compressed=is_compressed,
-        )
-    raise CheckpointError(f"unexpected stream handle {type(stream).__name__}: spark-ckpt does not write it")
+        path, file_size = state_path(stream.relative_path, f"{CKPT}/{SHARED}"), stream.state_size
+    else:
+        raise CheckpointError(f"unexpected stream handle {type(stream).__name__}: spark-ckpt does not write it")
+    return ChainEntry(
+        is_base,
+        version,
+        key_groups,
+        offsets[present],
+        size,
+        path,
+        file_size,
+        data,
+        filters,
+        covers,
+        is_compressed,
+    )

@@ -7,6 +7,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_ckpt.checkpoint.chains import all_entries
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.storage import LocalStorage
@@ -46,8 +47,7 @@ class LargeCount:
 
     def spans(self) -> list[int]:
         """Numbers of versions that the deltas of the newest checkpoint cover."""
-        chains = [chain for chains in self.newest().table.values() for chain in chains]
-        return [entry.covers for chain in chains for entry in chain.entries]
+        return [entry.covers for entry in all_entries(self.newest().table)]
 
     def longest_chain(self) -> int:
         """Largest number of segments that a store would load now."""

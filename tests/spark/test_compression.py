@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_ckpt import read_state
+from spark_ckpt.checkpoint.chains import all_entries
 from spark_ckpt.config import COMPRESSION
 from spark_ckpt.features import Feature
 from spark_ckpt.operations.rescale import rescale
@@ -31,12 +32,12 @@ def job(spark: SparkSession, runner: QueryRunner, tmp_path: Path, provider: Prov
 
 def compressed(job: LargeCount) -> set[bool]:
     """Whether segments of the newest checkpoint are compressed."""
-    return {entry.is_compressed for chains in job.newest().table.values() for c in chains for entry in c.entries}
+    return {entry.is_compressed for entry in all_entries(job.newest().table)}
 
 
 def state_bytes(job: LargeCount) -> int:
     """Bytes of all segments of the newest checkpoint."""
-    return sum(chain.size for chains in job.newest().table.values() for chain in chains)
+    return sum(entry.size for entry in all_entries(job.newest().table))
 
 
 def test_a_query_continues_under_each_codec(job: LargeCount, spark: SparkSession, runner: QueryRunner) -> None:

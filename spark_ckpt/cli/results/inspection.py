@@ -193,10 +193,8 @@ def segments_of_table(table: SegmentTable, subtask: int) -> list[Segment]:
     """The chain of a subtask, oldest first."""
     first = int(table.counts[:subtask].sum())
     chain = slice(first, first + int(table.counts[subtask]))
-    covers = table.covers[chain].tolist() if table.covers.size else [1] * int(table.counts[subtask])
-    compressed = table.compressed[chain].tolist() if table.compressed.size else [False] * len(covers)
-    columns = (table.is_base[chain].tolist(), table.versions[chain].tolist(), table.sizes[chain].tolist())
-    return [Segment(*segment) for segment in zip(*columns, covers, compressed, strict=True)]
+    columns = (table.is_base, table.versions, table.sizes, table.each_covers, table.each_compressed)
+    return [Segment(*segment) for segment in zip(*(column[chain].tolist() for column in columns), strict=True)]
 
 
 def segment_json(segment: Segment) -> JsonObject:
