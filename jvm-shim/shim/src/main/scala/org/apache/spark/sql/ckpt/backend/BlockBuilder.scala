@@ -107,14 +107,14 @@ private[backend] final class BlockBuilder(codec: BlockCodec) {
   /** Compresses the body; returns its new length with what precedes it, 0 if it stays as it is. */
   private def pack(): Int = {
     val length = position - HeaderBytes
-    if ((codec eq BlockCodec.Uncompressed) || length < LeastCompressed) {
-      0
-    } else {
-      val room = PlainLengthBytes + codec.bound(length)
-      if (packed.length < room) packed = new Array[Byte](room)
-      ListCursor.putInt(packed, Platform.BYTE_ARRAY_OFFSET, length)
-      val total = PlainLengthBytes + codec.compress(bytes, HeaderBytes, length, packed, PlainLengthBytes)
-      if (total < length) total else 0
+    codec match {
+      case compressor: BlockCompressor if length >= LeastCompressed =>
+        val room = PlainLengthBytes + compressor.bound(length)
+        if (packed.length < room) packed = new Array[Byte](room)
+        ListCursor.putInt(packed, Platform.BYTE_ARRAY_OFFSET, length)
+        val total = PlainLengthBytes + compressor.compress(bytes, HeaderBytes, length, packed, PlainLengthBytes)
+        if (total < length) total else 0
+      case _ => 0
     }
   }
 

@@ -19,12 +19,15 @@ import net.jpountz.lz4.{LZ4Exception, LZ4Factory}
  * @param id   its byte in a block's header
  * @param name its name in the setting `compression`
  */
-private[ckpt] sealed abstract class BlockCodec(val id: Int, val name: String) {
+private[ckpt] sealed abstract class BlockCodec(val id: Int, val name: String)
+
+/** A codec that makes bodies smaller. */
+private[ckpt] sealed abstract class BlockCompressor(id: Int, name: String) extends BlockCodec(id, name) {
 
   /** Largest number of bytes that `compress` may write. */
   def bound(length: Int): Int
 
-  /** Compresses bytes to the start of an array; returns their number there. */
+  /** Compresses bytes into an array, from `toOffset` on; returns their number there. */
   def compress(from: Array[Byte], offset: Int, length: Int, to: Array[Byte], toOffset: Int): Int
 
   /** Restores bytes at the start of an array, which is larger than them; returns their number, -1 for nonsense. */
@@ -34,20 +37,10 @@ private[ckpt] sealed abstract class BlockCodec(val id: Int, val name: String) {
 private[ckpt] object BlockCodec {
 
   /** Bodies are as they are. */
-  case object Uncompressed extends BlockCodec(0, "none") {
-    override def bound(length: Int): Int = length
-
-    override def compress(from: Array[Byte], offset: Int, length: Int, to: Array[Byte], toOffset: Int): Int = {
-      System.arraycopy(from, offset, to, toOffset, length)
-      length
-    }
-
-    override def decompress(from: Array[Byte], offset: Int, length: Int, to: Array[Byte], toLength: Int): Int =
-      compress(from, offset, length, to, 0)
-  }
+  case object Uncompressed extends BlockCodec(0, "none")
 
   /** LZ4's block format. */
-  case object Lz4 extends BlockCodec(1, "lz4") {
+  case object Lz4 extends BlockCompressor(1, "lz4") {
     private lazy val factory = LZ4Factory.fastestInstance()
     private lazy val compressor = factory.fastCompressor()
     private lazy val decompressor = factory.safeDecompressor()
@@ -62,7 +55,7 @@ private[ckpt] object BlockCodec {
   }
 
   /** A Zstandard frame. */
-  case object Zstandard extends BlockCodec(2, "zstd") {
+  case object Zstandard extends BlockCompressor(2, "zstd") {
 
     /** As `spark.io.compression.zstd.level`. */
     private final val Level = 1

@@ -46,9 +46,7 @@ private[backend] final class HashIndex(expected: Long) {
     bits = 0
     slotCount = 0
     while (bits < MaxDepth && (expected >>> bits) > roomy(MaxSlots)) bits += 1
-    var slots = MinSlots
-    val each = expected >>> bits
-    while (slots < MaxSlots && roomy(slots) < each) slots = larger(slots)
+    val slots = roomFor(expected >>> bits)
     directory = new Array[Array[Long]](1 << bits)
     var i = 0
     while (i < directory.length) {
@@ -247,7 +245,7 @@ private[backend] object HashIndex {
     else MaxSlots
 
   /** Size of a part for this many entries. */
-  private def roomFor(entries: Int): Int = {
+  private def roomFor(entries: Long): Int = {
     var capacity = MinSlots
     while (capacity < MaxSlots && roomy(capacity) < entries) capacity = larger(capacity)
     capacity

@@ -154,26 +154,26 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
   }
 
   /** Makes the body readable, without compression, from `position` until `end`. */
-  private def openBody(codec: BlockCodec, start: Int, length: Int): Unit =
-    if (codec eq BlockCodec.Uncompressed) {
-      body = buffer
-      bodyStart = start
-      position = start
-      end = start + length
-    } else {
+  private def openBody(codec: BlockCodec, start: Int, length: Int): Unit = codec match {
+    case compressor: BlockCompressor =>
       val plain = if (length < PlainLengthBytes) -1 else int(start)
       if (plain < 0 || plain > MaxBlockBytes) fail(HeaderBytes, s"a compressed body of $plain bytes")
       if (restored.length < plain) restored = new Array[Byte](plain)
-      val count = codec.decompress(
+      val count = compressor.decompress(
         buffer, start + PlainLengthBytes, length - PlainLengthBytes, restored, plain)
       if (count != plain) {
-        fail(HeaderBytes, s"the body does not decompress to $plain bytes with ${codec.name}")
+        fail(HeaderBytes, s"the body does not decompress to $plain bytes with ${compressor.name}")
       }
       body = restored
       bodyStart = 0
       position = 0
       end = plain
-    }
+    case _ =>
+      body = buffer
+      bodyStart = start
+      position = start
+      end = start + length
+  }
 
   private def checkHeader(isBase: Boolean, newest: Long): Unit = {
     val format = buffer(position + 4)
