@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support.class_archive import start_drivers_quickly
 from tests.support.examples import OF_THE_MACHINE
 from tests.support.hdfs import Hdfs
 from tests.support.kafka import KafkaBroker
@@ -30,6 +31,7 @@ HERE = Path(__file__).parent
 # No deadline: on a busy machine, the duration of an example proves nothing.
 settings.register_profile("same examples", deadline=None, suppress_health_check=OF_THE_MACHINE, derandomize=True)
 settings.register_profile("fresh examples", deadline=None, suppress_health_check=OF_THE_MACHINE, print_blob=True)
+start_drivers_quickly()
 settings.load_profile("fresh examples" if os.environ.get(SEED_VARIABLE) == FRESH else "same examples")
 
 

@@ -10,10 +10,11 @@ from typing import Any
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway
 
+from tests.support.class_archive import QUICK_START
+
 JVM_OPTIONS = (
     "-Xmx512m",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
+    *QUICK_START.split(),
     "--add-opens=java.base/java.nio=ALL-UNNAMED",  # for Arrow
     "--add-opens=java.base/java.lang=ALL-UNNAMED",  # for the injection of YARN's web services
 )

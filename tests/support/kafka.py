@@ -16,6 +16,7 @@ from types import TracebackType
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from tests.support.class_archive import QUICK_START
 from tests.support.maven import build
 from tests.support.ports import free_port
 from tests.support.provider import REPOSITORY
@@ -26,7 +27,7 @@ PATIENCE = 600.0
 """Timeout in seconds that only a hang exceeds."""
 
 _MODULES = REPOSITORY / "jvm-shim"
-_JVM_OPTIONS = ("-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.showDateTime=true")
+_JVM_OPTIONS = ("-Xmx384m", *QUICK_START.split(), "-Dorg.slf4j.simpleLogger.showDateTime=true")
 
 logging.getLogger("kafka").setLevel(logging.CRITICAL)  # a broker that is away is part of the tests
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.support.class_archive import start_drivers_quickly
 from tests.support.delta import DELTA_CONF, delta_jars
 from tests.support.kafka import connector_jars
 from tests.support.provider import CKPT_PREFIX, REPOSITORY, ProviderUnderTest
@@ -21,7 +22,7 @@ SMALL_CONF = {
     "spark.driver.memory": "1g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dderby.system.durability=test",
+    "spark.driver.extraJavaOptions": "-Dderby.system.durability=test",
     "spark.sql.shuffle.partitions": "3",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stateStore.maintenanceInterval": "2s",
@@ -30,9 +31,13 @@ SMALL_CONF = {
 
 
 def use_this_python() -> None:
-    """Makes Spark's Python workers, the side process and started drivers use this interpreter and this repository."""
+    """Makes Spark's Python workers, the side process and started drivers use this interpreter and this repository.
+
+    Their JVMs start quickly.
+    """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    start_drivers_quickly()
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(REPOSITORY) not in path:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), *filter(None, path)])

@@ -10,6 +10,7 @@ from types import TracebackType
 
 import pyspark
 
+from tests.support.class_archive import quick_start
 from tests.support.processes import descendants, find_below, kill
 from tests.support.waiting import eventually
 
@@ -78,7 +79,7 @@ class StandaloneCluster:
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "SPARK_DAEMON_JAVA_OPTS": quick_start(),
         }
         with (self.folder / f"{name}.log").open("wb") as log:
             daemon = subprocess.Popen(

@@ -12,6 +12,7 @@ from typing import Any
 
 from spark_ckpt.jars import jar_path
 from tests.support.checkpoints import CheckpointJudge, log_records
+from tests.support.class_archive import QUICK_START
 from tests.support.events import SCHEMA
 from tests.support.feeds import Feed
 from tests.support.gateway import PYSPARK_JARS
@@ -28,15 +29,14 @@ PROPERTIES = REPOSITORY / "conf" / "spark-ckpt.properties"
 ENVIRONMENT_PYTHON = "./environment/bin/python"
 
 _MEMORY = {"memory": "512m", "memoryOverhead": "512m"}
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 SMALL = {
     **{f"spark.{role}.{name}": value for role in ("driver", "executor") for name, value in _MEMORY.items()},
-    "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
-    "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
+    "spark.driver.extraJavaOptions": QUICK_START,
+    "spark.executor.extraJavaOptions": QUICK_START,
     "spark.yarn.am.memory": "512m",
     "spark.yarn.am.memoryOverhead": "512m",
-    "spark.yarn.am.extraJavaOptions": _JAVA_OPTIONS,
+    "spark.yarn.am.extraJavaOptions": QUICK_START,
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "3",
     "spark.sql.session.timeZone": "UTC",

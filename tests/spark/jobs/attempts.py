@@ -26,6 +26,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.state import GroupState
 
 from tests.spark.jobs.running_count import parse, run, session
+from tests.support.class_archive import quick_start
 
 PASSED = "passed"
 """After the first operator has acknowledged, its first task with this key waits."""
@@ -57,7 +58,7 @@ NOT_THERE = -1
 
 CONF = {
     "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": quick_start(),
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
     # Only the last task of a stage gets a copy: a copy of a task that waits for another would occupy the other's core.
