@@ -51,6 +51,8 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   private lazy val appearsWhenClosed = !isLocal && NewFiles.appearWhenClosed(fs, path)
 
   override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
+    LogPrefetch.of(path).foreach(_.forget(path))
+    if (path.getParent.getName == "commits") LogPrefetch.end(path.getParent.getParent)
     CheckpointDriver.beforeCommit(path, textOf)
     CheckpointDriver.beforeOffsets(path) match {
       case Some(complete) => new EndOffsetsOutputStream(complete, () => put(path, overwriteIfPossible))
@@ -91,29 +93,45 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   override def open(path: Path): FSDataInputStream = {
     val found = lastFound.get()
     lastFound.remove()
-    if (found != null && found._1 == path) FutureIO.awaitFuture(fs.openFile(path).withFileStatus(found._2).build())
-    else sparks.open(path)
+    LogPrefetch.of(path).flatMap(_.open(path)).getOrElse {
+      if (found != null && found._1 == path) FutureIO.awaitFuture(fs.openFile(path).withFileStatus(found._2).build())
+      else sparks.open(path)
+    }
   }
 
-  override def list(path: Path, filter: PathFilter): Array[FileStatus] = sparks.list(path, filter)
+  override def list(path: Path, filter: PathFilter): Array[FileStatus] =
+    LogPrefetch.of(path).flatMap(_.list(path)) match {
+      case Some(known) => known.filter(file => filter.accept(file.getPath)).toArray
+      case None => sparks.list(path, filter)
+    }
 
-  override def mkdirs(path: Path): Unit = sparks.mkdirs(path)
+  override def mkdirs(path: Path): Unit =
+    if (!knownStatus(path).flatten.exists(_.isDirectory)) {
+      LogPrefetch.of(path).foreach(_.forget(path))
+      sparks.mkdirs(path)
+    }
 
   override def exists(path: Path): Boolean =
     if (appearsWhenClosed) {
-      try {
-        lastFound.set((path, fs.getFileStatus(path)))
-        true
-      } catch {
-        case _: FileNotFoundException =>
-          lastFound.remove()
-          false
-      }
+      val status = knownStatus(path).getOrElse(askedStatus(path))
+      status.fold(lastFound.remove())(found => lastFound.set((path, found)))
+      status.isDefined
     } else {
       sparks.exists(path)
     }
 
-  override def delete(path: Path): Unit = sparks.delete(path)
+  private def knownStatus(path: Path): Option[Option[FileStatus]] = LogPrefetch.of(path).flatMap(_.status(path))
+
+  private def askedStatus(path: Path): Option[FileStatus] =
+    try Some(fs.getFileStatus(path))
+    catch {
+      case _: FileNotFoundException => None
+    }
+
+  override def delete(path: Path): Unit = {
+    LogPrefetch.of(path).foreach(_.forget(path))
+    sparks.delete(path)
+  }
 
   override def isLocal: Boolean = sparks.isLocal
 
@@ -127,6 +145,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     if (sparks.exists(new Path(path, SavepointRecord))) throw onSavepoint(path)
     val location = sparks.createCheckpointDirectory()
     LogFence.start(location, sparks)
+    if (appearsWhenClosed) LogPrefetch.start(fs, location)
     location
   }
 }

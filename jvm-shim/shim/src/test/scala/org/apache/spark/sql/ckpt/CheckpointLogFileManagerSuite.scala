@@ -15,7 +15,7 @@ import java.net.URI
 import java.util.concurrent.CompletableFuture
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileAlreadyExistsException, FileSystem, FilterFileSystem, FSDataOutputStream}
+import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FileSystem, FilterFileSystem, FSDataOutputStream}
 import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStreamBuilder, Path, RawLocalFileSystem}
 import org.apache.hadoop.fs.impl.OpenFileParameters
 import org.scalatest.funsuite.AnyFunSuite
@@ -255,6 +255,11 @@ private class Folder extends RawLocalFileSystem {
   var openedAsKnown = 0
 
   override def getUri: URI = URI.create("put:///")
+
+  /** The statuses of its superclass ask for permissions, which exist only under `file:`. */
+  override def listStatus(path: Path): Array[FileStatus] = super.listStatus(path).map { file =>
+    new FileStatus(file.getLen, file.isDirectory, 1, file.getBlockSize, file.getModificationTime, file.getPath)
+  }
 
   override protected def openFileWithOptions(
       path: Path, parameters: OpenFileParameters): CompletableFuture[FSDataInputStream] = {
