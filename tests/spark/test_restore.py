@@ -26,7 +26,7 @@ from tests.support.standalone_cluster import StandaloneCluster
 KILLS = 2 if MINOR == DEFAULT else 1  # a kill takes half a minute
 
 
-@pytest.mark.core
+# Not of the core: there, the driver of test_scala.py is killed.
 def test_driver_killed_at_any_moment(jobs: Jobs, rng: random.Random) -> None:
     """SIGKILL of the driver with its JVM and the coordinator, several times during the work: nothing is lost.
 
@@ -34,7 +34,7 @@ def test_driver_killed_at_any_moment(jobs: Jobs, rng: random.Random) -> None:
     from the one before.
     """
     gate = jobs.folder / "gate-is-open"
-    batches = with_duplicates(rng, 24)
+    batches = with_duplicates(rng, 6 * (KILLS + 1))
     batches[-1].append((at(0), GATE, 1))  # so that no driver finishes too early, however fast the machine is
     for batch in batches:
         jobs.feed.drop(batch)
@@ -100,19 +100,19 @@ def test_coordinator_killed_between_and_in_batches(jobs: Jobs, rng: random.Rando
     """
     if not provider.is_ours:
         pytest.skip("only our provider has a side process")
-    *batches, for_the_next = with_duplicates(rng, 17)
+    *batches, for_the_next = with_duplicates(rng, 11)
     gate = jobs.folder / "gate-is-open"
-    batches[6].append((at(0), GATE, 1))
+    batches[4].append((at(0), GATE, 1))
     for batch in batches:
         jobs.feed.drop(batch)
     job = jobs.start(gate=gate)
-    assert job.await_batches(3), job.output()[-6000:]
+    assert job.await_batches(2), job.output()[-6000:]
     kill(job.side_process())
     assert job.await_(waiting(gate).exists), job.output()[-6000:]
     time.sleep(rng.random() * 2)
     kill(job.side_process())
     gate.touch()
-    assert job.await_batches(10), job.output()[-6000:]
+    assert job.await_batches(7), job.output()[-6000:]
     kill(job.side_process())
     jobs.finish(job, orphans=True)
     jobs.feed.drop(for_the_next)  # without a batch, a driver claims nothing

@@ -24,10 +24,10 @@ def test_value_list_and_map_survive_a_kill(
         pytest.skip("Spark runs transformWithState with its RocksDB provider or ours")
     jar = compile_jar(SOURCE, tmp_path / "scala")
     conf = [f"spark.driver.extraClassPath={jar}", f"spark.executor.extraClassPath={jar}"]
-    for batch in events(rng, 12):
+    for batch in events(rng, 8):
         jobs.feed.drop(batch)
     job = jobs.start(script="scala_count.py", conf=conf)
-    assert job.await_batches(rng.randrange(2, 8)), job.output()[-6000:]
+    assert job.await_batches(rng.randrange(2, 6)), job.output()[-6000:]
     job.kill()
     last = jobs.start(script="scala_count.py", conf=conf)
     assert last.wait() == 0, last.output()[-6000:]
