@@ -118,9 +118,10 @@ class FaultTable:
     def _wrong(self, folder: CellFolder) -> str | None:
         if not has_struck(folder.folder):
             return "the fault has not struck"
-        others = [name for name in folder.failures() if not name.endswith(".LocalStateException")]
-        if others:
-            return f"a task failed with {others[0]}"
+        if folder.cell.point.place is Place.LOCAL_DISK and any(run.failed_tasks for run in folder.runs()):
+            failures = folder.failures()
+            if not failures or not all(name.endswith(".LocalStateException") for name in failures):
+                return f"tasks failed with {failures or 'unknown exceptions'}"
         try:
             assert_same_rows(BatchLog(folder.out, "update").rows(), running_counts(folder.feed.rows()))
             self._judge.check(folder.location, all_retained="retained" not in folder.cell.point.settings)
