@@ -34,7 +34,7 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-long test-yarn test-random spark-suites fuzz faults \
+.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-long test-yarn test-random spark-suites spark-suites-local fuzz faults \
 	simulate tiers power-loss soak soak-kafka soak-yarn endurance bench bench-rescale bench-import bench-latency lint actionlint format generate docs site wheel clean
 
 help:  ## list the targets
@@ -123,6 +123,9 @@ test-random: prepare $(FLOOR_JAR)  ## test-python with fresh random input; PYTES
 
 spark-suites: jar $(INSTALLED)  ## Spark's published streaming and state suites, with our provider; SUITES="A B" SPARK=4.x
 	$(RUN) -m tests.suites $(SUITES)
+
+spark-suites-local: jar $(INSTALLED)  ## the same with nearly all state on the local disk, and compressed
+	SPARK_CKPT_TEST_PROVIDER=ckpt-local $(RUN) -m tests.suites --work build/suites/$(SPARK)-local $(SUITES)
 
 fuzz: prepare  ## random damage to metadata and state streams, judged by Flink; SECONDS= SEED=
 	$(RUN) -m tests.metadata.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))

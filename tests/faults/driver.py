@@ -11,13 +11,14 @@ import re
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.faults.folder import CellFolder, Run
-from tests.faults.injection import SLOW_SECONDS, Injector, arm, disarm
+from tests.faults.injection import SLOW_SECONDS, Injector, arm, disarm, has_struck
 from tests.faults.points import PARTITIONS, Kind, Place
 from tests.spark.jobs.running_count import plan
 from tests.support.processes import find_below, kill
@@ -63,13 +64,33 @@ def run_cell(spark: SparkSession, folder: CellFolder) -> None:
     for number in folder.stages():
         if number == FAULTY_RUN:
             arm(folder.folder, folder.cell)
+            arm_disk(spark, folder)
         for _ in range(MOST_STARTS):
             if run_query(spark, folder):
                 break
             if folder.cell.kind is Kind.POISON:
                 disarm(folder.folder)  # stands for a user who has found the cause
         disarm(folder.folder)
+        disarm_disk(spark, folder)
     folder.finish()
+
+
+def arm_disk(spark: SparkSession, folder: CellFolder) -> None:
+    """Arms a fault of the local disk in the driver's JVM, unless it has already struck."""
+    point = folder.cell.point
+    if point.place is Place.LOCAL_DISK and not has_struck(folder.folder):
+        disk_of(spark).arm(str(folder.folder), point.what, folder.cell.kind.name, point.skip)
+
+
+def disarm_disk(spark: SparkSession, folder: CellFolder) -> None:
+    """Disarms it."""
+    if folder.cell.point.place is Place.LOCAL_DISK:
+        disk_of(spark).disarm()
+
+
+def disk_of(spark: SparkSession) -> Any:
+    """`StruckDisk.java` in the driver's JVM."""
+    return spark.sparkContext._jvm.org.apache.spark.sql.ckpt.backend.StruckDisk  # type: ignore[union-attr]
 
 
 def run_query(spark: SparkSession, folder: CellFolder) -> bool:
@@ -112,13 +133,18 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--python", type=Path, required=True)
+    parser.add_argument("--disk", type=Path, help="jar with `StruckDisk.java`, for faults of the local disk")
     parser.add_argument("cells", type=Path, nargs="+")
     options = parser.parse_args(arguments)
     conf = {
         CKPT_PREFIX + "python": str(options.python),
         "spark.sql.shuffle.partitions": str(PARTITIONS),
     }
+    if options.disk is not None:
+        conf["spark.jars"] = str(options.disk)
     spark = open_session(CKPT, options.folder, master="local[2,4]", conf=conf)
+    if options.disk is not None:
+        disk_of(spark).install(spark.sparkContext._jsc.sc())
     for path in options.cells:
         folder = CellFolder(path)
         if not folder.is_done:

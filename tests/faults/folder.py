@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.faults.points import Cell, Kind, point_named
-from tests.support.events import SCHEMA
-from tests.support.feeds import Feed
+from tests.support.events import SCHEMA, Event
+from tests.support.feeds import Feed, at
 from tests.support.jobs import with_duplicates
 
 
@@ -45,8 +45,10 @@ class CellFolder:
         """Creates the input, and holds all of it back."""
         self._later.mkdir()
         (self.folder / "cell.json").write_text(json.dumps({"point": cell.point.name, "kind": cell.kind.name}))
+        first: list[Event] = [(at(0), f"other-{number}", number) for number in range(cell.point.rows)]
         for batch in with_duplicates(rng, sum(cell.point.runs)):
-            self.feed.drop(batch)
+            self.feed.drop(first + batch)
+            first = []
         for file in self.feed.folder.glob("*.json"):
             file.rename(self._later / file.name)
 
@@ -77,6 +79,11 @@ class CellFolder:
         """Runs that ended by themselves."""
         lines = self._runs.read_text().splitlines() if self._runs.exists() else []
         return [Run(**json.loads(line)) for line in lines]
+
+    def failures(self) -> list[str]:
+        """Classes of the exceptions of failed tasks, noted while a fault of the local disk is armed."""
+        noted = self.folder / "failures"
+        return noted.read_text().split() if noted.exists() else []
 
     def finish(self) -> None:
         """Marks all runs as ended."""

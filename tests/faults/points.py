@@ -19,6 +19,8 @@ class Kind(Enum):
     KILL = "coordinator killed"
     KILL_DRIVER = "driver killed"
     POISON = "coordinator killed each time"
+    TRUNCATED = "file truncated"
+    DELETED = "file deleted"
 
 
 class Place(Enum):
@@ -29,11 +31,14 @@ class Place(Enum):
     REPLY = "an answer on its way back"
     SHARED = "the directory that executors write their state files to, from a message to the coordinator on"
     SINK = "the sink of the query, after the checkpoint is complete and before Spark commits the batch"
+    LOCAL_DISK = "a file of the driver's JVM: with state on the local disk, or written by its background thread"
 
 
 WENT_ON = "went on"
 RETRIED = "task retried"
 RESTARTED = "driver restarted"
+EITHER = f"{WENT_ON} or {RETRIED}"
+"""Outcome of a fault that strikes a task or a notification, whichever is first to fold a batch."""
 
 
 def failed(error: str) -> str:
@@ -51,7 +56,7 @@ class Point:
     Args:
         name: name for people.
         place: the part struck.
-        what: the storage operation, or the kind of message.
+        what: the storage operation, the kind of message, or the moment on the local disk (`StruckDisk.java`).
         outcomes: outcomes by kind of fault; kinds that make no sense here are left out.
         pattern: regular expression to search for in the file name.
         skip: number of such moments in the run before the one struck.
@@ -60,6 +65,7 @@ class Point:
         settings: settings of the query under test, without our common prefix.
         runs: number of input files for each run of the query, one file per batch.
         beside: whether another query runs in the same driver, which must remain unaffected.
+        rows: number of rows in the first batch beyond those of any other, for a state whose deltas are merged.
     """
 
     name: str
@@ -72,6 +78,7 @@ class Point:
     settings: Mapping[str, str] = field(default_factory=dict)
     runs: tuple[int, ...] = (3, 4, 1)
     beside: bool = False
+    rows: int = 0
 
 
 RECORD = r"^ckpt/completed/[0-9]{20}\.json$"
@@ -93,6 +100,8 @@ _FILES = {"inlineThreshold": "0"}
 _BASES = _FILES | {"chain.maxDeltas": "2"}
 _EXECUTORS_WRITE = _FILES | {"ackThreshold": "0"}
 _FEW = _FILES | {"retained": "2"}
+_BACKGROUND = _EXECUTORS_WRITE | {"chain.maxDeltas": "2"}
+_MERGES = _EXECUTORS_WRITE | {"chain.maxDeltas": "8"}
 
 
 def _storage(error: str, late: str) -> dict[Kind, str]:
@@ -295,6 +304,58 @@ POINTS = (
         beside=True,
     ),
     Point("a poisonous trigger", Place.REQUEST, "trigger", {Kind.POISON: failed("BridgeError")}, skip=1),
+    # State on the local disk. An error of a write is a full disk.
+    Point(
+        "local disk: evict a page",
+        Place.LOCAL_DISK,
+        "evict",
+        {Kind.ERROR: RETRIED, Kind.KILL_DRIVER: RESTARTED},
+        skip=1,
+    ),
+    Point(
+        "local disk: read a row",
+        Place.LOCAL_DISK,
+        "read",
+        {Kind.ERROR: RETRIED, Kind.TRUNCATED: RETRIED, Kind.DELETED: WENT_ON},
+        skip=1,
+    ),
+    Point(
+        "local disk: read a page to reclaim space",
+        Place.LOCAL_DISK,
+        "reclaim",
+        {Kind.ERROR: EITHER, Kind.KILL_DRIVER: RESTARTED, Kind.TRUNCATED: EITHER},
+        skip=1,
+    ),
+    Point(
+        "local disk: move the rows of a page",
+        Place.LOCAL_DISK,
+        "move",
+        {Kind.ERROR: EITHER, Kind.KILL_DRIVER: RESTARTED},
+    ),
+    Point(
+        "base: sort it in a file",
+        Place.LOCAL_DISK,
+        "sort",
+        {Kind.ERROR: WENT_ON, Kind.KILL_DRIVER: RESTARTED, Kind.TRUNCATED: WENT_ON, Kind.DELETED: WENT_ON},
+        skip=2,
+        settings=_BACKGROUND,
+    ),
+    Point(
+        "base: write its file",
+        Place.LOCAL_DISK,
+        "base",
+        {Kind.ERROR: WENT_ON, Kind.KILL_DRIVER: RESTARTED},
+        settings=_BACKGROUND,
+    ),
+    Point(
+        "merged deltas: write their file",
+        Place.LOCAL_DISK,
+        "merge",
+        {Kind.ERROR: WENT_ON, Kind.KILL_DRIVER: RESTARTED},
+        settings=_MERGES,
+        runs=(3, 12, 1),
+        rows=20_000,
+    ),
     # End of the run.
     Point("close: on its way", Place.REQUEST, "close", dict.fromkeys((Kind.ERROR, Kind.LATE, Kind.KILL), WENT_ON)),
 )
@@ -361,6 +422,10 @@ class Cell:
     def expected(self) -> str:
         """Expected outcome."""
         return self.point.outcomes[self.kind]
+
+    def expects(self, outcome: str) -> bool:
+        """True if the outcome is an expected one."""
+        return outcome in ((WENT_ON, RETRIED) if self.expected == EITHER else (self.expected,))
 
 
 def cells(points: Sequence[Point] = POINTS) -> Iterator[Cell]:

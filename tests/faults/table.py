@@ -13,9 +13,10 @@ from spark_ckpt.storage import LocalStorage
 from tests.faults.driver import SIDE_PROCESS
 from tests.faults.folder import CellFolder
 from tests.faults.injection import has_struck
-from tests.faults.points import RESTARTED, RETRIED, WENT_ON, Cell, Kind, failed
+from tests.faults.points import RESTARTED, RETRIED, WENT_ON, Cell, Kind, Place, failed
 from tests.support.checkpoints import CheckpointJudge, completed_checkpoints
 from tests.support.invariants import Findings, inspect
+from tests.support.java import compile_java_jar
 from tests.support.jobs import running_counts
 from tests.support.processes import DriverJob
 from tests.support.provider import CKPT
@@ -47,7 +48,7 @@ class Result:
     @property
     def is_good(self) -> bool:
         """True if the outcome is the expected one and nothing is wrong."""
-        return self.wrong is None and self.outcome == self.cell.expected
+        return self.wrong is None and self.cell.expects(self.outcome)
 
 
 class FaultTable:
@@ -63,6 +64,8 @@ class FaultTable:
         self._work = work
         self._judge = CheckpointJudge(CKPT, work / "metadata")
         self._python = faulty_python(work)
+        on_disk = any(cell.point.place is Place.LOCAL_DISK for cell in cells)
+        self._disk = compile_java_jar(HERE / "java", work / "java") if on_disk else None
         self._folders = []
         for number, cell in enumerate(cells):
             folder = CellFolder(work / f"{number:03}")
@@ -94,6 +97,8 @@ class FaultTable:
 
     def _start(self, folders: Sequence[CellFolder]) -> DriverJob:
         arguments = ["--python", str(self._python), *(str(folder.folder) for folder in folders)]
+        if self._disk is not None:
+            arguments += ["--disk", str(self._disk)]
         return DriverJob(str(HERE / "driver.py"), self._work, arguments)
 
     def _judged(self, folder: CellFolder, kills: int, left: Findings) -> Result:
@@ -113,6 +118,10 @@ class FaultTable:
     def _wrong(self, folder: CellFolder) -> str | None:
         if not has_struck(folder.folder):
             return "the fault has not struck"
+        if folder.cell.point.place is Place.LOCAL_DISK and any(run.failed_tasks for run in folder.runs()):
+            failures = folder.failures()
+            if not failures or not all(name.endswith(".LocalStateException") for name in failures):
+                return f"tasks failed with {failures or 'unknown exceptions'}"
         try:
             assert_same_rows(BatchLog(folder.out, "update").rows(), running_counts(folder.feed.rows()))
             self._judge.check(folder.location, all_retained="retained" not in folder.cell.point.settings)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.points import POINTS, RETRIED, WENT_ON, Cell, Kind, cells, point_named
+from tests.faults.points import POINTS, RESTARTED, RETRIED, WENT_ON, Cell, Kind, cells, point_named
 from tests.faults.table import FaultTable, Result, markdown
 from tests.support.provider import provider_under_test
 
@@ -24,13 +24,33 @@ SOME = (
     Cell(point_named("beside another query: a poisonous ack"), Kind.POISON),
     Cell(point_named("record: create"), Kind.KILL_DRIVER),
 )
+ON_DISK = (
+    Cell(point_named("local disk: evict a page"), Kind.ERROR),
+    Cell(point_named("local disk: move the rows of a page"), Kind.ERROR),
+    Cell(point_named("local disk: evict a page"), Kind.KILL_DRIVER),
+)
+"""The disk is full, or the driver is killed, in the middle of a write."""
+
+MORE_ON_DISK = (
+    Cell(point_named("local disk: read a row"), Kind.TRUNCATED),
+    Cell(point_named("local disk: read a row"), Kind.DELETED),
+    Cell(point_named("base: sort it in a file"), Kind.ERROR),
+    Cell(point_named("merged deltas: write their file"), Kind.ERROR),
+    Cell(point_named("local disk: move the rows of a page"), Kind.KILL_DRIVER),
+    Cell(point_named("base: sort it in a file"), Kind.KILL_DRIVER),
+    Cell(point_named("merged deltas: write their file"), Kind.KILL_DRIVER),
+)
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "some",
-    [pytest.param(SOME[::3], id="some"), pytest.param(SOME[1::3] + SOME[2::3], id="others", marks=pytest.mark.long)],
+    [
+        pytest.param(SOME[::3] + ON_DISK, id="some"),
+        pytest.param(SOME[1::3] + SOME[2::3], id="others", marks=pytest.mark.long),
+        pytest.param(MORE_ON_DISK, id="disk", marks=pytest.mark.long),
+    ],
 )
 def test_some_faults(tmp_path: Path, seed: int, some: tuple[Cell, ...]) -> None:
     """Each cell has the outcome that the table states, the batch answer, and checkpoints in order."""
@@ -60,3 +80,8 @@ def test_a_cell_is_good_only_with_its_outcome_and_nothing_wrong() -> None:
     assert f"| {cell.expected} |" in markdown([good])
     assert f"**{other}**, not: {cell.expected}" in markdown([unexpected])
     assert "a row is missing" in markdown([wrong])
+
+
+def test_a_cell_may_have_two_outcomes() -> None:
+    cell = Cell(point_named("local disk: move the rows of a page"), Kind.ERROR)
+    assert [cell.expects(outcome) for outcome in (WENT_ON, RETRIED, RESTARTED)] == [True, True, False]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
@@ -70,12 +71,16 @@ class Store:
         self._writing: object = None
         """Token of the base or the merged delta being written."""
         self._must_bring_base = False
+        self._is_lost = False
+        """True if the local disk has lost the rows of the version."""
 
     def open(self, trigger: Trigger, wanted: str | None, offset: int) -> Rows:
         """Rows at the version from which a batch starts, at this offset of the input; `wanted` is the state id named by
         Spark's commit log."""
         version = trigger.version - 1
         driver, world = self._executor.driver, self._executor.world
+        if self._executor.disk_fails("between batches"):
+            self._lose()
         located = driver.bridge.locate(trigger, Locate(trigger.job, self._key, version, wanted), self._held(version))
         if located is not None and not (version > 0 and located.state_id == self._held(version)):
             self._load(version, located)
@@ -88,6 +93,11 @@ class Store:
         if located is not None:
             self._obey(located.base_due, located.base_required, located.merge)
         world.checks.opened(self._key, version, self._rows, offset)
+        if self._executor.disk_fails("in a batch"):
+            self._lose()
+            self._take_back()
+            self._is_open = False
+            raise TaskError("the local disk has lost a row")
         return self._rows
 
     def commit(self, trigger: Trigger, task: Task, changes: Changes) -> str:
@@ -153,7 +163,8 @@ class Store:
             self._committed = self._aside = None
             self.forget_base()
         elif event is Event.COMPLETE and self._version == version - 1 and self._committed is not None:
-            self._fold()
+            with suppress(TaskError):
+                self._fold()
         elif event is Event.ABORTED and self._version == version - 1:
             self._committed = self._aside = None
 
@@ -162,12 +173,21 @@ class Store:
         return self._base_made if self._base is not None else inf
 
     def _fold(self) -> None:
-        """Folds the committed changes into the table."""
+        """Folds the committed changes into the table, which moves rows to the local disk. A failure leaves no state."""
         assert self._committed is not None
+        if self._executor.disk_fails("in a fold"):
+            self._version, self._id, self._rows, self._committed = -1, None, {}, None
+            raise TaskError("the local disk is full")
         self._rows = applied(self._rows, self._committed.changes)
         self._version, self._id, self._committed = self._version + 1, self._committed.state_id, None
 
+    def _lose(self) -> None:
+        """The local disk loses the rows."""
+        self._is_lost, self._rows = True, {}
+
     def _held(self, version: int) -> str | None:
+        if self._is_lost:
+            return None
         if version == self._version:
             return self._id
         if version == self._version + 1:
@@ -189,7 +209,7 @@ class Store:
                 for section in block.sections:
                     entries = {key: value for key, value in section.entries if not isinstance(value, tuple)}
                     rows = applied(rows, {block.key_group: entries})
-        self._rows, self._version, self._id = rows, version, located.state_id
+        self._rows, self._version, self._id, self._is_lost = rows, version, located.state_id, False
         self._committed = self._aside = None
         self.forget_base()
 
@@ -206,6 +226,9 @@ class Store:
     def _write_base_now(self) -> None:
         """Writes a base at once: the chain is at its bound, so an ack without a base is not possible."""
         assert self._id is not None
+        if self._executor.disk_fails("in a base"):
+            self._lose()
+            raise TaskError("the local disk has lost a page")
         version, state_id = self._version, self._id
         self.forget_base()
         base = BaseSnapshot(self._executor.ship_base(version, self._rows), version, state_id)
@@ -216,7 +239,13 @@ class Store:
         """Writes a base in the background; the next ack after that carries it."""
         version, state_id, rows = self._version, self._id, self._rows
         assert state_id is not None
-        self._in_background(lambda: BaseSnapshot(self._executor.ship_base(version, rows), version, state_id))
+
+        def made() -> BaseSnapshot:
+            if self._executor.disk_fails("in a base"):
+                raise TaskError("the disk has no space to sort a base")
+            return BaseSnapshot(self._executor.ship_base(version, rows), version, state_id)
+
+        self._in_background(made)
 
     def _merge(self, deltas: tuple[ChainEntry, ...]) -> None:
         """Merges deltas in the background; the next ack after that carries the outcome."""
@@ -310,6 +339,14 @@ class Executor:
         """A merged delta inside an ack, or in a file of its own if it is large."""
         segment = make_segment(SegmentKind.DELTA, version, changes)
         return self._in_file("deltas", segment) if self._is_large(segment) else segment
+
+    def disk_fails(self, when: str) -> bool:
+        """True if the local disk fails now."""
+        rate = self.world.profile.local_disk
+        fails = rate > 0 and self.rng.random() < rate  # no draw without, so that each seed keeps its schedule
+        if fails:
+            self.world.count(f"local disk fails {when}")
+        return fails
 
     def _is_large(self, segment: Segment) -> bool:
         return segment.size > 0 and self.rng.random() < self.world.profile.large

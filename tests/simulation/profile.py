@@ -56,6 +56,7 @@ class Profile:
         real_time: probability that a run is in real-time mode. If it is above 0, the amount of input of a batch varies,
             and so does what a batch that runs again in that mode reads.
         merges: whether deltas are merged, although segments are small here.
+        local_disk: probability that an executor's local disk fails when a store needs it.
         small_bytes: replacement for `policy.SMALL_BYTES`, since segments are small here; None keeps the original.
     """
 
@@ -83,6 +84,7 @@ class Profile:
     small_bytes: int | None = None
     real_time: float = 0.0
     merges: bool = False
+    local_disk: float = 0.0
 
     @staticmethod
     def of(rng: random.Random) -> Profile:
@@ -145,6 +147,8 @@ class Profile:
             # Not drawn, so that each seed keeps its schedule.
             # Else bases would be due first: a delta is as heavy as a base.
             drawn = replace(drawn, merges=True, settings={**drawn.settings, "chain.maxDeltaRatio": "50"})
+        if drawn.executors == 1 and drawn.parallelism > 1:
+            drawn = replace(drawn, local_disk=0.05)
         return drawn
 
     def all_settings(self) -> dict[str, str]:

@@ -45,6 +45,10 @@ CASES = {
         settings={"inlineThreshold": "0"},
     ),
     "executors are lost": Profile(incidents=8, weights={"lose executor": 1}, layout="stages", batches=7),
+    "local disks fail": Profile(local_disk=0.2, batches=7, settings={"chain.maxDeltas": "2"}),
+    "local disks fail under speculating tasks": Profile(
+        local_disk=0.05, speculation=0.5, twice=0.5, layout="stores", large=0.5, incidents=4
+    ),
     "query is stopped": Profile(incidents=8, weights={"stop query": 1}, layout="operators"),
     "speculation": Profile(speculation=1.0, executors=3, layout="stores"),
     "stages are attempted again": Profile(fetch_failure=0.8, faults=Faults(error=0.03), layout="stages"),
@@ -244,6 +248,7 @@ def test_all_that_can_go_wrong_does() -> None:
         *("write: error", "list: error", "read: error", "executor write: error"),
         *("killed before create", "killed after create", "killed before delete", "killed after delete"),
         *(f"transaction: {fault}" for fault in ("error", "lost answer", "late")),
+        *(f"local disk fails {when}" for when in ("between batches", "in a batch", "in a fold", "in a base")),
         *INCIDENTS,
         *(
             "task failed: FencedError",

@@ -41,8 +41,8 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(folder: Path, size: str = "4m") -> Iterator[SmallDisk]:
-    """Mounts a tmpfs of `size` over `folder`; skips the test where mounting is not permitted."""
-    folder.mkdir(parents=True)
+    """Mounts a tmpfs of `size` over `folder`, whose files it hides; skips the test where mounting is not permitted."""
+    folder.mkdir(parents=True, exist_ok=True)
     disk = SmallDisk(folder)
     try:
         disk._mount(f"size={size}")

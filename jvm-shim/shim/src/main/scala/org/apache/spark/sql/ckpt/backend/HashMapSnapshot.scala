@@ -47,7 +47,7 @@ private[backend] final class HashMapSnapshot(
 
   /** By an external sort: it reads each evicted page once, and needs bounded memory. */
   private def writeSorted(out: OutputStream): SegmentInfo = {
-    val bufferBytes = math.max(LeastBuffer, math.min(rawBytes / 64, MostBuffer))
+    val bufferBytes = math.max(leastBuffer, math.min(rawBytes / 64, MostBuffer))
     val writer = new BaseWriter(maxParallelism, bufferBytes, codec, () => tier.newFile().toFile)
     try {
       families.foreach { case (name, multiValue, table) =>
@@ -76,9 +76,11 @@ private[backend] final class HashMapSnapshot(
   }
 }
 
-private object HashMapSnapshot {
+private[backend] object HashMapSnapshot {
 
   /** Bounds of the memory that sorts a snapshot of state on the local disk, in bytes. */
-  private final val LeastBuffer = 8L << 20
   private final val MostBuffer = 64L << 20
+
+  /** Tests lower it, to sort a small state in a file. */
+  @volatile private[backend] var leastBuffer: Long = 8L << 20
 }

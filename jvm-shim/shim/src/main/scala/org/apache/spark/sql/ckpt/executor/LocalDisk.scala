@@ -10,12 +10,12 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import java.io.File
+import java.io.{File, IOException}
 import java.nio.file.{Files, Path}
 import java.util.UUID
 
 import org.apache.spark.SparkEnv
-import org.apache.spark.sql.ckpt.backend.{LocalTier, MemoryBudget}
+import org.apache.spark.sql.ckpt.backend.{LocalStateException, LocalTier, MemoryBudget}
 import org.apache.spark.util.{ShutdownHookManager, Utils}
 
 /** Files for state in Spark's local directories, which Spark cleans up after a crash too. */
@@ -29,7 +29,10 @@ private[ckpt] object LocalDisk {
   private def newFile(): Path = {
     val directory = directoryIn(Utils.getLocalDir(SparkEnv.get.conf))
     if (!directory.exists()) {
-      Files.createDirectories(directory.toPath)
+      try Files.createDirectories(directory.toPath) catch {
+        case e: IOException =>
+          throw new LocalStateException(directory.getPath, s"the directory cannot be created: $e", e)
+      }
       ShutdownHookManager.registerShutdownDeleteDir(directory)
     }
     directory.toPath.resolve(UUID.randomUUID().toString)

@@ -47,8 +47,7 @@ private[ckpt] class RecentDeltas(isRemote: => Boolean, directory: => File = Rece
 
   /** Keeps a copy of a delta, if there is room. Never fails. */
   def add(firstVersion: Long, version: Long, bytes: Long)(write: OutputStream => Unit): Unit =
-    if (isActive && reserve(bytes)) {
-      val file = new File(directory, s"delta-${sequence.incrementAndGet()}")
+    if (isActive) newFile(bytes).foreach { file =>
       try {
         val out = new BufferedOutputStream(new FileOutputStream(file), 1 << 16)
         try write(out) finally out.close()
@@ -66,9 +65,8 @@ private[ckpt] class RecentDeltas(isRemote: => Boolean, directory: => File = Rece
    * @param bytes upper bound of its length
    */
   def tee(firstVersion: Long, version: Long, bytes: Long, out: OutputStream)(write: OutputStream => Unit): Unit =
-    if (!isActive || !reserve(bytes)) write(out)
-    else {
-      val copy = new Tee(out, new File(directory, s"delta-${sequence.incrementAndGet()}"))
+    (if (isActive) newFile(bytes) else None).fold(write(out)) { file =>
+      val copy = new Tee(out, file)
       val isWhole = try {
         write(copy)
         copy.finish()
@@ -113,10 +111,19 @@ private[ckpt] class RecentDeltas(isRemote: => Boolean, directory: => File = Rece
     try Files.deleteIfExists(kept.file.toPath) catch { case NonFatal(_) => () }
   }
 
-  private def reserve(bytes: Long): Boolean = {
-    val fits = used.addAndGet(bytes) <= MaxBytes
-    if (!fits) used.addAndGet(-bytes)
-    fits
+  /** File for a copy, if there is room. The first one makes the directory, which fails on a full disk. */
+  private def newFile(bytes: Long): Option[File] = {
+    val file =
+      if (used.addAndGet(bytes) > MaxBytes) None
+      else {
+        try Some(new File(directory, s"delta-${sequence.incrementAndGet()}")) catch {
+          case NonFatal(e) =>
+            logInfo(s"no local copy of a delta: $e")
+            None
+        }
+      }
+    if (file.isEmpty) used.addAndGet(-bytes)
+    file
   }
 }
 

@@ -10,9 +10,11 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
-import java.io.{ByteArrayOutputStream, File, OutputStream}
+import java.io.{ByteArrayOutputStream, File, IOException, OutputStream}
 import java.nio.ByteBuffer
-import java.nio.file.Files
+import java.nio.channels.FileChannel
+import java.nio.file.{Files, Path}
+import java.nio.file.StandardOpenOption.WRITE
 
 import scala.util.Random
 
@@ -178,5 +180,72 @@ class BaseWriterSuite extends AnyFunSuite with BackendTesting with BeforeAndAfte
     val written = write(writer)
     written.bytes(written.bytes.length / 2) = (written.bytes(written.bytes.length / 2) ^ 1).toByte
     intercept[StateStreamDamagedException](digestsOf(written))
+  }
+
+  private val open = LocalFile.open
+
+  /** Adds rows until some are in the sort file, whose channel is `channel` then. */
+  private def sorting(writer: BaseWriter)(opened: (Path, FileChannel) => FileChannel): Unit = {
+    LocalFile.open = (path, options) => opened(path, open(path, options))
+    try {
+      writer.startFamily("default", multiValue = false)
+      // Of various lengths, so the base needs each byte of the file.
+      (0 until 400).foreach(i => add(writer, longs(Seq.fill(1 + i % 3)(i.toLong): _*), longs(Seq.fill(i % 4)(7L): _*)))
+    } finally LocalFile.open = open
+  }
+
+  private def failure(body: => Any): SortFileException = {
+    val failed = intercept[SortFileException](body)
+    assert(failed.getMessage.contains(new File(directory, "1").getPath) && failed.getMessage.contains("Check the disk"))
+    failed
+  }
+
+  test("a full disk fails the sort file, by its name") {
+    val writer = newWriter(5000)
+    try {
+      val failed = failure(sorting(writer) { (_, channel) =>
+        channel.close()
+        FileChannel.open(Path.of("/dev/full"), WRITE)
+      })
+      assert(failed.what.contains("cannot be written") && failed.what.contains("No space left on device"))
+    } finally writer.close()
+  }
+
+  test("a sort file that cannot be created is an error that names it") {
+    val writer = newWriter(5000)
+    assert(failure(sorting(writer)((_, channel) => {
+      channel.close()
+      throw new IOException("no space")
+    })).what.contains("cannot be created"))
+    writer.close()
+  }
+
+  for ((damage, found) <- Seq("a flipped bit" -> "checksum", "a cut" -> "ends at")) {
+    test(s"$damage in the sort file fails the base") {
+      // Each place in turn: lengths, keys and values.
+      var at = 0L
+      var size = 1L
+      while (at < size) {
+        val writer = newWriter(5000)
+        files = 0
+        var sorted: FileChannel = null
+        sorting(writer) { (_, channel) =>
+          sorted = channel
+          channel
+        }
+        size = sorted.size()
+        if (damage == "a cut") {
+          sorted.truncate(at)
+        } else {
+          val one = ByteBuffer.allocate(1)
+          sorted.read(one, at)
+          one.put(0, (one.get(0) ^ 1).toByte).rewind()
+          sorted.write(one, at)
+        }
+        assert(failure(write(writer)).what.contains(found), s"at $at of $size")
+        at += 61
+      }
+      assert(size > 4000)
+    }
   }
 }

@@ -95,4 +95,20 @@ class RecentDeltasSuite extends AnyFunSuite {
     directory.listFiles().foreach(_.delete())
     assert(recent.open(1, 1, 1).isEmpty)
   }
+
+  test("without a directory for copies there are none, and nothing fails") {
+    // Spark makes the directory with the first copy, and cannot on a full disk.
+    var attempts = 0
+    val recent = new RecentDeltas(
+      true, {
+        attempts += 1
+        throw new IOException("No space left on device")
+      })
+    recent.want()
+    add(recent, 1, 1, 7)
+    val out = new ByteArrayOutputStream
+    recent.tee(2, 3, 10, out)(_.write(1))
+    assert(attempts == 2 && out.size() == 1)
+    assert(recent.open(1, 1, 1).isEmpty && recent.open(2, 3, 1).isEmpty)
+  }
 }
