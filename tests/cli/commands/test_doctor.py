@@ -57,7 +57,7 @@ def test_everything_is_read_on_request(location: Path) -> None:
 def test_a_probe_answers_what_is_not_tested_otherwise(location: Path) -> None:
     def exclusive(*options: str) -> str:
         findings = run("doctor", location, "--json", *options).json["findings"]
-        return next(each["status"] for each in findings if each["name"] == "exclusive create")
+        return next(str(each["status"]) for each in findings if each["name"] == "exclusive create")
 
     assert (exclusive(), exclusive("--probe")) == ("unknown", "ok")
 
