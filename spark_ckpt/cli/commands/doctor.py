@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from spark_ckpt.cli.formatting import count, plain
-from spark_ckpt.cli.options import DAMAGED, Session, json_option, pass_session
+from spark_ckpt.cli.options import DAMAGED, Session, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Part, Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import Column, Table, progress_bar
@@ -69,7 +69,7 @@ def _finding(finding: Finding) -> JsonObject:
 
 
 @click.command("doctor")
-@click.argument("location")
+@path_argument("location")
 @click.option("--all", "everything", is_flag=True, help="Read all retained checkpoints in full, not only the newest.")
 @click.option(
     "--probe",
@@ -80,7 +80,7 @@ def _finding(finding: Finding) -> JsonObject:
 @json_option
 @pass_session
 def examine_location(session: Session, location: str, everything: bool, probe: bool) -> None:
-    """Say whether a query's checkpoints are healthy, and what to do next.
+    """Examine a query's checkpoints, and say what to do next.
 
     LOCATION is the checkpointLocation of a query, or a savepoint, as a path or URL. The query may be running.
 

@@ -12,7 +12,7 @@ from rich.tree import Tree
 from spark_ckpt.checkpoint.statistics import CheckpointStats, Spread, SubtaskStateStats
 from spark_ckpt.checkpoint.statistics_state import SPARK_HISTORY, SPARK_SUBTASKS, history_of, subtasks_of
 from spark_ckpt.cli.formatting import human_size, iso_time, plain
-from spark_ckpt.cli.options import Session, json_option, pass_session
+from spark_ckpt.cli.options import Session, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Part, Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import Column, Table
@@ -251,7 +251,7 @@ def _spread(spread: Spread) -> str:
 
 
 @click.command("history")
-@click.argument("location")
+@path_argument("location")
 @click.option("--id", "checkpoint_id", type=click.IntRange(min=0), help="Show all statistics of this checkpoint.")
 @click.option("--subtasks", is_flag=True, help="With --id: show each subtask, in the order of acknowledgement.")
 @last_option

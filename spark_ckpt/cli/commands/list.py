@@ -11,7 +11,7 @@ from spark_ckpt.checkpoint.compose import spark_batch_of
 from spark_ckpt.checkpoint.sources import SourceState, sources_of
 from spark_ckpt.cli.end_offsets import EndOffsets, read_end_offsets, topics_of
 from spark_ckpt.cli.formatting import human_size, iso_time
-from spark_ckpt.cli.options import Session, json_option, lag_option, pass_session
+from spark_ckpt.cli.options import Session, json_option, lag_option, pass_session, path_argument
 from spark_ckpt.cli.output import Part
 from spark_ckpt.cli.results.metadata_json import JsonObject, describe_record
 from spark_ckpt.cli.results.sources import POSITIONS, source_json, source_table
@@ -132,7 +132,7 @@ def _last(records: Sequence[CheckpointRecord], last: int | None) -> Sequence[Che
 
 
 @click.command("list")
-@click.argument("location")
+@path_argument("location")
 @click.option("--sources", is_flag=True, help="Also read each checkpoint's metadata and print its source positions.")
 @lag_option
 @last_option
