@@ -24,7 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "spark_files | config",
         "format | completed",
         "metadata | storage",
-        "clock | features | jars",
+        "clock | features | figures | jars",
         "errors",
         "redaction",
     )

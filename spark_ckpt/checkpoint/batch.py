@@ -266,20 +266,23 @@ class SparkBatch:
             "sources": self.sources,
             "stores": [_encode_store(store, self.version) for store in self.stores],
         }
-        if features := self._features():
-            fields["features"] = sorted(features)
+        if features := self.features:
+            fields["features"] = list(features)
         if self.log is not None:
             fields["log"] = self.log
         return json.dumps(fields, separators=(",", ":")).encode()
 
-    def _features(self) -> set[str]:
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features that a reader needs, sorted (`spark_ckpt.features`)."""
         tables = [store.segments for store in self.stores]
-        return {
+        needed = {
             *(Feature.PARTITION_FILTERS.value for table in tables if table.filters),
             *(Feature.SHARED_HANDLES.value for table in tables if table.shared.any()),
             *(Feature.MERGED_DELTAS.value for table in tables if table.covers.size),
             *(Feature.COMPRESSED_BLOCKS.value for table in tables if table.compressed.size),
         }
+        return tuple(sorted(needed))
 
     @classmethod
     def decode(cls, payload: bytes) -> SparkBatch:

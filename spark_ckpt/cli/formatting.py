@@ -1,11 +1,13 @@
-"""Numbers, times and state handles as readable text."""
+"""State handles as readable text; numbers, sizes and times are those of `spark_ckpt.figures`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime, timezone
 from typing import Any, TypeAlias
 
+from spark_ckpt.figures import count as count
+from spark_ckpt.figures import human_size as human_size
+from spark_ckpt.figures import iso_time as iso_time
 from spark_ckpt.metadata import (
     ByteStreamStateHandle,
     ChangelogStateBackendHandle,
@@ -32,7 +34,6 @@ Branch: TypeAlias = tuple[str, list["Branch"]]
 """A line and the branches below it."""
 
 _LONGEST_TEXT = 2_000
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def plain(text: str) -> str:
@@ -43,27 +44,6 @@ def plain(text: str) -> str:
 def shortened(text: str) -> str:
     """A text, cut after 2,000 characters."""
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}... ({len(text):,} characters)"
-
-
-def human_size(size: int) -> str:
-    """A number of bytes with a unit; `unknown size` for -1."""
-    if size < 0:
-        return "unknown size"
-    amount, unit = float(size), 0
-    while amount >= 1024 and unit < len(_UNITS) - 1:
-        amount, unit = amount / 1024, unit + 1
-    return f"{size:,} bytes" if unit == 0 else f"{amount:,.1f} {_UNITS[unit]}"
-
-
-def iso_time(timestamp_ms: int) -> str:
-    """A time in UTC as ISO 8601, with milliseconds."""
-    time = datetime.fromtimestamp(timestamp_ms / 1000, timezone.utc)
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def count(number: int, noun: str) -> str:
-    """A number with a noun, in the plural unless it is 1."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def kind_of(properties: CheckpointProperties) -> str:

@@ -11,6 +11,7 @@ import click
 from spark_ckpt import __version__
 from spark_ckpt.cli.commands.convert import convert_checkpoint
 from spark_ckpt.cli.commands.diff import diff_checkpoints
+from spark_ckpt.cli.commands.doctor import examine_location
 from spark_ckpt.cli.commands.export import export_query
 from spark_ckpt.cli.commands.gc import collect_orphans
 from spark_ckpt.cli.commands.history import show_history
@@ -94,6 +95,7 @@ def main(ctx: click.Context) -> None:
 main.add_command(collect_orphans)
 main.add_command(convert_checkpoint)
 main.add_command(diff_checkpoints)
+main.add_command(examine_location)
 main.add_command(export_query)
 main.add_command(import_query)
 main.add_command(inspect_checkpoint)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from spark_ckpt.cli.output import JsonOutput, Output, TextOutput
 
@@ -38,6 +39,16 @@ class Session:
 
 pass_session = click.make_pass_decorator(Session, ensure=True)
 """Passes the session to a command as its first argument."""
+
+
+def complete_path(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Shell completion of a path: the shell lists the files."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def path_argument(name: str, *, required: bool = True) -> Callable[[_Command], _Command]:
+    """An argument that is a path or URL."""
+    return click.argument(name, required=required, shell_complete=complete_path)
 
 
 def json_option(command: _Command) -> _Command:

@@ -84,7 +84,14 @@ class TextOutput(Output):
 
 
 class JsonOutput(Output):
-    """One JSON object for each result or error, with `format` first."""
+    """One JSON object for each result or error, with `format` first.
+
+    Attributes:
+        is_on_one_line: True to print each object on a line of its own.
+    """
+
+    def __init__(self) -> None:
+        self.is_on_one_line = False
 
     def show(self, result: Result) -> None:
         """Prints the result's object."""
@@ -98,6 +105,9 @@ class JsonOutput(Output):
         text = json.dumps({"format": FORMAT, **value}, indent=2, default=_fields_or_text)
         if is_redacted:
             text = json.dumps(redacted_values(json.loads(text)), indent=2)
+        if self.is_on_one_line:
+            click.echo(json.dumps(json.loads(text)), err=to_stderr)
+            return
         # One line per offset and key group would dominate the output. Strings contain no line breaks here.
         click.echo(_NUMBERS.sub(lambda numbers: f"[{' '.join(numbers[1].split())}]", text), err=to_stderr)
 

@@ -65,10 +65,13 @@ class Table:
     Args:
         columns: the fields.
         rows: one text per column for each record.
+        printed: number of records that an earlier table has printed. They are left out, and so is the header; they
+            only determine the widths.
     """
 
     columns: Sequence[Column]
     rows: list[tuple[str, ...]] = field(default_factory=list)
+    printed: int = 0
 
     def add_row(self, *cells: str) -> None:
         """Adds a record. Characters that would control the terminal are escaped."""
@@ -78,8 +81,9 @@ class Table:
         """Renders the table for the available width."""
         header, *lines = self._lines()
         if max(map(cell_len, (header, *lines))) <= options.max_width:
-            yield Text(header, style="bold", no_wrap=True, overflow="ignore")
-            for line in lines:
+            if not self.printed:
+                yield Text(header, style="bold", no_wrap=True, overflow="ignore")
+            for line in lines[self.printed :]:
                 yield Text(line, no_wrap=True, overflow="ignore")
         else:
             yield from self._blocks()
@@ -93,7 +97,7 @@ class Table:
 
     def _blocks(self) -> Iterator[Text]:
         # Without records, print the names of the fields.
-        for number, row in enumerate(self.rows or [("",) * len(self.columns)]):
+        for number, row in enumerate(self.rows[self.printed :] or [("",) * len(self.columns)]):
             if number:
                 yield Text()
             for column, cell in zip(self.columns, row, strict=True):

@@ -14,10 +14,12 @@ from spark_ckpt.state.errors import FilterError
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<name>`[^`]+`|[A-Za-z_$][\w$]*)|(?P<text>'(?:[^']|'')*')|(?P<number>-?\d[\w.+-]*)"
-    r"|(?P<sign><=|>=|!=|<>|[=<>(),.])|(?P<end>$))"
+    r"|(?P<sign><=|>=|!=|<>|==|[=<>(),.])|(?P<end>$))"
 )
+_ANY, _ONE, _ESCAPE = "%", "_", "\\"
 _COMPARISONS = {
     "=": pc.Expression.__eq__,
+    "==": pc.Expression.__eq__,
     "!=": pc.Expression.__ne__,
     "<>": pc.Expression.__ne__,
     "<": pc.Expression.__lt__,
@@ -39,7 +41,8 @@ class _Token(NamedTuple):
 
 
 def parse_filter(text: str, schema: pa.Schema) -> pc.Expression:
-    """The condition in a text: comparisons of columns with values, `is null` and `in`, joined by `and`, `or`, `not`.
+    """The condition in a text: comparisons of columns with values, `is null`, `in` and `like`, joined by `and`, `or`,
+    `not`.
 
     A struct field is written `key.user`; a name with other characters needs backquotes. A value is a number, a string
     in single quotes, `true` or `false`, and takes the type of the column, such as a time or a decimal.
@@ -112,10 +115,25 @@ class _Parser:
         if self._take_word("in"):
             condition = column.isin(pa.array(self._values(kind), kind))
             return ~condition if is_not else condition
+        if self._take_word("like"):
+            condition = self._like(column, kind, start)
+            return ~condition if is_not else condition
         token = self._take()
         if is_not or token.kind != "sign" or token.text not in _COMPARISONS:
-            raise FilterError(self._text, token.at, f"expected {', '.join(_COMPARISONS)}, in or is null")
+            raise FilterError(self._text, token.at, f"expected {', '.join(_COMPARISONS)}, in, like or is null")
         return _COMPARISONS[token.text](column, self._value(kind))
+
+    def _like(self, column: pc.Expression, kind: pa.DataType, start: int) -> pc.Expression:
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise FilterError(self._text, start, f"like compares texts: the type of the column is {kind}")
+        token = self._take()
+        if token.kind != "text":
+            raise FilterError(self._text, token.at, "expected a pattern in single quotes")
+        try:
+            pattern = _regex(_unquoted(token.text))
+        except ValueError as e:
+            raise FilterError(self._text, token.at, str(e)) from e
+        return pc.match_substring_regex(column, pattern)
 
     def _column(self) -> tuple[pc.Expression, pa.DataType]:
         path: list[str] = []
@@ -148,7 +166,7 @@ class _Parser:
         token = self._take()
         if token.kind not in ("text", "number") and token.word not in ("true", "false"):
             raise FilterError(self._text, token.at, "expected a number, a string in single quotes, true or false")
-        text = token.text[1:-1].replace("''", "'") if token.kind == "text" else token.text
+        text = _unquoted(token.text) if token.kind == "text" else token.text
         try:
             return _scalar(text, kind)
         except (pa.ArrowException, InvalidOperation, ValueError) as e:
@@ -178,6 +196,28 @@ class _Parser:
         found = (token.kind, token.text) == ("sign", sign)
         self._next += found
         return found
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("''", "'")
+
+
+def _regex(pattern: str) -> str:
+    """The regular expression of a pattern of SQL's LIKE, for whole texts.
+
+    Raises:
+        ValueError: an escape character is followed by none of `%`, `_` and itself, as in Spark.
+    """
+    parts, characters = [], iter(pattern)
+    for character in characters:
+        if character == _ESCAPE:
+            escaped = next(characters, "")
+            if escaped not in (_ANY, _ONE, _ESCAPE):
+                raise ValueError(f"after {_ESCAPE} a pattern has {_ANY}, {_ONE} or {_ESCAPE}, not {escaped!r}")
+            parts.append(re.escape(escaped))
+        else:
+            parts.append({_ANY: ".*", _ONE: "."}.get(character) or re.escape(character))
+    return rf"(?s)\A{''.join(parts)}\z"
 
 
 def _scalar(text: str, kind: pa.DataType) -> pa.Scalar:

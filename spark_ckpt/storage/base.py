@@ -264,6 +264,10 @@ class Storage(ABC):
         """
         return self.read(name)[offset : offset + length]
 
+    def free_bytes(self) -> int | None:
+        """Free bytes for new files; None if the storage does not say."""
+        return None
+
     def describe(self, name: str) -> str:
         """Path or URL of a file, for messages."""
         return f"{self.location.rstrip('/')}/{name}" if name else self.location

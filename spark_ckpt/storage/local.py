@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -137,6 +138,13 @@ class LocalStorage(Storage):
             return  # nothing was deleted there
         except OSError as e:
             raise self._error(path, "sync", e) from e
+
+    def free_bytes(self) -> int | None:
+        """Free bytes of the file system, for this user."""
+        try:
+            return shutil.disk_usage(self._root).free
+        except OSError as e:
+            raise self._error(self._root, "read", e) from e
 
     def first_link(self, directory: str) -> str | None:
         """Name of a symbolic link: the directory itself or one below it."""

@@ -24,6 +24,7 @@ RESULTS = (
     "export",
     "diff",
     "verify",
+    "doctor",
     "rollback",
     "savepoint",
     "restore",

@@ -35,6 +35,7 @@ from spark_ckpt.checkpoint.statistics import (
     SubtaskStateStats,
     SubtaskStats,
 )
+from spark_ckpt.cli.commands.doctor import DoctorResult
 from spark_ckpt.cli.commands.export import ExportResult
 from spark_ckpt.cli.commands.gc import GcResult
 from spark_ckpt.cli.commands.history import History, HistoryEntry
@@ -67,6 +68,7 @@ from spark_ckpt.metadata.streams import (
 from spark_ckpt.operations import errors as operation_errors
 from spark_ckpt.operations.copy import CheckpointCopy
 from spark_ckpt.operations.damage import Damage
+from spark_ckpt.operations.doctor import Finding, Report, Status
 from spark_ckpt.operations.earlier_state import EarlierState
 from spark_ckpt.operations.errors import CollectionRefusedError, RescaleRefusedError
 from spark_ckpt.operations.exporting import Export
@@ -169,6 +171,13 @@ VERIFICATION = Verification(
     ),
     (Damage("/x/b", "reason"),),
 )
+
+REPORTS = [
+    Report("/x", (Finding("state", Status.OK, "intact"),)),
+    Report("/x", (Finding("clock", Status.WARNING, "ahead", "Synchronize it"),)),
+    Report("/x", (Finding("files", Status.UNKNOWN, "failed", error="StorageError"),)),
+    Report("/x", (Finding("state", Status.PROBLEM, "damaged", "Go back", "spark-ckpt rollback /x", {"id": 1}),)),
+]
 
 
 ERROR_EXAMPLES: list[errors.SparkCkptError] = [
@@ -301,6 +310,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         "savepoint": [CopyResult(copy)],
         "restore": [RestoreResult(copy)],
         "verify": [VerifyResult(VERIFICATION)],
+        "doctor": [DoctorResult(report) for report in REPORTS],
         "rescale": [RescaleResult(rescaling), RescaleResult(dry)],
         "import": [ImportResult(imported), ImportResult(planned)],
         "import_undo": [UndoResult(Undo("/x", False, "HDFS", 3, True, 5))],

@@ -51,11 +51,43 @@ TABLE = pa.table(
         ("day = '2024-01-04'", [3]),
         ("pause > 1", [2, 3]),
         ("code = 'c'", [2]),
+        ("key.user == 'a' or n == -3", [0, 2]),
+        ("key.user like 'a'", [0]),
+        ("key.user LIKE '%s'", [2]),
+        ("key.user like '_'", [0]),
+        ("key.user not like '__'", [0, 2]),
+        ("key.user like 'it''%'", [2]),
     ],
 )
 def test_conditions(text: str, rows: list[int]) -> None:
     numbered = TABLE.append_column("row", pa.array(range(TABLE.num_rows)))
     assert numbered.filter(parse_filter(text, TABLE.schema))["row"].to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("", [""]),
+        ("%", ["", "a", "100%", "a_b", "a.b", "a\\b", "x\ny", "\u00fc"]),
+        ("_", ["a", "\u00fc"]),
+        ("a_b", ["a_b", "a.b", "a\\b"]),
+        (r"a\_b", ["a_b"]),
+        ("a.b", ["a.b"]),
+        (r"%\%", ["100%"]),
+        (r"a\\b", ["a\\b"]),
+        ("x%y", ["x\ny"]),
+        ("x_y", ["x\ny"]),
+        ("x", []),
+        ("A", []),
+        ("(a|b)*", []),
+    ],
+)
+def test_patterns_are_those_of_sql(pattern: str, matches: list[str]) -> None:
+    table = pa.table({"t": ["", "a", "100%", "a_b", "a.b", "a\\b", "x\ny", "\u00fc", None]})
+    condition = parse_filter(f"t like '{pattern}'", table.schema)
+    assert table.filter(condition)["t"].to_pylist() == matches
+    others = table.filter(parse_filter(f"t not like '{pattern}'", table.schema))["t"].to_pylist()
+    assert sorted(matches + others) == sorted(table["t"].drop_null().to_pylist())
 
 
 @pytest.mark.parametrize(
@@ -66,8 +98,8 @@ def test_conditions(text: str, rows: list[int]) -> None:
         ("key.name = 1", 4, "'name' is unknown; the fields of key are user, a b"),
         ("n.x = 1", 0, "n has no fields: its type is int64"),
         ("key = 'a'", 0, "can only be compared with null"),
-        ("n", 1, "expected .*, in or is null"),
-        ("n not = 1", 6, "expected .*, in or is null"),
+        ("n", 1, "expected .*, in, like or is null"),
+        ("n not = 1", 6, "expected .*, in, like or is null"),
         ("n =", 3, "expected a number, a string in single quotes"),
         ("n = x", 4, "expected a number, a string in single quotes"),
         ("n = 'x'", 4, "'x' is not of type int64"),
@@ -77,6 +109,11 @@ def test_conditions(text: str, rows: list[int]) -> None:
         ("(n = 1", 6, "expected \\)"),
         ("n in (1", 7, "expected \\)"),
         ("n is 1", 5, "expected null"),
+        ("n like 'x'", 0, "like compares texts: the type of the column is int64"),
+        ("key.user like 1", 14, "expected a pattern in single quotes"),
+        (r"key.user like 'a\b'", 14, "after .* a pattern has %, _ or .*, not 'b'"),
+        ("key.user like 'a\\'", 14, "not ''"),
+        ("n === 1", 4, "expected a number"),
         ("n = 1;", 5, "unexpected character"),
         ("key.user = 'a", 10, "unexpected character"),
     ],

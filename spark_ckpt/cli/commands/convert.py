@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from spark_ckpt.cli.formatting import kind_of
-from spark_ckpt.cli.options import Session, dry_run_option, id_option, json_option, pass_session
+from spark_ckpt.cli.options import Session, dry_run_option, id_option, json_option, pass_session, path_argument
 from spark_ckpt.cli.results.metadata_json import JsonObject, describe_properties
 from spark_ckpt.cli.results.rewrite import RewriteResult, rewrite
 from spark_ckpt.location.find import CheckpointLocation
@@ -32,8 +32,8 @@ class ConvertResult(RewriteResult):
 
 
 @click.command("convert")
-@click.argument("source")
-@click.argument("target")
+@path_argument("source")
+@path_argument("target")
 @click.option("--to-version", type=click.Choice(["2", "3"]), required=True, help="Format version of the new file.")
 @id_option
 @dry_run_option

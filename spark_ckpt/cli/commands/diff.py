@@ -9,7 +9,7 @@ from typing import ClassVar
 import click
 
 from spark_ckpt.cli.formatting import plain
-from spark_ckpt.cli.options import Session, json_option, limit_option, pass_session, store_options
+from spark_ckpt.cli.options import Session, json_option, limit_option, pass_session, path_argument, store_options
 from spark_ckpt.cli.output import Part, Result
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
 from spark_ckpt.cli.results.sources import POSITIONS, change_json, change_table
@@ -102,7 +102,7 @@ def _changed(before: Json, after: Json) -> str:
 
 
 @click.command("diff")
-@click.argument("location")
+@path_argument("location")
 @click.argument("before", type=click.IntRange(min=0))
 @click.argument("after", type=click.IntRange(min=0))
 @store_options

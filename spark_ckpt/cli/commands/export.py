@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from spark_ckpt.cli.formatting import plain
-from spark_ckpt.cli.options import Session, dry_run_option, force_option, json_option, pass_session
+from spark_ckpt.cli.options import Session, dry_run_option, force_option, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.transferred import store_json, store_lines
@@ -64,8 +64,8 @@ class ExportResult(Result):
 
 
 @click.command("export")
-@click.argument("location")
-@click.argument("new_location")
+@path_argument("location")
+@path_argument("new_location")
 @click.option(
     "--format", "state_format", type=click.Choice(tuple(FORMATS)), required=True, help="Provider of the new location."
 )

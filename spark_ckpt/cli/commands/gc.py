@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import click
 
 from spark_ckpt.cli.formatting import count, human_size, iso_time, plain
-from spark_ckpt.cli.options import FAILED, Session, json_option, pass_session
+from spark_ckpt.cli.options import FAILED, Session, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
@@ -116,7 +116,7 @@ def _seconds(_: click.Context, __: click.Parameter, text: str) -> float:
 
 
 @click.command("gc")
-@click.argument("location")
+@path_argument("location")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, but delete nothing.")
 @click.option(
     "--grace",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import click
 from rich.text import Text
@@ -12,10 +12,11 @@ from rich.tree import Tree
 from spark_ckpt.checkpoint.statistics import CheckpointStats, Spread, SubtaskStateStats
 from spark_ckpt.checkpoint.statistics_state import SPARK_HISTORY, SPARK_SUBTASKS, history_of, subtasks_of
 from spark_ckpt.cli.formatting import human_size, iso_time, plain
-from spark_ckpt.cli.options import Session, json_option, pass_session
+from spark_ckpt.cli.options import Session, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Part, Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import Column, Table
+from spark_ckpt.cli.watch import Watchable, follow, last_option, watch_option
 from spark_ckpt.location.errors import CheckpointNotFoundError, ForeignLocationError
 from spark_ckpt.location.find import CheckpointLocation
 
@@ -48,24 +49,39 @@ _SUBTASK_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class History(Result):
+class History(Watchable):
     """Statistics of the recent checkpoints of a location.
 
     Args:
         location: the location, as given by the user.
-        entries: the statistics, oldest first.
+        checkpoints: the statistics, oldest first.
+        printed: number of the first checkpoints that are on the screen already.
     """
 
     location: str
-    entries: Sequence[CheckpointStats]
+    checkpoints: Sequence[CheckpointStats]
+    printed: int = 0
 
     def to_json(self) -> JsonObject:
         """`{"location", "history": [the statistics of each checkpoint]}`."""
-        return {"location": self.location, "history": [_stats(stats) for stats in self.entries]}
+        return {"location": self.location, "history": [_stats(stats) for stats in self.checkpoints[self.printed :]]}
 
-    def render(self) -> Iterator[Table]:
+    def entries(self) -> Mapping[object, object]:
+        """The statistics by batch and trigger time: a failed checkpoint has no id."""
+        return {_key(stats): stats for stats in self.checkpoints}
+
+    def only(self, keys: Collection[object], *, continues: bool) -> History:
+        """The checkpoints with these keys."""
+        old = [stats for stats in self.checkpoints if continues and _key(stats) not in keys]
+        new = [stats for stats in self.checkpoints if _key(stats) in keys]
+        return replace(self, checkpoints=[*old, *new], printed=len(old))
+
+    def render(self) -> Iterator[Part]:
         """A table with one record per checkpoint."""
-        yield _history_table(self.entries)
+        if self.checkpoints:
+            yield _history_table(self.checkpoints, self.printed)
+        else:
+            yield f"{self.location}: no checkpoint has completed yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +171,12 @@ def _subtask(stats: SubtaskStateStats) -> JsonObject:
     return {**stats._asdict(), "subtask": stats.subtask._asdict()}
 
 
-def _history_table(entries: Iterable[CheckpointStats]) -> Table:
-    table = Table(_CHECKPOINT_COLUMNS)
+def _key(stats: CheckpointStats) -> tuple[int, int]:
+    return stats.batch_id, stats.triggered_ms
+
+
+def _history_table(entries: Iterable[CheckpointStats], printed: int) -> Table:
+    table = Table(_CHECKPOINT_COLUMNS, printed=printed)
     for stats in entries:
         size = stats.size
         table.add_row(
@@ -231,12 +251,21 @@ def _spread(spread: Spread) -> str:
 
 
 @click.command("history")
-@click.argument("location")
+@path_argument("location")
 @click.option("--id", "checkpoint_id", type=click.IntRange(min=0), help="Show all statistics of this checkpoint.")
 @click.option("--subtasks", is_flag=True, help="With --id: show each subtask, in the order of acknowledgement.")
+@last_option
+@watch_option
 @json_option
 @pass_session
-def show_history(session: Session, location: str, checkpoint_id: int | None, subtasks: bool) -> None:
+def show_history(
+    session: Session,
+    location: str,
+    checkpoint_id: int | None,
+    subtasks: bool,
+    last: int | None,
+    watch_seconds: float | None,
+) -> None:
     """Show recent checkpoint durations and failures.
 
     LOCATION is the checkpointLocation of a query, as a path or URL. Checkpoints are listed oldest first. The statistics
@@ -244,12 +273,31 @@ def show_history(session: Session, location: str, checkpoint_id: int | None, sub
 
     DURATION is the time from the trigger to the last acknowledgement. COMPLETING is the time from then until the
     checkpoint is durable; only the next checkpoint records it.
+
+    \b
+    Examples:
+      spark-ckpt history /data/query --last 5
+      spark-ckpt history /data/query --watch
+      spark-ckpt history /data/query --id 17 --subtasks
     """
     if subtasks and checkpoint_id is None:
         raise click.UsageError("--subtasks requires --id")
-    entries = read_history(location)
-    if checkpoint_id is None:
-        session.output.show(History(location, entries))
+    if checkpoint_id is not None and (last is not None or watch_seconds is not None):
+        raise click.UsageError("--id and --last or --watch are mutually exclusive")
+    if watch_seconds is not None:
+        follow(session, watch_seconds, lambda: History(location, _last(_read_or_wait(location), last)))
+    elif checkpoint_id is None:
+        session.output.show(History(location, _last(read_history(location), last)))
     else:
+        entries = read_history(location)
         by_subtask = read_subtasks(location, checkpoint_id) if subtasks else None
         session.output.show(HistoryEntry(location, select(location, entries, checkpoint_id), by_subtask))
+
+
+def _last(entries: Sequence[CheckpointStats], last: int | None) -> Sequence[CheckpointStats]:
+    return entries if last is None else entries[-last:]
+
+
+def _read_or_wait(location: str) -> Sequence[CheckpointStats]:
+    """As `read_history`, but empty before the first checkpoint, which a watch waits for."""
+    return read_history(location) if CheckpointLocation.open(location).checkpoints() else ()

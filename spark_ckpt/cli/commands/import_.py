@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from spark_ckpt.cli.formatting import human_size, plain
-from spark_ckpt.cli.options import Session, dry_run_option, force_option, json_option, pass_session
+from spark_ckpt.cli.options import Session, dry_run_option, force_option, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.transferred import store_json, store_lines
@@ -106,8 +106,8 @@ class UndoResult(Result):
 
 
 @click.command("import")
-@click.argument("location")
-@click.argument("new_location", required=False)
+@path_argument("location")
+@path_argument("new_location", required=False)
 @click.option("--undo", is_flag=True, help="Undo an import in place, if the query has committed no batch since.")
 @session_options
 @force_option

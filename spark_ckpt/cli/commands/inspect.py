@@ -11,7 +11,7 @@ import click
 from rich.tree import Tree
 
 from spark_ckpt.cli.end_offsets import read_end_offsets, topics_of
-from spark_ckpt.cli.options import Session, id_option, json_option, lag_option, pass_session
+from spark_ckpt.cli.options import Session, id_option, json_option, lag_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.inspection import Inspection, inspection_tree
 from spark_ckpt.cli.results.metadata_json import JsonObject
@@ -90,7 +90,7 @@ def _pairs(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 
 
 @click.command("inspect")
-@click.argument("location")
+@path_argument("location")
 @id_option
 @lag_option
 @_stream_options

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import click
 
@@ -11,11 +11,12 @@ from spark_ckpt.checkpoint.compose import spark_batch_of
 from spark_ckpt.checkpoint.sources import SourceState, sources_of
 from spark_ckpt.cli.end_offsets import EndOffsets, read_end_offsets, topics_of
 from spark_ckpt.cli.formatting import human_size, iso_time
-from spark_ckpt.cli.options import Session, json_option, lag_option, pass_session
-from spark_ckpt.cli.output import Part, Result
+from spark_ckpt.cli.options import Session, json_option, lag_option, pass_session, path_argument
+from spark_ckpt.cli.output import Part
 from spark_ckpt.cli.results.metadata_json import JsonObject, describe_record
 from spark_ckpt.cli.results.sources import POSITIONS, source_json, source_table
 from spark_ckpt.cli.terminal import Column, Table
+from spark_ckpt.cli.watch import Watchable, follow, last_option, watch_option
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import StateFileNotFoundError
 from spark_ckpt.location.find import CheckpointLocation
@@ -32,7 +33,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointList(Result):
+class CheckpointList(Watchable):
     """The completed checkpoints of a location.
 
     Args:
@@ -40,16 +41,32 @@ class CheckpointList(Result):
         checkpoints: their records, ascending by id.
         sources: sources of each checkpoint, by checkpoint id; None unless requested.
         ends: end offsets of their Kafka partitions; None unless requested.
+        printed: number of the first checkpoints that are on the screen already.
     """
 
     location: str
     checkpoints: Sequence[CheckpointRecord]
     sources: Mapping[int, Sequence[SourceState]] | None = None
     ends: EndOffsets | None = None
+    printed: int = 0
 
     def to_json(self) -> JsonObject:
         """`{"location", "checkpoints": [each record]}`, with `sources` in each record if requested."""
-        return {"location": self.location, "checkpoints": [self._described(record) for record in self.checkpoints]}
+        return {"location": self.location, "checkpoints": [self._described(record) for record in self._new]}
+
+    def entries(self) -> Mapping[object, object]:
+        """The checkpoints by id, with their sources."""
+        return {record.id: (record, (self.sources or {}).get(record.id), self.ends) for record in self.checkpoints}
+
+    def only(self, keys: Collection[object], *, continues: bool) -> CheckpointList:
+        """The checkpoints with these ids."""
+        old = [record for record in self.checkpoints if continues and record.id not in keys]
+        new = [record for record in self.checkpoints if record.id in keys]
+        return replace(self, checkpoints=[*old, *new], printed=len(old))
+
+    @property
+    def _new(self) -> Sequence[CheckpointRecord]:
+        return self.checkpoints[self.printed :]
 
     def _described(self, record: CheckpointRecord) -> JsonObject:
         described = describe_record(record)
@@ -62,8 +79,8 @@ class CheckpointList(Result):
         if not self.checkpoints:
             yield f"{self.location}: no checkpoint has completed yet"
             return
-        table = Table(_COLUMNS)
-        for record in self.checkpoints:
+        table = Table(_COLUMNS, printed=self.printed if self.sources is None else 0)
+        for record in self.checkpoints if self.sources is None else self._new:
             table.add_row(
                 str(record.id),
                 str(record.batch_id),
@@ -76,10 +93,10 @@ class CheckpointList(Result):
         yield table
         if self.sources is not None:
             yield POSITIONS
-            yield source_table(((record.id, self.sources[record.id]) for record in self.checkpoints), self.ends)
+            yield source_table(((record.id, self.sources[record.id]) for record in self._new), self.ends)
 
 
-def list_with_sources(place: CheckpointLocation, servers: str | None = None) -> CheckpointList:
+def list_with_sources(place: CheckpointLocation, servers: str | None = None, last: int | None = None) -> CheckpointList:
     """The completed checkpoints of a location with their sources. Reads each `_metadata`.
 
     Checkpoints that a running query subsumes meanwhile are skipped.
@@ -87,6 +104,7 @@ def list_with_sources(place: CheckpointLocation, servers: str | None = None) -> 
     Args:
         place: the location.
         servers: addresses of the Kafka brokers to ask for end offsets; None for none.
+        last: number of the newest checkpoints to list; None for all.
 
     Raises:
         KafkaClientNotFoundError, KafkaUnavailableError: as in `read_end_offsets`.
@@ -94,7 +112,7 @@ def list_with_sources(place: CheckpointLocation, servers: str | None = None) -> 
         SparkCkptError: as in `CheckpointLocation.checkpoints` and `CheckpointLocation.checkpoint_of`.
     """
     listed, sources = [], {}
-    for record in place.checkpoints():
+    for record in _last(place.checkpoints(), last):
         try:
             metadata = place.checkpoint_of(record).metadata
         except StateFileNotFoundError:
@@ -109,13 +127,21 @@ def list_with_sources(place: CheckpointLocation, servers: str | None = None) -> 
     return CheckpointList(place.path, listed, sources, ends)
 
 
+def _last(records: Sequence[CheckpointRecord], last: int | None) -> Sequence[CheckpointRecord]:
+    return records if last is None else records[-last:]
+
+
 @click.command("list")
-@click.argument("location")
+@path_argument("location")
 @click.option("--sources", is_flag=True, help="Also read each checkpoint's metadata and print its source positions.")
 @lag_option
+@last_option
+@watch_option
 @json_option
 @pass_session
-def list_checkpoints(session: Session, location: str, sources: bool, servers: str | None) -> None:
+def list_checkpoints(
+    session: Session, location: str, sources: bool, servers: str | None, last: int | None, watch_seconds: float | None
+) -> None:
     """List completed checkpoints, oldest first.
 
     LOCATION is the checkpointLocation of a query, as a path or URL.
@@ -124,9 +150,21 @@ def list_checkpoints(session: Session, location: str, sources: bool, servers: st
     sources. KIND is inferred from the shape of the offset, because Spark records no connector.
 
     --lag implies --sources. LAG is the number of offsets from the position to the end of the partition.
+
+    \b
+    Examples:
+      spark-ckpt list /data/query --last 5
+      spark-ckpt list /data/query --watch
+      spark-ckpt list s3://bucket/query --watch 10s --json
     """
-    place = CheckpointLocation.open(location)
-    if sources or servers is not None:
-        session.output.show(list_with_sources(place, servers))
+
+    def read() -> CheckpointList:
+        place = CheckpointLocation.open(location)
+        if sources or servers is not None:
+            return list_with_sources(place, servers, last)
+        return CheckpointList(location, _last(place.checkpoints(), last))
+
+    if watch_seconds is None:
+        session.output.show(read())
     else:
-        session.output.show(CheckpointList(location, place.checkpoints()))
+        follow(session, watch_seconds, read)

@@ -10,7 +10,15 @@ import click
 import pyarrow as pa
 
 from spark_ckpt.cli.formatting import count, plain
-from spark_ckpt.cli.options import Session, id_option, json_option, limit_option, pass_session, store_options
+from spark_ckpt.cli.options import (
+    Session,
+    id_option,
+    json_option,
+    limit_option,
+    pass_session,
+    path_argument,
+    store_options,
+)
 from spark_ckpt.cli.output import Part, Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.state import cell, columns_json, field_of, rows_json, view_json
@@ -101,7 +109,7 @@ class ExportResult(Result):
 
 
 @click.command("read")
-@click.argument("location")
+@path_argument("location")
 @store_options
 @click.option("--side", type=click.Choice(["left", "right"]), help="Read the rows of one side of a join.")
 @id_option

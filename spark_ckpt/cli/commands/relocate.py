@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from spark_ckpt.cli.formatting import count, plain
-from spark_ckpt.cli.options import Session, dry_run_option, id_option, json_option, pass_session
+from spark_ckpt.cli.options import Session, dry_run_option, id_option, json_option, pass_session, path_argument
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
 from spark_ckpt.cli.results.rewrite import RewriteResult, different, paths_json, rewrite
 from spark_ckpt.location.find import CheckpointLocation
@@ -51,8 +51,8 @@ def _paths(number: int, fate: str, example: str) -> str:
 @click.command("relocate")
 @click.argument("old_prefix")
 @click.argument("new_prefix")
-@click.argument("source")
-@click.argument("target")
+@path_argument("source")
+@path_argument("target")
 @id_option
 @dry_run_option
 @json_option

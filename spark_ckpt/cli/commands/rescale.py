@@ -8,7 +8,15 @@ from dataclasses import asdict, dataclass
 import click
 
 from spark_ckpt.cli.formatting import count, human_size, plain
-from spark_ckpt.cli.options import Session, dry_run_option, force_option, json_option, pass_session, settings_option
+from spark_ckpt.cli.options import (
+    Session,
+    dry_run_option,
+    force_option,
+    json_option,
+    pass_session,
+    path_argument,
+    settings_option,
+)
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
@@ -49,7 +57,7 @@ class RescaleResult(Result):
 
 
 @click.command("rescale")
-@click.argument("location")
+@path_argument("location")
 @click.option("--partitions", type=click.IntRange(min=1), required=True, help="New number of partitions.")
 @force_option
 @settings_option

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import click
 
 from spark_ckpt.cli.commands.savepoint import CopyResult
-from spark_ckpt.cli.options import Session, committed_id_option, dry_run_option, json_option, pass_session
+from spark_ckpt.cli.options import (
+    Session,
+    committed_id_option,
+    dry_run_option,
+    json_option,
+    pass_session,
+    path_argument,
+)
 from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.location.file_system import storage_at
 from spark_ckpt.location.find import CheckpointLocation
@@ -27,8 +34,8 @@ class RestoreResult(CopyResult):
 
 
 @click.command("restore")
-@click.argument("source")
-@click.argument("new_location")
+@path_argument("source")
+@path_argument("new_location")
 @committed_id_option
 @click.option("--keep-query-id", is_flag=True, help="Move the query instead of forking it: keep its query id.")
 @dry_run_option

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import click
 
 from spark_ckpt.cli.formatting import count, human_size, plain
-from spark_ckpt.cli.options import Session, dry_run_option, force_option, json_option, pass_session, settings_option
+from spark_ckpt.cli.options import (
+    Session,
+    dry_run_option,
+    force_option,
+    json_option,
+    pass_session,
+    path_argument,
+    settings_option,
+)
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
@@ -68,7 +76,7 @@ def _numbered(one: str, many: str, numbers: tuple[int, ...]) -> str:
 
 
 @click.command("rollback")
-@click.argument("location")
+@path_argument("location")
 @click.option("--id", "checkpoint_id", type=click.IntRange(min=0), required=True, help="Checkpoint to roll back to.")
 @force_option
 @settings_option

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import click
 
 from spark_ckpt.cli.formatting import count, human_size, plain
-from spark_ckpt.cli.options import Session, committed_id_option, dry_run_option, json_option, pass_session
+from spark_ckpt.cli.options import (
+    Session,
+    committed_id_option,
+    dry_run_option,
+    json_option,
+    pass_session,
+    path_argument,
+)
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
@@ -56,8 +63,8 @@ class CopyResult(Result):
 
 
 @click.command("savepoint")
-@click.argument("location")
-@click.argument("target")
+@path_argument("location")
+@path_argument("target")
 @committed_id_option
 @dry_run_option
 @json_option

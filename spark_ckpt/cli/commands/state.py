@@ -10,7 +10,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from spark_ckpt.cli.formatting import count, human_size, plain
-from spark_ckpt.cli.options import Session, id_option, json_option, pass_session
+from spark_ckpt.cli.options import Session, id_option, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
 from spark_ckpt.cli.results.state import columns_json
@@ -93,7 +93,7 @@ def _store(store: Store) -> JsonObject:
 
 
 @click.command("state")
-@click.argument("location")
+@path_argument("location")
 @id_option
 @json_option
 @pass_session

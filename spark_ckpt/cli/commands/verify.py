@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from spark_ckpt.cli.formatting import count, human_size, plain
-from spark_ckpt.cli.options import DAMAGED, Session, json_option, pass_session
+from spark_ckpt.cli.options import DAMAGED, Session, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
@@ -105,7 +105,7 @@ def _damage(damage: Damage) -> JsonObject:
 
 
 @click.command("verify")
-@click.argument("location")
+@path_argument("location")
 @click.option("--id", "checkpoint_id", type=click.IntRange(min=0), help="Read only this checkpoint.")
 @click.option("--all", "everything", is_flag=True, help="Read all retained checkpoints.")
 @json_option

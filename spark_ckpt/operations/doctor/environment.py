@@ -1,0 +1,190 @@
+"""Checks of what surrounds the checkpoints: kind of location, versions, clocks, storage."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+from spark_ckpt import __version__
+from spark_ckpt.checkpoint.layout import CKPT
+from spark_ckpt.completed import ClaimRecord
+from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
+from spark_ckpt.errors import UnsupportedFormatError
+from spark_ckpt.features import Feature
+from spark_ckpt.figures import count, human_duration, human_size, iso_time
+from spark_ckpt.jars import SUPPORTED_SPARK
+from spark_ckpt.operations.doctor.evidence import Evidence
+from spark_ckpt.operations.doctor.findings import Finding, Status
+from spark_ckpt.storage import CreateOutcome
+from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
+
+KIND = "kind"
+VERSIONS = "versions"
+CLOCK = "clock"
+FREE_SPACE = "free space"
+EXCLUSIVE_CREATE = "exclusive create"
+
+_SKEW_MS = 5_000
+"""Difference of clocks from which a warning is due. Object stores tell times in whole seconds."""
+_LEAST_FREE = 1 << 30
+_NOT_TESTED = "not tested: pass --probe, which writes and deletes one file"
+
+
+def check_kind(evidence: Evidence) -> Iterator[Finding]:
+    """Savepoint or checkpoint location, and the provider that the query starts with."""
+    if evidence.is_savepoint:
+        yield Finding(KIND, Status.OK, "a savepoint: no query runs on it", data={"kind": "savepoint"})
+        return
+    data = {"kind": "location"}
+    batches = evidence.batches
+    provider = evidence.log.offsets(batches.started[-1]).conf.get(PROVIDER_KEY) if batches.started else None
+    if provider not in (None, PROVIDER_CLASS):
+        yield Finding(
+            KIND,
+            Status.WARNING,
+            f"a checkpoint location, but batch {batches.started[-1]} has begun with the state store {provider}: the "
+            "query starts with that one",
+            "Unless this is intended, bring the state over with 'spark-ckpt import', or start on a new location",
+            data={**data, "provider": provider},
+        )
+    else:
+        yield Finding(KIND, Status.OK, "the checkpoint location of a query", data=data)
+
+
+def check_versions(evidence: Evidence) -> Iterator[Finding]:
+    """Spark, features of the formats, and whether this release reads them."""
+    data: dict[str, object] = {"spark_ckpt": __version__}
+    try:
+        state, records = evidence.state, evidence.records.values()
+    except UnsupportedFormatError as e:
+        yield Finding(
+            VERSIONS,
+            Status.WARNING,
+            f"this release, {__version__}, cannot read it: {e.path} requires {e.needs}",
+            "Upgrade spark-ckpt, wheel and jar together, then examine the location again",
+            data={**data, "features": list(e.features)},
+            error=type(e).__name__,
+        )
+        return
+    features = set(state.batch.features) if state is not None and state.batch is not None else set()
+    if any(isinstance(record, ClaimRecord) and record.seen is not None for record in records):
+        features.add(Feature.SEEN_RECORDS.value)
+    needs = f"features {', '.join(sorted(features))}" if features else "no features"
+    answer = f"readable by this release, {__version__}; needs {needs}"
+    data["features"] = sorted(features)
+    if state is None or state.batch is None:
+        yield Finding(VERSIONS, Status.OK, answer, data=data)
+        return
+    spark = state.batch.spark_version
+    answer = f"written under Spark {spark}, state format {state.batch.checkpoint_format}; {answer}"
+    data |= {"spark": spark, "checkpoint_format": state.batch.checkpoint_format}
+    if ".".join(spark.split(".")[:2]) in SUPPORTED_SPARK:
+        yield Finding(VERSIONS, Status.OK, answer, data=data)
+    else:
+        supported = ", ".join(SUPPORTED_SPARK)
+        yield Finding(
+            VERSIONS,
+            Status.WARNING,
+            f"{answer}; this release has jars for Spark {supported} only",
+            f"Before an upgrade of spark-ckpt to {__version__}, move the query to Spark {supported}",
+            data=data,
+        )
+
+
+def check_clock(evidence: Evidence) -> Iterator[Finding]:
+    """Records from the future: the clocks of a driver and of this machine differ."""
+    records = [*evidence.records.values()] or [*evidence.checkpoints]
+    if not records:
+        yield Finding(CLOCK, Status.UNKNOWN, "no record to compare with")
+        return
+    latest = max(records, key=lambda record: record.timestamp_ms)
+    ahead_ms = latest.timestamp_ms - evidence.now_ms
+    data = {"now": iso_time(evidence.now_ms), "ahead_ms": max(0, ahead_ms)}
+    if ahead_ms > _SKEW_MS:
+        yield Finding(
+            CLOCK,
+            Status.WARNING,
+            f"record {latest.id} lies {human_duration(ahead_ms)} in the future: the clock of {latest.owner.host} or of "
+            "this machine is wrong",
+            f"Synchronize the clocks of {latest.owner.host} and of this machine. Checkpoints do not depend on them; "
+            "ages in lists and the age of orphans do",
+            data=data,
+        )
+    else:
+        yield Finding(CLOCK, Status.OK, "no record lies in the future", data=data)
+
+
+def check_free_space(evidence: Evidence) -> Iterator[Finding]:
+    """Free space of a local disk, beside the size of the state."""
+    free = evidence.storage.free_bytes()
+    if free is None:
+        yield Finding(FREE_SPACE, Status.UNKNOWN, "this storage does not tell", data={"bytes": None})
+        return
+    needed = max(_LEAST_FREE, 0 if evidence.newest is None else evidence.newest.state_bytes)
+    if free < needed:
+        yield Finding(
+            FREE_SPACE,
+            Status.WARNING,
+            f"{human_size(free)} free",
+            f"Make room: at least {human_size(needed)}, enough to write all state once more",
+            data={"bytes": free},
+        )
+    else:
+        yield Finding(FREE_SPACE, Status.OK, f"{human_size(free)} free", data={"bytes": free})
+
+
+def no_probe(evidence: Evidence) -> Iterator[Finding]:
+    """Says that the storage was not tested."""
+    yield Finding(EXCLUSIVE_CREATE, Status.UNKNOWN, _NOT_TESTED, data={"tested": False})
+
+
+def probe_storage(evidence: Evidence) -> Iterator[Finding]:
+    """Creates a file twice, compares the storage's clock with this machine's, and deletes the file."""
+    storage = evidence.storage
+    has_directory = any(entry.name == CKPT for entry in storage.list(""))
+    # `gc` deletes a file of this name if this process dies before it does.
+    name = f"{CKPT}/probe-{uuid.uuid4().hex}"
+    before_ms = evidence.clock.now_ms()
+    try:
+        first, second = (storage.create_exclusive(name, data).outcome for data in (b"1", b"2"))
+        after_ms = evidence.clock.now_ms()
+        content = storage.read(name)
+        written = {entry.name: entry.modified_ms for entry in storage.list(CKPT)}.get(name.rpartition("/")[2])
+    except ExclusiveCreateUnsupportedError as e:
+        yield _no_exclusive_create(str(e))
+        return
+    finally:
+        storage.delete(name)
+        if not has_directory:
+            storage.remove_empty(CKPT)
+    if content != b"1" or second is CreateOutcome.WON:
+        yield _no_exclusive_create("it replaced an existing file")
+    elif first is CreateOutcome.UNKNOWN or second is not CreateOutcome.LOST:
+        yield Finding(EXCLUSIVE_CREATE, Status.UNKNOWN, "the storage did not say who won", data={"tested": True})
+    else:
+        answer = "works: the second create of one file lost"
+        yield Finding(EXCLUSIVE_CREATE, Status.OK, answer, data={"tested": True, "works": True})
+    yield _storage_clock(written, before_ms, after_ms)
+
+
+def _no_exclusive_create(reason: str) -> Finding:
+    return Finding(
+        EXCLUSIVE_CREATE,
+        Status.WARNING,
+        f"missing: {reason}. Nothing fences two drivers on this location",
+        "Move the query to a storage with an exclusive create (docs/storage.md), and run one driver until then",
+        data={"tested": True, "works": False},
+    )
+
+
+def _storage_clock(written_ms: int | None, before_ms: int, after_ms: int) -> Finding:
+    if written_ms is None:
+        return Finding(CLOCK, Status.UNKNOWN, "the storage tells no time of its files", data={"storage_skew_ms": None})
+    skew_ms = written_ms - after_ms if written_ms > after_ms else min(0, written_ms - before_ms)
+    data = {"storage_skew_ms": skew_ms}
+    if abs(skew_ms) > _SKEW_MS:
+        side = "ahead of" if skew_ms > 0 else "behind"
+        answer = f"the storage's clock is {human_duration(abs(skew_ms))} {side} this machine's"
+        return Finding(CLOCK, Status.WARNING, answer, "Synchronize the clock of this machine", data=data)
+    allowed = count(_SKEW_MS // 1000, "second")
+    return Finding(CLOCK, Status.OK, f"the storage and this machine agree within {allowed}", data=data)

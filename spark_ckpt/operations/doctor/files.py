@@ -1,0 +1,97 @@
+"""Checks of files beside the checkpoints: orphans, and what interrupted operations left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spark_ckpt.figures import count, human_size
+from spark_ckpt.location.orphans import list_all
+from spark_ckpt.operations.doctor.evidence import Evidence
+from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
+from spark_ckpt.operations.gc import collect_garbage
+from spark_ckpt.operations.import_marker import read_marker
+from spark_ckpt.spark_files.rollbacks import Rollbacks
+
+FILES = "files"
+UNFINISHED = "unfinished operations"
+
+
+def check_files(evidence: Evidence) -> Iterator[Finding]:
+    """Files of the location, and the orphans among them."""
+    there = list_all(evidence.storage)
+    size = sum(file.size for file in there.state)
+    found = collect_garbage(evidence.storage, dry_run=True, clock=evidence.clock)
+    data = {
+        "files": len(there.state),
+        "bytes": size,
+        "orphans": len(found.orphans),
+        "orphan_bytes": found.size,
+        "foreign": len(found.foreign),
+        "earlier_bytes": 0 if found.earlier is None else found.earlier.size,
+    }
+    answer = f"{count(len(there.state), 'file')}, {human_size(size)}"
+    if found.foreign:
+        answer += f"; {count(len(found.foreign), 'file')} not written by spark-ckpt, such as {found.foreign[0].path}"
+    if not found.orphans and found.earlier is None:
+        yield Finding(FILES, Status.OK, f"{answer}; no orphans older than a day", data=data)
+        return
+    parts = [f"{count(len(found.orphans), 'orphan')}, {human_size(found.size)}"] if found.orphans else []
+    if found.earlier is not None:
+        parts.append(f"state of the earlier provider ({found.earlier.provider}), {human_size(found.earlier.size)}")
+    yield Finding(
+        FILES,
+        Status.WARNING,
+        f"{answer}; {'; '.join(parts)}",
+        "Delete what nothing refers to; the query may run",
+        command_line("gc", evidence.location),
+        data,
+    )
+
+
+def check_unfinished(evidence: Evidence) -> Iterator[Finding]:
+    """Rollbacks, imports and rescales that were interrupted."""
+    rollbacks = Rollbacks.of(evidence.storage)
+    marker = read_marker(evidence.storage)
+    partitions = _begun_rescale(evidence)
+    if rollbacks.unfinished:
+        yield Finding(
+            UNFINISHED,
+            Status.PROBLEM,
+            "a rollback, or the undo of an import, has not finished: no query starts",
+            "Repeat the rollback with the same id, or the undo of the import",
+            command_line("rollback", evidence.location, "--id", "ID"),
+            {"operation": "rollback", "log_epochs": list(rollbacks.unfinished)},
+        )
+    if marker is not None and marker.checkpoint_id is None:
+        yield Finding(
+            UNFINISHED,
+            Status.WARNING,
+            f"an import of state from {marker.provider} has not finished: no query starts",
+            "Repeat the import with the same arguments, or delete the location",
+            data={"operation": "import", "batch_id": marker.batch_id},
+        )
+    if partitions is not None:
+        yield Finding(
+            UNFINISHED,
+            Status.WARNING,
+            f"a rescale to {partitions} partitions has begun and not finished: no query starts",
+            "Unless the rescale is still running, repeat it",
+            command_line("rescale", evidence.location, "--partitions", partitions),
+            {"operation": "rescale", "partitions": partitions},
+        )
+    if not rollbacks.unfinished and partitions is None and (marker is None or marker.checkpoint_id is not None):
+        undo = "; the import of its state can still be undone" if marker is not None and marker.can_be_undone else ""
+        yield Finding(UNFINISHED, Status.OK, f"none{undo}", data={"log_epoch": rollbacks.epoch})
+
+
+def _begun_rescale(evidence: Evidence) -> int | None:
+    """Number of partitions of a rescale whose batch has begun; None without one."""
+    batches, log = evidence.batches, evidence.log
+    committed = batches.last_committed
+    if not batches.started or committed not in batches.started or batches.started[-1] != committed + 1:
+        return None
+    before, begun = log.offsets(committed), log.offsets(committed + 1)
+    partitions = begun.shuffle_partitions
+    if partitions is None or partitions == before.shuffle_partitions:
+        return None
+    return partitions if begun == before.with_shuffle_partitions(partitions) else None

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.completed import Owner
+from spark_ckpt.coordinator.messages import Decline, Task
+from spark_ckpt.operations.doctor import Status
+from spark_ckpt.storage import LocalStorage
+from tests.operations.doctor.examined import examined, only
+from tests.support.driver import Driver, faulty_environment
+from tests.support.locations import FIRST_COMPLETED_MS, KEY, LocationBuilder, make_batch, store_state
+
+ALIVE = Owner(socket.gethostname(), os.getpid(), "token", "query-1", "run-1")
+ENDED = Owner(socket.gethostname(), 2**22 + 1, "token", "query-1", "run-1")
+LAST_MS = FIRST_COMPLETED_MS + 3 * 60_000
+
+
+def long_chain(version: int, deltas: int) -> Chain:
+    """Chain of a base and of so many deltas."""
+    groups = np.array([0], np.uint32)
+    entry = ChainEntry(True, version - deltas, groups, np.array([0]), 1000, None, 1000, b"b" * 1000)
+    later = [
+        ChainEntry(False, at, groups, np.array([0]), 40, None, 40, b"d" * 40)
+        for at in range(version - deltas + 1, version + 1)
+    ]
+    return Chain("00000000-0000-0000-0000-000000000001", 1, (entry, *later))
+
+
+def location(directory: Path, owner: Owner, deltas: int = 1) -> LocalStorage:
+    """Location with four checkpoints, a minute apart."""
+    storage = LocalStorage(directory)
+    builder = LocationBuilder(storage, owner)
+    for number in range(4):
+        batch = make_batch(number + 100)
+        chains = [long_chain(batch.version, deltas), Chain("00000000-0000-0000-0000-000000000002", 0)]
+        batch = replace(batch, stores=(store_state(KEY, "stateStoreSave", chains, 2),))
+        builder.complete(batch, {KEY: chains}, timestamp_ms=FIRST_COMPLETED_MS + 60_000 * number, statistics=True)
+    return storage
+
+
+@pytest.mark.parametrize(
+    ("owner", "age_ms", "status"),
+    [
+        (ALIVE, 60_000, Status.OK),
+        (ALIVE, 180_000, Status.OK),
+        (ALIVE, 180_001, Status.WARNING),
+        (ENDED, 180_001, Status.OK),
+    ],
+)
+def test_a_late_checkpoint_of_a_driver_that_may_run(tmp_path: Path, owner: Owner, age_ms: int, status: Status) -> None:
+    found = only(examined(location(tmp_path, owner), LAST_MS + age_ms), "last checkpoint")
+    assert found.status is status
+    assert (found.data["age_ms"], found.data["median_interval_ms"]) == (age_ms, 60_000)
+    assert "the last 4 came every 1 min" in found.answer
+    assert found.command == (f"spark-ckpt list {tmp_path} --sources" if status is Status.WARNING else None)
+
+
+def test_the_bytes_that_a_restart_reads(tmp_path: Path) -> None:
+    found = only(examined(location(tmp_path, ENDED, deltas=3)), "chains")
+    assert found.status is Status.OK
+    assert found.data == {"longest": 3, "bytes": 1120, "base_bytes": 1000, "subtasks": 2}
+
+
+def test_a_long_chain(tmp_path: Path) -> None:
+    found = only(examined(location(tmp_path, ENDED, deltas=90)), "chains")
+    assert found.status is Status.WARNING
+    assert found.command == f"spark-ckpt history {tmp_path}"
+
+
+def test_recent_failures(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    driver = Driver(tmp_path, environment=faulty_environment(storage))
+    driver.batch(1)
+    assert only(examined(storage), "failures").status is Status.OK
+    job = driver.trigger(2)
+    job.decline(Decline(driver.run_id, driver.subtasks()[0], 1, 2, Task(9, 0, 0, 0), "disk full"))
+    driver.batch(2)
+    found = only(examined(storage), "failures")
+    assert (found.status, found.data["reasons"]) == (Status.WARNING, {"declined": 1})

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_ckpt import __version__
+from spark_ckpt.errors import UnsupportedFormatError
+from spark_ckpt.operations.doctor import Status, Verdict
+from spark_ckpt.operations.doctor.evidence import Evidence
+from spark_ckpt.storage import CreateOutcome, CreateResult, LocalStorage
+from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
+from tests.operations.doctor.examined import examined, only
+from tests.support.locations import FIRST_COMPLETED_MS, make_location
+from tests.support.memory_storage import memory_storage
+from tests.support.queries import make_query
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    make_query(tmp_path)
+    return LocalStorage(tmp_path)
+
+
+def test_a_query_that_starts_with_another_state_store(storage: LocalStorage) -> None:
+    assert only(examined(storage), "kind").status is Status.OK
+    content = storage.read("offsets/5").decode()
+    ours = "org.apache.spark.sql.ckpt.CheckpointStateStoreProvider"
+    assert ours in content
+    storage.write_atomic("offsets/5", content.replace(ours, ROCKSDB).encode())
+    found = only(examined(storage), "kind")
+    assert (found.status, found.data["provider"]) == (Status.WARNING, ROCKSDB)
+
+
+def test_versions(storage: LocalStorage) -> None:
+    found = only(examined(storage), "versions")
+    assert found.status is Status.OK
+    assert found.data == {
+        "spark_ckpt": __version__,
+        "features": ["seen-records"],
+        "spark": "4.2.0",
+        "checkpoint_format": 1,
+    }
+
+
+def test_a_location_of_a_later_release(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(evidence: Evidence) -> None:
+        raise UnsupportedFormatError("/x/_metadata", "the features new", ("new",))
+
+    monkeypatch.setattr(Evidence, "state", property(refuse))
+    report = examined(storage)
+    found = only(report, "versions")
+    assert (report.verdict, found.error) == (Verdict.IN_DOUBT, "UnsupportedFormatError")
+    assert found.advice is not None
+    assert "Upgrade spark-ckpt" in found.advice
+
+
+@pytest.mark.parametrize(("ahead_ms", "status"), [(0, Status.OK), (4_000, Status.OK), (3_600_000, Status.WARNING)])
+def test_records_from_the_future(tmp_path: Path, ahead_ms: int, status: Status) -> None:
+    make_location(tmp_path, batches=1)
+    report = examined(LocalStorage(tmp_path), FIRST_COMPLETED_MS - ahead_ms)
+    # The claim has the real time, which is later than that of the made-up checkpoint.
+    (record,) = [each for each in (tmp_path / "ckpt" / "completed").iterdir() if each.name.endswith("1.json")]
+    assert only(report, "clock").status is Status.WARNING
+    record.unlink()
+    found = only(examined(LocalStorage(tmp_path), FIRST_COMPLETED_MS - ahead_ms), "clock")
+    assert (found.status, found.data["ahead_ms"]) == (status, ahead_ms)
+
+
+def test_free_space(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalStorage, "free_bytes", lambda self: 1 << 40)
+    assert only(examined(storage), "free space").data == {"bytes": 1 << 40}
+    monkeypatch.setattr(LocalStorage, "free_bytes", lambda self: 1000)
+    assert only(examined(storage), "free space").status is Status.WARNING
+
+
+def test_a_storage_that_does_not_tell_its_free_space() -> None:
+    assert only(examined(memory_storage()), "free space").status is Status.UNKNOWN
+
+
+def test_the_probe(storage: LocalStorage, tmp_path: Path) -> None:
+    assert only(examined(storage), "exclusive create").data == {"tested": False}
+    report = examined(storage, probe=True)
+    assert only(report, "exclusive create").data == {"tested": True, "works": True}
+    # By the clock of this test, the files of the storage come from a distant future.
+    _, second = [finding for finding in report.findings if finding.name == "clock"]
+    assert (second.status, "ahead of" in second.answer) == (Status.WARNING, True)
+    assert not list(tmp_path.rglob("probe-*"))
+
+
+def test_the_probe_of_a_location_without_files_of_ours(tmp_path: Path) -> None:
+    examined(LocalStorage(tmp_path), probe=True)
+    assert not (tmp_path / "ckpt").exists()
+
+
+def replacing(storage: LocalStorage, name: str, data: bytes) -> CreateResult:
+    storage.write_atomic(name, data)
+    return CreateResult(CreateOutcome.WON)
+
+
+def refusing(storage: LocalStorage, name: str, data: bytes) -> CreateResult:
+    raise ExclusiveCreateUnsupportedError(storage.location, "no hard links")
+
+
+@pytest.mark.parametrize("create", [replacing, refusing])
+def test_a_storage_without_exclusive_create(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, create: object
+) -> None:
+    monkeypatch.setattr(LocalStorage, "create_exclusive", create)
+    found = only(examined(storage, probe=True), "exclusive create")
+    assert (found.status, found.data["works"]) == (Status.WARNING, False)
+    assert not list(tmp_path.rglob("probe-*"))
