@@ -24,6 +24,7 @@ from spark_ckpt.coordinator.messages import (
     Decline,
     EndOffsets,
     EndOffsetsReply,
+    InProgress,
     Locate,
     LocatedSegment,
     LocateReply,
@@ -248,6 +249,7 @@ def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryvi
         merged=merged,
         timings_us=header.get("timings_us") or {},
         base_failure=None if header.get("base_failure") is None else _reason(header["base_failure"]),
+        in_progress=tuple(InProgress(int(first), int(last)) for first, last in header.get("in_progress", ())),
     )
 
 

@@ -100,7 +100,15 @@ def is_base_due(
 
 
 def due_run(
-    sizes: Sequence[int], base_bytes: int, arriving: int, partition: int, version: int, config: CheckpointConfig
+    sizes: Sequence[int],
+    base_bytes: int,
+    arriving: int,
+    partition: int,
+    version: int,
+    config: CheckpointConfig,
+    taken: int = 0,
+    *,
+    is_base_due: bool = False,
 ) -> Run | None:
     """The deltas that a subtask should merge now, by index in `sizes`; None if it should not.
 
@@ -108,26 +116,32 @@ def due_run(
     number of batches that fill the lightest tier.
 
     Args:
-        sizes: bytes of the deltas since the base, oldest first, without the one of the current batch.
+        sizes: bytes of the deltas since the base that are free to be merged, oldest first, without the one of the
+            current batch.
         base_bytes: bytes of the base.
         arriving: bytes of the delta of the current batch; 0 if unknown or empty.
         partition: partition of the subtask.
         version: version of its last ack.
         config: limits.
+        taken: number of earlier deltas, which are not free: a base or a merge in progress has them, or is above them.
+        is_base_due: True if a base waits for merges in progress; then only a chain that is too long is merged.
     """
     if len(sizes) < MIN_MERGED:
         return None
     per_batch = arriving or sizes[-1]
     tiers = _tiers(base_bytes * config.max_delta_ratio, per_batch, fan_out(config))
-    if tiers:
+    if tiers and not is_base_due:
         cycle = max(1, round(tiers[-1] / max(1, per_batch)))
         if (version + partition) % cycle == 0:
             for tier in tiers:
                 run = _open_run(sizes, _HELD * tier)
                 if run.end - run.first >= MIN_MERGED and sum(sizes[run.first :]) >= _FULL * tier:
                     return run
-    excess = len(sizes) - config.max_deltas
-    return _cheapest_run(sizes, excess) if excess > 0 else None
+    excess = len(sizes) + taken - config.max_deltas
+    # What is in progress may end soon, and leaves a better choice than merges of a few deltas each.
+    if excess <= 0 or (taken and len(sizes) <= _LEAST_SAVED):
+        return None
+    return _cheapest_run(sizes, excess)
 
 
 def _tiers(heaviest: float, per_batch: int, ratio: int) -> list[float]:

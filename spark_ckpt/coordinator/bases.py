@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from spark_ckpt.checkpoint import tiers
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable, all_entries
 from spark_ckpt.checkpoint.policy import ASK_AGAIN_AFTER, chain_bound, is_base_due, is_rewrite_due, rewrite_cycle
 from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.coordinator.messages import Ack
+from spark_ckpt.coordinator.messages import Ack, InProgress
 from spark_ckpt.format.keys import SubtaskKey
 
 MERGE_TRIES = 3
 """Failures in sequence after which a subtask with a long chain is asked for a base instead of a merge."""
+
+
+MOST_IN_PROGRESS = 4
+"""Most bases and merges of one store that are in progress. Each is lighter than the one below it, and a store needs a
+tier or more for the next."""
 
 
 class BaseDemand(NamedTuple):
@@ -22,7 +28,7 @@ class BaseDemand(NamedTuple):
     Args:
         due: the store should write a base in the background.
         required: the next ack must bring a base.
-        merge: deltas that the store should merge in the background; never with a base.
+        merge: deltas that the store should merge in the background, above all that is in progress; never with a base.
     """
 
     due: bool = False
@@ -68,11 +74,35 @@ class FileUse:
                 self._used[entry.path] += entry.size
 
 
+def in_progress(ack: Ack) -> tuple[InProgress, ...]:
+    """Segments of a store that its chain lacks: in progress, or in this ack."""
+    brought = []
+    if ack.base is not None:
+        brought.append(InProgress(0, ack.base.version))
+    if ack.merged is not None:
+        brought.append(InProgress(ack.merged.first_version, ack.merged.version))
+    return (*ack.in_progress, *brought)
+
+
+def free_deltas(chain: Chain, busy: Sequence[InProgress]) -> tuple[ChainEntry, ...]:
+    """Deltas above all segments in progress.
+
+    Args:
+        chain: chain of a subtask, which lacks these segments.
+        busy: segments in progress.
+    """
+    last = max((one.version for one in busy), default=0)
+    return tuple(delta for delta in chain.entries[chain.bases :] if delta.first_version > last)
+
+
 class BaseRequests:
     """Requests for base snapshots and for merges.
 
-    A subtask has a few batches to bring what was requested. Once its chain has reached the bound, its next ack must
-    bring a base.
+    A store works at several segments at a time: a base, and merges of deltas above the version of the base, each merge
+    above the others. So their results fit into the chain in any order, and a base of minutes holds up no merge.
+
+    A subtask has a few batches to begin or to bring what was requested. Once its chain has reached the bound, its next
+    ack must bring a base.
 
     Args:
         config: limits.
@@ -95,20 +125,21 @@ class BaseRequests:
             table: all chains of the parent checkpoint.
         """
         subtask, version = ack.subtask, ack.version
-        if ack.base is not None or ack.merged is not None:
-            self._asked.pop(subtask, None)
+        busy, has_brought = in_progress(ack), ack.base is not None or ack.merged is not None
+        if has_brought:
             self._failed.pop(subtask, None)
-            return BaseDemand()
-        if chain is None:
-            return BaseDemand()
-        if ack.base_failure is not None:
+        elif ack.base_failure is not None:
             self._failed[subtask] += 1
-        if chain.deltas + bool(ack.delta.size) >= self._bound_of(chain):
+        if has_brought or (busy and ack.base_failure is None):
+            self._asked.pop(subtask, None)
+        if ack.base is not None or chain is None:
+            return BaseDemand()
+        if not has_brought and chain.deltas + bool(ack.delta.size) >= self._bound_of(chain):
             self._asked[subtask] = version
             return BaseDemand(due=True, required=True)
         if self._was_asked(ack):
             return BaseDemand()
-        return self._asked_for(subtask, version, chain, ack.delta.size, table)
+        return self._asked_for(subtask, version, chain, ack.delta.size, table, busy)
 
     def on_load(self, subtask: SubtaskKey, version: int, chain: Chain, table: ChainTable) -> BaseDemand:
         """Request in the reply to `locate`.
@@ -124,38 +155,66 @@ class BaseRequests:
         if chain.deltas >= self._bound_of(chain):
             self._asked[subtask] = version
             return BaseDemand(due=True, required=True)
-        return self._asked_for(subtask, version, chain, 0, table)
+        return self._asked_for(subtask, version, chain, 0, table, ())
 
     def _bound_of(self, chain: Chain) -> int:
         return tiers.chain_bound(self._bound) if tiers.merges_deltas(chain, self._config) else self._bound
 
     def _asked_for(
-        self, subtask: SubtaskKey, version: int, chain: Chain, arriving: int, table: ChainTable
+        self,
+        subtask: SubtaskKey,
+        version: int,
+        chain: Chain,
+        arriving: int,
+        table: ChainTable,
+        busy: tuple[InProgress, ...],
     ) -> BaseDemand:
-        demand = self._demand(subtask, version, chain, arriving, table)
+        if len(busy) >= MOST_IN_PROGRESS:
+            return BaseDemand()
+        is_due = not any(one.is_base for one in busy) and self._is_due(subtask, version, chain, arriving, table)
+        if is_due and not busy:
+            demand = BaseDemand(due=True)
+        else:
+            demand = self._merge(subtask, version, chain, arriving, busy, is_due)
         if demand.due or demand.merge:
             self._asked[subtask] = version
         return demand
 
-    def _demand(self, subtask: SubtaskKey, version: int, chain: Chain, arriving: int, table: ChainTable) -> BaseDemand:
+    def _is_due(self, subtask: SubtaskKey, version: int, chain: Chain, arriving: int, table: ChainTable) -> bool:
         partition, config = subtask.partition, self._config
         delta_bytes, base_bytes = chain.size - chain.base_bytes + arriving, chain.base_bytes
-        deltas, merges = chain.deltas + bool(arriving), tiers.merges_deltas(chain, config)
-        if merges:
+        deltas = chain.deltas + bool(arriving)
+        if tiers.merges_deltas(chain, config):
             due = tiers.is_base_due(partition, chain.base_version, delta_bytes, base_bytes, arriving, config)
             # A base needs no earlier segment.
             due = due or (self._failed[subtask] >= MERGE_TRIES and deltas > config.max_deltas)
         else:
             due = is_base_due(partition, version, deltas, delta_bytes, base_bytes, config)
-        if due or self._is_rewrite_due(partition, version, chain, table):
-            return BaseDemand(due=True)
-        if not merges:
+        return due or self._is_rewrite_due(partition, version, chain, table)
+
+    def _merge(
+        self,
+        subtask: SubtaskKey,
+        version: int,
+        chain: Chain,
+        arriving: int,
+        busy: tuple[InProgress, ...],
+        is_base_due: bool,
+    ) -> BaseDemand:
+        if not tiers.merges_deltas(chain, self._config):
             return BaseDemand()
-        sizes = [entry.size for entry in chain.entries[chain.bases :]]
-        run = tiers.due_run(sizes, base_bytes, arriving, partition, version, config)
-        if run is None:
-            return BaseDemand()
-        return BaseDemand(merge=chain.entries[chain.bases + run.first : chain.bases + run.end])
+        free = free_deltas(chain, busy)
+        run = tiers.due_run(
+            [delta.size for delta in free],
+            chain.base_bytes,
+            arriving,
+            subtask.partition,
+            version,
+            self._config,
+            chain.deltas - len(free),
+            is_base_due=is_base_due,
+        )
+        return BaseDemand() if run is None else BaseDemand(merge=free[run.first : run.end])
 
     def _is_rewrite_due(self, partition: int, version: int, chain: Chain, table: ChainTable) -> bool:
         if (version + partition) % self._cycle:

@@ -210,6 +210,19 @@ class MergedDeltas:
     inputs: str
 
 
+class InProgress(NamedTuple):
+    """A base or a merge that a store is writing, or that waits for a later ack: the versions whose changes it has. A
+    base has those from version 0 on."""
+
+    first_version: int
+    version: int
+
+    @property
+    def is_base(self) -> bool:
+        """True for a base."""
+        return self.first_version == 0
+
+
 @dataclass(slots=True, eq=False)  # not frozen, as `Segment`
 class Ack:
     """Acknowledgement of a subtask's store. Fields as in docs/protocol.md. Immutable by convention."""
@@ -229,6 +242,7 @@ class Ack:
     timings_us: Mapping[str, int] = field(default_factory=dict)
     base_failure: str | None = None
     merged: MergedDeltas | None = None
+    in_progress: tuple[InProgress, ...] = ()
 
     @property
     def paths(self) -> list[str]:

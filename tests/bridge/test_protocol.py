@@ -22,6 +22,7 @@ from spark_ckpt.coordinator.messages import (
     BaseSnapshot,
     Decline,
     Event,
+    InProgress,
     LocatedSegment,
     LocateReply,
     MergedDeltas,
@@ -250,11 +251,14 @@ def test_a_located_delta_says_how_many_versions_it_covers() -> None:
 def test_an_ack_with_merged_deltas_is_read_as_it_was_written() -> None:
     original = ack(segment(3, b"d" * 30), None)
     original.merged = MergedDeltas(segment(2, b"m" * 20), 3, 6, "0" * 32)
+    original.in_progress = (InProgress(0, 2), InProgress(7, 9))
     _, header, index, payload = wire.ack(original)
-    merged = protocol.parse_ack(header, index, payload).merged
+    parsed = protocol.parse_ack(header, index, payload)
+    merged = parsed.merged
     assert merged is not None
     assert (merged.first_version, merged.version, merged.inputs) == (3, 6, "0" * 32)
     assert (bytes(merged.segment.data), merged.segment.offsets.tolist()) == (b"m" * 20, [0, 7])
+    assert parsed.in_progress == original.in_progress
     header["merged"]["first_version"] = 7
     with pytest.raises(ProtocolError, match="versions 7 to 6"):
         protocol.parse_ack(header, index, payload)

@@ -63,6 +63,8 @@ def ack(message: Ack) -> Request:
         ),
         "timings_us": {"snapshot": 12, "write": 0},
     }
+    if message.in_progress:
+        header["in_progress"] = [list(one) for one in message.in_progress]
     if message.merged is not None:
         versions = {"first_version": message.merged.first_version, "version": message.merged.version}
         header["merged"] = {**_describe(message.merged.segment), **versions, "inputs": message.merged.inputs}

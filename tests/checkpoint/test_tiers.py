@@ -69,6 +69,26 @@ def test_a_chain_that_is_too_long_is_shortened_at_little_cost() -> None:
     assert sum(sizes[run.first :]) < MIB
 
 
+def test_a_chain_with_a_base_in_progress_is_shortened_above_it_by_a_few_deltas_at_a_time() -> None:
+    def run(free: int, taken: int) -> Run | None:
+        return tiers.due_run([MIB] * free, 640 * MIB, 0, 0, 1, CONFIG, taken)
+
+    most = CONFIG.max_deltas
+    assert run(4, most - 4) is None
+    assert run(4, most - 3) == Run(0, 4)
+    # What is in progress may soon leave a better choice.
+    assert run(3, most) is None
+    assert run(3, 0) is None
+
+
+def test_a_base_that_is_due_waits_for_no_merge_that_fills_a_tier() -> None:
+    sizes = [MIB // 2] * 8
+    for version in range(20):
+        due = tiers.due_run(sizes, 64 * MIB, MIB // 2, 0, version, CONFIG, is_base_due=True)
+        assert due is None
+    assert slot(sizes, 64 * MIB, MIB // 2) is not None
+
+
 @pytest.mark.parametrize("partitions", [4, 8, 32])
 def test_subtasks_in_step_do_not_merge_in_the_same_batch(partitions: int) -> None:
     sizes = [MIB // 2] * 8

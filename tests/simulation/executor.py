@@ -17,6 +17,7 @@ from spark_ckpt.coordinator.messages import (
     BaseSnapshot,
     Decline,
     Event,
+    InProgress,
     Locate,
     LocateReply,
     MergedDeltas,
@@ -55,6 +56,15 @@ class Committed:
     changes: Changes
 
 
+@dataclass(eq=False, slots=True)
+class Step:
+    """A base or a merge: being written, or `made` and waiting for an ack."""
+
+    span: InProgress
+    made: BaseSnapshot | MergedDeltas | None = None
+    made_at: float = inf
+
+
 class Store:
     """A subtask's state store in one executor."""
 
@@ -66,10 +76,8 @@ class Store:
         self._committed: Committed | None = None
         self._aside: Committed | None = None
         self._is_open = False
-        self._base: BaseSnapshot | MergedDeltas | None = None
-        self._base_made = 0.0
-        self._writing: object = None
-        """Token of the base or the merged delta being written."""
+        self._steps: list[Step] = []
+        """Bases and merges that are being written or wait for an ack, oldest first."""
         self._must_bring_base = False
         self._is_lost = False
         """True if the local disk has lost the rows of the version."""
@@ -111,9 +119,9 @@ class Store:
         base = None
         try:
             if self._aside is None:
-                if self._must_bring_base and not isinstance(self._base, BaseSnapshot):
+                if self._must_bring_base and not any(isinstance(step.made, BaseSnapshot) for step in self._steps):
                     self._write_base_now()
-                base, self._base = self._base, None
+                base = self._take()
             state_id = str(uuid.UUID(world.new_id()))
             delta = self._executor.ship_delta(trigger, task, changes)
             ack = Ack(
@@ -128,9 +136,12 @@ class Store:
                 base_state_id=self._id,
                 base=base if isinstance(base, BaseSnapshot) else None,
                 merged=base if isinstance(base, MergedDeltas) else None,
+                in_progress=tuple(step.span for step in self._steps),
             )
             if ack.merged is not None:
                 world.count("merged deltas in an ack")
+            if len(self._steps) + (base is not None) > 1:
+                world.count("several bases and merges in progress")
             world.scheduler.sleep(rng.random() ** 3 * 0.5)
             reply = driver.bridge.acknowledge(trigger, ack)
             world.scheduler.sleep(rng.random() ** 3 * 0.5)
@@ -169,8 +180,8 @@ class Store:
             self._committed = self._aside = None
 
     def oldest(self) -> float:
-        """Creation time of the unsent base; infinite without one."""
-        return self._base_made if self._base is not None else inf
+        """Creation time of the oldest unsent base or merge; infinite without one."""
+        return min((step.made_at for step in self._steps if step.made is not None), default=inf)
 
     def _fold(self) -> None:
         """Folds the committed changes into the table, which moves rows to the local disk. A failure leaves no state."""
@@ -216,12 +227,21 @@ class Store:
     def _obey(self, due: bool, required: bool, merge: tuple[ChainEntry, ...]) -> None:
         """Follows the coordinator's demand for a base of the version in the table, or for merged deltas."""
         self._must_bring_base = required
-        if self._base is not None or self._writing is not None or self._version <= 0:
+        if self._version <= 0:
             return
         if due:
-            self._make_base()
-        elif merge:
+            if not any(step.span.is_base for step in self._steps):
+                self._make_base()
+        elif merge and all(step.span.version < merge[0].first_version for step in self._steps):
             self._merge(merge)
+
+    def _take(self) -> BaseSnapshot | MergedDeltas | None:
+        """A base or a merge for the next ack; a base first."""
+        made = sorted((step for step in self._steps if step.made is not None), key=lambda step: not step.span.is_base)
+        if not made:
+            return None
+        self._steps.remove(made[0])
+        return made[0].made
 
     def _write_base_now(self) -> None:
         """Writes a base at once: the chain is at its bound, so an ack without a base is not possible."""
@@ -233,10 +253,10 @@ class Store:
         self.forget_base()
         base = BaseSnapshot(self._executor.ship_base(version, self._rows), version, state_id)
         if self._version == version:
-            self._base = base
+            self._steps.append(Step(InProgress(0, version), base, self._executor.world.scheduler.now))
 
     def _make_base(self) -> None:
-        """Writes a base in the background; the next ack after that carries it."""
+        """Writes a base in the background, in place of all merges; the next ack after that carries it."""
         version, state_id, rows = self._version, self._id, self._rows
         assert state_id is not None
 
@@ -245,7 +265,8 @@ class Store:
                 raise TaskError("the disk has no space to sort a base")
             return BaseSnapshot(self._executor.ship_base(version, rows), version, state_id)
 
-        self._in_background(made)
+        self.forget_base()
+        self._in_background(InProgress(0, version), made)
 
     def _merge(self, deltas: tuple[ChainEntry, ...]) -> None:
         """Merges deltas in the background; the next ack after that carries the outcome."""
@@ -262,28 +283,34 @@ class Store:
             segment = self._executor.ship_merged(deltas[-1].version, changes)
             return MergedDeltas(segment, deltas[0].first_version, deltas[-1].version, digest_of(deltas))
 
-        self._in_background(merged)
+        self._in_background(InProgress(deltas[0].first_version, deltas[-1].version), merged)
 
-    def _in_background(self, made: Callable[[], BaseSnapshot | MergedDeltas]) -> None:
-        world, writing = self._executor.world, object()
-        self._writing = writing
+    def _in_background(self, span: InProgress, made: Callable[[], BaseSnapshot | MergedDeltas]) -> None:
+        world, step = self._executor.world, Step(span)
+        self._steps.append(step)
 
         def write() -> None:
             try:
                 base = made()
             except TaskError:
                 base = None  # the deltas stay, and the coordinator will ask again
-            if self._writing is writing:
-                self._base, self._base_made, self._writing = base, world.scheduler.now, None
-            else:
+            if step not in self._steps:
                 self._delete(base)
+            elif base is None:
+                self._steps.remove(step)
+            else:
+                step.made, step.made_at = base, world.scheduler.now
 
-        world.scheduler.spawn("base", self._executor.group, write, self._executor.rng.random() * 3)
+        # A base takes longer, so merges end before it and after it.
+        world.scheduler.spawn(
+            "base", self._executor.group, write, self._executor.rng.random() * (10 if span.is_base else 3)
+        )
 
     def forget_base(self) -> None:
-        """Deletes a base that was not announced yet."""
-        self._delete(self._base)
-        self._base = self._writing = None
+        """Deletes bases and merges that were not announced yet."""
+        for step in self._steps:
+            self._delete(step.made)
+        self._steps = []
 
     def _delete(self, base: BaseSnapshot | MergedDeltas | None) -> None:
         if base is not None and base.segment.path is not None:

@@ -18,7 +18,7 @@ import numpy as np
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.bases import BaseDemand, BaseRequests
-from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, MergedDeltas, Segment, Task
+from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, InProgress, MergedDeltas, Segment, Task
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 
 ROW_BYTES = 16 + 40
@@ -98,7 +98,8 @@ class Failures:
         failed: probability that a step fails, which the next ack reports.
         stall: probability that a step takes `stalled` batches.
         stalled: batches that a stalled step takes.
-        per_batch: bytes that an executor writes in the background during one batch.
+        per_batch: bytes that an executor writes in the background for a partition during one batch. Steps in progress
+            share them.
     """
 
     wait: int = 2
@@ -153,10 +154,19 @@ class Figures:
 
 @dataclass(slots=True)
 class _Step:
-    """A base or a merge in progress."""
+    """A base or a merge in progress.
 
-    arrives: float
-    version: int
+    Args:
+        arrives: first batch that may bring it.
+        left: bytes that remain to be written before.
+        covers: versions whose changes it has.
+        merge: deltas to merge; empty for a base.
+        fails: True if it fails in the end.
+    """
+
+    arrives: int
+    left: float
+    covers: InProgress
     merge: tuple[ChainEntry, ...]
     fails: bool
 
@@ -180,7 +190,7 @@ class World:
     version: int = field(init=False, default=1)
     _size: Callable[[int], int] = field(init=False)
     _requests: BaseRequests = field(init=False)
-    _steps: dict[int, _Step] = field(init=False, default_factory=dict)
+    _steps: dict[int, list[_Step]] = field(init=False, default_factory=dict)
     _named: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
@@ -236,24 +246,40 @@ class World:
         subtask = SubtaskKey(STORE.operator_id, STORE.store, partition)
         delta = Segment(_NO_GROUPS, _NO_OFFSETS, size, 0)
         ack = Ack("", subtask, self.version - 1, self.version, "", _TASK, 0, delta)
-        step = self._steps.get(partition)
-        if step is None or step.arrives > self.version:
-            return ack
-        del self._steps[partition]
-        nothing = Segment(_NO_GROUPS, _NO_OFFSETS, 0, 0)
-        if step.fails:
-            ack.base_failure = "the disk is full"
-        elif not step.merge:
-            ack.base = BaseSnapshot(nothing, step.version, "")
-        else:
-            first, last = step.merge[0].first_version, step.merge[-1].version
-            run = self.table[STORE][partition].run_of(first, last)
-            if run is not None:
-                ack.merged = MergedDeltas(nothing, first, last, "")
+        steps = self._steps.setdefault(partition, [])
+        self._write(steps)
+        # One of them travels with an ack.
+        step = next((step for step in steps if step.left <= 0 and step.arrives <= self.version), None)
+        if step is not None:
+            steps.remove(step)
+            nothing, (first, last) = Segment(_NO_GROUPS, _NO_OFFSETS, 0, 0), step.covers
+            if step.fails:
+                ack.base_failure = "the disk is full"
+            elif not step.merge:
+                ack.base = BaseSnapshot(nothing, last, "")
+            else:
+                run = self.table[STORE][partition].run_of(first, last)
+                if run is not None:
+                    ack.merged = MergedDeltas(nothing, first, last, "")
+        ack.in_progress = tuple(step.covers for step in steps)
         return ack
 
+    def _write(self, steps: list[_Step]) -> None:
+        """One batch of background work, in equal shares until a step is done."""
+        budget = float(self.failures.per_batch)
+        while budget > 0 and (unfinished := [step for step in steps if step.left > 0]):
+            share = min(budget / len(unfinished), min(step.left for step in unfinished))
+            for step in unfinished:
+                step.left -= share
+            budget -= share * len(unfinished)
+
     def _obey(self, partition: int, demand: BaseDemand) -> None:
-        if not (demand.due or demand.merge) or partition in self._steps:
+        steps = self._steps[partition]
+        if demand.due and any(not step.merge for step in steps):
+            return
+        if demand.merge:
+            assert all(step.covers.version < demand.merge[0].first_version for step in steps)
+        elif not demand.due:
             return
         failures, rng = self.failures, self.rng
         wait = failures.stalled if rng.random() < failures.stall else rng.randint(1, failures.wait)
@@ -262,9 +288,13 @@ class World:
         elif rng.random() < failures.lost:
             return  # another executor loads the partition, and the request is repeated
         size = sum(entry.size for entry in demand.merge) or self.workload.base_bytes
-        wait += size // failures.per_batch
         fails = rng.random() < failures.failed and not demand.required
-        self._steps[partition] = _Step(self.version + wait, self.version - 1, demand.merge, fails)
+        covers = InProgress(0, self.version - 1)
+        if demand.merge:
+            covers = InProgress(demand.merge[0].first_version, demand.merge[-1].version)
+        else:
+            steps.clear()  # the base has the changes of all merges
+        steps.append(_Step(self.version + wait, size, covers, demand.merge, fails))
 
     # ---- files -------------------------------------------------------------------------------------------------------
 

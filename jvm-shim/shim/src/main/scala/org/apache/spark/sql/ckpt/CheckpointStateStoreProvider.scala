@@ -352,7 +352,7 @@ class CheckpointStateStoreProvider
       if (forceSnapshot) bases.writeNow(backend.snapshotBase(), state.baseId)
       // The ack of a version that was committed before probably does not count; a base in it would be dropped.
       val waited = if (state.isRepeated) None else bases.forAck(backend.snapshotBase(), state.baseId)
-      Shipment(delta, waited, bases.lastFailure, taken - start, System.nanoTime() - taken)
+      Shipment(delta, waited, bases.inProgress, bases.lastFailure, taken - start, System.nanoTime() - taken)
     } catch {
       case e: Throwable =>
         messages.decline(version, e)

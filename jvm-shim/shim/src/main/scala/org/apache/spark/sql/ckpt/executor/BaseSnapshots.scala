@@ -10,7 +10,8 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import java.util.concurrent.CountDownLatch
+import java.io.{FilterOutputStream, OutputStream}
+import java.util.concurrent.{CountDownLatch, ExecutorService, TimeUnit}
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicReference}
 
 import scala.util.control.NonFatal
@@ -18,7 +19,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.backend.{BaseSnapshot, BlockCodec, StateTooLargeException}
-import org.apache.spark.sql.ckpt.protocol.{BaseDemand, MergeDemand}
+import org.apache.spark.sql.ckpt.protocol.{BaseDemand, MergeDemand, VersionSpan}
 import org.apache.spark.util.ThreadUtils
 
 /** A written segment that waits for the next ack. */
@@ -33,10 +34,11 @@ private[ckpt] final case class ReadyBase(version: Long, stateId: String, rows: L
 private[ckpt] final case class ReadyMerge(demand: MergeDemand, segment: ShippedSegment) extends ReadySegment
 
 /**
- * Base snapshots and merged deltas of one store, written in the background while batches continue: at most one of both
- * in progress, and one waiting for an ack.
+ * Base snapshots and merged deltas of one store, written in the background while batches continue. At most one base is
+ * in progress, or waits for an ack. Merges may be in progress beside it, each with versions above those of all others:
+ * so their results fit into the chain in any order.
  *
- * Threads: the provider's lock orders all calls; the background thread takes no lock.
+ * Threads: the provider's lock orders all calls but `forget`; the background threads take no lock.
  *
  * @param store       for messages
  * @param inlineLimit bytes up to which a base or a merged delta travels with the ack
@@ -50,76 +52,135 @@ private[ckpt] class BaseSnapshots(
     recent: RecentDeltas = RecentDeltas.Nowhere,
     codec: BlockCodec = BlockCodec.Uncompressed)
     extends Logging {
+  import BaseSnapshots._
+
   private val merges = new DeltaMerges(files, inlineLimit, recent, codec)
 
-  private sealed trait State
-  private case object Idle extends State
-  private final case class Ready(segment: ReadySegment) extends State
-
   /**
-   * A segment to be written by the background thread, or by a task that cannot wait for it: the first to begin writes.
+   * A segment to be written by a background thread, or by a task that cannot wait for it: the first to begin writes.
+   *
+   * @param span versions whose changes it has
+   * @param lane thread that writes it
    */
-  private abstract class Writing extends State {
+  private abstract class Writing(val span: VersionSpan, lane: => ExecutorService) {
     private val begun = new AtomicBoolean
     private val done = new CountDownLatch(1)
-    @volatile private var result: Either[Throwable, ReadySegment] = _
+    private val phase = new AtomicReference[Phase](InProgress)
+    @volatile private var isUrgent = false
 
-    protected def written(): ReadySegment
+    protected def written(pass: () => Unit): ReadySegment
 
     /** Frees what it reads. */
     protected def close(): Unit
 
+    def isBase: Boolean = span.isBase
+
+    /** True if it waits for an ack. */
+    def isReady: Boolean = phase.get().isInstanceOf[Ready]
+
+    /** The segment for an ack, unless it was dropped meanwhile. */
+    def take(): Option[ReadySegment] = phase.get() match {
+      case ready @ Ready(segment) if phase.compareAndSet(ready, Taken) => Some(segment)
+      case _ => None
+    }
+
+    protected def isDropped: Boolean = phase.get() eq Dropped
+
+    def writeInBackground(): Unit = lane.execute(() => writeOnce())
+
     /** Writes it, unless writing has begun. Rethrows only errors that the thread must not survive. */
-    def writeOnce(): Unit = if (begun.compareAndSet(false, true)) {
+    private def writeOnce(): Unit = if (begun.compareAndSet(false, true)) {
+      var fatal = Option.empty[Throwable]
+      val turns = new core.Turns(() => isUrgent)
       try {
-        result = try {
-          Right(written())
+        try {
+          turns.begin()
+          finished(Ready(written(() => turns.pass())))
         } catch {
-          case e: Throwable => Left(e)
+          case e: Throwable =>
+            finished(Failed(e))
+            fatal = Some(e).filterNot(NonFatal(_))
         }
-        finished(this, result)
       } finally {
+        turns.end()
         done.countDown()
         close()
       }
-      result.left.foreach(e => if (!NonFatal(e)) throw e)
+      fatal.foreach(throw _)
     }
 
-    def await(): Either[Throwable, ReadySegment] = {
+    /** If it was dropped meanwhile, no other part knows of the file, so it is deleted. */
+    private def finished(result: Phase): Unit =
+      if (phase.compareAndSet(InProgress, result)) {
+        result match {
+          case Failed(e) =>
+            remove(this)
+            failed(e)
+          case _ =>
+        }
+      } else {
+        delete(result)
+      }
+
+    /** Waits for it, or writes it if no thread has begun. */
+    def complete(): Either[Throwable, Unit] = {
+      isUrgent = true
+      writeOnce()
       done.await()
-      result
+      phase.get() match {
+        case Failed(e) => Left(e)
+        case _ => Right(())
+      }
     }
 
-    /** Prevents writing, unless writing has begun. */
-    def cancel(): Unit = if (begun.compareAndSet(false, true)) {
-      result = Left(new InterruptedException("the segment is no longer needed"))
-      done.countDown()
-      close()
+    /** Deletes it, and prevents writing unless that has begun. */
+    def drop(): Unit = {
+      delete(phase.getAndSet(Dropped))
+      if (begun.compareAndSet(false, true)) {
+        done.countDown()
+        close()
+      }
+    }
+
+    private def delete(result: Phase): Unit = result match {
+      case Ready(segment) => segment.segment.path.foreach(files.delete)
+      case _ =>
     }
   }
 
-  private final class WritingBase(snapshot: BaseSnapshot, stateId: String) extends Writing {
-    override protected def written(): ReadySegment =
-      ReadyBase(snapshot.version, stateId, snapshot.rows, write(snapshot))
+  private final class WritingBase(snapshot: BaseSnapshot, stateId: String)
+      extends Writing(VersionSpan.ofBase(snapshot.version), baseLane) {
+    override protected def written(pass: () => Unit): ReadySegment =
+      ReadyBase(snapshot.version, stateId, snapshot.rows, write(snapshot, pass))
 
     override protected def close(): Unit = snapshot.close()
   }
 
-  private final class WritingMerge(demand: MergeDemand) extends Writing {
-    override protected def written(): ReadySegment =
-      ReadyMerge(demand, merges.write(store, demand, () => state.get() ne this))
+  private final class WritingMerge(demand: MergeDemand)
+      extends Writing(VersionSpan(demand.firstVersion, demand.version), laneOf(demand)) {
+    override protected def written(pass: () => Unit): ReadySegment = {
+      val isStopped = () => {
+        pass()
+        isDropped
+      }
+      ReadyMerge(demand, merges.write(store, demand, isStopped))
+    }
 
     override protected def close(): Unit = ()
   }
 
-  private val state = new AtomicReference[State](Idle)
+  // Oldest first.
+  private val steps = new AtomicReference(Vector.empty[Writing])
   @volatile private var failure: Option[Throwable] = None
   @volatile private var required = false
 
-  def isIdle: Boolean = state.get() eq Idle
+  def isIdle: Boolean = steps.get().isEmpty
 
   /** True if a base or a merged delta waits for the next ack. */
-  def isReady: Boolean = state.get().isInstanceOf[Ready]
+  def isReady: Boolean = steps.get().exists(_.isReady)
+
+  /** Versions of the base and the merged deltas that are in progress or wait for an ack. */
+  def inProgress: Seq[VersionSpan] = steps.get().map(_.span)
 
   /** True if the chain of deltas has reached its bound: the next ack must bring a base. */
   def isRequired: Boolean = required
@@ -131,36 +192,48 @@ private[ckpt] class BaseSnapshots(
   def failureTold(): Unit = failure = None
 
   /**
-   * Follows the coordinator's demand: starts a base or a merge in the background unless one is in progress.
+   * Follows the coordinator's demand. A base is started unless one is in progress, and replaces all merges. A merge is
+   * started if it is above everything in progress.
    *
    * @param snapshot of the folded version; evaluated only to be written
    */
   def obey(demand: BaseDemand, snapshot: => BaseSnapshot, stateId: String): Unit = {
     required = demand.required
-    if (demand.due && isIdle) {
-      try start(new WritingBase(snapshot, stateId)) catch { case NonFatal(e) => failed(e) }
-    } else if (isIdle) {
-      demand.merge.foreach(merge => start(new WritingMerge(merge)))
+    if (demand.due) {
+      if (!steps.get().exists(_.isBase)) {
+        try {
+          val base = new WritingBase(snapshot, stateId)
+          forget()
+          start(base)
+        } catch {
+          case NonFatal(e) => failed(e)
+        }
+      }
+    } else {
+      demand.merge
+        .filter(merge => steps.get().forall(_.span.version < merge.firstVersion))
+        .foreach(merge => start(new WritingMerge(merge)))
     }
   }
 
   private def start(writing: Writing): Unit = {
-    state.set(writing)
-    BaseSnapshots.pool.execute(() => writing.writeOnce())
+    steps.updateAndGet(_ :+ writing)
+    writing.writeInBackground()
   }
 
-  /** Writes a snapshot now, instead of the one in progress. */
+  private def remove(writing: Writing): Unit = steps.updateAndGet(_.filterNot(_ eq writing))
+
+  /** Writes a snapshot now, instead of all that is in progress. */
   def writeNow(snapshot: BaseSnapshot, stateId: String): Unit = {
     forget()
     val writing = new WritingBase(snapshot, stateId)
-    state.set(writing)
-    writing.writeOnce()
-    writing.await().left.foreach(throw _)
+    steps.updateAndGet(_ :+ writing)
+    writing.complete().left.foreach(throw _)
   }
 
   /**
-   * The base or the merged delta for the next ack; the coordinator then owns its file. If a base is required, this
-   * waits for it, or writes it if the background thread has not begun.
+   * A base or a merged delta for the next ack; the coordinator then owns its file. If a base is required, this waits for
+   * it, or writes it if the background thread has not begun.
    *
    * @param snapshot of the folded version
    * @throws StateTooLargeException if the state is too large for a base
@@ -176,12 +249,9 @@ private[ckpt] class BaseSnapshots(
   }
 
   private def complete(snapshot: => BaseSnapshot, stateId: String): Unit = {
-    val outcome = state.get() match {
-      case Ready(base: ReadyBase) => Right(base)
-      case writing: WritingBase =>
-        writing.writeOnce()
-        writing.await()
-      case _ =>
+    val outcome = steps.get().find(_.isBase) match {
+      case Some(base) => base.complete()
+      case None =>
         try {
           writeNow(snapshot, stateId)
           Right(())
@@ -200,25 +270,17 @@ private[ckpt] class BaseSnapshots(
     }
   }
 
-  private def take(): Option[ReadySegment] = state.get() match {
-    case ready @ Ready(segment) if state.compareAndSet(ready, Idle) => Some(segment)
-    case _ => None
+  /** The base before merged deltas: one segment travels with an ack, and the base shortens the chain most. */
+  private def take(): Option[ReadySegment] = {
+    val written = steps.get().filter(_.isReady)
+    written.find(_.isBase).orElse(written.headOption).flatMap { first =>
+      remove(first)
+      first.take()
+    }
   }
 
-  /** Drops the waiting segment and the one in progress. */
-  def forget(): Unit = state.getAndSet(Idle) match {
-    case Ready(ready) => ready.segment.path.foreach(files.delete)
-    case writing: Writing => writing.cancel()
-    case _ =>
-  }
-
-  /** If it was forgotten meanwhile, no other part knows of the file, so it is deleted. */
-  private def finished(writing: Writing, result: Either[Throwable, ReadySegment]): Unit = result match {
-    case Right(ready) =>
-      if (!state.compareAndSet(writing, Ready(ready))) ready.segment.path.foreach(files.delete)
-    case Left(e) =>
-      if (state.compareAndSet(writing, Idle)) failed(e)
-  }
+  /** Drops all that waits or is in progress. */
+  def forget(): Unit = steps.getAndSet(Vector.empty).foreach(_.drop())
 
   private def failed(cause: Throwable): Unit = {
     failure = Some(cause)
@@ -227,13 +289,43 @@ private[ckpt] class BaseSnapshots(
       cause)
   }
 
-  /** Writes a segment; tests override it to fail. */
-  protected def write(snapshot: BaseSnapshot): ShippedSegment =
+  /**
+   * Writes a segment; tests override it to fail.
+   *
+   * @param pass called between blocks; lets other threads work
+   */
+  protected def write(snapshot: BaseSnapshot, pass: () => Unit): ShippedSegment =
     if (snapshot.rawBytes <= inlineLimit()) ShippedSegment.inline(snapshot.toBytes())
-    else ShippedSegment.inFile(files, "base")(snapshot.write)
+    else ShippedSegment.inFile(files, "base")(out => snapshot.write(new PassingStream(out, pass)))
 }
 
 private[ckpt] object BaseSnapshots {
-  // One thread per executor: bases and merges must cost batches little, and need not be quick.
-  private lazy val pool = ThreadUtils.newDaemonFixedThreadPool(1, "spark-ckpt-base-snapshot")
+
+  private sealed trait Phase
+  private case object InProgress extends Phase
+  private final case class Ready(segment: ReadySegment) extends Phase
+  private final case class Failed(cause: Throwable) extends Phase
+  private case object Taken extends Phase
+  private case object Dropped extends Phase
+
+  /** Bytes of deltas from which their merge waits for others of the executor that are as heavy. */
+  private final val HeavyBytes = 16L << 20
+
+  // One thread per lane and executor, and one core for all of them: bases and merges must cost batches little, and need
+  // not be quick. But a base may take minutes, and no merge of a few batches should wait for it.
+  private lazy val baseLane = ThreadUtils.newDaemonFixedThreadPool(1, "spark-ckpt-base-snapshot")
+  private lazy val heavyLane = ThreadUtils.newDaemonFixedThreadPool(1, "spark-ckpt-heavy-merge")
+  private lazy val lightLane = ThreadUtils.newDaemonFixedThreadPool(1, "spark-ckpt-merge")
+  private val core = new SharedCore(TimeUnit.MILLISECONDS.toNanos(50), TimeUnit.MILLISECONDS.toNanos(500))
+
+  private def laneOf(demand: MergeDemand): ExecutorService =
+    if (demand.deltas.map(_.bytes).sum < HeavyBytes) lightLane else heavyLane
+
+  /** A stream whose writer lets others work from time to time. */
+  private final class PassingStream(out: OutputStream, pass: () => Unit) extends FilterOutputStream(out) {
+    override def write(bytes: Array[Byte], offset: Int, length: Int): Unit = {
+      pass()
+      out.write(bytes, offset, length)
+    }
+  }
 }

@@ -18,12 +18,13 @@ import org.apache.spark.executor.CommitDeniedException
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.backend.KeyedStateBackend
 import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, BaseDescription, Coordinator, Decline, MergedDescription}
-import org.apache.spark.sql.ckpt.protocol.Unreadable
+import org.apache.spark.sql.ckpt.protocol.{Unreadable, VersionSpan}
 
 /**
  * Content of an ack: the changes of a batch, and sometimes a base of an earlier version or merged deltas.
  *
  * @param waited        the base or the merged deltas
+ * @param inProgress    those that wait for a later ack, or are being written
  * @param baseFailure   failure of a base or a merge since the last ack that counted
  * @param snapshotNanos time to take the changes
  * @param writeNanos    time to write files
@@ -31,6 +32,7 @@ import org.apache.spark.sql.ckpt.protocol.Unreadable
 private[ckpt] final case class Shipment(
     delta: ShippedSegment,
     waited: Option[ReadySegment],
+    inProgress: Seq[VersionSpan],
     baseFailure: Option[Throwable],
     snapshotNanos: Long,
     writeNanos: Long)
@@ -61,6 +63,7 @@ private[ckpt] final class CommitMessages(job: StoreJob, coordinator: Coordinator
         val described = segment.describe(segment.info.entries)
         MergedDescription(described, demand.firstVersion, demand.version, demand.inputs)
       },
+      shipment.inProgress,
       shipment.baseFailure.map(e => shortened(e.toString)),
       shipment.snapshotNanos / 1000,
       shipment.writeNanos / 1000,

@@ -139,11 +139,26 @@ private[ckpt] final case class MergedDescription(
     segment: SegmentDescription, firstVersion: Long, version: Long, inputs: String)
 
 /**
+ * Versions whose changes a base or merged deltas have.
+ *
+ * @param firstVersion 0 for a base
+ * @param version      last one
+ */
+private[ckpt] final case class VersionSpan(firstVersion: Long, version: Long) {
+  def isBase: Boolean = firstVersion == 0
+}
+
+private[ckpt] object VersionSpan {
+  def ofBase(version: Long): VersionSpan = VersionSpan(0, version)
+}
+
+/**
  * A store is ready: its changes of a batch, and sometimes a base of an earlier version.
  *
  * @param stateId     id of the state that the changes lead to
  * @param baseStateId id of the state that the changes start from, None at version 0
  * @param merged      deltas that were merged into one
+ * @param inProgress  a base and merged deltas that the store is writing, or that wait for a later ack
  * @param baseFailure failure of a base or a merge since the last ack that counted
  * @param index       index of `delta`, `base` and `merged`
  * @param payload     payload of all
@@ -159,6 +174,7 @@ private[ckpt] final case class Ack(
     delta: SegmentDescription,
     base: Option[BaseDescription],
     merged: Option[MergedDescription],
+    inProgress: Seq[VersionSpan],
     baseFailure: Option[String],
     snapshotMicros: Long,
     writeMicros: Long,
@@ -186,6 +202,10 @@ private[ckpt] final case class Ack(
         .put("first_version", shipped.firstVersion)
         .put("version", shipped.version)
         .put("inputs", shipped.inputs)
+    }
+    if (inProgress.nonEmpty) {
+      val spans = header.putArray("in_progress")
+      inProgress.foreach(span => spans.addArray().add(span.firstVersion).add(span.version))
     }
     baseFailure.foreach(header.put("base_failure", _))
     header.putObject("timings_us")

@@ -21,7 +21,7 @@ import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.backend.{BaseSnapshot, HashMapStateBackend, StateTooLargeException}
-import org.apache.spark.sql.ckpt.protocol.{BaseDemand, DeltaToMerge, LocatedFile, MergeDemand}
+import org.apache.spark.sql.ckpt.protocol.{BaseDemand, DeltaToMerge, LocatedFile, MergeDemand, VersionSpan}
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.Utils
 
@@ -34,9 +34,9 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   /** Bases that this function writes. */
   private class Bases(body: => Unit, ackThreshold: Long = 1000)
       extends BaseSnapshots("partition 3", files, () => ackThreshold) {
-    override protected def write(snapshot: BaseSnapshot): ShippedSegment = {
+    override protected def write(snapshot: BaseSnapshot, pass: () => Unit): ShippedSegment = {
       body
-      super.write(snapshot)
+      super.write(snapshot, pass)
     }
   }
 
@@ -46,10 +46,16 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     bases.forAck(snapshot, "a").map(_.asInstanceOf[ReadyBase])
 
   /** A demand for a merge of two deltas of one key. */
-  private lazy val merge: BaseDemand = {
+  private lazy val merge: BaseDemand = mergeFrom(1)
+
+  private def mergeFrom(first: Int): BaseDemand = {
     val backend = new HashMapStateBackend(4)
     val family = backend.declareFamily("default", (_, _, _) => 0)
-    val deltas = (1 to 2).map { version =>
+    (1 until first).foreach { version =>
+      backend.openForWrite(version - 1)
+      backend.commit()
+    }
+    val deltas = (first to first + 1).map { version =>
       val key = Array.fill[Byte](8)(1)
       backend.openForWrite(version - 1)
       family.put(key, Platform.BYTE_ARRAY_OFFSET, 8, key, Platform.BYTE_ARRAY_OFFSET, 8)
@@ -58,13 +64,15 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       val (info, size) = (delta.info, delta.bytes.length)
       DeltaToMerge(version, version, None, info.keyGroups, info.offsets, size, delta.bytes)
     }
-    BaseDemand(due = false, required = false, Some(MergeDemand(1, 2, "digest", deltas)))
+    BaseDemand(due = false, required = false, Some(MergeDemand(first, first + 1, "digest", deltas)))
   }
 
-  private def merged(bases: BaseSnapshots): ReadyMerge = {
+  private def ready(bases: BaseSnapshots): ReadySegment = {
     eventually(timeout(5.minutes))(assert(bases.isReady))
-    bases.forAck(snapshot, "a").get.asInstanceOf[ReadyMerge]
+    bases.forAck(snapshot, "a").get
   }
+
+  private def merged(bases: BaseSnapshots): ReadyMerge = ready(bases).asInstanceOf[ReadyMerge]
 
   for (limit <- Seq(1000L, 0L)) {
     test(s"deltas are merged in the background, with $limit bytes in the ack") {
@@ -98,21 +106,132 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     bases.obey(merge, snapshot, "a")
     eventually(timeout(5.minutes))(assert(bases.isReady))
     bases.obey(required, snapshot, "b")
-    assert(written(bases).exists(_.stateId == "a"))
+    assert(written(bases).exists(_.stateId == "b"))
+    assert(bases.isIdle && shared.isEmpty)
   }
 
-  test("a merge that waits behind the bases of other stores can be forgotten") {
-    val end = busy()
-    val bases = new Bases(())
-    try {
-      bases.obey(merge, snapshot, "a")
-      assert(!bases.isIdle)
-      bases.forget()
-    } finally end.countDown()
-    val last = new Bases(())
+  /** A base that is being written until the latch is opened, and a merge above its version, as far as wanted. */
+  private class Beside(ackThreshold: Long = 1000, fails: Boolean = false) {
+    private val begun = new CountDownLatch(1)
+    val end = new CountDownLatch(1)
+    val bases = new Bases({
+      begun.countDown()
+      end.await()
+      if (fails) throw new java.io.IOException("no space")
+    }, ackThreshold)
+    bases.obey(due, snapshot, "a")
+    assert(begun.await(5, TimeUnit.MINUTES))
+  }
+
+  private def shared: Seq[String] = {
+    val found = directory.resolve("shared")
+    if (Files.exists(found)) found.toFile.list().toSeq else Nil
+  }
+
+  for (limit <- Seq(1000L, -1L)) {
+    test(s"merges end while a base is being written, with $limit bytes in the ack") {
+      val beside = new Beside(limit)
+      import beside._
+      try {
+        (1 to 3 by 2).foreach { first =>
+          bases.obey(mergeFrom(first), snapshot, "b")
+          assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(first, first + 1)))
+          assert(merged(bases).demand.firstVersion == first)
+          assert(bases.inProgress == Seq(VersionSpan(0, 0)) && !bases.isReady)
+        }
+      } finally end.countDown()
+      assert(ready(bases).asInstanceOf[ReadyBase].stateId == "a" && bases.isIdle)
+      shared.foreach(name => files.delete(s"shared/$name"))
+    }
+  }
+
+  test("a base ends before the merge above it, and each travels with an ack of its own") {
+    val beside = new Beside
+    import beside._
+    bases.obey(merge, snapshot, "b")
+    eventually(timeout(5.minutes))(assert(bases.isReady))
+    end.countDown()
+    bases.obey(required, snapshot, "b")
+    assert(written(bases).exists(_.stateId == "a"))
+    bases.obey(BaseDemand.Nothing, snapshot, "c")
+    assert(bases.inProgress == Seq(VersionSpan(1, 2)))
+    assert(merged(bases).demand.version == 2 && bases.isIdle)
+  }
+
+  test("a base that fails leaves the merge above it, and the reverse") {
+    val beside = new Beside(fails = true)
+    import beside._
+    bases.obey(merge, snapshot, "b")
+    eventually(timeout(5.minutes))(assert(bases.isReady))
+    end.countDown()
+    eventually(timeout(5.minutes))(assert(bases.lastFailure.exists(_.getMessage == "no space")))
+    assert(bases.inProgress == Seq(VersionSpan(1, 2)) && merged(bases).demand.version == 2)
+
+    val second = new Beside
+    val broken = merge.merge.map(_.copy(deltas = merge.merge.get.deltas.map(_.copy(inline = Array[Byte](1)))))
+    second.bases.obey(merge.copy(merge = broken), snapshot, "b")
+    eventually(timeout(5.minutes))(assert(second.bases.lastFailure.isDefined))
+    assert(second.bases.inProgress == Seq(VersionSpan(0, 0)))
+    second.end.countDown()
+    assert(ready(second.bases).isInstanceOf[ReadyBase])
+  }
+
+  test("a store that is closed while a base and a merge are written leaves no file of either") {
+    val beside = new Beside(ackThreshold = -1)
+    import beside._
+    bases.obey(merge, snapshot, "b")
+    eventually(timeout(5.minutes))(assert(bases.isReady))
+    assert(shared.size == 1)
+    bases.forget()
+    assert(bases.isIdle && shared.isEmpty)
+    end.countDown()
+    val last = new Bases((), ackThreshold = -1)
     last.obey(due, snapshot, "c")
     eventually(timeout(5.minutes))(assert(last.isReady))
-    assert(bases.isIdle && bases.lastFailure.isEmpty)
+    assert(shared.size == 1)
+    last.forget()
+    assert(shared.isEmpty && bases.isIdle && bases.lastFailure.isEmpty)
+  }
+
+  test("a store that is closed in the middle of a merge leaves no file") {
+    val bases = new Bases((), ackThreshold = -1)
+    val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
+    val slow = new StateFiles(new Path(directory.toUri), new Configuration(), _ => {
+      begun.countDown()
+      end.await()
+    })
+    val closing = new BaseSnapshots("partition 4", slow, () => -1L)
+    closing.obey(merge, snapshot, "a")
+    assert(begun.await(5, TimeUnit.MINUTES))
+    closing.forget()
+    end.countDown()
+    bases.obey(merge, snapshot, "b")
+    assert(merged(bases).demand.version == 2 && shared.size == 1)
+    shared.foreach(name => files.delete(s"shared/$name"))
+    assert(closing.isIdle && closing.lastFailure.isEmpty)
+  }
+
+  test("a merge is begun only above everything in progress, and a base only without another") {
+    val beside = new Beside
+    import beside._
+    bases.obey(mergeFrom(3), snapshot, "b")
+    Seq(mergeFrom(1), mergeFrom(3), mergeFrom(4), due).foreach(bases.obey(_, snapshot, "c"))
+    assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(3, 4)))
+    bases.obey(mergeFrom(5), snapshot, "b")
+    assert(bases.inProgress.last == VersionSpan(5, 6))
+    end.countDown()
+    eventually(timeout(5.minutes))(assert(bases.inProgress.size == 3 && bases.isReady))
+    bases.forget()
+  }
+
+  test("a base that is due replaces the merges below it") {
+    val bases = new Bases((), ackThreshold = -1)
+    bases.obey(merge, snapshot, "a")
+    eventually(timeout(5.minutes))(assert(bases.isReady))
+    bases.obey(due, snapshot, "b")
+    assert(bases.inProgress == Seq(VersionSpan(0, 0)))
+    assert(ready(bases).isInstanceOf[ReadyBase] && shared.size == 1)
+    shared.foreach(name => files.delete(s"shared/$name"))
   }
 
   /** Keeps the background thread busy until the returned latch is opened. */
@@ -201,10 +320,6 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   }
 
   test("a base that is forgotten before it is begun is never written, and one that is written leaves no file") {
-    def bases: Seq[String] = {
-      val shared = directory.resolve("shared")
-      if (Files.exists(shared)) shared.toFile.list().toSeq else Nil
-    }
     @volatile var writes = 0
     val end = busy()
     val queued = new Bases(writes += 1, ackThreshold = -1)
@@ -220,8 +335,8 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     val last = new Bases((), ackThreshold = -1)
     last.obey(due, snapshot, "c")
     eventually(timeout(5.minutes))(assert(last.isReady))
-    assert(bases.size == 1)
+    assert(shared.size == 1)
     last.forget()
-    assert(bases.isEmpty && writes == 0)
+    assert(shared.isEmpty && writes == 0)
   }
 }

@@ -1,0 +1,203 @@
+"""Bases and merges of one store at the same time: what is requested, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from spark_ckpt.checkpoint import tiers
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.config import CheckpointConfig
+from spark_ckpt.coordinator.bases import MOST_IN_PROGRESS, BaseDemand, BaseRequests
+from spark_ckpt.coordinator.messages import (
+    Ack,
+    AckReply,
+    BaseSnapshot,
+    InProgress,
+    MergedDeltas,
+    Outcome,
+    Segment,
+    Task,
+)
+from spark_ckpt.storage import LocalStorage
+from tests.coordinator.test_merges import KEY, OTHER, chain_at, merged
+from tests.coordinator.test_merges import driver_at as driver_of_merges
+from tests.support.driver import Driver, check_rows, load
+from tests.support.invariants import assert_invariants
+
+MIB = 1 << 20
+NOTHING = Segment(np.empty(0, np.uint32), np.empty(0, np.int64), 0, 0)
+
+
+def chain(deltas: int, *, base: int = 1000 * MIB) -> Chain:
+    """A chain with a base of version 1 and light deltas."""
+
+    def entry(version: int, size: int) -> ChainEntry:
+        groups, offsets = np.array([1], np.uint32), np.array([0], np.int64)
+        return ChainEntry(version == 1, version, groups, offsets, size, f"shared/{version}", size)
+
+    return Chain("a", 1, (entry(1, base), *(entry(2 + i, MIB) for i in range(deltas))))
+
+
+def asked(
+    requests: BaseRequests, deltas: int, *busy: InProgress, base: int = 1000 * MIB, **brought: object
+) -> BaseDemand:
+    """Reply to the ack that follows a chain with so many deltas."""
+    following = deltas + 2
+    ack = Ack("", KEY, following - 1, following, "", Task(0, 0, 0, 0), 0, replace(NOTHING, size=MIB), in_progress=busy)
+    for name, value in brought.items():
+        setattr(ack, name, value)
+    return requests.after_ack(ack, chain(deltas, base=base), {})
+
+
+def all_asked(deltas: int, *busy: InProgress, base: int = 1000 * MIB) -> list[BaseDemand]:
+    """Replies in each batch of a cycle."""
+    requests = BaseRequests(CheckpointConfig())
+    return [asked(requests, count, *busy, base=base) for count in range(deltas, deltas + 16)]
+
+
+def test_a_merge_beside_a_base_has_only_deltas_above_the_version_of_the_base() -> None:
+    demands = [demand for demand in all_asked(16, InProgress(0, 12)) if demand.merge]
+    assert demands
+    assert all(demand.merge[0].first_version > 12 for demand in demands)
+    assert not any(demand.due for demand in all_asked(16, InProgress(0, 12)))
+
+
+def test_a_merge_beside_merges_is_above_all_of_them() -> None:
+    demands = [demand for demand in all_asked(20, InProgress(2, 9), InProgress(12, 14)) if demand.merge]
+    assert demands
+    assert all(demand.merge[0].first_version > 14 for demand in demands)
+
+
+def test_a_store_has_a_bounded_number_of_merges_in_progress() -> None:
+    busy = [InProgress(2 * n, 2 * n + 1) for n in range(1, MOST_IN_PROGRESS + 1)]
+    assert any(demand.merge for demand in all_asked(30, *busy[1:]))
+    assert not any(demand.merge for demand in all_asked(30, *busy))
+
+
+def test_what_an_ack_brings_is_not_merged_again_before_its_chain_has_it() -> None:
+    requests = BaseRequests(CheckpointConfig())
+    for deltas in range(16, 32):
+        demand = asked(requests, deltas, merged=MergedDeltas(NOTHING, 2, 10, ""))
+        assert not demand.due
+        assert not demand.merge or demand.merge[0].first_version > 10
+
+
+def test_a_base_waits_for_the_merges_below_it_and_no_merge_but_of_a_long_chain_delays_it() -> None:
+    requests = BaseRequests(CheckpointConfig())
+    assert asked(requests, 10, base=MIB).due
+    for deltas in range(4, 15):
+        assert asked(BaseRequests(CheckpointConfig()), deltas, InProgress(2, 3), base=MIB) == BaseDemand()
+    assert asked(BaseRequests(CheckpointConfig()), 20, InProgress(2, 3), base=MIB).merge
+
+
+def test_a_required_base_is_required_although_it_is_in_progress() -> None:
+    bound = tiers.chain_bound(2 * CheckpointConfig().max_deltas)
+    assert asked(BaseRequests(CheckpointConfig()), bound, InProgress(0, 3)) == BaseDemand(due=True, required=True)
+    assert not asked(BaseRequests(CheckpointConfig()), bound - 2, InProgress(0, 3)).required
+
+
+def test_a_failed_merge_is_not_asked_for_again_at_once_although_a_base_is_in_progress() -> None:
+    requests = BaseRequests(CheckpointConfig())
+    assert asked(requests, 20, InProgress(0, 10)).merge
+    assert asked(requests, 21, InProgress(0, 10), base_failure="no space") == BaseDemand()
+    later = [asked(requests, deltas, InProgress(0, 10)).merge for deltas in range(22, 26)]
+    assert any(later)
+
+
+# ---- adoption --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _merges_of_small_states() -> Iterator[None]:
+    with patch.object(tiers, "LEAST_BASE", 0):
+        yield
+
+
+def driver_at(location: Path) -> Driver:
+    driver = driver_of_merges(location)
+    driver.settings["retained"] = "20"
+    return driver
+
+
+def batch(
+    driver: Driver,
+    version: int,
+    base: BaseSnapshot | None = None,
+    sent: MergedDeltas | None = None,
+    busy: tuple[InProgress, ...] = (),
+) -> AckReply:
+    """A batch in which the first subtask brings this; the reply to it."""
+    job, replies = driver.trigger(version), []
+    acks = [
+        replace(driver.make_ack(KEY, version, base=base), merged=sent, in_progress=busy),
+        driver.make_ack(OTHER, version),
+    ]
+    for ack in acks:
+        replies.append(job.acknowledge(ack))
+        assert replies[-1].outcome is Outcome.SUCCESS
+    for ack in acks:
+        driver.take_over(ack)
+    job.housekeeping()
+    return replies[0]
+
+
+def restarted(location: Path, version: int) -> Driver:
+    """Another run of the query, whose stores have loaded this version."""
+    driver = driver_at(location)
+    driver.trigger(version + 1)
+    load(driver, LocalStorage(location), version)
+    return driver
+
+
+@pytest.mark.usefixtures("_merges_of_small_states")
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize("is_base_first", [False, True])
+def test_a_base_and_the_merge_beside_it_are_adopted_in_any_order(
+    tmp_path: Path, is_base_first: bool, is_restarted: bool
+) -> None:
+    driver = driver_at(tmp_path)
+    for version in range(1, 5):
+        batch(driver, version)
+    base, busy, version = driver.base_of(KEY, 4), (InProgress(0, 4),), 4
+    deltas: tuple[ChainEntry, ...] = ()
+    while not deltas:
+        version += 1
+        deltas = batch(driver, version, busy=busy).merge
+        assert version < 20
+    assert deltas[0].first_version > 4
+    sent = merged(tmp_path, deltas)
+    order = [(base, None), (None, sent)]
+    for brought in order if is_base_first else reversed(order):
+        version += 1
+        batch(driver, version, *brought)
+        check_rows(driver, LocalStorage(tmp_path), version)
+        assert_invariants(tmp_path)
+        if is_restarted:
+            driver = restarted(tmp_path, version)
+    batch(driver, version + 1)
+    found = chain_at(driver)
+    # Another run does not know the state ids of versions before it, so it ignores a base of them.
+    is_ignored = is_restarted and not is_base_first
+    assert found.base_version == (0 if is_ignored else 4)
+    spans = [(entry.first_version, entry.version) for entry in found.entries if not entry.is_base]
+    assert (sent.first_version, sent.version) in spans
+    # The chain has each version once.
+    assert [first for first, _ in spans] == [1 if is_ignored else 5, *(last + 1 for _, last in spans[:-1])]
+    check_rows(driver, LocalStorage(tmp_path), version + 1)
+
+
+@pytest.mark.usefixtures("_merges_of_small_states")
+def test_a_store_that_loads_again_is_asked_without_regard_to_what_was_in_progress(tmp_path: Path) -> None:
+    driver = driver_at(tmp_path)
+    for version in range(1, 12):
+        batch(driver, version, busy=(InProgress(0, version - 1),))
+    assert not batch(driver, 12, busy=(InProgress(0, 11),)).merge
+    driver = restarted(tmp_path, 12)
+    demands = [batch(driver, version).merge for version in range(13, 19)]
+    assert any(deltas and deltas[0].first_version <= 11 for deltas in demands)
