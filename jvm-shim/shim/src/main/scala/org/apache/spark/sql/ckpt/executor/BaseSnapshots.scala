@@ -98,7 +98,7 @@ private[ckpt] class BaseSnapshots(
     }
   }
 
-  private final class WritingBase(snapshot: BaseSnapshot, stateId: String) extends Writing {
+  private final class WritingBase(snapshot: BaseSnapshot, stateId: => String) extends Writing {
     override protected def written(): ReadySegment =
       ReadyBase(snapshot.version, stateId, snapshot.rows, write(snapshot))
 
@@ -134,8 +134,9 @@ private[ckpt] class BaseSnapshots(
    * Follows the coordinator's demand: starts a base or a merge in the background unless one is in progress.
    *
    * @param snapshot of the folded version; evaluated only to be written
+   * @param stateId  of the snapshot; evaluated after its version, when it is written
    */
-  def obey(demand: BaseDemand, snapshot: => BaseSnapshot, stateId: String): Unit = {
+  def obey(demand: BaseDemand, snapshot: => BaseSnapshot, stateId: => String): Unit = {
     required = demand.required
     if (demand.due && isIdle) {
       try start(new WritingBase(snapshot, stateId)) catch { case NonFatal(e) => failed(e) }
