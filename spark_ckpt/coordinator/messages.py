@@ -212,7 +212,7 @@ class MergedDeltas:
 
 class InProgress(NamedTuple):
     """A base or a merge that a store is writing, or that waits for a later ack: the versions whose changes it has. A
-    base has those from version 0 on."""
+    base has those from version 0 on, and the version 0 until its writing begins."""
 
     first_version: int
     version: int

@@ -234,10 +234,15 @@ class CheckpointStateStoreProvider
     found.foreach(location => obey(location.base))
   }
 
-  /** Follows the coordinator's demand for a base of the folded version. An unloaded store sends no further ack. */
+  /**
+   * Follows the coordinator's demand for a base, of the version that is folded when its writing starts. An unloaded
+   * store sends no further ack.
+   */
   private def obey(demand: BaseDemand): Unit = {
     if (demand.merge.isDefined) recent.want()
-    if (!closed) bases.obey(demand, state.backend.snapshotBase(), state.baseId)
+    val backend = state.backend
+    lazy val base = new DeferredSnapshot(() => backend.snapshotBase())
+    if (!closed) bases.obey(demand, base, base.stateId)
   }
 
   private def load(version: Long, found: StateLocation): Unit = {
@@ -345,10 +350,11 @@ class CheckpointStateStoreProvider
       val start = System.nanoTime()
       val backend = state.backend
       state.commit(stateId)
-      val inline = Option.when(backend.deltaSize <= locator.inlineLimit)(ShippedSegment.inline(backend.deltaBytes()))
+      val size = backend.deltaSize
+      val inline = Option.when(size <= locator.inlineLimit)(ShippedSegment.inline(backend.deltaBytes()))
       val taken = System.nanoTime()
       val delta = inline.getOrElse(
-        GroupCommit.here.write(files, TaskContext.get(), backend.deltaSize, locator.sharedFile)(backend.writeDelta))
+        GroupCommit.here.write(files, TaskContext.get(), size, locator.sharedFile)(backend.writeDelta))
       if (forceSnapshot) bases.writeNow(backend.snapshotBase(), state.baseId)
       // The ack of a version that was committed before probably does not count; a base in it would be dropped.
       val waited = if (state.isRepeated) None else bases.forAck(backend.snapshotBase(), state.baseId)

@@ -19,6 +19,9 @@ import java.io.{Closeable, OutputStream}
 trait BaseSnapshot extends Closeable {
   def version: Long
 
+  /** Id of the state of this version. */
+  def stateId: String
+
   /** Number of rows. */
   def rows: Long
 

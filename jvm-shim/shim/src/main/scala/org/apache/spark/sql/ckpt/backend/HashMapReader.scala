@@ -24,6 +24,9 @@ private[backend] abstract class HashMapReader extends TableReader {
   /** The family, which tracks the validity of iterators. */
   private[backend] def owner: HashMapTable
 
+  /** Lookups in the table, for later writes; null if this reader keeps none. */
+  private[backend] def lookups: LookupQueue
+
   private val cursor = new EntryCursor
   private[backend] var foundBase: AnyRef = _
   private[backend] var foundOffset = 0L
@@ -52,6 +55,7 @@ private[backend] abstract class HashMapReader extends TableReader {
       }
     } else {
       val address = table.find(hash, keyBase, keyOffset, keyLength)
+      keepLookup(hash, address, keyBase, keyOffset, keyLength)
       address != 0 && {
         table.point(address, cursor)
         found()
@@ -77,7 +81,18 @@ private[backend] abstract class HashMapReader extends TableReader {
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)
     val b = buffer
     val entry = if (b == null || b.count == 0) -1 else b.find(hash, keyBase, keyOffset, keyLength)
-    if (entry >= 0) b.isLive(entry) else table.find(hash, keyBase, keyOffset, keyLength) != 0
+    if (entry >= 0) {
+      b.isLive(entry)
+    } else {
+      val address = table.find(hash, keyBase, keyOffset, keyLength)
+      keepLookup(hash, address, keyBase, keyOffset, keyLength)
+      address != 0
+    }
+  }
+
+  private def keepLookup(hash: Int, address: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+    val queue = lookups
+    if (queue != null) queue.add(hash, address, keyBase, keyOffset, keyLength)
   }
 
   override def iterator(): EntryIterator = {

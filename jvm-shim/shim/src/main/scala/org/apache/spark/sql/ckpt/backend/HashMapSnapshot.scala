@@ -18,7 +18,7 @@ import java.util.concurrent.atomic.AtomicBoolean
  * change.
  */
 private[backend] final class HashMapSnapshot(
-    override val version: Long,
+    state: StateVersion,
     maxParallelism: Int,
     families: Array[(String, Boolean, TableSnapshot)],
     codec: BlockCodec,
@@ -27,6 +27,10 @@ private[backend] final class HashMapSnapshot(
   import HashMapSnapshot._
 
   private val closed = new AtomicBoolean
+
+  override def version: Long = state.version
+
+  override def stateId: String = state.stateId
 
   override def rows: Long = families.iterator.map(_._3.count).sum
 

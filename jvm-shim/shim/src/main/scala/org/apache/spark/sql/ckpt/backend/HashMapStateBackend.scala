@@ -53,6 +53,7 @@ final class HashMapStateBackend private[ckpt] (
   private var currentFamilies = Map.empty[String, HashMapTable]
   private var droppedFamilies = Map.empty[String, HashMapTable]
   private var current: StoreState = Loaded(StateVersion.Zero)
+  private var closed = false
   private lazy val deltas = new DeltaWriter(maxParallelism, codec)
 
   private def folded: Long = current.base.version
@@ -62,7 +63,7 @@ final class HashMapStateBackend private[ckpt] (
   override def canServe(v: Long): Boolean =
     folded >= 0 && !isBroken && (v == folded || (current.isCommitted && v == folded + 1))
 
-  override def openForWrite(v: Long): Unit = {
+  override def openForWrite(v: Long): Unit = synchronized {
     discard()
     checkServes(v)
     if (v == folded) while (undoCommit()) () else fold()
@@ -70,7 +71,7 @@ final class HashMapStateBackend private[ckpt] (
     setWritable(true)
   }
 
-  override def reopen(): Unit = {
+  override def reopen(): Unit = synchronized {
     discard()
     current match {
       case Committed(base, stateId, _) =>
@@ -98,18 +99,18 @@ final class HashMapStateBackend private[ckpt] (
     case other => other
   }
 
-  override def discard(): Unit = current match {
+  override def discard(): Unit = synchronized(current match {
     case Open(base) => drop(base, None)
     case Reopened(base, kept) => drop(base, Some(kept))
     case _ =>
-  }
+  })
 
-  override def undoCommit(): Boolean = current match {
+  override def undoCommit(): Boolean = synchronized(current match {
     case Committed(base, _, kept) =>
       drop(base, kept)
       true
     case _ => false
-  }
+  })
 
   private def drop(base: StateVersion, kept: Option[CommittedChanges]): Unit = {
     dropChanges()
@@ -122,7 +123,7 @@ final class HashMapStateBackend private[ckpt] (
     }
   }
 
-  override def fold(): Unit = current match {
+  override def fold(): Unit = synchronized(current match {
     case Committed(base, stateId, _) =>
       orClear {
         currentFamilies.valuesIterator.foreach(_.fold())
@@ -136,13 +137,13 @@ final class HashMapStateBackend private[ckpt] (
       foldedFamilies = currentFamilies
       current = Loaded(StateVersion(base.version + 1, stateId))
     case _ =>
-  }
+  })
 
   override def declareFamily(
       name: String,
       keyGroups: KeyGroupFunction,
       access: KeyAccess = KeyAccess.Point,
-      multiValue: Boolean = false): HashMapTable = {
+      multiValue: Boolean = false): HashMapTable = synchronized {
     val family = currentFamilies.getOrElse(name, null)
     if (family != null) {
       family.declare(keyGroups, access, multiValue)
@@ -210,10 +211,14 @@ final class HashMapStateBackend private[ckpt] (
   override def isBroken: Boolean =
     tier != null && (foldedFamilies.valuesIterator ++ changed).exists(_.table.isBroken)
 
-  override def shed(): Unit =
+  override def shed(): Unit = synchronized {
     if (tier != null) (foldedFamilies.valuesIterator ++ changed).map(_.table).distinct.foreach(_.shed())
+  }
 
-  override def close(): Unit = (foldedFamilies.valuesIterator ++ changed).foreach(_.table.close())
+  override def close(): Unit = synchronized {
+    closed = true
+    (foldedFamilies.valuesIterator ++ changed).foreach(_.table.close())
+  }
 
   override def deltaSize: Long = deltas.size(changed)
 
@@ -224,10 +229,10 @@ final class HashMapStateBackend private[ckpt] (
     deltas.write(changed, folded + 1, out)
   }
 
-  override def snapshotBase(): BaseSnapshot = {
-    if (folded < 0) throw new IllegalStateException("There is no state.")
+  override def snapshotBase(): BaseSnapshot = synchronized {
+    if (folded < 0 || closed) throw new IllegalStateException("There is no state.")
     val views = foldedFamilies.valuesIterator.map(f => (f.name, f.multiValue, f.table.snapshot()))
-    new HashMapSnapshot(folded, maxParallelism, views.toArray, codec, tier)
+    new HashMapSnapshot(current.base, maxParallelism, views.toArray, codec, tier)
   }
 
   override def restore(
@@ -235,7 +240,7 @@ final class HashMapStateBackend private[ckpt] (
       expectedRows: Long,
       segments: Seq[StateSegment],
       filter: RestoreFilter,
-      stateId: String): Unit = {
+      stateId: String): Unit = synchronized {
     clear(-1, expectedRows)
     load(StateVersion(version, stateId), segments, filter)
   }
@@ -244,7 +249,7 @@ final class HashMapStateBackend private[ckpt] (
       version: Long,
       segments: Seq[StateSegment],
       filter: RestoreFilter,
-      stateId: String): Unit = {
+      stateId: String): Unit = synchronized {
     if (folded < 0) throw new IllegalStateException("There is no state.")
     discard()
     while (undoCommit()) ()
@@ -260,7 +265,7 @@ final class HashMapStateBackend private[ckpt] (
       if (!kept.valuesIterator.exists(_.table eq table)) table.close()
     }
 
-  private def clear(v: Long, expectedRows: Long): Unit = {
+  private def clear(v: Long, expectedRows: Long): Unit = synchronized {
     setWritable(false)
     droppedFamilies = Map.empty
     // Removes families that a restore brought and the operator has not declared.

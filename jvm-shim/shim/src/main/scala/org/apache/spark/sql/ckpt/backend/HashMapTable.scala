@@ -45,14 +45,31 @@ final class HashMapTable private[backend] (
   private var listRows = 0
   private val entryAt = new EntryCursor
 
+  // Lookups of this batch, for its writes: by this table, or by a view of it before the first write.
+  private var queue: LookupQueue = _
+  @volatile private var readersQueue: LookupQueue = _
+  private var queueLimit = LookupQueue.LeastBytes
+
+  // Of the key of the last call of `locate`. Address 0 if the table does not have the key; else its record's header.
+  private var keyHash = 0
+  private var keyAddress = 0
+  private var keyHeader = 0L
+
   /** Changes whenever earlier reads through the buffer become invalid. */
   private[backend] var epoch: Int = 0
 
   /** True if another table has replaced this one, whose task may not know that it was abandoned. */
   private var retired = false
 
+  private var isWritable = false
+
   /** True if the batch may write. The backend sets it, so a misplaced write fails instead of getting lost. */
-  private[backend] var writable: Boolean = false
+  private[backend] def writable: Boolean = isWritable
+
+  private[backend] def writable_=(on: Boolean): Unit = {
+    isWritable = on
+    if (!on) forgetLookups()
+  }
 
   /** Key group of a new key. */
   private[backend] def keyGroups: KeyGroupFunction = keyGroupFunction
@@ -67,6 +84,27 @@ final class HashMapTable private[backend] (
   override private[backend] def buffer: WriteBuffer = currentBuffer
 
   override private[backend] def owner: HashMapTable = this
+
+  override private[backend] def lookups: LookupQueue = {
+    if (queue == null && isWritable) queue = new LookupQueue(currentTable, queueLimit)
+    queue
+  }
+
+  /** A queue for the lookups of a view of the table, which the writes of the same thread use. */
+  private[backend] def openReadersLookups(): LookupQueue = {
+    val opened = new LookupQueue(currentTable, queueLimit)
+    readersQueue = opened
+    opened
+  }
+
+  /** Writes that needed no lookup of their own. */
+  private[backend] def lookupHits: Long = if (queue == null) 0 else queue.hits
+
+  private def forgetLookups(): Unit = {
+    if (queue != null) queueLimit = LookupQueue.limitAfter(queue.hitBytes)
+    queue = null
+    readersQueue = null
+  }
 
   override private[backend] def checkRead(keyLength: Int): Unit = {
     if (retired) throw new TableRetiredException(name)
@@ -92,18 +130,15 @@ final class HashMapTable private[backend] (
   }
 
   override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
-    checkWrite(keyLength)
-    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
-    val entry = currentBuffer.find(hash, keyBase, keyOffset, keyLength)
+    val entry = locate(keyBase, keyOffset, keyLength)
     if (entry >= 0) {
       val was = currentBuffer.isLive(entry)
       currentBuffer.remove(entry)
       if (log != null && was) log.remove(entry)
       was
     } else {
-      val address = currentTable.find(hash, keyBase, keyOffset, keyLength)
-      address != 0 && {
-        val added = add(hash, address, currentTable.keyGroup(address), keyBase, keyOffset, keyLength)
+      keyAddress != 0 && {
+        val added = add(TableRecord.keyGroup(keyHeader), keyBase, keyOffset, keyLength)
         if (log != null) log.remove(added)
         true
       }
@@ -151,20 +186,16 @@ final class HashMapTable private[backend] (
   }
 
   override def appendList(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
-    checkWrite(keyLength)
-    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
-    val entry = currentBuffer.find(hash, keyBase, keyOffset, keyLength)
-    val address = if (entry >= 0) 0 else currentTable.find(hash, keyBase, keyOffset, keyLength)
+    val entry = locate(keyBase, keyOffset, keyLength)
     val rows = Platform.BYTE_ARRAY_OFFSET + 4
     if (entry >= 0 && currentBuffer.isLive(entry)) {
       currentBuffer.append(entry, listRows, list, rows, listLength - 4)
       if (log != null) log.append(entry, list, rows, listLength - 4)
-    } else if (address != 0) {
-      currentTable.point(address, entryAt)
-      val e = add(hash, address, entryAt.keyGroup, keyBase, keyOffset, keyLength)
+    } else if (entry < 0 && keyAddress != 0) {
+      val e = add(TableRecord.keyGroup(keyHeader), keyBase, keyOffset, keyLength)
       ListCursor.putInt(list, Platform.BYTE_ARRAY_OFFSET, listRows)
       currentBuffer.appendToTable(
-        e, currentTable, entryAt.valueLength, list, Platform.BYTE_ARRAY_OFFSET, listLength)
+        e, currentTable, TableRecord.valueLength(keyHeader), list, Platform.BYTE_ARRAY_OFFSET, listLength)
       if (log != null) log.append(e, list, rows, listLength - 4)
     } else if (log != null) {
       appendToNothing(keyBase, keyOffset, keyLength)
@@ -191,24 +222,42 @@ final class HashMapTable private[backend] (
   }
 
   private def entryFor(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
-    checkWrite(keyLength)
-    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
-    val entry = currentBuffer.find(hash, keyBase, keyOffset, keyLength)
+    val entry = locate(keyBase, keyOffset, keyLength)
     if (entry >= 0) {
       entry
     } else {
-      val address = currentTable.find(hash, keyBase, keyOffset, keyLength)
       val group =
-        if (address != 0) currentTable.keyGroup(address) else newKeyGroup(keyBase, keyOffset, keyLength)
-      add(hash, address, group, keyBase, keyOffset, keyLength)
+        if (keyAddress != 0) TableRecord.keyGroup(keyHeader) else newKeyGroup(keyBase, keyOffset, keyLength)
+      add(group, keyBase, keyOffset, keyLength)
     }
   }
 
-  private def add(
-      hash: Int, address: Int, group: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
-    val entry = currentBuffer.add(hash, address, group, keyBase, keyOffset, keyLength)
-    if (address != 0 && currentTable.evicts) {
-      currentBuffer.noteTableLength(entry, currentTable.valueLength(address))
+  /** The entry of a key that the batch is about to change, -1 if there is none yet. */
+  private def locate(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
+    checkWrite(keyLength)
+    val known = takeLookup(keyBase, keyOffset, keyLength)
+    keyHash = if (known) queue.hash else Bytes.hash(keyBase, keyOffset, keyLength)
+    val entry = currentBuffer.find(keyHash, keyBase, keyOffset, keyLength)
+    if (entry < 0) {
+      keyAddress = if (known) queue.address else currentTable.find(keyHash, keyBase, keyOffset, keyLength)
+      if (keyAddress != 0) keyHeader = if (known) queue.header else currentTable.header(keyAddress)
+    }
+    entry
+  }
+
+  private def takeLookup(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
+    if (queue == null) {
+      val found = readersQueue
+      if (found != null && found.isOf(currentTable)) queue = found
+    }
+    queue != null && queue.take(keyBase, keyOffset, keyLength)
+  }
+
+  /** Adds an entry for the key of the last call of `locate`. */
+  private def add(group: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
+    val entry = currentBuffer.add(keyHash, keyAddress, group, keyBase, keyOffset, keyLength)
+    if (keyAddress != 0 && currentTable.evicts) {
+      currentBuffer.noteTableLength(entry, TableRecord.valueLength(keyHeader))
     }
     entry
   }
@@ -250,6 +299,7 @@ final class HashMapTable private[backend] (
       currentTable = before.rebuilt(access)
       before.close()
       currentBuffer = new WriteBuffer(access)
+      forgetLookups()
       epoch += 1
     }
     keyGroupFunction = keyGroups
@@ -262,6 +312,7 @@ final class HashMapTable private[backend] (
     val next = new HashMapTable(
       name, keyGroupFunction.another, currentAccess.another, lists, maxParallelism, logsWrites, tier)
     next.currentTable = currentTable
+    next.queueLimit = queueLimit
     currentTable.adopt(next.access)
     next
   }
@@ -336,10 +387,17 @@ final class HashMapTable private[backend] (
 
   /** Bytes of memory of the table, its index and the batch's writes. */
   private[backend] def memoryBytes: Long =
-    currentTable.memoryBytes + currentBuffer.memoryBytes + (if (log == null) 0L else log.memoryBytes)
+    currentTable.memoryBytes + currentBuffer.memoryBytes + (if (log == null) 0L else log.memoryBytes) + lookupBytes
+
+  private def lookupBytes: Long = {
+    val (own, readers) = (queue, readersQueue)
+    (if (own == null) 0L else own.bytes.toLong) +
+      (if (readers == null || (readers eq own)) 0L else readers.bytes.toLong)
+  }
 
   /** Clears the buffer. */
   private[backend] def dropChanges(): Unit = {
+    forgetLookups()
     currentBuffer.reset()
     if (log != null) log.reset()
     epoch += 1

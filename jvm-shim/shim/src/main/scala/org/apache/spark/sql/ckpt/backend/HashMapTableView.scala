@@ -23,6 +23,12 @@ private[backend] final class HashMapTableView(
 
   private val epoch = owner.epoch
   private val generation = table.generation
+  private var queue: LookupQueue = _
+
+  override private[backend] def lookups: LookupQueue = {
+    if (queue == null && buffer == null) queue = owner.openReadersLookups()
+    queue
+  }
 
   override private[backend] def checkRead(keyLength: Int): Unit = {
     HashMapTable.checkKeyLength(keyLength)

@@ -30,9 +30,8 @@ import java.io.OutputStream
  * task that still writes, perhaps from its own thread, therefore never reaches the next attempt.
  *
  * ==Threads== One thread at a time, the caller orders them (happens-before included). With one exception:
- * `snapshotBase` may run in another thread while a batch is being written, because a batch does not touch
- * the folded state, but not at the same time as `openForWrite`, `commit`, `fold`, `restore`, `applyDeltas`,
- * `declareFamily` or `dropFamily`. A [[BaseSnapshot]] is then written and closed by any one thread, at any time.
+ * `snapshotBase` may run in any thread at any time. It waits for a change of the folded state, such as `fold`; a batch
+ * does not touch that. A [[BaseSnapshot]] is then written and closed by any one thread, at any time.
  */
 trait KeyedStateBackend {
 

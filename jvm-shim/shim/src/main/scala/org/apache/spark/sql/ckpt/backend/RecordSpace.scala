@@ -73,6 +73,48 @@ private[backend] final class RecordSpace(table: StateTable, tier: LocalTier) {
     pages.allocateOwn(math.max(words, math.min(words.toLong + (words >>> 3), RecordPages.MaxRecordBytes >>> 3).toInt))
   }
 
+  /**
+   * Memory for a record that is likely to grow, in a page of several: an eighth more, as spare words behind it. They
+   * count as dead, so that the accounts of a page need not know whose they are.
+   */
+  def allocateWithSpare(words: Int): Int = {
+    val spare = math.min(words >>> 3, RecordPages.OwnPageWords - words)
+    if (spare <= table.linkWords) {
+      allocate(words)
+    } else {
+      val address = allocate(words + spare)
+      putSpare(address + words, spare)
+      addDead(address >>> RecordPages.PageShift, spare)
+      totalDead += spare
+      address
+    }
+  }
+
+  private def putSpare(address: Int, words: Int): Unit =
+    Platform.putLong(pages.writable(address), RecordPages.offset(address), TableRecord.spare(words, table.linkWords))
+
+  /** Spare words behind a record of this many words in a page of several in memory. */
+  def spareAfter(address: Int, words: Int): Int =
+    if ((address & RecordPages.WordMask) + words >= pages.usedAt(address >>> RecordPages.PageShift)) {
+      0
+    } else {
+      val page = pages.page(address)
+      val offset = RecordPages.offset(address + words)
+      val header = Platform.getLong(page, offset)
+      if (TableRecord.isSpare(header)) TableRecord.words(header, page, offset, table.linkWords) else 0
+    }
+
+  /** Gives a record some of the spare words behind it; false if the rest would be too small to be any. */
+  def takeSpare(address: Int, words: Int, more: Int): Boolean = {
+    val rest = spareAfter(address, words) - more
+    (rest == 0 || rest > table.linkWords) && {
+      if (rest > 0) putSpare(address + words + more, rest)
+      deadWords(address >>> RecordPages.PageShift) -= more
+      totalDead -= more
+      true
+    }
+  }
+
   /** Frees a record of this many words, without reading it if it is evicted. Nothing may still refer to it. */
   def kill(address: Int, words: Int): Unit = {
     if (RecordPages.isOwn(address)) {
@@ -82,7 +124,7 @@ private[backend] final class RecordSpace(table: StateTable, tier: LocalTier) {
     } else {
       val page = pages.writable(address)
       val offset = RecordPages.offset(address)
-      Platform.putLong(page, offset, Platform.getLong(page, offset) | TableRecord.Dead)
+      Platform.putLong(page, offset, TableRecord.dead(Platform.getLong(page, offset)))
       addDead(address >>> RecordPages.PageShift, words)
       totalDead += words
       killedSinceCompaction += words

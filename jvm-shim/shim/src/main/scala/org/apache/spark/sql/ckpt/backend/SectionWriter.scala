@@ -48,8 +48,7 @@ private[backend] final class SectionWriter(block: BlockBuilder) {
     }
     // Entries of the empty key get a length each: a reader trusts no number of entries that takes no bytes.
     if (keyBytes == 0 && n > 1) sameKeys = false
-    block.startSection(source.family, (if (source.multiValue) Lists else 0) | (if (source.appends) Appends else 0),
-      group, n, sameKeys, sameValues, keyBytes + valueBytes)
+    block.startSection(source.family, flags(source), group, n, sameKeys, sameValues, keyBytes + valueBytes)
     block.putInts(keyLengths, if (sameKeys) 1 else n)
     block.putInts(valueLengths, if (sameValues) 1 else n)
     var keyAt = Platform.BYTE_ARRAY_OFFSET.toLong + block.position
@@ -67,4 +66,21 @@ private[backend] final class SectionWriter(block: BlockBuilder) {
     }
     block.position += (keyBytes + valueBytes).toInt
   }
+  /**
+   * Adds a section with a group's rows.
+   *
+   * @param n number of them, at least 1
+   */
+  def write(source: EntrySource, rows: UniformRows, n: Int, group: Int): Unit = {
+    val part = rows.part(group)
+    block.startSection(
+      source.family, flags(source), group, n, sameKeys = true, sameValues = true, part.length)
+    block.putInt(rows.keyLength)
+    block.putInt(rows.valueLength)
+    System.arraycopy(part, 0, block.bytes, block.position, part.length)
+    block.position += part.length
+  }
+
+  private def flags(source: EntrySource): Int =
+    (if (source.multiValue) Lists else 0) | (if (source.appends) Appends else 0)
 }

@@ -38,6 +38,9 @@ private[backend] abstract class SegmentSource extends EntrySource {
    * @param next position in `ids` of the next id, by key group; advanced
    */
   def fill(first: Int, until: Int, next: Array[Int], ids: Array[Int]): Unit
+
+  /** Adds the entries with key groups from `first` until `until`; false if not all of them could be added. */
+  def gather(first: Int, until: Int, rows: UniformRows): Boolean
 }
 
 /** Part of a batch's changes to a family: by entries of the write buffer, or by writes. */
@@ -76,6 +79,23 @@ private[backend] abstract class ChangeSource(of: HashMapTable) extends SegmentSo
       }
       id += 1
     }
+  }
+
+  override def gather(first: Int, until: Int, rows: UniformRows): Boolean = {
+    val cursor = new EntryCursor
+    var added = true
+    var id = 0
+    while (added && id < count) {
+      if (contains(id)) {
+        val group = keyGroup(id)
+        if (group >= first && group < until) {
+          point(id, cursor)
+          added = rows.add(group, cursor)
+        }
+      }
+      id += 1
+    }
+    added
   }
 }
 
@@ -143,6 +163,20 @@ private[backend] final class SnapshotSource(
       }
       address = walk.next()
     }
+  }
+
+  override def gather(first: Int, until: Int, rows: UniformRows): Boolean = {
+    val cursor = new EntryCursor
+    val walk = snapshot.walk()
+    var added = true
+    while (added && walk.next() != 0) {
+      val group = walk.keyGroup
+      if (group >= first && group < until) {
+        walk.point(cursor)
+        added = rows.add(group, cursor)
+      }
+    }
+    added
   }
 
   override def point(id: Int, cursor: EntryCursor): Unit = snapshot.point(id, cursor)

@@ -17,15 +17,20 @@ import java.util.Arrays
  * Writes segments (docs/protocol.md section 2), block by block.
  *
  * Entries are brought into the order of key groups by a counting sort over their numbers; keys and values
- * are then copied once, from the pages into the block. A writer can be used again, by one thread.
+ * are then copied once, from the pages into the block. Many entries of the same lengths are sorted themselves: see
+ * [[UniformRows]]. A writer can be used again, by one thread.
  *
  * @param maxParallelism number of key groups
  * @param codec codec of its blocks
  * @param idsAtOnce entries that are ordered at once: bounds the memory beside the block to 4 bytes times
  *                  this; more entries take several walks over the headers
+ * @param leastUniform entries from which [[UniformRows]] pay
  */
 private[backend] final class SegmentWriter(
-    maxParallelism: Int, codec: BlockCodec = BlockCodec.Uncompressed, idsAtOnce: Int = 1 << 23) {
+    maxParallelism: Int,
+    codec: BlockCodec = BlockCodec.Uncompressed,
+    idsAtOnce: Int = 1 << 23,
+    leastUniform: Int = UniformRows.LeastEntries) {
   private val block = new BlockBuilder(codec)
   private val sections = new SectionWriter(block)
 
@@ -105,6 +110,7 @@ private[backend] final class SegmentWriter(
       out: OutputStream): Unit = {
     val ids = new Array[Array[Int]](sources.length)
     val ends = new Array[Array[Int]](sources.length)
+    val uniform = new Array[UniformRows](sources.length)
     var s = 0
     while (s < sources.length) {
       ends(s) = new Array[Int](until)
@@ -115,8 +121,14 @@ private[backend] final class SegmentWriter(
         sum = Math.addExact(sum, counts(s)(group))
         group += 1
       }
-      ids(s) = new Array[Int](sum)
-      if (sum > 0) sources(s).fill(first, until, ends(s), ids(s))
+      if (sum >= leastUniform) {
+        val rows = new UniformRows(counts(s))
+        if (sources(s).gather(first, until, rows)) uniform(s) = rows
+      }
+      if (uniform(s) == null) {
+        ids(s) = new Array[Int](sum)
+        if (sum > 0) sources(s).fill(first, until, ends(s), ids(s))
+      }
       s += 1
     }
     var group = first
@@ -127,7 +139,8 @@ private[backend] final class SegmentWriter(
         while (s < sources.length) {
           val n = counts(s)(group)
           if (n > 0) {
-            sections.write(sources(s), ids(s), ends(s)(group) - n, n, group)
+            if (uniform(s) != null) sections.write(sources(s), uniform(s), n, group)
+            else sections.write(sources(s), ids(s), ends(s)(group) - n, n, group)
             entries += n
           }
           s += 1

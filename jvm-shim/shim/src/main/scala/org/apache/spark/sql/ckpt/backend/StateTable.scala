@@ -171,7 +171,8 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     }
   }
 
-  private def header(address: Int): Long = {
+  /** Header of a record, see [[TableRecord]]. */
+  def header(address: Int): Long = {
     val page = pages.page(address)
     if (page != null) Platform.getLong(page, RecordPages.offset(address))
     else Platform.getLong(evictedRecord(address), StateTable.RecordStart)
@@ -320,8 +321,8 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   }
 
   /**
-   * Appends rows to the list of an existing key. A list with a page of its own gets spare room, so it is copied once
-   * per eighth of growth, not each time.
+   * Appends rows to the list of an existing key. A list that has grown gets spare room, so it is copied once per eighth
+   * of growth, not each time.
    */
   def append(hash: Int, address: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit = {
     point(address, cursor)
@@ -334,13 +335,12 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     val valueAt = cursor.valueOffset - fromOffset
     val words = ((valueAt + 7 + had + rowsLength) >>> 3).toInt
     val oldWords = ((valueAt + 7 + had) >>> 3).toInt
-    val room =
-      if (evicted) 0 else if (RecordPages.isOwn(address)) pages.page(address).length >>> 3 else oldWords
-    if (words <= room) {
+    if (!evicted && hasRoom(address, oldWords, words)) {
       if (eviction != null) eviction.touched(address)
       extendList(pages.writable(address), fromOffset, valueAt, had, rows, rowsBase, rowsOffset, rowsLength)
     } else {
-      val moved = if (words > RecordPages.OwnPageWords) space.allocateWithRoom(words) else space.allocate(words)
+      val moved =
+        if (words > RecordPages.OwnPageWords) space.allocateWithRoom(words) else space.allocateWithSpare(words)
       // A reused place may be on a page that a snapshot shares.
       val to = pages.writable(moved)
       val toOffset = RecordPages.offset(moved)
@@ -350,6 +350,11 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       space.kill(address, oldWords)
     }
   }
+
+  /** True if a record in memory can grow where it is, which reserves the room. */
+  private def hasRoom(address: Int, oldWords: Int, words: Int): Boolean =
+    if (RecordPages.isOwn(address)) words <= (pages.page(address).length >>> 3)
+    else words == oldWords || space.takeSpare(address, oldWords, words - oldWords)
 
   /** Appends rows to the list of a record with spare room. */
   private def extendList(

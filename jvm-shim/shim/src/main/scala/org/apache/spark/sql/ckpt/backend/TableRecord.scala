@@ -22,7 +22,8 @@ import org.apache.spark.unsafe.Platform
  *  - key;
  *  - value, padded to words.
  *
- * The key group is in the record so that snapshots need no hashing.
+ * The key group is in the record so that snapshots need no hashing. Dead records have none there: their 15 bits are 0,
+ * or 1 for the spare words behind a list, which look like a dead record without a key.
  */
 private[backend] object TableRecord {
   final val Dead = 1L << 15
@@ -37,6 +38,14 @@ private[backend] object TableRecord {
 
   def valueLength(header: Long): Int = (header >>> 32).toInt
 
+  /** Header of a dead record. */
+  def dead(header: Long): Long = (header & ~(Dead - 1)) | Dead
+
+  /** Header of spare words, so many that they fit a header and the links. */
+  def spare(words: Int, linkWords: Int): Long = header((words - 1 - linkWords) << 3, 0, 1) | Dead
+
+  def isSpare(header: Long): Boolean = (header & 0xFFFF) == (Dead | 1)
+
   def isDead(header: Long): Boolean = (header & Dead) != 0
 
   def keyGroup(header: Long): Int = (header & (Dead - 1)).toInt
@@ -44,8 +53,11 @@ private[backend] object TableRecord {
   /** Words before the links: the header, and the key length if it is long. */
   def headWords(header: Long): Int = if (((header >>> 16) & LongKey) == LongKey) 2 else 1
 
+  /** Words of a key that is known to be short. */
+  def shortKeyWords(header: Long): Int = ((header >>> 16) & LongKey).toInt
+
   def keyWords(header: Long, page: AnyRef, offset: Long): Int = {
-    val words = ((header >>> 16) & LongKey).toInt
+    val words = shortKeyWords(header)
     if (words == LongKey) Platform.getLong(page, offset + 8).toInt else words
   }
 

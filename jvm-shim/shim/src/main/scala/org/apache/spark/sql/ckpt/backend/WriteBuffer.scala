@@ -43,8 +43,10 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
 
   private var hashes = new Array[Int](8)
   private var tableAddresses = new Array[Int](8)
-  private var keyAddresses = new Array[Int](8)
-  private var valueAddresses = new Array[Int](8)
+
+  // Addresses of the key (upper half) and the value of each entry: a delta reads both, in the order of key groups.
+  private var places = new Array[Long](8)
+  private var groups = new Array[Short](8)
 
   // Bytes of the table's values. Null if the table stays in memory.
   private var tableLengths: Array[Int] = _
@@ -104,7 +106,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** Bytes of memory, estimated while another thread writes. */
   def memoryBytes: Long = {
     val open = versions
-    val perEntry = 16L + Seq(spares, listStarts, tableLengths).count(_ != null) * 4
+    val perEntry = 18L + Seq(spares, listStarts, tableLengths).count(_ != null) * 4
     pages.bytes + index.bytes + hashes.length * perEntry + (if (open == null) 0L else open.bytes) +
       (if (newByPrefix == null) 0L else newByPrefix.bytes) + (if (newInOrder == null) 0L else newInOrder.bytes)
   }
@@ -124,10 +126,10 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   def tableLength(entry: Int): Int = tableLengths(entry)
 
   /** True if the entry has a value. */
-  def isLive(entry: Int): Boolean = valueAddresses(entry) != 0
+  def isLive(entry: Int): Boolean = valueAddress(entry) != 0
 
   /** True if the entry belongs in the delta: not if its key was both added and removed in the batch. */
-  def isChange(entry: Int): Boolean = valueAddresses(entry) != 0 || tableAddresses(entry) != 0
+  def isChange(entry: Int): Boolean = valueAddress(entry) != 0 || tableAddresses(entry) != 0
 
   /** True if there are entries whose value is the table's list with rows appended. */
   def hasAppends: Boolean = listStarts != null
@@ -138,8 +140,14 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** True if the entry holds only the rows that are appended to the table's list. */
   def isTail(entry: Int): Boolean = listStarts != null && listStarts(entry) < 0 && isLive(entry)
 
-  def keyGroup(entry: Int): Int =
-    (Platform.getLong(pages.page(keyAddresses(entry)), RecordPages.offset(keyAddresses(entry))) >>> 32).toInt
+  def keyGroup(entry: Int): Int = groups(entry)
+
+  private def keyAddress(entry: Int): Int = (places(entry) >>> 32).toInt
+
+  private def valueAddress(entry: Int): Int = places(entry).toInt
+
+  private def setValueAddress(entry: Int, address: Int): Unit =
+    places(entry) = (places(entry) & ~0xFFFFFFFFL) | (address & 0xFFFFFFFFL)
 
   private[backend] def prefixChains: BufferChains = newByPrefix
 
@@ -174,8 +182,8 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   }
 
   private def isKey(entry: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
-    val page = pages.page(keyAddresses(entry))
-    val offset = RecordPages.offset(keyAddresses(entry))
+    val page = pages.page(keyAddress(entry))
+    val offset = RecordPages.offset(keyAddress(entry))
     Platform.getLong(page, offset).toInt == keyLength &&
       Bytes.equalWords(page, offset + 8, keyBase, keyOffset, keyLength)
   }
@@ -200,13 +208,13 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     val address = pages.allocate(1 + (keyLength >>> 3))
     val page = pages.page(address)
     val offset = RecordPages.offset(address)
-    Platform.putLong(page, offset, (keyGroup.toLong << 32) | keyLength)
+    Platform.putLong(page, offset, keyLength)
     Bytes.copy(keyBase, keyOffset, page, offset + 8, keyLength)
     val entry = entries
     hashes(entry) = hash
     tableAddresses(entry) = tableAddress
-    keyAddresses(entry) = address
-    valueAddresses(entry) = 0
+    places(entry) = address.toLong << 32
+    groups(entry) = keyGroup.toShort
     if (spares != null) spares(entry) = 0
     if (listStarts != null) listStarts(entry) = 0
     if (versions != null) versions.added(entry)
@@ -234,7 +242,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   def put(entry: Int, valueBase: AnyRef, valueOffset: Long, valueLength: Int): Unit = {
     val words = Bytes.words(valueLength)
     saveSeen(entry)
-    val old = valueAddresses(entry)
+    val old = valueAddress(entry)
     if (listStarts != null) listStarts(entry) = 0
     val spare = if (spares == null) 0 else spares(entry)
     val place = if (canOverwrite(old, words)) old else if (canOverwrite(spare, words)) spare else 0
@@ -249,11 +257,11 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
 
   /** Removes the value of an entry. */
   def remove(entry: Int): Unit = {
-    val old = valueAddresses(entry)
+    val old = valueAddress(entry)
     if (old != 0) {
       saveSeen(entry)
       setSpare(entry, old)
-      valueAddresses(entry) = 0
+      setValueAddress(entry, 0)
       countLive(entry, -1)
     }
   }
@@ -281,11 +289,11 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** Appends rows to the list of an entry with one. */
   def append(entry: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit = {
     if (isTail(entry)) {
-      RecordPages.checkRecordBytes(rowsLength.toLong + values.length(valueAddresses(entry)) - listStarts(entry))
+      RecordPages.checkRecordBytes(rowsLength.toLong + values.length(valueAddress(entry)) - listStarts(entry))
     }
     // In place, the list would grow for an open iterator, too.
-    if (saveSeen(entry) || !values.append(valueAddresses(entry), rows, rowsBase, rowsOffset, rowsLength)) {
-      values.point(valueAddresses(entry), cursor)
+    if (saveSeen(entry) || !values.append(valueAddress(entry), rows, rowsBase, rowsOffset, rowsLength)) {
+      values.point(valueAddress(entry), cursor)
       setLive(entry, values.writeAppended(cursor, rows, rowsBase, rowsOffset, rowsLength))
     }
   }
@@ -295,27 +303,28 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     lists.point(tableAddresses(entry), listAt)
     pointTail(entry, cursor)
     val rows = ListCursor.getInt(cursor.valueBase, cursor.valueOffset)
-    valueAddresses(entry) =
-      values.writeAppended(listAt, rows, cursor.valueBase, cursor.valueOffset + 4, cursor.valueLength - 4)
+    setValueAddress(
+      entry,
+      values.writeAppended(listAt, rows, cursor.valueBase, cursor.valueOffset + 4, cursor.valueLength - 4))
     listStarts(entry) = -listStarts(entry)
   }
 
   /** Points a cursor at the key of an entry. */
   def pointKey(entry: Int, cursor: EntryCursor): Unit = {
-    val page = pages.page(keyAddresses(entry))
-    val offset = RecordPages.offset(keyAddresses(entry))
+    val page = pages.page(keyAddress(entry))
+    val offset = RecordPages.offset(keyAddress(entry))
     cursor.keyBase = page
     cursor.keyOffset = offset + 8
     cursor.keyLength = Platform.getLong(page, offset).toInt
   }
 
   /** Points a cursor at the tail of an entry that has only this, a list. */
-  def pointTail(entry: Int, cursor: EntryCursor): Unit = values.point(valueAddresses(entry), cursor)
+  def pointTail(entry: Int, cursor: EntryCursor): Unit = values.point(valueAddress(entry), cursor)
 
   /** Points a cursor at the value of an entry; length -1 if it has none. */
   def pointValue(entry: Int, cursor: EntryCursor): Unit = {
     join(entry)
-    val address = valueAddresses(entry)
+    val address = valueAddress(entry)
     if (address == 0) cursor.valueLength = -1 else values.point(address, cursor)
   }
 
@@ -332,10 +341,10 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   }
 
   /** Protects the value of an entry until the next call. */
-  def keepUntilNextGet(entry: Int): Unit = lastGet = valueAddresses(entry)
+  def keepUntilNextGet(entry: Int): Unit = lastGet = valueAddress(entry)
 
   /** Protects the present value of an entry until the end of the batch. */
-  def keep(entry: Int): Unit = values.keep(valueAddresses(entry))
+  def keep(entry: Int): Unit = values.keep(valueAddress(entry))
 
   /** Versions for an iterator that is about to be opened. */
   def openVersions(): EntryVersions = {
@@ -348,10 +357,10 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
    * The value stays as it is until the end of the batch.
    */
   def pointValueFor(iterator: EntryVersions.OpenIterator, entry: Int, cursor: EntryCursor): Boolean = {
-    val seen = versions.addressFor(iterator, entry, valueAddresses(entry))
-    val isPresent = seen == valueAddresses(entry)
+    val seen = versions.addressFor(iterator, entry, valueAddress(entry))
+    val isPresent = seen == valueAddress(entry)
     if (isPresent) join(entry)
-    val address = if (isPresent) valueAddresses(entry) else seen
+    val address = if (isPresent) valueAddress(entry) else seen
     address != 0 && {
       values.point(address, cursor)
       values.keep(address)
@@ -362,7 +371,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   /** Saves the value of an entry that is about to change if an open iterator sees it; true if one does. */
   private def saveSeen(entry: Int): Boolean = versions != null && versions.isSeen(entry) && {
     join(entry)
-    val address = valueAddresses(entry)
+    val address = valueAddress(entry)
     versions.replaced(entry, address)
     if (address != 0) values.keep(address)
     true
@@ -390,17 +399,17 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   }
 
   private def setLive(entry: Int, address: Int): Unit = {
-    if (valueAddresses(entry) == 0) {
+    if (valueAddress(entry) == 0) {
       if (tableAddresses(entry) == Dropped) {
         // Not earlier: the keys of the dropped family may have had another schema.
-        val page = pages.page(keyAddresses(entry))
-        val offset = RecordPages.offset(keyAddresses(entry))
+        val page = pages.page(keyAddress(entry))
+        val offset = RecordPages.offset(keyAddress(entry))
         link(entry, page, offset + 8, Platform.getLong(page, offset).toInt)
         tableAddresses(entry) = DroppedAndPut
       }
       countLive(entry, 1)
     }
-    valueAddresses(entry) = address
+    setValueAddress(entry, address)
   }
 
   /** Counts an entry that gained (1) or lost (-1) a value. */
@@ -426,8 +435,8 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
   private def makeArrays(length: Int): Unit = {
     hashes = new Array[Int](length)
     tableAddresses = new Array[Int](length)
-    keyAddresses = new Array[Int](length)
-    valueAddresses = new Array[Int](length)
+    places = new Array[Long](length)
+    groups = new Array[Short](length)
     tableLengths = null
     spares = null
     listStarts = null
@@ -437,8 +446,8 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
     val length = entries * 2
     hashes = Arrays.copyOf(hashes, length)
     tableAddresses = Arrays.copyOf(tableAddresses, length)
-    keyAddresses = Arrays.copyOf(keyAddresses, length)
-    valueAddresses = Arrays.copyOf(valueAddresses, length)
+    places = Arrays.copyOf(places, length)
+    groups = Arrays.copyOf(groups, length)
     if (tableLengths != null) tableLengths = Arrays.copyOf(tableLengths, length)
     if (spares != null) spares = Arrays.copyOf(spares, length)
     if (listStarts != null) listStarts = Arrays.copyOf(listStarts, length)

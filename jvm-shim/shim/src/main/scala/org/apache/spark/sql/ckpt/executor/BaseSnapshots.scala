@@ -38,7 +38,8 @@ private[ckpt] final case class ReadyMerge(demand: MergeDemand, segment: ShippedS
  * in progress, or waits for an ack. Merges may be in progress beside it, each with versions above those of all others:
  * so their results fit into the chain in any order.
  *
- * Threads: the provider's lock orders all calls but `forget`; the background threads take no lock.
+ * Threads: the provider's lock orders all calls but `forget`. The background threads do not take it. A lock of its own
+ * orders changes of the steps.
  *
  * @param store       for messages
  * @param inlineLimit bytes up to which a base or a merged delta travels with the ack
@@ -59,10 +60,9 @@ private[ckpt] class BaseSnapshots(
   /**
    * A segment to be written by a background thread, or by a task that cannot wait for it: the first to begin writes.
    *
-   * @param span versions whose changes it has
    * @param lane thread that writes it
    */
-  private abstract class Writing(val span: VersionSpan, lane: => ExecutorService) {
+  private abstract class Writing(lane: => ExecutorService) {
     private val begun = new AtomicBoolean
     private val done = new CountDownLatch(1)
     private val phase = new AtomicReference[Phase](InProgress)
@@ -73,7 +73,10 @@ private[ckpt] class BaseSnapshots(
     /** Frees what it reads. */
     protected def close(): Unit
 
-    def isBase: Boolean = span.isBase
+    def isBase: Boolean
+
+    /** Versions whose changes it has. */
+    def span: VersionSpan
 
     /** True if it waits for an ack. */
     def isReady: Boolean = phase.get().isInstanceOf[Ready]
@@ -148,16 +151,41 @@ private[ckpt] class BaseSnapshots(
     }
   }
 
-  private final class WritingBase(snapshot: BaseSnapshot, stateId: String)
-      extends Writing(VersionSpan.ofBase(snapshot.version), baseLane) {
-    override protected def written(pass: () => Unit): ReadySegment =
-      ReadyBase(snapshot.version, stateId, snapshot.rows, write(snapshot, pass))
+  /** A base of the version that is folded when its writing begins. Until then it holds up no merges. */
+  private final class WritingBase(snapshot: BaseSnapshot, stateId: => String) extends Writing(baseLane) {
+    @volatile private var version = 0L
+
+    override def isBase: Boolean = true
+
+    override def span: VersionSpan = VersionSpan.ofBase(version)
+
+    override protected def written(pass: () => Unit): ReadySegment = {
+      begin()
+      ReadyBase(version, stateId, snapshot.rows, write(snapshot, pass))
+    }
+
+    /** Takes the snapshot, which has the changes of all merges so far. */
+    private def begin(): Unit = {
+      val merged = BaseSnapshots.this.synchronized {
+        version = snapshot.version
+        val (bases, merges) = steps.partition(_.isBase)
+        if (isDropped) Vector.empty
+        else {
+          steps = bases
+          merges
+        }
+      }
+      merged.foreach(_.drop())
+    }
 
     override protected def close(): Unit = snapshot.close()
   }
 
-  private final class WritingMerge(demand: MergeDemand)
-      extends Writing(VersionSpan(demand.firstVersion, demand.version), laneOf(demand)) {
+  private final class WritingMerge(demand: MergeDemand) extends Writing(laneOf(demand)) {
+    override def isBase: Boolean = false
+
+    override val span: VersionSpan = VersionSpan(demand.firstVersion, demand.version)
+
     override protected def written(pass: () => Unit): ReadySegment = {
       val isStopped = () => {
         pass()
@@ -170,17 +198,17 @@ private[ckpt] class BaseSnapshots(
   }
 
   // Oldest first.
-  private val steps = new AtomicReference(Vector.empty[Writing])
+  @volatile private var steps = Vector.empty[Writing]
   @volatile private var failure: Option[Throwable] = None
   @volatile private var required = false
 
-  def isIdle: Boolean = steps.get().isEmpty
+  def isIdle: Boolean = steps.isEmpty
 
   /** True if a base or a merged delta waits for the next ack. */
-  def isReady: Boolean = steps.get().exists(_.isReady)
+  def isReady: Boolean = steps.exists(_.isReady)
 
   /** Versions of the base and the merged deltas that are in progress or wait for an ack. */
-  def inProgress: Seq[VersionSpan] = steps.get().map(_.span)
+  def inProgress: Seq[VersionSpan] = steps.map(_.span)
 
   /** True if the chain of deltas has reached its bound: the next ack must bring a base. */
   def isRequired: Boolean = required
@@ -192,42 +220,43 @@ private[ckpt] class BaseSnapshots(
   def failureTold(): Unit = failure = None
 
   /**
-   * Follows the coordinator's demand. A base is started unless one is in progress, and replaces all merges. A merge is
-   * started if it is above everything in progress.
+   * Follows the coordinator's demand. A base is started unless one is in progress, and replaces all merges once its
+   * writing begins. A merge is started if it is above everything in progress.
    *
    * @param snapshot of the folded version; evaluated only to be written
+   * @param stateId  of the snapshot; evaluated after its version, when it is written
    */
-  def obey(demand: BaseDemand, snapshot: => BaseSnapshot, stateId: String): Unit = {
+  def obey(demand: BaseDemand, snapshot: => BaseSnapshot, stateId: => String): Unit = {
     required = demand.required
     if (demand.due) {
-      if (!steps.get().exists(_.isBase)) {
-        try {
-          val base = new WritingBase(snapshot, stateId)
-          forget()
-          start(base)
-        } catch {
-          case NonFatal(e) => failed(e)
-        }
+      if (!steps.exists(_.isBase)) {
+        try start(new WritingBase(snapshot, stateId), _ => true) catch { case NonFatal(e) => failed(e) }
       }
     } else {
-      demand.merge
-        .filter(merge => steps.get().forall(_.span.version < merge.firstVersion))
-        .foreach(merge => start(new WritingMerge(merge)))
+      demand.merge.foreach { merge =>
+        start(new WritingMerge(merge), _.forall(_.span.version < merge.firstVersion))
+      }
     }
   }
 
-  private def start(writing: Writing): Unit = {
-    steps.updateAndGet(_ :+ writing)
-    writing.writeInBackground()
+  /** Starts a step if it fits those in progress. */
+  private def start(writing: Writing, fits: Vector[Writing] => Boolean): Unit = {
+    val isStarted = synchronized {
+      fits(steps) && {
+        steps :+= writing
+        true
+      }
+    }
+    if (isStarted) writing.writeInBackground()
   }
 
-  private def remove(writing: Writing): Unit = steps.updateAndGet(_.filterNot(_ eq writing))
+  private def remove(writing: Writing): Unit = synchronized { steps = steps.filterNot(_ eq writing) }
 
   /** Writes a snapshot now, instead of all that is in progress. */
   def writeNow(snapshot: BaseSnapshot, stateId: String): Unit = {
     forget()
     val writing = new WritingBase(snapshot, stateId)
-    steps.updateAndGet(_ :+ writing)
+    synchronized { steps :+= writing }
     writing.complete().left.foreach(throw _)
   }
 
@@ -249,7 +278,7 @@ private[ckpt] class BaseSnapshots(
   }
 
   private def complete(snapshot: => BaseSnapshot, stateId: String): Unit = {
-    val outcome = steps.get().find(_.isBase) match {
+    val outcome = steps.find(_.isBase) match {
       case Some(base) => base.complete()
       case None =>
         try {
@@ -272,7 +301,7 @@ private[ckpt] class BaseSnapshots(
 
   /** The base before merged deltas: one segment travels with an ack, and the base shortens the chain most. */
   private def take(): Option[ReadySegment] = {
-    val written = steps.get().filter(_.isReady)
+    val written = steps.filter(_.isReady)
     written.find(_.isBase).orElse(written.headOption).flatMap { first =>
       remove(first)
       first.take()
@@ -280,7 +309,14 @@ private[ckpt] class BaseSnapshots(
   }
 
   /** Drops all that waits or is in progress. */
-  def forget(): Unit = steps.getAndSet(Vector.empty).foreach(_.drop())
+  def forget(): Unit = {
+    val dropped = synchronized {
+      val all = steps
+      steps = Vector.empty
+      all
+    }
+    dropped.foreach(_.drop())
+  }
 
   private def failed(cause: Throwable): Unit = {
     failure = Some(cause)

@@ -142,11 +142,9 @@ private[ckpt] final case class MergedDescription(
  * Versions whose changes a base or merged deltas have.
  *
  * @param firstVersion 0 for a base
- * @param version      last one
+ * @param version      last one; 0 for a base whose writing has not begun
  */
-private[ckpt] final case class VersionSpan(firstVersion: Long, version: Long) {
-  def isBase: Boolean = firstVersion == 0
-}
+private[ckpt] final case class VersionSpan(firstVersion: Long, version: Long)
 
 private[ckpt] object VersionSpan {
   def ofBase(version: Long): VersionSpan = VersionSpan(0, version)

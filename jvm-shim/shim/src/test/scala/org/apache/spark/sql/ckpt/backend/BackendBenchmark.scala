@@ -25,19 +25,23 @@ object BackendBenchmark extends BackendTesting {
   private val key = new Array[Byte](16)
   private val value = new Array[Byte](16)
 
+  /** A local disk that is never used, as most stores have. */
+  private val roomy = new LocalTier(
+    Runtime.getRuntime.maxMemory, new MemoryBudget, () => throw new IllegalStateException("memory is full"))
+
   def main(args: Array[String]): Unit = {
     val keys = args.lift(0).fold(1000000)(_.toInt)
     val changes = args.lift(1).fold(10000)(_.toInt)
     val batches = args.lift(2).fold(60)(_.toInt)
 
-    val backend = new HashMapStateBackend(K)
+    val backend = new HashMapStateBackend(K, logsWrites = false, tier = roomy)
     val family = backend.declareFamily("default", groupsByHash(K))
     fill(backend, family, keys)
     val each = backend.memoryBytes.toDouble / keys
     println(f"memory: $each%.1f bytes an entry (32 raw), heap ${heap() / 1e6}%.0f MB")
 
-    for (snapshots <- Seq(false, true); size <- Seq(changes, keys / 2)) {
-      run(backend, family, keys, size, math.max(6, math.min(batches, 6000000 / size)), snapshots)
+    for (aggregated <- Seq(false, true); snapshots <- Seq(false, true); size <- Seq(changes, keys / 2)) {
+      run(backend, family, keys, size, math.max(6, math.min(batches, 6000000 / size)), snapshots, aggregated)
     }
     val segment = write(backend, keys)
     for (_ <- 0 until 4) read(segment, keys, backend.version)
@@ -105,7 +109,8 @@ object BackendBenchmark extends BackendTesting {
       keys: Int,
       changes: Int,
       batches: Int,
-      snapshots: Boolean): Unit = {
+      snapshots: Boolean,
+      aggregated: Boolean): Unit = {
     val r = new Random(1)
     val times = Array.fill(4)(new Array[Long](batches))
     for (b <- 0 until batches) {
@@ -113,14 +118,7 @@ object BackendBenchmark extends BackendTesting {
       val t0 = now()
       backend.openForWrite(backend.version)
       val t1 = now()
-      var i = 0
-      while (i < changes) {
-        setKey(r.nextInt(keys))
-        if (!family.get(key, Start, 16)) throw new IllegalStateException("lost a key")
-        Platform.putLong(value, Start + 8, Platform.getLong(family.valueBase, family.valueOffset + 8) + 1)
-        family.put(key, Start, 16, value, Start, 16)
-        i += 1
-      }
+      if (aggregated) aggregate(backend, family, keys, changes, r) else update(family, keys, changes, r)
       val t2 = now()
       val delta = backend.deltaBytes()
       backend.commit()
@@ -134,9 +132,40 @@ object BackendBenchmark extends BackendTesting {
       if (snapshot != null) snapshot.close()
     }
     val Seq(work, commit, fold, all) = times.toSeq.map(t => t.sorted.apply(batches / 2).toDouble)
-    println(f"$changes%7d changes of $keys, ${if (snapshots) "shared pages" else "no snapshot"}%12s: " +
+    val order = if (aggregated) "aggregated" else "one by one"
+    println(f"$changes%7d changes of $keys, $order, ${if (snapshots) "shared pages" else "no snapshot"}%12s: " +
       f"get+put ${work / changes}%6.0f ns, delta ${commit / changes}%6.0f ns, " +
       f"fold ${fold / changes}%6.0f ns, batch ${all / 1e6}%8.2f ms, worst ${times(3).max / 1e6}%8.2f ms")
+  }
+
+  /** Reads and puts one key after another. */
+  private def update(family: HashMapTable, keys: Int, changes: Int, r: Random): Unit = {
+    var i = 0
+    while (i < changes) {
+      setKey(r.nextInt(keys))
+      if (!family.get(key, Start, 16)) throw new IllegalStateException("lost a key")
+      Platform.putLong(value, Start + 8, Platform.getLong(family.valueBase, family.valueOffset + 8) + 1)
+      family.put(key, Start, 16, value, Start, 16)
+      i += 1
+    }
+  }
+
+  /** Reads all keys through a view, then puts them: as an aggregation by hash does, with a hash table in between. */
+  private def aggregate(
+      backend: HashMapStateBackend, family: HashMapTable, keys: Int, changes: Int, r: Random): Unit = {
+    val view = backend.reader("default", backend.foldedVersion)
+    val chosen = Array.fill(changes)(r.nextInt(keys))
+    var sum = 0L
+    chosen.foreach { i =>
+      setKey(i)
+      if (!view.get(key, Start, 16)) throw new IllegalStateException("lost a key")
+      sum += Platform.getLong(view.valueBase, view.valueOffset + 8)
+    }
+    chosen.foreach { i =>
+      setKey(i)
+      Platform.putLong(value, Start + 8, sum)
+      family.put(key, Start, 16, value, Start, 16)
+    }
   }
 
   private def write(backend: HashMapStateBackend, keys: Int): SegmentBytes = {

@@ -26,3 +26,5 @@ class EvictedSegmentSuite extends SegmentSuite with EvictedState
 class EvictedTableMemorySuite extends TableMemorySuite with EvictedState
 
 class EvictedSnapshotSuite extends SnapshotSuite with EvictedState
+
+class EvictedLookupQueueSuite extends LookupQueueSuite with EvictedState

@@ -51,6 +51,33 @@ class ListTableSuite extends AnyFunSuite with BackendTesting {
     }
   }
 
+  // A record on the local disk is never changed.
+  for (size <- Seq(1000, 5000, 100000) if tier == null) {
+    test(s"appends to a list that reaches $size bytes copy the list once per eighth of growth") {
+      val backend = newBackend(K)
+      val family = declared(backend)
+      val row = longs(1, 2)
+      val list = longs(7)
+      var address = 0
+      var copied = 0L
+      var appended = 0L
+      while (appended < size) {
+        backend.openForWrite(backend.version)
+        family.append(list, Start, 8, row, Start, 16)
+        // Records behind this one, so that it cannot grow into free memory.
+        put(family, longs(appended), Array.ofDim[Byte](4))
+        backend.commit()
+        backend.fold()
+        appended += 20
+        val now = family.table.find(Bytes.hash(list, Start, 8), list, Start, 8)
+        if (now != address) copied += appended
+        address = now
+      }
+      assert(rows(family, list).size == appended / 20)
+      assert(copied < 13 * appended)
+    }
+  }
+
   private def agreesWithMap(backend: HashMapStateBackend, longestRow: Int, readOneIn: Int): Unit = {
     val r = new Random(11)
     var family = declared(backend)

@@ -241,6 +241,54 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     assertSame(contents(other.reader("default", 1)), contents(b.reader("default", 1)))
   }
 
+  test("entries of the same lengths are written in the same way, whether they are copied at once or one by one") {
+    val r = new Random(9)
+    for (values <- Seq(Seq(0), Seq(8), Seq(8, 16)); removals <- Seq(false, true)) {
+      val backend = newBackend(K)
+      val family = backend.declareFamily("default", groupsByHash(K))
+      backend.openForWrite(0)
+      for (i <- 0 until 3000) put(family, longs(i), randomBytes(r, values(r.nextInt(values.size))))
+      backend.commit()
+      val first = ChangeSource.of(family)
+      assertSameBytes(first, isBase = false, uniform = values.size == 1)
+      backend.fold()
+      val snapshot = family.table.snapshot()
+      if (!snapshot.hasEvicted) {
+        val all = new SnapshotSource("default", multiValue = false, snapshot)
+        assertSameBytes(Seq(all), isBase = true, uniform = values.size == 1)
+      }
+      snapshot.close()
+      backend.openForWrite(1)
+      for (i <- 0 until 2000) put(family, longs(i), randomBytes(r, values.head))
+      if (removals) remove(family, longs(1))
+      backend.commit()
+      assertSameBytes(ChangeSource.of(family), isBase = false, uniform = !removals)
+    }
+  }
+
+  private def assertSameBytes(sources: Seq[SegmentSource], isBase: Boolean, uniform: Boolean): Unit = {
+    val counts = new Array[Int](K)
+    sources.head.countGroups(counts)
+    assert(sources.head.gather(0, K, new UniformRows(counts)) == uniform)
+    val Seq(atOnce, oneByOne) = Seq(sources, sources.map(new OneByOne(_))).map { of =>
+      val out = new ByteArrayOutputStream
+      val info = new SegmentWriter(K, idsAtOnce = 1500, leastUniform = 1).write(of.toArray, isBase, 2, out)
+      (info.entries, info.offsets.toSeq, out.toByteArray.toSeq)
+    }
+    assert(atOnce == oneByOne)
+  }
+
+  private final class OneByOne(of: SegmentSource) extends SegmentSource {
+    override def family: String = of.family
+    override def multiValue: Boolean = of.multiValue
+    override def appends: Boolean = of.appends
+    override def point(id: Int, cursor: EntryCursor): Unit = of.point(id, cursor)
+    override def countGroups(counts: Array[Int]): Unit = of.countGroups(counts)
+    override def fill(first: Int, until: Int, next: Array[Int], ids: Array[Int]): Unit =
+      of.fill(first, until, next, ids)
+    override def gather(first: Int, until: Int, rows: UniformRows): Boolean = false
+  }
+
   test("ordering in many small steps gives the same bytes") {
     val b = small()
     b.openForWrite(1)

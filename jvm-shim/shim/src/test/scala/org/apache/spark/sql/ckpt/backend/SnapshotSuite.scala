@@ -12,6 +12,7 @@ package org.apache.spark.sql.ckpt.backend
 
 import java.util.concurrent.{Callable, Executors, TimeUnit}
 
+import scala.collection.mutable
 import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
@@ -50,6 +51,70 @@ class SnapshotSuite extends AnyFunSuite with BackendTesting {
       writers.shutdownNow()
     }
     assertSame(contents(family), model)
+  }
+
+  test("snapshots taken and written by another thread at any moment are of one version each") {
+    val r = new Random(8)
+    val backend = newBackend(K)
+    val family = backend.declareFamily("default", groupsByHash(K), new FirstWordPrefix)
+    val model = new Model
+    val models = mutable.Map(0L -> copyOf(model))
+    val writer = Executors.newSingleThreadExecutor()
+    try {
+      val results = for (version <- 0L until 60L) yield {
+        backend.openForWrite(version)
+        for (_ <- 0 until 300) change(r, family, model)
+        backend.commit(s"state ${version + 1}")
+        models(version + 1) = copyOf(model)
+        // One that is closed before the thread comes to it is never taken.
+        val snapshot = new DeferredSnapshot(() => backend.snapshotBase())
+        if (version % 10 == 9) snapshot.close()
+        val task: Callable[Option[(Long, String, SegmentBytes)]] = () =>
+          try Some((snapshot.version, snapshot.stateId, snapshot.toBytes()))
+          catch { case _: IllegalStateException if version % 10 == 9 => None }
+          finally snapshot.close()
+        (version, writer.submit(task))
+      }
+      results.foreach { case (queued, written) =>
+        val result = written.get(5, TimeUnit.MINUTES)
+        assert(result.isEmpty == (queued % 10 == 9))
+        result.foreach { case (version, stateId, bytes) =>
+          assert(version >= queued)
+          assert(stateId == (if (version == 0) "" else s"state $version"))
+          val other = newBackend(K)
+          other.restore(version, 0, Seq(segment(isBase = true, bytes)), everything)
+          assertSame(contents(other.reader("default", version)), models(version), s"version $version")
+        }
+      }
+    } finally {
+      writer.shutdownNow()
+    }
+  }
+
+  test("a snapshot that waits is of the version folded when it is written, and copies nothing before") {
+    val backend = newBackend(K)
+    val family = backend.declareFamily("default", groupsByHash(K))
+    def next(): Unit = {
+      backend.openForWrite(backend.version)
+      put(family, longs(1), longs(backend.version))
+      backend.commit(s"state ${backend.version}")
+      backend.fold()
+    }
+    next()
+    val page = family.table.pages.pageAt(0)
+    val waiting = new DeferredSnapshot(() => backend.snapshotBase())
+    next()
+    assert(family.table.pages.pageAt(0) eq page)
+    assert(waiting.version == 2 && waiting.rows == 1)
+    val stateId = waiting.stateId
+    next()
+    assert(waiting.version == 2 && waiting.stateId == stateId)
+    if (tier == null) assert(!(family.table.pages.pageAt(0) eq page))
+    waiting.close()
+    intercept[IllegalStateException](waiting.toBytes())
+    val late = new DeferredSnapshot(() => backend.snapshotBase())
+    backend.close()
+    intercept[IllegalStateException](late.version)
   }
 
   private def folded(b: HashMapStateBackend): Model = contents(b.reader("default", b.foldedVersion))
