@@ -20,7 +20,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend.{BaseSnapshot, HashMapStateBackend, StateTooLargeException}
+import org.apache.spark.sql.ckpt.backend.{BaseSnapshot, DeferredSnapshot, HashMapStateBackend, StateTooLargeException}
 import org.apache.spark.sql.ckpt.protocol.{BaseDemand, DeltaToMerge, LocatedFile, MergeDemand, VersionSpan}
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.Utils
@@ -229,8 +229,37 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     bases.obey(merge, snapshot, "a")
     eventually(timeout(5.minutes))(assert(bases.isReady))
     bases.obey(due, snapshot, "b")
-    assert(bases.inProgress == Seq(VersionSpan(0, 0)))
+    eventually(timeout(5.minutes))(assert(bases.inProgress == Seq(VersionSpan(0, 0))))
     assert(ready(bases).isInstanceOf[ReadyBase] && shared.size == 1)
+    shared.foreach(name => files.delete(s"shared/$name"))
+  }
+
+  test("a base that waits for its turn has no version and holds up no merge; it has the changes of all when it begins") {
+    val backend = new HashMapStateBackend(4)
+    var taken = 0
+    val base = new DeferredSnapshot(() => {
+      taken += 1
+      backend.snapshotBase()
+    })
+    val bases = new Bases((), ackThreshold = -1)
+    val end = busy()
+    try {
+      bases.obey(due, base, base.stateId)
+      Seq(1, 3).foreach { first =>
+        bases.obey(mergeFrom(first), snapshot, "a")
+        assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(first, first + 1)))
+        eventually(timeout(5.minutes))(assert(bases.isReady))
+        if (first == 1) assert(merged(bases).demand.version == 2)
+      }
+      assert(taken == 0)
+      (0 until 4).foreach { version =>
+        backend.openForWrite(version)
+        backend.commit()
+      }
+      backend.fold()
+    } finally end.countDown()
+    eventually(timeout(5.minutes))(assert(bases.inProgress == Seq(VersionSpan(0, 4))))
+    assert(ready(bases).asInstanceOf[ReadyBase].version == 4 && taken == 1 && bases.isIdle)
     shared.foreach(name => files.delete(s"shared/$name"))
   }
 
