@@ -234,7 +234,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     shared.foreach(name => files.delete(s"shared/$name"))
   }
 
-  test("a base that waits for its turn has no version and holds up no merge; it has the changes of all when it begins") {
+  test("a base that waits for its turn holds up no merge, and has the changes of all when it begins") {
     val backend = new HashMapStateBackend(4)
     var taken = 0
     val base = new DeferredSnapshot(() => {
