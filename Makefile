@@ -108,6 +108,7 @@ test-core-%: .venv-%/.installed
 test-versions: test test-long test-yarn  ## all tests on all Spark minors, and Spark's own suites: hours in full
 	for minor in $(OTHER_SPARKS); do $(MAKE) test-scala test-python test-long SPARK=$$minor || exit; done
 	for minor in $(SPARKS_WITH_SUITES); do $(MAKE) spark-suites SPARK=$$minor || exit; done
+	$(MAKE) spark-suites-local
 
 test-python: prepare $(FLOOR_JAR) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(CLASS_ARCHIVE) $(OTHER_INSTALLED))  ## unit tests of the library, queries through PySpark, restores, conformance
 	$(RUN) -m pytest -m "not cluster and not long" $(or $(PYTEST_ARGS),$(IN_PARALLEL))

@@ -14,7 +14,7 @@ import java.io.{File, RandomAccessFile}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.SparkEnv
+import org.apache.spark.{SparkConf, SparkEnv}
 import org.apache.spark.sql.ckpt.backend.LocalStateException
 import org.apache.spark.sql.ckpt.executor.LocalDisk
 import org.apache.spark.util.Utils
@@ -57,6 +57,16 @@ class StoreLocalDiskSuite extends AnyFunSuite {
       assert(localFiles.isEmpty)
       assert(h.read(2) == (1L to 3000L).toSet)
     }
+  }
+
+  test("files have a place without Spark too, as in Spark's own suites of stores") {
+    val env = SparkEnv.get
+    SparkEnv.set(null)
+    try {
+      val file = LocalDisk.tier(memoryBudget = 1).newFile().toFile
+      assert(file.getParentFile == LocalDisk.directoryIn(Utils.getLocalDir(new SparkConf)))
+      assert(file.getParentFile.isDirectory && file.getParent.contains("standalone"))
+    } finally SparkEnv.set(env)
   }
 
   test("state within the default budget is in memory only") {

@@ -14,7 +14,7 @@ import java.io.{File, IOException}
 import java.nio.file.{Files, Path}
 import java.util.UUID
 
-import org.apache.spark.SparkEnv
+import org.apache.spark.{SparkConf, SparkEnv}
 import org.apache.spark.sql.ckpt.backend.{LocalStateException, LocalTier, MemoryBudget}
 import org.apache.spark.util.{ShutdownHookManager, Utils}
 
@@ -27,7 +27,7 @@ private[ckpt] object LocalDisk {
 
   /** Path of a new file, in a random one of Spark's directories: each disk gets its share. */
   private def newFile(): Path = {
-    val directory = directoryIn(Utils.getLocalDir(SparkEnv.get.conf))
+    val directory = directoryIn(Utils.getLocalDir(env.fold(new SparkConf)(_.conf)))
     if (!directory.exists()) {
       try Files.createDirectories(directory.toPath) catch {
         case e: IOException =>
@@ -39,7 +39,11 @@ private[ckpt] object LocalDisk {
   }
 
   /** The directory of this JVM's files in one of Spark's. */
-  private[ckpt] def directoryIn(parent: String): File = new File(parent, s"spark-ckpt-${SparkEnv.get.executorId}-$jvm")
+  private[ckpt] def directoryIn(parent: String): File =
+    new File(parent, s"spark-ckpt-${env.fold("standalone")(_.executorId)}-$jvm")
+
+  /** None before Spark starts and after it has stopped: then stores work as well. */
+  private def env: Option[SparkEnv] = Option(SparkEnv.get)
 
   /** Tells JVMs that share a directory apart. */
   private val jvm = UUID.randomUUID().toString.take(8)

@@ -12,6 +12,7 @@ package org.apache.spark.sql.execution.streaming.state
 
 import java.util.UUID
 
+import scala.jdk.CollectionConverters._
 import scala.util.Random
 
 import org.apache.hadoop.conf.Configuration
@@ -23,6 +24,13 @@ import org.apache.spark.sql.types.StructType
 
 object ProviderUnderTest {
   val Name: String = System.getProperty("suites.provider")
+
+  /** Adds its settings. Sessions adopt these system properties by themselves; a `new SQLConf` has none of them. */
+  def configure(conf: SQLConf): SQLConf = {
+    System.getProperties.asScala.filter(_._1.startsWith("spark.sql.streaming.stateStore.ckpt."))
+      .foreach { case (key, value) => conf.setConfString(key, value) }
+    conf
+  }
 
   def create(): StateStoreProvider = StateStoreProvider.create(Name)
 }
@@ -51,8 +59,9 @@ class ProviderStateStoreSuite extends StateStoreSuiteBase[StateStoreProvider] wi
         SQLConf.MAX_BATCHES_TO_RETAIN_IN_MEMORY.defaultValue.get),
       hadoopConf: Configuration = new Configuration): StateStoreProvider = {
     hadoopConf.set(RunId.Key, UUID.randomUUID().toString)
+    val conf = ProviderUnderTest.configure(sqlConf.clone())
     provider.init(id, keySchema, valueSchema, keyStateEncoderSpec.getOrElse(NoPrefixKeyStateEncoderSpec(keySchema)),
-      useColumnFamilies, new StateStoreConf(sqlConf), hadoopConf)
+      useColumnFamilies, new StateStoreConf(conf), hadoopConf)
     provider
   }
 
@@ -108,7 +117,7 @@ class ProviderStateStoreSuite extends StateStoreSuiteBase[StateStoreProvider] wi
     }
 
   override def getDefaultSQLConf(minDeltasForSnapshot: Int, numOfVersToRetainInMemory: Int): SQLConf = {
-    val conf = new SQLConf
+    val conf = ProviderUnderTest.configure(new SQLConf)
     conf.setConf(SQLConf.STATE_STORE_PROVIDER_CLASS, ProviderUnderTest.Name)
     conf.setConf(SQLConf.STATE_STORE_MIN_DELTAS_FOR_SNAPSHOT, minDeltasForSnapshot)
     conf.setConf(SQLConf.MAX_BATCHES_TO_RETAIN_IN_MEMORY, numOfVersToRetainInMemory)
@@ -118,7 +127,7 @@ class ProviderStateStoreSuite extends StateStoreSuiteBase[StateStoreProvider] wi
   }
 
   override def getDefaultStoreConf(): StateStoreConf = {
-    val conf = new SQLConf
+    val conf = ProviderUnderTest.configure(new SQLConf)
     conf.setConf(SQLConf.STATE_STORE_PROVIDER_CLASS, ProviderUnderTest.Name)
     new StateStoreConf(conf)
   }
