@@ -261,8 +261,8 @@ private[ckpt] class BaseSnapshots(
   }
 
   /**
-   * A base or a merged delta for the next ack; the coordinator then owns its file. If a base is required, this waits for
-   * it, or writes it if the background thread has not begun.
+   * A base or a merged delta for the next ack; the coordinator then owns its file. If a base is required, this waits
+   * for it, or writes it if the background thread has not begun.
    *
    * @param snapshot of the folded version
    * @throws StateTooLargeException if the state is too large for a base
