@@ -11,12 +11,14 @@ from rich.tree import Tree
 
 from spark_ckpt.checkpoint.statistics import CheckpointStats, Spread, SubtaskStateStats
 from spark_ckpt.checkpoint.statistics_state import SPARK_HISTORY, SPARK_SUBTASKS, history_of, subtasks_of
-from spark_ckpt.cli.formatting import human_size, iso_time, plain
-from spark_ckpt.cli.options import Session, json_option, pass_session, path_argument
+from spark_ckpt.cli.formatting import count, human_size, iso_time, plain
+from spark_ckpt.cli.options import Session, complete_path, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Part, Result
+from spark_ckpt.cli.results.history_page import history_page, write_page
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import Column, Table
 from spark_ckpt.cli.watch import Watchable, follow, last_option, watch_option
+from spark_ckpt.clock import SystemClock
 from spark_ckpt.location.errors import CheckpointNotFoundError, ForeignLocationError
 from spark_ckpt.location.find import CheckpointLocation
 
@@ -82,6 +84,27 @@ class History(Watchable):
             yield _history_table(self.checkpoints, self.printed)
         else:
             yield f"{self.location}: no checkpoint has completed yet"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryReport(Result):
+    """The page with the statistics of a location.
+
+    Args:
+        history: the statistics.
+        file: the page.
+    """
+
+    history: History
+    file: str
+
+    def to_json(self) -> JsonObject:
+        """The object of `History`."""
+        return self.history.to_json()
+
+    def render(self) -> Iterator[Part]:
+        """A line with the name of the page."""
+        yield plain(f"{self.file}: {count(len(self.history.checkpoints), 'checkpoint')}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +231,8 @@ def _tree(stats: CheckpointStats) -> Tree:
     tree.add(Text(f"{stats.acks:,} of {stats.expected:,} subtasks acknowledged"))
     if stats.failures:
         failures = tree.add(Text("retried failures"))
-        for reason, count in stats.failures.items():
-            failures.add(Text(f"{plain(reason)}: {count:,}"))
+        for reason, number in stats.failures.items():
+            failures.add(Text(f"{plain(reason)}: {number:,}"))
     if (size := stats.size) is not None:
         new = human_size(size.new_bytes)
         tree.add(Text(f"state {human_size(size.state_bytes)}, {size.rows:,} rows; {new} new"))
@@ -256,6 +279,13 @@ def _spread(spread: Spread) -> str:
 @click.option("--subtasks", is_flag=True, help="With --id: show each subtask, in the order of acknowledgement.")
 @last_option
 @watch_option
+@click.option(
+    "--html",
+    metavar="FILE",
+    shell_complete=complete_path,
+    help="Write one self-contained page with the timeline and plots, for a ticket. FILE is a path or URL.",
+)
+@click.option("--force", is_flag=True, help="With --html: replace an existing FILE.")
 @json_option
 @pass_session
 def show_history(
@@ -265,6 +295,8 @@ def show_history(
     subtasks: bool,
     last: int | None,
     watch_seconds: float | None,
+    html: str | None,
+    force: bool,
 ) -> None:
     """Show recent checkpoint durations and failures.
 
@@ -279,12 +311,21 @@ def show_history(
       spark-ckpt history /data/query --last 5
       spark-ckpt history /data/query --watch
       spark-ckpt history /data/query --id 17 --subtasks
+      spark-ckpt history /data/query --html report.html
     """
     if subtasks and checkpoint_id is None:
         raise click.UsageError("--subtasks requires --id")
     if checkpoint_id is not None and (last is not None or watch_seconds is not None):
         raise click.UsageError("--id and --last or --watch are mutually exclusive")
-    if watch_seconds is not None:
+    if html is not None and (checkpoint_id is not None or watch_seconds is not None):
+        raise click.UsageError("--html and --id or --watch are mutually exclusive")
+    if force and html is None:
+        raise click.UsageError("--force requires --html")
+    if html is not None:
+        history = History(location, _last(read_history(location), last))
+        write_page(html, history_page(location, history.checkpoints, SystemClock().now_ms()), force=force)
+        session.output.show(HistoryReport(history, html))
+    elif watch_seconds is not None:
         follow(session, watch_seconds, lambda: History(location, _last(_read_or_wait(location), last)))
     elif checkpoint_id is None:
         session.output.show(History(location, _last(read_history(location), last)))

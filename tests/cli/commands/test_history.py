@@ -93,3 +93,26 @@ def test_a_location_whose_checkpoints_carry_no_statistics(tmp_path: Path) -> Non
 
 def test_nothing_is_there(tmp_path: Path) -> None:
     assert run("history", tmp_path / "absent").status == 1
+
+
+def test_a_page_for_a_ticket(location: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    page = tmp_path_factory.mktemp("pages") / "report.html"
+    shown = run("history", location, "--html", page)
+    assert (shown.status, shown.stdout, shown.stderr) == (0, f"{page}: 2 checkpoints\n", "")
+    assert "declined: 1" in page.read_text()
+    again = run("history", location, "--html", page, "--json")
+    assert (again.status, again.error["error"], again.error["target"]) == (1, "TargetExistsError", str(page))
+    forced = run("history", location, "--html", page, "--force", "--last", 1, "--json")
+    assert [entry["checkpoint_id"] for entry in forced.json["history"]] == [4]
+    assert page.read_text().count("<tr") == 2
+
+
+@pytest.mark.parametrize("options", [("--html", "x", "--id", 4), ("--html", "x", "--watch"), ("--force",)])
+def test_a_page_is_of_all_checkpoints_once(location: Path, options: tuple[object, ...]) -> None:
+    assert run("history", location, *options).status == 2
+
+
+def test_no_page_without_a_history(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert run("history", make_location(tmp_path / "q"), "--html", page).status == 1
+    assert not page.exists()
