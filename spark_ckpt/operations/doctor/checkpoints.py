@@ -55,7 +55,7 @@ def check_last_checkpoint(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             LAST_CHECKPOINT,
             Status.WARNING,
-            f"{answer}, none for {human_duration(age_ms)} since",
+            f"{answer}, and none since",
             "See whether the sources have new data, which an idle query waits for, and whether a batch hangs in the "
             "driver's log",
             command_line("list", evidence.location, "--sources"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
+from spark_ckpt.errors import StorageError
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.location.orphans import list_all
 from spark_ckpt.operations.doctor.evidence import Evidence
@@ -11,6 +13,7 @@ from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
 from spark_ckpt.operations.gc import collect_garbage
 from spark_ckpt.operations.import_marker import read_marker
 from spark_ckpt.spark_files.rollbacks import Rollbacks
+from spark_ckpt.spark_files.rollbacks import marker as marker_name
 
 FILES = "files"
 UNFINISHED = "unfinished operations"
@@ -58,8 +61,8 @@ def check_unfinished(evidence: Evidence) -> Iterator[Finding]:
             UNFINISHED,
             Status.PROBLEM,
             "a rollback, or the undo of an import, has not finished: no query starts",
-            "Repeat the rollback with the same id, or the undo of the import",
-            command_line("rollback", evidence.location, "--id", "ID"),
+            "Repeat it: the undo with 'spark-ckpt import --undo', the rollback with",
+            command_line("rollback", evidence.location, "--id", _rollback_target(evidence, rollbacks.unfinished[-1])),
             {"operation": "rollback", "log_epochs": list(rollbacks.unfinished)},
         )
     if marker is not None and marker.checkpoint_id is None:
@@ -82,6 +85,15 @@ def check_unfinished(evidence: Evidence) -> Iterator[Finding]:
     if not rollbacks.unfinished and partitions is None and (marker is None or marker.checkpoint_id is not None):
         undo = "; the import of its state can still be undone" if marker is not None and marker.can_be_undone else ""
         yield Finding(UNFINISHED, Status.OK, f"none{undo}", data={"log_epoch": rollbacks.epoch})
+
+
+def _rollback_target(evidence: Evidence, epoch: int) -> int | str:
+    """Checkpoint that a rollback goes back to; a placeholder if its marker or the log does not tell."""
+    try:
+        batch_id = json.loads(evidence.storage.read(marker_name(epoch)))["batch_id"]
+    except (StorageError, ValueError, KeyError, TypeError):
+        return "ID"
+    return next((record.id for record in reversed(evidence.checkpoints) if record.batch_id == batch_id), "ID")
 
 
 def _begun_rescale(evidence: Evidence) -> int | None:

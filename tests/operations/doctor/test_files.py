@@ -49,8 +49,17 @@ def test_an_unfinished_rollback(storage: LocalStorage) -> None:
     found = only(report, "unfinished operations")
     assert (report.verdict, found.status) == (Verdict.DAMAGED, Status.PROBLEM)
     assert found.data["log_epochs"] == [1]
+    assert found.command == f"spark-ckpt rollback {storage.location} --id 5"  # the checkpoint of batch 3
     rollbacks.finish(storage, begun)
     assert only(examined(storage), "unfinished operations").status is Status.OK
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"batch_id": 99}'])
+def test_an_unfinished_rollback_whose_marker_does_not_help(storage: LocalStorage, content: bytes) -> None:
+    storage.write_atomic(rollbacks.marker(1), content)
+    found = only(examined(storage), "unfinished operations")
+    assert (found.status, found.error) == (Status.PROBLEM, None)
+    assert found.command == f"spark-ckpt rollback {storage.location} --id ID"
 
 
 def test_an_unfinished_import(storage: LocalStorage) -> None:
