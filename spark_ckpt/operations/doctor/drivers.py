@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from spark_ckpt.completed import ClaimRecord
+from spark_ckpt.completed import ClaimRecord, Owner
 from spark_ckpt.figures import count, human_duration, iso_time
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
@@ -104,7 +104,7 @@ def _claims(evidence: Evidence) -> list[ClaimRecord]:
     return [record for record in evidence.records.values() if isinstance(record, ClaimRecord)]
 
 
-def _earlier_owner(evidence: Evidence, claim: ClaimRecord) -> Any:  # noqa: ANN401
+def _earlier_owner(evidence: Evidence, claim: ClaimRecord) -> Owner | None:
     """Owner of the last record before a claim; its own claim may be gone from the log."""
     before = [record for record in evidence.records.values() if record.id < claim.id]
     return before[-1].owner if before else None
