@@ -18,9 +18,9 @@ import scala.jdk.CollectionConverters.CollectionHasAsScala
 import org.apache.spark.unsafe.Platform
 
 /**
- * Pauses for garbage collection with much state in one heap, beside those without state. Not part of the tests; run with
- * the test class path as `java -Xlog:gc:file=LOG ... GcBenchmark LOG KEYS SECONDS`. The pauses are those in the log after
- * the state has been written. 0 keys give the pauses of the other work alone.
+ * Pauses for garbage collection with much state in one heap, beside those without state. Not part of the tests; run
+ * with the test class path as `java -Xlog:gc:file=LOG ... GcBenchmark LOG KEYS SECONDS`. The pauses are those in the log
+ * after the state has been written. 0 keys give the pauses of the other work alone.
  */
 object GcBenchmark extends BackendTesting {
   private val K = 1024
