@@ -19,8 +19,8 @@ import org.apache.spark.unsafe.Platform
 
 /**
  * Pauses for garbage collection with much state in one heap, beside those without state. Not part of the tests; run
- * with the test class path as `java -Xlog:gc:file=LOG ... GcBenchmark LOG KEYS SECONDS`. The pauses are those in the log
- * after the state has been written. 0 keys give the pauses of the other work alone.
+ * with the test class path as `java -Xlog:gc:file=LOG ... GcBenchmark LOG KEYS SECONDS`. The pauses are those in the
+ * log after the state has been written. 0 keys give the pauses of the other work alone.
  */
 object GcBenchmark extends BackendTesting {
   private val K = 1024
