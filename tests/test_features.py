@@ -29,7 +29,7 @@ COMMANDS = ("list", "inspect", "verify", "state", "savepoint", "rescale", "gc", 
 def in_metadata(location: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes the newest `_metadata` require an unknown feature."""
     with monkeypatch.context() as patch:
-        patch.setattr(SparkBatch, "_features", lambda self: {FUTURE})
+        patch.setattr(SparkBatch, "features", property(lambda self: {FUTURE}))
         Query(LocalStorage(location)).restart()
         query = Query(LocalStorage(location))
         batch = query.restart()

@@ -25,8 +25,8 @@ from spark_ckpt.coordinator.messages import (
     Task,
 )
 from spark_ckpt.storage import LocalStorage
-from tests.coordinator.test_merges import KEY, OTHER, chain_at, merged
-from tests.coordinator.test_merges import driver_at as driver_of_merges
+from tests.coordinator.merging_driver import KEY, OTHER, chain_at, merged
+from tests.coordinator.merging_driver import driver_at as driver_of_merges
 from tests.support.driver import Driver, check_rows, load
 from tests.support.invariants import assert_invariants
 

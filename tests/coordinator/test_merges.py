@@ -10,57 +10,23 @@ from unittest.mock import patch
 import pytest
 
 from spark_ckpt.checkpoint import tiers
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, chain_of
+from spark_ckpt.checkpoint.chains import ChainEntry
 from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.coordinator.bases import MERGE_TRIES
-from spark_ckpt.coordinator.merges import digest_of
-from spark_ckpt.coordinator.messages import Ack, AckReply, MergedDeltas, Operator, Outcome, Segment
+from spark_ckpt.coordinator.messages import Ack, AckReply, MergedDeltas, Outcome, Segment
 from spark_ckpt.features import Feature
 from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.format.segments import SegmentKind, decode_block
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.storage import LocalStorage
-from tests.support.driver import Changes, Driver, check_rows, faulty_environment, load, located, make_segment
+from tests.coordinator.merging_driver import KEY, OTHER, chain_at, driver_at, merged
+from tests.support.driver import Changes, Driver, check_rows, load, located
 from tests.support.invariants import assert_invariants
-
-ONE = (Operator(0, "dedupe", ("default",), 2),)
-KEY, OTHER = SubtaskKey(0, "default", 0), SubtaskKey(0, "default", 1)
 
 
 @pytest.fixture(autouse=True)
 def _merges_of_small_states() -> Iterator[None]:
     with patch.object(tiers, "LEAST_BASE", 0):
         yield
-
-
-def driver_at(location: Path, max_deltas: int = 4, ratio: float = 1000) -> Driver:
-    """New run of a query whose bases are never due."""
-    return Driver(
-        location,
-        operators=ONE,
-        settings={"chain.maxDeltas": str(max_deltas), "chain.maxDeltaRatio": str(ratio)},
-        environment=faulty_environment(LocalStorage(location)),
-    )
-
-
-def chain_at(driver: Driver, key: SubtaskKey = KEY) -> Chain:
-    assert driver.job is not None
-    chain = chain_of(driver.job._parent.table, key)
-    assert chain is not None
-    return chain
-
-
-def merged(location: Path, deltas: tuple[ChainEntry, ...]) -> MergedDeltas:
-    """What an executor sends for these deltas."""
-    storage, changes = LocalStorage(location), dict[int, dict[bytes, bytes | None]]()
-    for delta in deltas:
-        data = delta.data if delta.path is None else storage.read(f"ckpt/{delta.path}")
-        for offset in delta.offsets.tolist():
-            block = decode_block(bytes(data), offset, "delta")
-            for section in block.sections:
-                changes.setdefault(block.key_group, {}).update(section.entries)  # type: ignore[arg-type]
-    segment = make_segment(SegmentKind.DELTA, deltas[-1].version, changes)
-    return MergedDeltas(segment, deltas[0].first_version, deltas[-1].version, digest_of(deltas))
 
 
 def batch(

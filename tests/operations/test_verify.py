@@ -11,8 +11,6 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
-from spark_ckpt.checkpoint.chains import ChainEntry
-from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
 from spark_ckpt.completed import CheckpointRecord, RecordFiles, decode_record, encode_record
 from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.errors import DamagedCheckpointError, StorageError
@@ -21,10 +19,9 @@ from spark_ckpt.location.errors import CheckpointNotFoundError, NoCheckpointErro
 from spark_ckpt.operations.savepoint import take_savepoint
 from spark_ckpt.operations.verify import Verification, verify
 from spark_ckpt.storage import FileInfo, LocalStorage
+from tests.operations.damaged import LEFT, change, newest_entry, state_of
 from tests.storage.faulty import FaultyStorage
 from tests.support.queries import Query, make_query
-
-LEFT = SubtaskKey(1, "left", 0)
 
 
 @pytest.fixture
@@ -95,24 +92,6 @@ def test_a_query_that_completes_its_first_checkpoints_while_it_is_read(tmp_path:
     query = Query(LocalStorage(tmp_path))
     beside = Beside(LocalStorage(tmp_path), lambda: query.run(range(2)))
     assert verify(beside).is_whole
-
-
-def state_of(storage: LocalStorage, checkpoint_id: int | None = None) -> CheckpointState:
-    records = RecordFiles(storage).read_all()
-    record = records[checkpoint_id or max(records)]
-    assert isinstance(record, CheckpointRecord)
-    return read_checkpoint(storage, record)
-
-
-def newest_entry(storage: LocalStorage, key: SubtaskKey = LEFT) -> ChainEntry:
-    """Newest delta of a subtask, used only by the newest checkpoint."""
-    return state_of(storage).table[key.of_operator][key.partition].entries[-1]
-
-
-def change(storage: LocalStorage, name: str, at: int, data: bytes) -> None:
-    content = bytearray(storage.read(name))
-    content[at : at + len(data)] = data
-    storage.write_atomic(name, bytes(content))
 
 
 def only_reason(verification: Verification) -> str:

@@ -6,8 +6,8 @@ import pytest
 
 from spark_ckpt.operations.doctor import Status, Verdict
 from spark_ckpt.storage import LocalStorage
+from tests.operations.damaged import change, newest_entry
 from tests.operations.doctor.examined import examined, only
-from tests.operations.test_verify import change, newest_entry
 from tests.support.queries import make_query
 
 
