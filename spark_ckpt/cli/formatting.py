@@ -1,13 +1,11 @@
-"""State handles as readable text; numbers, sizes and times are those of `spark_ckpt.figures`."""
+"""State handles and other texts in a form for people."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from spark_ckpt.figures import count as count
-from spark_ckpt.figures import human_size as human_size
-from spark_ckpt.figures import iso_time as iso_time
+from spark_ckpt.figures import count, human_size
 from spark_ckpt.metadata import (
     ByteStreamStateHandle,
     ChangelogStateBackendHandle,

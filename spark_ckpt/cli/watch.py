@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 import click
@@ -22,6 +22,7 @@ DEFAULT_SECONDS = 2
 _LEAST_SECONDS, _MOST_SECONDS = 0.1, 24 * 3600.0
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
+_Entry = TypeVar("_Entry")
 
 
 class Watchable(Result):
@@ -69,6 +70,11 @@ watch_option = click.option(
 
 last_option = click.option("--last", type=click.IntRange(min=1), metavar="N", help="Show only the last N checkpoints.")
 """Adds `--last`, None unless given."""
+
+
+def newest(entries: Sequence[_Entry], last: int | None) -> Sequence[_Entry]:
+    """The entries that `--last` selects, of those in the order of age."""
+    return entries if last is None else entries[-last:]
 
 
 def follow(session: Session, seconds: float, read: Callable[[], Watchable], clock: Clock | None = None) -> None:

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_ckpt.cli.formatting import count, human_size, plain, summarise
+from spark_ckpt.cli.formatting import plain, summarise
 from spark_ckpt.cli.results.inspection import Inspection
+from spark_ckpt.figures import count, human_size
 from spark_ckpt.location.find import FoundCheckpoint
 from spark_ckpt.metadata import CheckpointMetadata
 from tests.metadata.strategies import KEYED, OPERATOR_STATE, checkpoints

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import click
 
-from spark_ckpt.cli.formatting import count, human_size, iso_time, plain
+from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import FAILED, Session, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.config import units
+from spark_ckpt.figures import count, human_size, iso_time
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.location.orphans import Leftover
 from spark_ckpt.operations.earlier_state import EarlierState

@@ -11,18 +11,19 @@ from rich.tree import Tree
 
 from spark_ckpt.checkpoint.statistics import CheckpointStats, Spread, SubtaskStateStats
 from spark_ckpt.checkpoint.statistics_state import SPARK_HISTORY, SPARK_SUBTASKS, history_of, subtasks_of
-from spark_ckpt.cli.formatting import count, human_size, iso_time, plain
+from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import Session, complete_path, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Part, Result
+from spark_ckpt.cli.results.checkpoint_figures import checkpoint_figures
 from spark_ckpt.cli.results.history_page import history_page, write_page
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import Column, Table
-from spark_ckpt.cli.watch import Watchable, follow, last_option, watch_option
+from spark_ckpt.cli.watch import Watchable, follow, last_option, newest, watch_option
 from spark_ckpt.clock import SystemClock
+from spark_ckpt.figures import count, human_size, iso_time
 from spark_ckpt.location.errors import CheckpointNotFoundError, ForeignLocationError
 from spark_ckpt.location.find import CheckpointLocation
 
-_NONE = "-"
 _CHECKPOINT_COLUMNS = (
     Column("ID", is_number=True),
     Column("BATCH", is_number=True),
@@ -201,21 +202,7 @@ def _key(stats: CheckpointStats) -> tuple[int, int]:
 def _history_table(entries: Iterable[CheckpointStats], printed: int) -> Table:
     table = Table(_CHECKPOINT_COLUMNS, printed=printed)
     for stats in entries:
-        size = stats.size
-        table.add_row(
-            _NONE if stats.checkpoint_id is None else str(stats.checkpoint_id),
-            str(stats.batch_id),
-            stats.status.value,
-            iso_time(stats.triggered_ms),
-            f"{stats.duration_ms:,} ms",
-            _NONE if stats.completing_ms is None else f"{stats.completing_ms:,} ms",
-            f"{stats.acks:,}/{stats.expected:,}",
-            f"{sum(stats.failures.values()):,}",
-            _NONE if size is None else human_size(size.state_bytes),
-            _NONE if size is None else human_size(size.new_bytes),
-            _NONE if size is None else f"{size.rows:,}",
-            stats.detail or "",
-        )
+        table.add_row(*checkpoint_figures(stats), stats.detail or "")
     return table
 
 
@@ -322,21 +309,17 @@ def show_history(
     if force and html is None:
         raise click.UsageError("--force requires --html")
     if html is not None:
-        history = History(location, _last(read_history(location), last))
+        history = History(location, newest(read_history(location), last))
         write_page(html, history_page(location, history.checkpoints, SystemClock().now_ms()), force=force)
         session.output.show(HistoryReport(history, html))
     elif watch_seconds is not None:
-        follow(session, watch_seconds, lambda: History(location, _last(_read_or_wait(location), last)))
+        follow(session, watch_seconds, lambda: History(location, newest(_read_or_wait(location), last)))
     elif checkpoint_id is None:
-        session.output.show(History(location, _last(read_history(location), last)))
+        session.output.show(History(location, newest(read_history(location), last)))
     else:
         entries = read_history(location)
         by_subtask = read_subtasks(location, checkpoint_id) if subtasks else None
         session.output.show(HistoryEntry(location, select(location, entries, checkpoint_id), by_subtask))
-
-
-def _last(entries: Sequence[CheckpointStats], last: int | None) -> Sequence[CheckpointStats]:
-    return entries if last is None else entries[-last:]
 
 
 def _read_or_wait(location: str) -> Sequence[CheckpointStats]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import click
 
-from spark_ckpt.cli.formatting import human_size, plain
+from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import Session, dry_run_option, force_option, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.transferred import store_json, store_lines
 from spark_ckpt.cli.spark_session import query_settings, session_options, spark_session
 from spark_ckpt.cli.terminal import progress_bar
+from spark_ckpt.figures import human_size
 from spark_ckpt.operations.import_undo import Undo
 from spark_ckpt.operations.importing import Import
 from spark_ckpt.transfer import import_location, undo_import_of_location

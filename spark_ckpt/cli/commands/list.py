@@ -10,15 +10,15 @@ import click
 from spark_ckpt.checkpoint.compose import spark_batch_of
 from spark_ckpt.checkpoint.sources import SourceState, sources_of
 from spark_ckpt.cli.end_offsets import EndOffsets, read_end_offsets, topics_of
-from spark_ckpt.cli.formatting import human_size, iso_time
 from spark_ckpt.cli.options import Session, json_option, lag_option, pass_session, path_argument
 from spark_ckpt.cli.output import Part
 from spark_ckpt.cli.results.metadata_json import JsonObject, describe_record
 from spark_ckpt.cli.results.sources import POSITIONS, source_json, source_table
 from spark_ckpt.cli.terminal import Column, Table
-from spark_ckpt.cli.watch import Watchable, follow, last_option, watch_option
+from spark_ckpt.cli.watch import Watchable, follow, last_option, newest, watch_option
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import StateFileNotFoundError
+from spark_ckpt.figures import human_size, iso_time
 from spark_ckpt.location.find import CheckpointLocation
 
 _COLUMNS = (
@@ -112,7 +112,7 @@ def list_with_sources(place: CheckpointLocation, servers: str | None = None, las
         SparkCkptError: as in `CheckpointLocation.checkpoints` and `CheckpointLocation.checkpoint_of`.
     """
     listed, sources = [], {}
-    for record in _last(place.checkpoints(), last):
+    for record in newest(place.checkpoints(), last):
         try:
             metadata = place.checkpoint_of(record).metadata
         except StateFileNotFoundError:
@@ -125,10 +125,6 @@ def list_with_sources(place: CheckpointLocation, servers: str | None = None, las
     if servers is not None:
         ends = read_end_offsets(servers, topics_of(source for each in sources.values() for source in each))
     return CheckpointList(place.path, listed, sources, ends)
-
-
-def _last(records: Sequence[CheckpointRecord], last: int | None) -> Sequence[CheckpointRecord]:
-    return records if last is None else records[-last:]
 
 
 @click.command("list")
@@ -162,7 +158,7 @@ def list_checkpoints(
         place = CheckpointLocation.open(location)
         if sources or servers is not None:
             return list_with_sources(place, servers, last)
-        return CheckpointList(location, _last(place.checkpoints(), last))
+        return CheckpointList(location, newest(place.checkpoints(), last))
 
     if watch_seconds is None:
         session.output.show(read())

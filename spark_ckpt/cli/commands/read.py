@@ -9,7 +9,7 @@ from typing import ClassVar
 import click
 import pyarrow as pa
 
-from spark_ckpt.cli.formatting import count, plain
+from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import (
     Session,
     id_option,
@@ -23,6 +23,7 @@ from spark_ckpt.cli.output import Part, Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.state import cell, columns_json, field_of, rows_json, view_json
 from spark_ckpt.cli.terminal import Column, Table
+from spark_ckpt.figures import count
 from spark_ckpt.state.read import StateScan, read_state
 from spark_ckpt.state.views import Side
 

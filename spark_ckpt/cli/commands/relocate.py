@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import click
 
-from spark_ckpt.cli.formatting import count, plain
+from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import Session, dry_run_option, id_option, json_option, pass_session, path_argument
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
 from spark_ckpt.cli.results.rewrite import RewriteResult, different, paths_json, rewrite
+from spark_ckpt.figures import count
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.metadata import Relocation, relocate
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from spark_ckpt.cli.formatting import count, human_size, plain
+from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import (
     Session,
     committed_id_option,
@@ -19,6 +19,7 @@ from spark_ckpt.cli.options import (
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
+from spark_ckpt.figures import count, human_size
 from spark_ckpt.location.file_system import storage_at
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.operations.copy import CheckpointCopy

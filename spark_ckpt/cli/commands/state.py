@@ -9,11 +9,12 @@ import click
 from rich.text import Text
 from rich.tree import Tree
 
-from spark_ckpt.cli.formatting import count, human_size, plain
+from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import Session, id_option, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
 from spark_ckpt.cli.results.state import columns_json
+from spark_ckpt.figures import count, human_size
 from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.catalog import StateCatalog, Store, open_state
 

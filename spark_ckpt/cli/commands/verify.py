@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import click
 
-from spark_ckpt.cli.formatting import count, human_size, plain
+from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import DAMAGED, Session, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
+from spark_ckpt.figures import count, human_size
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.verify import CheckpointVerdict, Verification, verify

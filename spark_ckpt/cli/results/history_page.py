@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from spark_ckpt import __version__
 from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus
-from spark_ckpt.cli.formatting import count, human_size, iso_time
 from spark_ckpt.cli.results.charts import Bar, Series, bar_chart, line_chart, text, timeline
+from spark_ckpt.cli.results.checkpoint_figures import checkpoint_figures
 from spark_ckpt.errors import StorageError
-from spark_ckpt.figures import human_duration
+from spark_ckpt.figures import count, human_duration, human_size, iso_time
 from spark_ckpt.location.errors import TargetExistsError
 from spark_ckpt.location.file_system import storage_at
 from spark_ckpt.redaction import redacted
@@ -59,7 +59,6 @@ _COLUMNS = (
     "reason",
 )
 _TEXTS = frozenset({"status", "triggered", "reason"})
-_NONE = "-"
 
 
 def history_page(location: str, entries: Sequence[CheckpointStats], now_ms: int) -> str:
@@ -195,25 +194,11 @@ def _table(entries: Sequence[CheckpointStats]) -> str:
 
 
 def _row(stats: CheckpointStats) -> str:
-    size = stats.size
     reasons = [f"{reason}: {number:,}" for reason, number in stats.failures.items()]
-    values = (
-        _NONE if stats.checkpoint_id is None else stats.checkpoint_id,
-        stats.batch_id,
-        stats.status.value,
-        iso_time(stats.triggered_ms),
-        f"{stats.duration_ms:,} ms",
-        _NONE if stats.completing_ms is None else f"{stats.completing_ms:,} ms",
-        f"{stats.acks:,}/{stats.expected:,}",
-        f"{sum(stats.failures.values()):,}",
-        _NONE if size is None else human_size(size.state_bytes),
-        _NONE if size is None else human_size(size.new_bytes),
-        _NONE if size is None else f"{size.rows:,}",
-        redacted("; ".join([*reasons, *([stats.detail] if stats.detail else [])])),
-    )
+    reason = redacted("; ".join([*reasons, *([stats.detail] if stats.detail else [])]))
     cells = [
         f"<td>{text(value)}</td>" if column in _TEXTS else f'<td class="number">{text(value)}</td>'
-        for column, value in zip(_COLUMNS, values, strict=True)
+        for column, value in zip(_COLUMNS, (*checkpoint_figures(stats), reason), strict=True)
     ]
     return f'<tr class="{"failed" if _is_failed(stats) else "completed"}">{"".join(cells)}</tr>'
 

@@ -15,9 +15,6 @@ from spark_ckpt.checkpoint.sources import SourceState, sources_of
 from spark_ckpt.cli.end_offsets import EndOffsets
 from spark_ckpt.cli.formatting import (
     Branch,
-    count,
-    human_size,
-    iso_time,
     kind_of,
     plain,
     readable_by,
@@ -36,6 +33,7 @@ from spark_ckpt.cli.results.metadata_json import (
 )
 from spark_ckpt.cli.results.sources import position_line, source_json
 from spark_ckpt.errors import CheckpointError
+from spark_ckpt.figures import count, human_size, iso_time
 from spark_ckpt.location.find import FoundCheckpoint
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState
 from spark_ckpt.metadata.properties import CheckpointProperties, decode

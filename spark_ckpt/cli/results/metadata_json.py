@@ -10,9 +10,9 @@ from enum import Enum
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias
 
-from spark_ckpt.cli.formatting import iso_time
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.figures import iso_time
 from spark_ckpt.metadata import (
     CheckpointMetadata,
     KeyGroupRange,

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from spark_ckpt.cli.formatting import count, human_size, plain, readable_by
+from spark_ckpt.cli.formatting import plain, readable_by
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject, describe_required_release
 from spark_ckpt.errors import StorageError
+from spark_ckpt.figures import count, human_size
 from spark_ckpt.location.errors import TargetExistsError
 from spark_ckpt.location.file_system import are_one_directory, storage_at
 from spark_ckpt.location.find import FoundCheckpoint

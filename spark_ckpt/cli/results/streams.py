@@ -13,10 +13,11 @@ from itertools import groupby
 from rich.text import Text
 from rich.tree import Tree
 
-from spark_ckpt.cli.formatting import count, human_size, plain, shortened
+from spark_ckpt.cli.formatting import plain, shortened
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject, describe_error
 from spark_ckpt.cli.terminal import Column, Table
 from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.figures import count, human_size
 from spark_ckpt.metadata import OperatorState
 from spark_ckpt.metadata.streams import Datum, StateStream, Timer, TimeWindow, UnknownSerializerError
 

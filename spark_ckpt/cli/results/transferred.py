@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from spark_ckpt.cli.formatting import count, human_size, plain
+from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.figures import count, human_size
 from spark_ckpt.operations.transferred import TransferredStore
 
 

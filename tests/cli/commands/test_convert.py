@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt import metadata as m
-from spark_ckpt.cli.formatting import human_size
+from spark_ckpt.figures import human_size
 from tests.metadata.corpus import VECTORS
 from tests.support.cli import run
 from tests.support.locations import make_location
