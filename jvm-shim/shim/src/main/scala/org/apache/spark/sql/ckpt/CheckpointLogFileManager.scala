@@ -51,8 +51,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   private lazy val appearsWhenClosed = !isLocal && NewFiles.appearWhenClosed(fs, path)
 
   override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
-    LogPrefetch.of(path).foreach(_.forget(path))
-    if (path.getParent.getName == "commits") LogPrefetch.end(path.getParent.getParent)
+    LogPrefetch.changing(path)
     CheckpointDriver.beforeCommit(path, textOf)
     CheckpointDriver.beforeOffsets(path) match {
       case Some(complete) => new EndOffsetsOutputStream(complete, () => put(path, overwriteIfPossible))
@@ -107,7 +106,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
 
   override def mkdirs(path: Path): Unit =
     if (!knownStatus(path).flatten.exists(_.isDirectory)) {
-      LogPrefetch.of(path).foreach(_.forget(path))
+      LogPrefetch.changing(path)
       sparks.mkdirs(path)
     }
 
@@ -129,7 +128,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     }
 
   override def delete(path: Path): Unit = {
-    LogPrefetch.of(path).foreach(_.forget(path))
+    LogPrefetch.changing(path)
     sparks.delete(path)
   }
 

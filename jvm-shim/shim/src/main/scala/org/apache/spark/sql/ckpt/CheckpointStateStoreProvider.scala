@@ -241,8 +241,7 @@ class CheckpointStateStoreProvider
   private def obey(demand: BaseDemand): Unit = {
     if (demand.merge.isDefined) recent.want()
     val backend = state.backend
-    lazy val base = new DeferredSnapshot(() => backend.snapshotBase())
-    if (!closed) bases.obey(demand, base, base.stateId)
+    if (!closed) bases.obey(demand, new DeferredSnapshot(() => backend.snapshotBase()))
   }
 
   private def load(version: Long, found: StateLocation): Unit = {
@@ -355,9 +354,9 @@ class CheckpointStateStoreProvider
       val taken = System.nanoTime()
       val delta = inline.getOrElse(
         GroupCommit.here.write(files, TaskContext.get(), size, locator.sharedFile)(backend.writeDelta))
-      if (forceSnapshot) bases.writeNow(backend.snapshotBase(), state.baseId)
+      if (forceSnapshot) bases.writeNow(backend.snapshotBase())
       // The ack of a version that was committed before probably does not count; a base in it would be dropped.
-      val waited = if (state.isRepeated) None else bases.forAck(backend.snapshotBase(), state.baseId)
+      val waited = if (state.isRepeated) None else bases.forAck(backend.snapshotBase())
       Shipment(delta, waited, bases.inProgress, bases.lastFailure, taken - start, System.nanoTime() - taken)
     } catch {
       case e: Throwable =>

@@ -96,7 +96,8 @@ private[ckpt] final class LogPrefetch private (fs: FileSystem, val location: Pat
 }
 
 private[ckpt] object LogPrefetch {
-  private val Parts = Seq("metadata", "offsets", "commits", "sources", "state")
+  private val Commits = "commits"
+  private val Parts = Seq("metadata", "offsets", Commits, "sources", "state")
   private val Threads = 32
   private val KeepAliveSeconds = 5
   private val MaxFiles = 10000
@@ -109,7 +110,12 @@ private[ckpt] object LogPrefetch {
   /** Begins to read the files of a location; those of an earlier start are forgotten. */
   def start(fs: FileSystem, location: Path): Unit = ofLocations.put(location, new LogPrefetch(fs, location))
 
-  /** Forgets the files of a location: its query has started. */
+  /** This driver is about to change a path. With its first commit, the query has started. */
+  def changing(path: Path): Unit = of(path).foreach { files =>
+    if (path.getParent.getName == Commits) end(files.location) else files.forget(path)
+  }
+
+  /** Forgets the files of a location. */
   def end(location: Path): Unit = ofLocations.remove(location)
 
   /** The files of the location of a path, while its query starts. */

@@ -152,7 +152,7 @@ private[ckpt] class BaseSnapshots(
   }
 
   /** A base of the version that is folded when its writing begins. Until then it holds up no merges. */
-  private final class WritingBase(snapshot: BaseSnapshot, stateId: => String) extends Writing(baseLane) {
+  private final class WritingBase(snapshot: BaseSnapshot) extends Writing(baseLane) {
     @volatile private var version = 0L
 
     override def isBase: Boolean = true
@@ -161,7 +161,7 @@ private[ckpt] class BaseSnapshots(
 
     override protected def written(pass: () => Unit): ReadySegment = {
       begin()
-      ReadyBase(version, stateId, snapshot.rows, write(snapshot, pass))
+      ReadyBase(version, snapshot.stateId, snapshot.rows, write(snapshot, pass))
     }
 
     /** Takes the snapshot, which has the changes of all merges so far. */
@@ -224,13 +224,12 @@ private[ckpt] class BaseSnapshots(
    * writing begins. A merge is started if it is above everything in progress.
    *
    * @param snapshot of the folded version; evaluated only to be written
-   * @param stateId  of the snapshot; evaluated after its version, when it is written
    */
-  def obey(demand: BaseDemand, snapshot: => BaseSnapshot, stateId: => String): Unit = {
+  def obey(demand: BaseDemand, snapshot: => BaseSnapshot): Unit = {
     required = demand.required
     if (demand.due) {
       if (!steps.exists(_.isBase)) {
-        try start(new WritingBase(snapshot, stateId), _ => true) catch { case NonFatal(e) => failed(e) }
+        try start(new WritingBase(snapshot), _ => true) catch { case NonFatal(e) => failed(e) }
       }
     } else {
       demand.merge.foreach { merge =>
@@ -253,9 +252,9 @@ private[ckpt] class BaseSnapshots(
   private def remove(writing: Writing): Unit = synchronized { steps = steps.filterNot(_ eq writing) }
 
   /** Writes a snapshot now, instead of all that is in progress. */
-  def writeNow(snapshot: BaseSnapshot, stateId: String): Unit = {
+  def writeNow(snapshot: BaseSnapshot): Unit = {
     forget()
-    val writing = new WritingBase(snapshot, stateId)
+    val writing = new WritingBase(snapshot)
     synchronized { steps :+= writing }
     writing.complete().left.foreach(throw _)
   }
@@ -268,21 +267,21 @@ private[ckpt] class BaseSnapshots(
    * @throws StateTooLargeException if the state is too large for a base
    * @throws CheckpointFailure      if a base is required and cannot be written
    */
-  def forAck(snapshot: => BaseSnapshot, stateId: String): Option[ReadySegment] = {
+  def forAck(snapshot: => BaseSnapshot): Option[ReadySegment] = {
     failure.foreach {
       case e: StateTooLargeException => throw new StateTooLargeException(s"$store: ${e.getMessage}")
       case _ =>
     }
-    if (required) complete(snapshot, stateId)
+    if (required) complete(snapshot)
     take()
   }
 
-  private def complete(snapshot: => BaseSnapshot, stateId: String): Unit = {
+  private def complete(snapshot: => BaseSnapshot): Unit = {
     val outcome = steps.find(_.isBase) match {
       case Some(base) => base.complete()
       case None =>
         try {
-          writeNow(snapshot, stateId)
+          writeNow(snapshot)
           Right(())
         } catch {
           case e: InterruptedException => throw e

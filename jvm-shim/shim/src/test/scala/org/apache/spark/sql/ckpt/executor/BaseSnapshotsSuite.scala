@@ -40,10 +40,14 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     }
   }
 
-  private def snapshot: BaseSnapshot = new HashMapStateBackend(4).snapshotBase()
+  private def snapshot(stateId: String): BaseSnapshot = {
+    val backend = new HashMapStateBackend(4)
+    backend.restore(0, 0, Nil, (_: Int) => true, stateId)
+    backend.snapshotBase()
+  }
 
   private def written(bases: BaseSnapshots): Option[ReadyBase] =
-    bases.forAck(snapshot, "a").map(_.asInstanceOf[ReadyBase])
+    bases.forAck(snapshot("a")).map(_.asInstanceOf[ReadyBase])
 
   /** A demand for a merge of two deltas of one key. */
   private lazy val merge: BaseDemand = mergeFrom(1)
@@ -69,7 +73,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
 
   private def ready(bases: BaseSnapshots): ReadySegment = {
     eventually(timeout(5.minutes))(assert(bases.isReady))
-    bases.forAck(snapshot, "a").get
+    bases.forAck(snapshot("a")).get
   }
 
   private def merged(bases: BaseSnapshots): ReadyMerge = ready(bases).asInstanceOf[ReadyMerge]
@@ -77,7 +81,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   for (limit <- Seq(1000L, 0L)) {
     test(s"deltas are merged in the background, with $limit bytes in the ack") {
       val bases = new Bases((), limit)
-      bases.obey(merge, snapshot, "a")
+      bases.obey(merge, snapshot("a"))
       val ready = merged(bases)
       assert(ready.demand.inputs == "digest" && ready.segment.info.entries == 1)
       assert(ready.segment.path.isEmpty == (limit > 0) && bases.isIdle)
@@ -92,20 +96,20 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     val bases = new Bases(())
     val deltas = merge.merge.get.deltas
     val missing = deltas.head.copy(file = Some(LocatedFile("shared/missing", 100)))
-    bases.obey(merge.copy(merge = merge.merge.map(_.copy(deltas = Seq(missing, deltas(1))))), snapshot, "a")
+    bases.obey(merge.copy(merge = merge.merge.map(_.copy(deltas = Seq(missing, deltas(1))))), snapshot("a"))
     eventually(timeout(5.minutes))(assert(bases.lastFailure.isDefined))
     val failure = bases.lastFailure.get.asInstanceOf[CheckpointFailure]
     assert(failure.error == "DeltaMergeError" && failure.reason.contains("versions 1 to 2"))
-    assert(bases.isIdle && bases.forAck(snapshot, "a").isEmpty)
-    bases.obey(merge, snapshot, "a")
+    assert(bases.isIdle && bases.forAck(snapshot("a")).isEmpty)
+    bases.obey(merge, snapshot("a"))
     assert(merged(bases).segment.info.entries == 1)
   }
 
   test("a required base takes the place of a merge") {
     val bases = new Bases((), ackThreshold = 0)
-    bases.obey(merge, snapshot, "a")
+    bases.obey(merge, snapshot("a"))
     eventually(timeout(5.minutes))(assert(bases.isReady))
-    bases.obey(required, snapshot, "b")
+    bases.obey(required, snapshot("b"))
     assert(written(bases).exists(_.stateId == "b"))
     assert(bases.isIdle && shared.isEmpty)
   }
@@ -119,7 +123,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       end.await()
       if (fails) throw new java.io.IOException("no space")
     }, ackThreshold)
-    bases.obey(due, snapshot, "a")
+    bases.obey(due, snapshot("a"))
     assert(begun.await(5, TimeUnit.MINUTES))
   }
 
@@ -134,7 +138,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       import beside._
       try {
         (1 to 3 by 2).foreach { first =>
-          bases.obey(mergeFrom(first), snapshot, "b")
+          bases.obey(mergeFrom(first), snapshot("b"))
           assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(first, first + 1)))
           assert(merged(bases).demand.firstVersion == first)
           assert(bases.inProgress == Seq(VersionSpan(0, 0)) && !bases.isReady)
@@ -148,12 +152,12 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   test("a base ends before the merge above it, and each travels with an ack of its own") {
     val beside = new Beside
     import beside._
-    bases.obey(merge, snapshot, "b")
+    bases.obey(merge, snapshot("b"))
     eventually(timeout(5.minutes))(assert(bases.isReady))
     end.countDown()
-    bases.obey(required, snapshot, "b")
+    bases.obey(required, snapshot("b"))
     assert(written(bases).exists(_.stateId == "a"))
-    bases.obey(BaseDemand.Nothing, snapshot, "c")
+    bases.obey(BaseDemand.Nothing, snapshot("c"))
     assert(bases.inProgress == Seq(VersionSpan(1, 2)))
     assert(merged(bases).demand.version == 2 && bases.isIdle)
   }
@@ -161,7 +165,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   test("a base that fails leaves the merge above it, and the reverse") {
     val beside = new Beside(fails = true)
     import beside._
-    bases.obey(merge, snapshot, "b")
+    bases.obey(merge, snapshot("b"))
     eventually(timeout(5.minutes))(assert(bases.isReady))
     end.countDown()
     eventually(timeout(5.minutes))(assert(bases.lastFailure.exists(_.getMessage == "no space")))
@@ -169,7 +173,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
 
     val second = new Beside
     val broken = merge.merge.map(_.copy(deltas = merge.merge.get.deltas.map(_.copy(inline = Array[Byte](1)))))
-    second.bases.obey(merge.copy(merge = broken), snapshot, "b")
+    second.bases.obey(merge.copy(merge = broken), snapshot("b"))
     eventually(timeout(5.minutes))(assert(second.bases.lastFailure.isDefined))
     assert(second.bases.inProgress == Seq(VersionSpan(0, 0)))
     second.end.countDown()
@@ -179,14 +183,14 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   test("a store that is closed while a base and a merge are written leaves no file of either") {
     val beside = new Beside(ackThreshold = -1)
     import beside._
-    bases.obey(merge, snapshot, "b")
+    bases.obey(merge, snapshot("b"))
     eventually(timeout(5.minutes))(assert(bases.isReady))
     assert(shared.size == 1)
     bases.forget()
     assert(bases.isIdle && shared.isEmpty)
     end.countDown()
     val last = new Bases((), ackThreshold = -1)
-    last.obey(due, snapshot, "c")
+    last.obey(due, snapshot("c"))
     eventually(timeout(5.minutes))(assert(last.isReady))
     assert(shared.size == 1)
     last.forget()
@@ -201,11 +205,11 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       end.await()
     })
     val closing = new BaseSnapshots("partition 4", slow, () => -1L)
-    closing.obey(merge, snapshot, "a")
+    closing.obey(merge, snapshot("a"))
     assert(begun.await(5, TimeUnit.MINUTES))
     closing.forget()
     end.countDown()
-    bases.obey(merge, snapshot, "b")
+    bases.obey(merge, snapshot("b"))
     assert(merged(bases).demand.version == 2 && shared.size == 1)
     shared.foreach(name => files.delete(s"shared/$name"))
     assert(closing.isIdle && closing.lastFailure.isEmpty)
@@ -214,10 +218,10 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   test("a merge is begun only above everything in progress, and a base only without another") {
     val beside = new Beside
     import beside._
-    bases.obey(mergeFrom(3), snapshot, "b")
-    Seq(mergeFrom(1), mergeFrom(3), mergeFrom(4), due).foreach(bases.obey(_, snapshot, "c"))
+    bases.obey(mergeFrom(3), snapshot("b"))
+    Seq(mergeFrom(1), mergeFrom(3), mergeFrom(4), due).foreach(bases.obey(_, snapshot("c")))
     assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(3, 4)))
-    bases.obey(mergeFrom(5), snapshot, "b")
+    bases.obey(mergeFrom(5), snapshot("b"))
     assert(bases.inProgress.last == VersionSpan(5, 6))
     end.countDown()
     eventually(timeout(5.minutes))(assert(bases.inProgress.size == 3 && bases.isReady))
@@ -226,9 +230,9 @@ class BaseSnapshotsSuite extends AnyFunSuite {
 
   test("a base that is due replaces the merges below it") {
     val bases = new Bases((), ackThreshold = -1)
-    bases.obey(merge, snapshot, "a")
+    bases.obey(merge, snapshot("a"))
     eventually(timeout(5.minutes))(assert(bases.isReady))
-    bases.obey(due, snapshot, "b")
+    bases.obey(due, snapshot("b"))
     eventually(timeout(5.minutes))(assert(bases.inProgress == Seq(VersionSpan(0, 0))))
     assert(ready(bases).isInstanceOf[ReadyBase] && shared.size == 1)
     shared.foreach(name => files.delete(s"shared/$name"))
@@ -244,9 +248,9 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     val bases = new Bases((), ackThreshold = -1)
     val end = busy()
     try {
-      bases.obey(due, base, base.stateId)
+      bases.obey(due, base)
       Seq(1, 3).foreach { first =>
-        bases.obey(mergeFrom(first), snapshot, "a")
+        bases.obey(mergeFrom(first), snapshot("a"))
         assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(first, first + 1)))
         eventually(timeout(5.minutes))(assert(bases.isReady))
         if (first == 1) assert(merged(bases).demand.version == 2)
@@ -266,7 +270,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   /** Keeps the background thread busy until the returned latch is opened. */
   private def busy(): CountDownLatch = {
     val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
-    new Bases({ begun.countDown(); end.await() }).obey(due, snapshot, "x")
+    new Bases({ begun.countDown(); end.await() }).obey(due, snapshot("x"))
     assert(begun.await(5, TimeUnit.MINUTES))
     end
   }
@@ -280,11 +284,11 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       test(s"a base can be written after one has failed with ${error.getClass.getSimpleName}") {
         var fails = true
         val bases = new Bases(if (fails) throw error)
-        bases.obey(due, snapshot, "a")
+        bases.obey(due, snapshot("a"))
         eventually(timeout(5.minutes))(assert(bases.lastFailure.contains(error)))
         assert(bases.isIdle && written(bases).isEmpty)
         fails = false
-        bases.obey(due, snapshot, "b")
+        bases.obey(due, snapshot("b"))
         eventually(timeout(5.minutes))(assert(written(bases).exists(_.stateId == "b")))
         bases.failureTold()
         assert(bases.lastFailure.isEmpty)
@@ -293,7 +297,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
 
   test("a state of which no base can be written fails the next ack, whatever was demanded") {
     val bases = new Bases(throw new StateTooLargeException("Key group 7 has too much: raise it."))
-    bases.obey(due, snapshot, "a")
+    bases.obey(due, snapshot("a"))
     eventually(timeout(5.minutes))(assert(bases.lastFailure.isDefined))
     (1 to 2).foreach { _ =>
       val failure = intercept[StateTooLargeException](written(bases))
@@ -304,7 +308,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   test("a required base that fails fails the ack, and the next one tries again") {
     var fails = true
     val bases = new Bases(if (fails) throw new java.io.IOException("no space"))
-    bases.obey(required, snapshot, "a")
+    bases.obey(required, snapshot("a"))
     (1 to 3).foreach { _ =>
       val failure = intercept[CheckpointFailure](written(bases))
       assert(failure.error == "BaseSnapshotError" && failure.reason.contains("partition 3"))
@@ -318,7 +322,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     val end = busy()
     try {
       val bases = new Bases(())
-      bases.obey(due, snapshot, "a")
+      bases.obey(due, snapshot("a"))
       assert(written(bases).isEmpty && !bases.isIdle)
     } finally end.countDown()
   }
@@ -327,7 +331,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     val end = busy()
     try {
       val bases = new Bases(())
-      bases.obey(required, snapshot, "a")
+      bases.obey(required, snapshot("a"))
       assert(written(bases).exists(_.stateId == "a"))
     } finally end.countDown()
   }
@@ -336,9 +340,9 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
     @volatile var times = 0
     val bases = new Bases({ times += 1; begun.countDown(); end.await() })
-    bases.obey(due, snapshot, "a")
+    bases.obey(due, snapshot("a"))
     assert(begun.await(5, TimeUnit.MINUTES))
-    bases.obey(required, snapshot, "b")
+    bases.obey(required, snapshot("b"))
     var found: Option[ReadyBase] = None
     val waiting = new Thread(() => found = written(bases))
     waiting.start()
@@ -352,17 +356,17 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     @volatile var writes = 0
     val end = busy()
     val queued = new Bases(writes += 1, ackThreshold = -1)
-    queued.obey(due, snapshot, "a")
+    queued.obey(due, snapshot("a"))
     queued.forget()
     end.countDown()
     val (begun, rest) = (new CountDownLatch(1), new CountDownLatch(1))
     val running = new Bases({ begun.countDown(); rest.await() }, ackThreshold = -1)
-    running.obey(due, snapshot, "b")
+    running.obey(due, snapshot("b"))
     assert(begun.await(5, TimeUnit.MINUTES))
     running.forget()
     rest.countDown()
     val last = new Bases((), ackThreshold = -1)
-    last.obey(due, snapshot, "c")
+    last.obey(due, snapshot("c"))
     eventually(timeout(5.minutes))(assert(last.isReady))
     assert(shared.size == 1)
     last.forget()
