@@ -400,6 +400,7 @@ count()
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_location_of_another_provider_is_warned_of(tmp_path: Path) -> None:
     program = tmp_path / "job.py"
     program.write_text(f"{IMPORTS}spark = spark_ckpt.configure({SESSION}).getOrCreate()\n{EXISTING}")
@@ -412,6 +413,7 @@ def test_a_location_of_another_provider_is_warned_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_the_side_process_runs_with_the_drivers_python(tmp_path: Path) -> None:
     """Without a setting, PYSPARK_DRIVER_PYTHON takes precedence over PYSPARK_PYTHON, as in PySpark."""
     python = tmp_path / "driver-python"

@@ -21,7 +21,7 @@ from tests.bridge import wire
 from tests.bridge.remote_driver import RemoteDriver
 from tests.support.waiting import PATIENCE, eventually
 
-RUNS = 100
+RUNS = 40
 MOST_BYTES_PER_RUN = 100
 
 

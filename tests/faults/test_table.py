@@ -47,8 +47,8 @@ MORE_ON_DISK = (
 @pytest.mark.parametrize(
     "some",
     [
-        pytest.param(SOME[::3] + ON_DISK, id="some"),
-        pytest.param(SOME[1::3] + SOME[2::3], id="others", marks=pytest.mark.long),
+        pytest.param(SOME[::4] + ON_DISK, id="some"),
+        pytest.param(SOME[1::4] + SOME[2::4] + SOME[3::4], id="others", marks=pytest.mark.long),
         pytest.param(MORE_ON_DISK, id="disk", marks=pytest.mark.long),
     ],
 )

@@ -16,6 +16,7 @@ from tests.metadata.invariants import judge, judge_memory, read
 from tests.metadata.mutations import mutated, seeds
 
 SMALL = [vector for vector in (*FLINK, *MUTANTS) if vector.loads and len(vector.content) <= 2400]
+EACH_FOURTH = [pytest.param(v, marks=[pytest.mark.long] if n % 4 else []) for n, v in enumerate(SMALL)]
 
 
 @pytest.mark.parametrize("vector", SMALL, ids=str)
@@ -27,7 +28,7 @@ def test_truncated_at_every_byte(vector: Vector) -> None:
     assert read(content[:needed]) is not None
 
 
-@pytest.mark.parametrize("vector", SMALL, ids=str)
+@pytest.mark.parametrize("vector", EACH_FOURTH, ids=str)
 def test_every_flipped_bit(vector: Vector) -> None:
     content = bytearray(vector.content)
     read_all_the_same = 0

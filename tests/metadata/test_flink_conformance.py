@@ -21,7 +21,7 @@ from tests.metadata.strategies import checkpoints
 from tests.support.flink_check import MODULE, MODULE_OF_1_10, assert_flink_agrees, check, class_path, rewritten_by_1_10
 from tests.support.flink_form import as_flink_loads, as_flink_writes, files_by_name
 
-RANDOM_DOCUMENTS = 500
+RANDOM_DOCUMENTS = 200
 TRIMMED = "".join(map(chr, range(ord(" ") + 1)))
 """Characters removed by `String.trim`, and thus from paths by Flink 1.10."""
 

@@ -16,10 +16,11 @@ from tests.simulation.mutation_worlds import ROLLED_BACK
 from tests.simulation.profile import INCIDENTS, Profile
 from tests.simulation.schedules import Tally, play, play_many
 
-SHORT, LONG = 10, 10
+SHORT, LONG = 4, 16
 """Tests with random schedules, in make test and in make test-long."""
 
 CHUNK = 100
+SEEDS_PER_CASE = 6
 """Schedules per test."""
 
 STORAGE_FAILS = Faults(error=0.05, error_after=0.05, late=0.05, exists=0.05)
@@ -209,11 +210,11 @@ def test_random_worlds(first: int) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_case(case: str) -> None:
     tally = Tally()
-    for seed in range(10):
+    for seed in range(SEEDS_PER_CASE):
         played = play(seed, CASES[case])
         assert played.failure is None, "\n".join([*played.log[-60:], f"seed {seed}: {played.failure}"])
         tally.counts.update(played.counts)
-    assert tally.counts["checkpoints"] >= 10 * CASES[case].batches
+    assert tally.counts["checkpoints"] >= SEEDS_PER_CASE * CASES[case].batches
 
 
 @pytest.mark.parametrize("store", ["filesystem", "zookeeper", "standalone"])
@@ -278,7 +279,7 @@ def test_drivers_meet_rollbacks() -> None:
 
 def test_garbage_is_collected() -> None:
     """Orphans must be older than the newest checkpoint, so a short schedule has few."""
-    assert sum(play(seed, CASES["garbage is collected"]).counts["garbage collected"] for seed in range(60))
+    assert sum(play(seed, CASES["garbage is collected"]).counts["garbage collected"] for seed in range(30))
 
 
 def test_a_schedule_is_a_function_of_its_seed_in_every_process() -> None:

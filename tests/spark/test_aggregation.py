@@ -56,7 +56,9 @@ def answer(frame: DataFrame) -> Rows:
     return [tuple(row) for row in frame.collect()]
 
 
-@pytest.mark.parametrize("mode", [pytest.param("update", marks=pytest.mark.core), "complete"])
+@pytest.mark.parametrize(
+    "mode", [pytest.param("update", marks=pytest.mark.core), pytest.param("complete", marks=pytest.mark.long)]
+)
 def test_running_aggregate(
     mode: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
@@ -67,7 +69,7 @@ def test_running_aggregate(
     assert_same_rows(rows, answer(by_key(feed.table(spark))))
 
 
-@pytest.mark.parametrize("kind", ["file sink", "foreachBatch"])
+@pytest.mark.parametrize("kind", ["file sink", pytest.param("foreachBatch", marks=pytest.mark.long)])
 def test_windows_in_append_mode(
     kind: str, runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path
 ) -> None:

@@ -54,7 +54,7 @@ def test_location_of_another_provider(count: RunningCount) -> None:
     assert committed_batches(count.location)[-1] == 3
 
 
-@pytest.mark.parametrize("other", ["rocksdb", "hdfs"])
+@pytest.mark.parametrize("other", ["rocksdb", pytest.param("hdfs", marks=pytest.mark.long)])
 def test_state_of_another_provider_forced_on_ours(other: str, count: RunningCount) -> None:
     """Spark is made to use our provider on another one's state: the error names a file, and the state is unharmed."""
     from tests.support.provider import PROVIDERS
@@ -112,7 +112,9 @@ def test_damaged_state_file(count: RunningCount, rng: random.Random, with_files:
     count.recovers()
 
 
-@pytest.mark.parametrize("part", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize(
+    "part", [pytest.param(0.0, marks=pytest.mark.long), 0.5, pytest.param(0.99, marks=pytest.mark.long)]
+)
 def test_truncated_metadata(part: float, count: RunningCount) -> None:
     """A truncated newest `_metadata`: the error names it and the newest intact checkpoint."""
     count.drain()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -41,6 +42,7 @@ def test_aggregation_after_join(
     assert_same_rows(rows, without_end([tuple(row) for row in plan(left.table(spark), right.table(spark)).collect()]))
 
 
+@pytest.mark.long
 def test_aggregation_after_deduplication(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path
 ) -> None:

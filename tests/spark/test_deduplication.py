@@ -52,6 +52,7 @@ def test_drop_duplicates_under_a_watermark(
     assert_same_rows(without_end(rows), distinct([row[:2] for row in feed.rows()]))
 
 
+@mainly_with_ids
 def test_drop_duplicates_within_watermark(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:

@@ -23,6 +23,7 @@ from tests.support.checkpoints import committed_batches, completed_checkpoints
 from tests.support.delta import needs_delta
 from tests.support.events import SCHEMA, events
 from tests.support.feeds import Feed
+from tests.support.formats import mainly_with_ids
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, Rows, assert_same_rows
@@ -169,6 +170,7 @@ class DeltaAppend(DeltaMerge):
         writer.option("txnAppId", "test").option("txnVersion", batch_id).save(self.folder)
 
 
+@mainly_with_ids
 def test_data_frame_used_twice(
     runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
@@ -179,6 +181,7 @@ def test_data_frame_used_twice(
     assert_same_rows(rows, answer(feed, spark))
 
 
+@mainly_with_ids
 @pytest.mark.parametrize(
     "threads",
     [partial(Threads, InheritableThread), partial(Threads, threading.Thread), Pool],
@@ -275,6 +278,7 @@ def test_merge_into_delta(runner: QueryRunner, spark: SparkSession, rng: random.
 
 
 @needs_delta
+@pytest.mark.long
 def test_append_to_delta(runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path) -> None:
     """The table has the updates of every batch once, and the newest update of each key is the batch answer."""
     feed = runner.feed("events", SCHEMA)

@@ -16,6 +16,7 @@ from spark_ckpt.storage import LocalStorage
 from tests.support.checkpoints import CheckpointJudge, committed_batches, log_records
 from tests.support.cli import run
 from tests.support.counts import RunningCount
+from tests.support.formats import mainly_with_ids
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog
@@ -33,6 +34,7 @@ def checkpoint_of(location: Path, batch: int) -> int:
     return next(int(r["id"]) for r in log_records(location) if r.get("batch_id") == batch)
 
 
+@mainly_with_ids
 def test_a_query_goes_back_and_on(count: RunningCount) -> None:
     count.drop(2)
     count.drain()
@@ -49,6 +51,7 @@ def test_a_query_goes_back_and_on(count: RunningCount) -> None:
     assert verify(storage, everything=True).is_whole
 
 
+@mainly_with_ids
 def test_a_fork_and_the_query_both_go_on(
     count: RunningCount, spark: SparkSession, tmp_path: Path, judge: CheckpointJudge
 ) -> None:

@@ -43,7 +43,7 @@ OURS = {PROVIDER_KEY: PROVIDER_CLASS}
         pytest.param("outer-join", "hdfs", False, True, marks=pytest.mark.long),
         pytest.param("limit", "hdfs", False, False, marks=pytest.mark.long),
         pytest.param("within-watermark", "rocksdb", True, False, marks=pytest.mark.long),
-        ("sessions", "changelog", True, True),
+        pytest.param("sessions", "changelog", True, True, marks=pytest.mark.long),
         pytest.param("chain", "changelog", False, False, marks=pytest.mark.long),
         pytest.param("windows", "ids", False, True, marks=pytest.mark.long),
         ("outer-join", "ids", True, False),
@@ -98,7 +98,7 @@ class WithoutRows(SessionStateJobs):
     ("name", "began_with"),
     [
         ("count", "hdfs"),
-        ("outer-join", "hdfs"),
+        pytest.param("outer-join", "hdfs", marks=pytest.mark.long),
         pytest.param("sessions", "hdfs", marks=pytest.mark.long),
         pytest.param("pandas-state", "hdfs", marks=pytest.mark.long),
         pytest.param("scala-processor", "changelog", marks=pytest.mark.long),
@@ -154,12 +154,16 @@ def flipped(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("began_with", "pattern", "damage", "kind"),
     [
-        ("hdfs", "state/0/1/*.delta", lambda data: data[:40], "SourceStateError"),
+        pytest.param("hdfs", "state/0/1/*.delta", lambda data: data[:40], "SourceStateError", marks=pytest.mark.long),
         ("hdfs", "state/0/1/*.delta", flipped, "SourceStateError"),
-        ("hdfs", "state/0/1/*.delta", None, "SourceStateError"),
+        pytest.param("hdfs", "state/0/1/*.delta", None, "SourceStateError", marks=pytest.mark.long),
         ("rocksdb", "state/0/1/SSTs/*.sst", None, "SourceStateError"),
-        ("changelog", "state/0/1/*.changelog", lambda data: data[:30], "SourceStateError"),
-        ("hdfs", "state/0/0/_metadata/schema", lambda data: b"a schema", "StateSchemaError"),
+        pytest.param(
+            "changelog", "state/0/1/*.changelog", lambda data: data[:30], "SourceStateError", marks=pytest.mark.long
+        ),
+        pytest.param(
+            "hdfs", "state/0/0/_metadata/schema", lambda data: b"a schema", "StateSchemaError", marks=pytest.mark.long
+        ),
         ("hdfs", "state/0/_metadata/metadata", lambda data: data[:9], "StateSchemaError"),
     ],
     ids=["truncated", "flipped", "missing", "missing-sst", "truncated-changelog", "schema", "metadata"],
@@ -203,9 +207,8 @@ def test_a_start_during_an_import_names_it(stopped: Path, spark: SparkSession, t
         run(spark, "windows", tmp_path, new, OURS)
 
 
-@pytest.mark.parametrize(
-    "has_begun", [pytest.param(False, id="committed"), pytest.param(True, id="begun", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("has_begun", [False, True], ids=["committed", "begun"])
 def test_an_undone_import_continues_with_the_earlier_provider(
     has_begun: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -229,6 +232,7 @@ def test_an_undone_import_continues_with_the_earlier_provider(
     assert read_stopped_query(resolve(str(location))).provider == PROVIDER_CLASS
 
 
+@pytest.mark.long
 def test_a_batch_that_ours_has_begun_is_repeated_after_an_undo(spark: SparkSession, tmp_path: Path) -> None:
     location, kept = stop_query(spark, tmp_path, "count", "hdfs"), tmp_path / "kept"
     shutil.copytree(location, kept)

@@ -17,8 +17,11 @@ from tests.support.sinks import BatchLog, Rows, assert_same_rows
 from tests.support.spark_version import needs_join_format
 
 TYPES = ["inner", "left_outer", "right_outer", "full_outer", "left_semi"]
-CORE = {"inner", "full_outer"}
-TYPES_AND_MARKS = [pytest.param(how, marks=[pytest.mark.core] if how in CORE else []) for how in TYPES]
+CORE, MIRRORED = {"inner", "full_outer"}, {"right_outer"}
+TYPES_AND_MARKS = [
+    pytest.param(how, marks=pytest.mark.core if how in CORE else pytest.mark.long if how in MIRRORED else ())
+    for how in TYPES
+]
 
 
 @pytest.fixture
@@ -85,7 +88,7 @@ def test_join_in_column_families(
     check_join("full_outer", runner, spark, rng, tmp_path)
 
 
-@pytest.mark.parametrize("how", ["inner", "full_outer"])
+@pytest.mark.parametrize("how", [pytest.param("inner", marks=pytest.mark.long), "full_outer"])
 def test_join_with_state_store_checkpoint_ids(
     how: str,
     runner: QueryRunner,

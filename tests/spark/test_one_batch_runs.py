@@ -16,7 +16,7 @@ from tests.support.runner import PATIENCE, QueryRunner
 from tests.support.sinks import BatchLog, assert_same_rows
 
 MAX_DELTAS, BOUND = 4, 8
-BATCHES = 40
+BATCHES = 24
 
 
 class ScheduledJob:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
@@ -118,6 +119,7 @@ def test_processing_time_timeouts(runner: QueryRunner, spark: SparkSession, rng:
     assert emitted() == expected()
 
 
+@pytest.mark.long
 def test_state_without_timeout(runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path) -> None:
     """Update mode without timeouts: a running sum that survives restarts."""
     feed = runner.feed("events", SCHEMA)

@@ -153,7 +153,9 @@ def test_deduplication(kind: str, spark: SparkSession, runner: QueryRunner, rng:
     assert_read_as_spark_does(spark, runner.location)
 
 
-@pytest.mark.parametrize("version", [1, 2, pytest.param(3, marks=needs_join_format(3))])
+@pytest.mark.parametrize(
+    "version", [pytest.param(1, marks=pytest.mark.long), 2, pytest.param(3, marks=needs_join_format(3))]
+)
 def test_join(version: int, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
     """Both sides can be read, and each store or variable by its name."""
     spark.conf.set("spark.sql.streaming.join.stateFormatVersion", version)

@@ -86,7 +86,11 @@ def by_key(frame: DataFrame) -> DataFrame:
     return frame.groupBy("key").agg(sf.count("*"), sf.sum("value"))
 
 
-@pytest.mark.parametrize("bases", ["seldom", pytest.param("often", marks=pytest.mark.core)], indirect=True)
+@pytest.mark.parametrize(
+    "bases",
+    [pytest.param("seldom", marks=pytest.mark.long), pytest.param("often", marks=pytest.mark.core)],
+    indirect=True,
+)
 def test_running_aggregate(
     spark: SparkSession,
     runner: QueryRunner,
@@ -152,7 +156,7 @@ RIGHT = "right_ts timestamp, right_id long, b string"
         pytest.param("inner", 2, 4, marks=pytest.mark.long),
         ("full_outer", 2, 4),
         pytest.param("inner", 3, 1, marks=[needs_join_format(3), pytest.mark.long]),
-        pytest.param("inner", 4, 1, marks=needs_join_format(4)),
+        pytest.param("inner", 4, 1, marks=[needs_join_format(4), pytest.mark.long]),
     ],
 )
 def test_join(

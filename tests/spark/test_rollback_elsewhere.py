@@ -53,11 +53,12 @@ def logs(location: Path) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for folder in folders for file in folder.iterdir() if file.is_file()}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize(
     ("successor", "error"),
     [
-        pytest.param("before", "[CONCURRENT_STREAM_LOG_UPDATE]", marks=pytest.mark.long),
+        ("before", "[CONCURRENT_STREAM_LOG_UPDATE]"),
         ("after", "[LogFencedError]"),
     ],
 )

@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 
 from tests.support.checkpoints import committed_batches
 from tests.support.events import SCHEMA, events
+from tests.support.formats import mainly_with_ids
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, Rows, assert_same_rows
 
@@ -26,6 +27,7 @@ def run_aggregate(spark: SparkSession, runner: QueryRunner, sink: BatchLog, batc
 
 
 @pytest.mark.core
+@mainly_with_ids
 def test_state_of_an_aggregate(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:
@@ -44,6 +46,7 @@ def test_state_of_an_aggregate(
 
 
 @pytest.mark.core
+@mainly_with_ids
 def test_changes_and_replays_of_an_aggregate(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
 ) -> None:

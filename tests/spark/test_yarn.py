@@ -70,6 +70,7 @@ def await_(condition: Callable[[], bool], what: Callable[[], str]) -> None:
     eventually(condition, PATIENCE, what, poll=POLL)
 
 
+@pytest.mark.cluster
 def test_an_application_master_killed_in_a_batch(query: SubmittedQuery, yarn: Yarn) -> None:
     """SIGKILL of the driver's JVM: YARN starts the next attempt, which continues with no row lost or counted twice."""
     application = query.submit()

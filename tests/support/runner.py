@@ -82,7 +82,7 @@ class QueryRunner:
         plan: Callable[[], DataFrame],
         sink: Sink,
         inputs: Mapping[Feed, Batches],
-        cuts: Sequence[int] = (2, 5),
+        cuts: Sequence[int] = (3,),
     ) -> Rows:
         """Feeds all inputs and returns the final content of the sink.
 
