@@ -53,6 +53,8 @@ def configure(
     change_feed: str | None = None,
     real_time_mode: str | None = None,
     bridge_timeout: float | str | None = None,
+    log_level: str | None = None,
+    log_format: str | None = None,
     python: str | os.PathLike[str] | None = None,
 ) -> SparkSession.Builder:
     """Configure the session of `builder` to keep streaming state in Flink-style checkpoints.
@@ -109,6 +111,8 @@ def configure(
         Queries with state in Spark's real-time mode: `refused` or `experimental`.
     bridge_timeout
         Time that a task waits for an answer of the coordinator, in seconds or with a unit.
+    log_level, log_format
+        The coordinator's records in the driver's log: `debug`, `info`, `warning` or `error`; `text` or `json`.
     python
         Python of the side process on the driver, by default this one. It must have spark_ckpt installed.
 
@@ -148,6 +152,8 @@ def configure(
         config.CHANGE_FEED: change_feed,
         config.REAL_TIME_MODE: real_time_mode,
         config.BRIDGE_TIMEOUT: bridge_timeout,
+        config.LOG_LEVEL: log_level,
+        config.LOG_FORMAT: log_format,
         config.PYTHON: sys.executable if python is None else os.fspath(python),
     }
     texts = {setting.key: _text_of(value) for setting, value in options.items() if value is not None}

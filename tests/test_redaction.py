@@ -9,7 +9,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from spark_ckpt import redaction
-from spark_ckpt.bridge.__main__ import LineFormatter
+from spark_ckpt.bridge.log import RecordFormatter
 from spark_ckpt.errors import SparkCkptError, StorageError
 from spark_ckpt.redaction import redacted, redacted_values, remember_settings, remember_url
 from spark_ckpt.storage import FsspecStorage
@@ -53,7 +53,7 @@ def test_credentials_are_not_in_the_log(text: str) -> None:
         raise ConnectionError(f"no answer from {text}")
     except ConnectionError as e:
         record = logging.LogRecord("x", logging.INFO, "", 0, "failed: %s", (text,), (type(e), e, e.__traceback__))
-    assert "hunter2" not in LineFormatter().format(record)
+    assert "hunter2" not in RecordFormatter().format(record)
 
 
 def test_values() -> None:

@@ -82,6 +82,8 @@ def test_every_setting_has_a_typed_option(builder: Builder) -> None:
         change_feed="writes",
         real_time_mode="experimental",
         bridge_timeout=90.5,
+        log_level="warning",
+        log_format="json",
         python=Path("/opt/python"),
     )
     ours = {key: value for key, value in options(builder).items() if key.startswith(PREFIX)}

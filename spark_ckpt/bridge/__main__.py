@@ -7,19 +7,6 @@ import logging
 import os
 import signal
 import sys
-import threading
-import types
-
-from spark_ckpt.redaction import redacted
-
-
-class LineFormatter(logging.Formatter):
-    """Formatter that starts each line of a message with `LEVEL logger`, because the jar logs line by line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Formatted lines of a record."""
-        start = f"{record.levelname} {record.name} "
-        return "\n".join(start + line for line in redacted(super().format(record)).splitlines() or [""])
 
 
 def collect_seldom() -> None:
@@ -29,12 +16,6 @@ def collect_seldom() -> None:
     times per batch.
     """
     gc.set_threshold(20_000)
-
-
-def log_uncaught(kind: type[BaseException], error: BaseException | None, traceback: types.TracebackType | None) -> None:
-    """Writes an uncaught exception to the log, like all other output of the process."""
-    exc_info = None if error is None else (kind, error, traceback)
-    logging.getLogger("spark_ckpt.bridge").critical("uncaught %s", kind.__name__, exc_info=exc_info)
 
 
 def main() -> int:
@@ -52,16 +33,12 @@ def main() -> int:
     os.dup2(2, 1)
     # Ctrl+C in a shell reaches the whole process group; the driver decides how to react.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LineFormatter())
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # By default, an uncaught exception is printed without redaction.
-    sys.excepthook = log_uncaught
-    threading.excepthook = lambda uncaught: log_uncaught(uncaught.exc_type, uncaught.exc_value, uncaught.exc_traceback)
     # Import only now: an imported library may print as well.
+    from spark_ckpt.bridge.log import start_log
     from spark_ckpt.bridge.server import Server
     from spark_ckpt.errors import ProtocolError
 
+    start_log()
     collect_seldom()
     try:
         Server(source, sink).run()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 from io import BufferedReader
 from typing import Any, BinaryIO
@@ -14,9 +15,11 @@ import pyarrow as pa
 from spark_ckpt import __version__
 from spark_ckpt.bridge import protocol
 from spark_ckpt.bridge.driver_files import DriverFiles
+from spark_ckpt.bridge.log import LogContext, enter, wants_debug
 from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.bridge.settings_check import check_settings
 from spark_ckpt.completed import JobStatus
+from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.errors import JobNotOpenError
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import Notification, Trigger
@@ -168,8 +171,11 @@ class _JobWorker:
     def _run(self) -> None:
         while (item := self._next()) is not None:
             message, header = item
+            began = time.perf_counter()
             reply = _guarded(message, lambda m=message, h=header: self._handle(m, h))  # type: ignore[misc]
             assert reply is not None
+            if wants_debug():
+                _log.debug("%s in %.1f ms", message.kind, (time.perf_counter() - began) * 1000)
             self._writer.put(reply)
             if message.kind in _MAY_COMPLETE:
                 self._run_unsolicited(Job.housekeeping)
@@ -208,6 +214,7 @@ class _JobWorker:
 
     def _trigger(self, message: Message, header: Mapping[str, Any]) -> Message:
         trigger = protocol.parse_trigger(header)
+        enter(LogContext.of(trigger, CheckpointConfig.parse(trigger.settings)))
         if self._job is None:
             self._job = Job(trigger, self._environment, self._notify)
         return protocol.trigger_reply(message.id, self._job.trigger(trigger))

@@ -18,6 +18,8 @@ from spark_ckpt.config.settings import (
     COMPRESSION,
     HISTORY,
     INLINE_THRESHOLD,
+    LOG_FORMAT,
+    LOG_LEVEL,
     MAX_DELTA_RATIO,
     MAX_DELTAS,
     MAX_PARALLELISM,
@@ -67,6 +69,8 @@ class CheckpointConfig:
     real_time_mode: str = "refused"
     python: str | None = None
     bridge_timeout: float = 300.0
+    log_level: str = "info"
+    log_format: str = "text"
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> CheckpointConfig:
@@ -103,6 +107,8 @@ class CheckpointConfig:
             real_time_mode=_set(REAL_TIME_MODE, ours),
             python=PYTHON.value(ours),
             bridge_timeout=_set(BRIDGE_TIMEOUT, ours),
+            log_level=_set(LOG_LEVEL, ours),
+            log_format=_set(LOG_FORMAT, ours),
         )
         check_contradictions(config, ours)
         return config

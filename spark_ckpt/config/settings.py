@@ -247,6 +247,23 @@ BRIDGE_TIMEOUT = Setting[float](
     "Time that a task waits for an answer of the coordinator, or for another task to release the same store.",
     seconds,
 )
+LOG_LEVEL = Setting[str](
+    "log.level",
+    "name",
+    "info",
+    "Lowest level that the coordinator logs for this query: `debug`, `info`, `warning` or `error`. `debug` adds each "
+    "message of the driver with its duration. Spark's own log settings apply as well: they decide what the driver "
+    "prints ([log](operations.md#log)).",
+    one_of("debug", "info", "warning", "error"),
+)
+LOG_FORMAT = Setting[str](
+    "log.format",
+    "name",
+    "text",
+    "Format of the coordinator's records in the driver's log: `text`, or `json`, one line per record with query, run, "
+    "location, batch and checkpoint as fields.",
+    one_of("text", "json"),
+)
 
 SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     MAX_PARALLELISM,
@@ -272,5 +289,7 @@ SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     REAL_TIME_MODE,
     PYTHON,
     BRIDGE_TIMEOUT,
+    LOG_LEVEL,
+    LOG_FORMAT,
 )
 """All settings."""

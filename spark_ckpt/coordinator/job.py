@@ -48,6 +48,7 @@ from spark_ckpt.coordinator.recent_batches import RecentBatches
 from spark_ckpt.coordinator.statistics import stats_of_failed
 from spark_ckpt.coordinator.subsumption import Subsumption
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
+from spark_ckpt.figures import human_duration, human_size
 from spark_ckpt.operations.rollback_on_damage import WayBack, judge_unreadable
 
 _log = logging.getLogger(__name__)
@@ -314,7 +315,14 @@ class Job:
         self._subsumption.on_durable()
         self._checkpoint_cache.remember(state, own=True)
         self._tell(Event.COMPLETE, state.version, state.record.id)
+        self._log_completed(state.record.id)
         return state.record.id
+
+    def _log_completed(self, checkpoint_id: int) -> None:
+        stats = self._history.entries[-1]
+        duration = human_duration(stats.duration_ms + (stats.completing_ms or 0))
+        size = "" if stats.size is None else f", {human_size(stats.size.new_bytes)} new"
+        _log.info("completed checkpoint %d in %s%s", checkpoint_id, duration, size, extra={"checkpoint": checkpoint_id})
 
     def _on_subsumed(self, record: CheckpointRecord) -> None:
         self._checkpoint_cache.forget(record.id)

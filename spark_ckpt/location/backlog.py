@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 
 from spark_ckpt.checkpoint.layout import CKPT, SHARED, checkpoint_of_directory, in_location
 from spark_ckpt.checkpoint.load import files_named
@@ -158,5 +159,5 @@ class Backlog:
 
 
 def in_thread(work: Callable[[], None]) -> None:
-    """Run `work` on a new daemon thread."""
-    threading.Thread(target=work, name="spark-ckpt-backlog", daemon=True).start()
+    """Run `work` on a new daemon thread, whose log names the same query."""
+    threading.Thread(target=copy_context().run, args=(work,), name="spark-ckpt-backlog", daemon=True).start()

@@ -8,6 +8,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import copy_context
 from typing import TypeVar
 
 from spark_ckpt.clock import Clock, SystemClock
@@ -104,7 +105,11 @@ class ThreadCleaner(Cleaner):
         self._queue.put(new)
         if self._thread is None or not self._thread.is_alive():
             self._closing.clear()
-            self._thread = threading.Thread(target=self._run, name="spark-ckpt-cleaner", daemon=True)
+            # In this context, so that the log names the same query.
+            context = copy_context()
+            self._thread = threading.Thread(
+                target=context.run, args=(self._run,), name="spark-ckpt-cleaner", daemon=True
+            )
             self._thread.start()
 
     def close(self, timeout: float) -> None:

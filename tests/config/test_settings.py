@@ -47,6 +47,8 @@ def test_the_table_has_the_defaults_of_the_class() -> None:
         config.real_time_mode,
         config.python,
         config.bridge_timeout,
+        config.log_level,
+        config.log_format,
     ]
 
 
@@ -93,6 +95,8 @@ def test_values_are_typed() -> None:
         realTimeMode="Experimental",
         python="/usr/bin/python3",
         bridge__timeout="112.5",
+        log__level="debug",
+        log__format="JSON",
     )
     assert config == CheckpointConfig(
         max_parallelism=1600,
@@ -118,6 +122,8 @@ def test_values_are_typed() -> None:
         real_time_mode="experimental",
         python="/usr/bin/python3",
         bridge_timeout=112.5,
+        log_level="debug",
+        log_format="json",
     )
 
 
@@ -152,6 +158,8 @@ GOOD: dict[str, dict[str, object]] = {
     "realTimeMode": {"refused": "refused", "Experimental": "experimental"},
     "python": {"python3": "python3", "/opt/my python": "/opt/my python"},
     "bridge.timeout": {"300.0": 300.0, "300": 300.0, "5m": 300.0, "1501ms": 1.501, "365d": 365 * 86_400.0},
+    "log.level": {"info": "info", "DEBUG": "debug"},
+    "log.format": {"text": "text", "Json": "json"},
 }
 """Valid texts of each setting with their values, including the limits of its range."""
 
@@ -182,6 +190,8 @@ BAD: dict[str, tuple[str, ...]] = {
     "realTimeMode": ("", "true", "allowed"),
     "python": ("",),
     "bridge.timeout": NO_DURATIONS,
+    "log.level": ("", "warn", "trace"),
+    "log.format": ("", "xml"),
 }
 """Invalid texts of each setting, including the nearest values outside its range."""
 

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from spark_ckpt.bridge.__main__ import LineFormatter
+from spark_ckpt.bridge.log import RecordFormatter
 from spark_ckpt.bridge.protocol import SCHEMA, Message, from_batch, to_batch
 from spark_ckpt.bridge.server import Server
 from spark_ckpt.coordinator.messages import Trigger
@@ -74,7 +74,7 @@ def main() -> None:
     from_driver, to_driver = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LineFormatter())
+    handler.setFormatter(RecordFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     requests_end, requests_start = os.pipe()
     replies_end, replies_start = os.pipe()

@@ -172,16 +172,24 @@ private[bridge] final class BridgeProcess(
         lastLines.addLast(line)
         if (lastLines.size > KeptLogLines) lastLines.removeFirst()
       }
-      if (line.startsWith("ERROR")) logError(line)
-      else if (line.startsWith("WARNING")) logWarning(line)
-      else if (line.startsWith("DEBUG")) logDebug(line)
-      else logInfo(line)
+      levelOf(line) match {
+        case "CRITICAL" | "ERROR" => logError(line)
+        case "WARNING" => logWarning(line)
+        case "DEBUG" => logDebug(line)
+        case _ => logInfo(line)
+      }
       line = next()
     }
   }
 }
 
 private[bridge] object BridgeProcess {
+  private val JsonLevel = "{\"level\": \""
+
+  /** Level of Python's logging with which a line of the process's log begins, in either format. */
+  def levelOf(line: String): String =
+    if (line.startsWith(JsonLevel)) line.substring(JsonLevel.length).takeWhile(_ != '"') else line.takeWhile(_ != ' ')
+
   private val KeptLogLines = 40
   private val MaxBatchBytes = 64L << 20
   private val Stop = Numbered(Long.MinValue, Message("stop", "{}"))
