@@ -23,7 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "checkpoint",
         "spark_files | config",
         "format | completed",
-        "metadata | storage",
+        "metadata | rocksdb | storage",
         "clock | features | figures | jars",
         "errors",
         "redaction",
@@ -31,7 +31,10 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
 )
 """Layers from highest to lowest. Packages and modules of one layer do not import each other."""
 
-ONLY: dict[str, frozenset[str]] = {"metadata": frozenset({"errors", "redaction"})}
+ONLY: dict[str, frozenset[str]] = {
+    "metadata": frozenset({"errors", "redaction"}),
+    "rocksdb": frozenset({"errors", "redaction"}),
+}
 """Allowed imports of packages that may use only some of the lower layers."""
 
 FORBIDDEN = frozenset({("cli", "coordinator")})
