@@ -78,7 +78,7 @@ def _run(
         console.print(f"checkpoint locations below {layout.elsewhere}")
     try:
         with Display(console, rows) as display:
-            supervisor = Supervisor(layout, arguments.provider, len(rows), arguments.kills, display)
+            supervisor = Supervisor(layout, arguments.provider, len(rows), arguments.kills, display, ui=True)
             kills = supervisor.run()
     except DriverFailedError as error:
         console.print(str(error), markup=False)

@@ -53,6 +53,10 @@ class Display:
         """Report the duration of the restart."""
         self._console.print(f"recovered: first batch committed {seconds:.1f} s after the start")
 
+    def serves(self, address: str) -> None:
+        """Print the address of the checkpoints in Spark's UI."""
+        self._console.print(f"checkpoints in Spark's UI: {address}/checkpoints/", soft_wrap=True)
+
     def killed(self, kill: Kill) -> None:
         """Report the batches interrupted by a kill."""
         self._kills += 1

@@ -27,12 +27,20 @@ def main() -> None:
     parser.add_argument("--checkpoints", help="URI of a folder for the checkpoint locations")
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--kafka", metavar="HOST:PORT", help="read the feeds from topics of this broker")
+    parser.add_argument("--ui", action="store_true", help="serve Spark's UI, and write its address to a file")
     arguments = parser.parse_args()
     topics = None if arguments.kafka is None else Topics(arguments.kafka)
     layout = Layout(arguments.work, arguments.checkpoints, dict(pair.split("=", 1) for pair in arguments.conf), topics)
     spark = open_session(
-        layout.work, arguments.provider, arguments.master, layout.conf, has_kafka=layout.topics is not None
+        layout.work,
+        arguments.provider,
+        arguments.master,
+        layout.conf,
+        has_kafka=layout.topics is not None,
+        has_ui=arguments.ui,
     )
+    if arguments.ui:
+        _announce(spark, layout)
     spark.sparkContext.setCheckpointDir(str(layout.changes))
     running = [start(spark, layout, query) for query in QUERIES]
     try:
@@ -55,6 +63,12 @@ def start(spark: SparkSession, layout: Layout, query: DemoQuery) -> StreamingQue
     if query.merge_key is None:
         return tables.append(writer, table)
     return tables.merge(writer, table, result.schema, query.name, query.merge_key)
+
+
+def _announce(spark: SparkSession, layout: Layout) -> None:
+    part = layout.ui.with_suffix(".part")
+    part.write_text(spark.sparkContext.uiWebUrl or "", encoding="utf-8")
+    part.rename(layout.ui)
 
 
 def _read(spark: SparkSession, layout: Layout, folder: Path) -> DataFrame:

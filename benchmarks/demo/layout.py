@@ -74,6 +74,11 @@ class Layout:
         """Output of the judge."""
         return self.work / "compare.log"
 
+    @property
+    def ui(self) -> Path:
+        """File with the address of the running driver's UI."""
+        return self.work / "ui"
+
     def driver_log(self, start: int) -> Path:
         """Output of the driver, by start number."""
         return self.work / f"driver-{start}.log"

@@ -34,7 +34,6 @@ SETTINGS = {
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
@@ -70,13 +69,18 @@ def open_session(
     conf: Mapping[str, str] | None = None,
     *,
     has_kafka: bool = False,
+    has_ui: bool = False,
 ) -> SparkSession:
     """Start Spark with its own settings; `provider` is None for batch work, which keeps no state.
 
-    With `has_kafka`, Spark's Kafka connector is on the class path.
+    With `has_kafka`, Spark's Kafka connector is on the class path. With `has_ui`, Spark serves its UI, to this machine
+    only.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if has_ui:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master).appName("spark-ckpt demo")
+    builder = builder.config("spark.ui.enabled", str(has_ui).lower())
     builder = builder.config(map={**SETTINGS, **(conf or {}), "spark.sql.warehouse.dir": str(work / "warehouse")})
     jars = [*(jars_in(DELTA_JARS) if HAS_DELTA else ()), *(jars_in(KAFKA_JARS) if has_kafka else ())]
     if HAS_DELTA:

@@ -67,6 +67,9 @@ class Audience(Protocol):
     def resumed(self, start: int, seconds: float) -> None:
         """A restarted driver has committed its first batch, `seconds` after its start."""
 
+    def serves(self, address: str) -> None:
+        """A driver serves Spark's UI at this address."""
+
     def killed(self, kill: Kill) -> None:
         """The driver, or another process of the job, has been killed."""
 
@@ -80,6 +83,8 @@ class Supervisor:
     files: int
     kills: int
     audience: Audience
+    ui: bool = False
+    """True if drivers serve Spark's UI."""
     done: list[Kill] = field(default_factory=list)
 
     @cached_property
@@ -100,12 +105,16 @@ class Supervisor:
         """Run one driver; return true if it reached the end of the feed."""
         log = self.layout.driver_log(start)
         before = self._committed()
+        self.layout.ui.unlink(missing_ok=True)
         with log.open("wb") as output, self._driver(output) as driver:
             began = time.monotonic()
-            resumed = start == 1
+            resumed, serves = start == 1, False
             try:
                 for states in self._watch(driver, began):
                     self.audience.progressed(states)
+                    if not serves and self.layout.ui.exists():
+                        serves = True
+                        self.audience.serves(self.layout.ui.read_text(encoding="utf-8"))
                     if not resumed and sum(state.batches.committed for state in states) > before:
                         resumed = True
                         self.audience.resumed(start, time.monotonic() - began)
@@ -143,6 +152,8 @@ class Supervisor:
         command += ["--provider", self.provider]
         if self.layout.elsewhere is not None:
             command += ["--checkpoints", self.layout.elsewhere]
+        if self.ui:
+            command.append("--ui")
         if self.layout.topics is not None:
             command += ["--kafka", self.layout.topics.servers]
         return [*command, *(part for key, value in self.layout.conf.items() for part in ("--conf", f"{key}={value}"))]

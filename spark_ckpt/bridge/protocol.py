@@ -38,6 +38,7 @@ from spark_ckpt.coordinator.messages import (
     TriggerReply,
     Unreadable,
 )
+from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.errors import ProtocolError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.state_ids import canonical_state_id, is_state_id
@@ -51,6 +52,9 @@ UNASKED = -1
 
 FILE = "file"
 """`kind` of requests from the side process to the driver."""
+
+REPORT = "report"
+"""`kind` of reports of checkpoints."""
 
 SCHEMA = pa.schema(
     [
@@ -73,8 +77,8 @@ class Message:
     """Request, reply or notification.
 
     Args:
-        id: number of the request, assigned by the requesting side; `UNASKED` for notifications.
-        kind: type of the request; `ok` or `error` for replies, `notify` for notifications.
+        id: number of the request, assigned by the requesting side; `UNASKED` for notifications and reports.
+        kind: type of the request; `ok` or `error` for replies, `notify` for notifications, `report` for reports.
         header: JSON object.
         index: key groups and offsets.
         payload: state.
@@ -207,6 +211,7 @@ def parse_trigger(header: Mapping[str, Any]) -> Trigger:
         offset_log=header.get("offset_log"),
         real_time_ms=None if header.get("real_time_ms") is None else int(header["real_time_ms"]),
         log_epoch=None if header.get("log_epoch") is None else int(header["log_epoch"]),
+        reports=header.get("reports") is True,
     )
 
 
@@ -476,6 +481,15 @@ def notification(notified: Notification) -> Message:
         "reason": notified.reason,
     }
     return Message(UNASKED, "notify", json.dumps(header))
+
+
+def report(fields: Report) -> Message:
+    """Encodes a `report` message."""
+    try:
+        header = orjson.dumps(fields).decode()
+    except orjson.JSONEncodeError:  # lone surrogates, from the bytes of a file name
+        header = json.dumps(fields)
+    return Message(UNASKED, REPORT, header)
 
 
 def _reason(text: object) -> str:

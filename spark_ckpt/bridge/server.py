@@ -24,6 +24,7 @@ from spark_ckpt.coordinator.errors import JobNotOpenError
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import Notification, Trigger
 from spark_ckpt.coordinator.open_job import Environment
+from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.errors import ProtocolError, SparkCkptError
 from spark_ckpt.operations.errors import RolledBackError
 from spark_ckpt.storage import Storage, resolve
@@ -216,7 +217,7 @@ class _JobWorker:
         trigger = protocol.parse_trigger(header)
         enter(LogContext.of(trigger, CheckpointConfig.parse(trigger.settings)))
         if self._job is None:
-            self._job = Job(trigger, self._environment, self._notify)
+            self._job = Job(trigger, self._environment, self._notify, self._report)
         return protocol.trigger_reply(message.id, self._job.trigger(trigger))
 
     def _locate(self, message: Message, header: Mapping[str, Any]) -> Message:
@@ -252,6 +253,9 @@ class _JobWorker:
 
     def _notify(self, notification: Notification) -> None:
         self._writer.put(protocol.notification(notification))
+
+    def _report(self, report: Report) -> None:
+        self._writer.put(protocol.report(report))
 
     def _opened(self) -> Job:
         if self._job is None:

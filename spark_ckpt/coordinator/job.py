@@ -45,6 +45,8 @@ from spark_ckpt.coordinator.open_job import Environment, OpenJob, open_job, star
 from spark_ckpt.coordinator.parallelism import check_parallelism
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.recent_batches import RecentBatches
+from spark_ckpt.coordinator.reporting import Reporting
+from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.coordinator.statistics import stats_of_failed
 from spark_ckpt.coordinator.subsumption import Subsumption
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
@@ -63,6 +65,10 @@ def _discard_notification(notification: Notification) -> None:
     """Drop a notification: the job has no executors."""
 
 
+def _discard_report(report: Report) -> None:
+    """Drop a report: the job has no driver that wants it."""
+
+
 class Job:
     """Coordinator of one job. Not thread-safe: one thread delivers its messages.
 
@@ -70,13 +76,18 @@ class Job:
         trigger: first trigger of the job, which opens it.
         environment: dependencies shared by jobs.
         notify: receives notifications of executors.
+        report: receives reports of checkpoints, if the trigger asks for them.
 
     Raises:
         SparkCkptError: see `open_job`.
     """
 
     def __init__(
-        self, trigger: Trigger, environment: Environment, notify: Callable[[Notification], None] = _discard_notification
+        self,
+        trigger: Trigger,
+        environment: Environment,
+        notify: Callable[[Notification], None] = _discard_notification,
+        report: Callable[[Report], None] = _discard_report,
     ) -> None:
         self._clock = environment.clock
         self._notify = notify
@@ -98,6 +109,8 @@ class Job:
         self._aborted: tuple[PendingCheckpoint, Abort] | None = None
         self._deferred_deletes: set[str] = set()  # files of acks of this batch that do not count
         self._checkpoint_cache.remember(self._parent, own=self._parent.version == trigger.version)
+        self._reporting = Reporting(trigger, self._open.store.generation, report)
+        self._report_restore()
 
     @property
     def history(self) -> tuple[CheckpointStats, ...]:
@@ -117,6 +130,7 @@ class Job:
             SparkCkptError: the parent checkpoint cannot be used (see `open_job`).
         """
         self._settle()
+        self._reporting.flush()
         self._trigger = trigger
         self._delete_deferred()
         pending = self._pending
@@ -129,6 +143,7 @@ class Job:
         self._use_parent_of(trigger)
         check_parallelism(trigger, self._parent, self._open.config)
         self._pending = PendingCheckpoint(trigger.operators, trigger.batch_id, trigger.version, self._clock.now_ms())
+        self._reporting.triggered(trigger, self._pending)
         self._recent.began(trigger.version)
         interval = (trigger.real_time_ms or 0) / 1000
         self._expires = self._clock.monotonic() + interval + (self._open.config.timeout or 0.0)
@@ -264,6 +279,7 @@ class Job:
             reason = FailureReason.SHUTDOWN if suspended else FailureReason.QUERY_ENDED
             detail = f"the query is {status.value}; {_lack_of(pending)}"
             self._abort(Abort(reason, detail), keep_files=suspended)
+        self._reporting.flush()
         self._delete_deferred()
         self._subsumption.close(discards_checkpoints(status, job.config) and not self._completion.is_in_doubt)
         job.store.shutdown(status)
@@ -286,7 +302,8 @@ class Job:
             self._abort(Abort(FailureReason.EXPIRED, detail))
 
     def housekeeping(self) -> None:
-        """Drop subsumed checkpoints, after the ack is answered. Never raises."""
+        """Report and drop checkpoints, after the ack is answered. Never raises."""
+        self._reporting.flush()
         self._subsumption.drop_subsumed()
 
     # ---- completion --------------------------------------------------------------------------------------------------
@@ -308,6 +325,7 @@ class Job:
     def _on_durable(self, state: CheckpointState) -> int:
         assert state.record is not None
         assert self._pending is not None
+        self._reporting.completed(self._pending, state, self._history.entries[-1])
         self._completed_attempts, self._pending = self._pending.attempts_at_completion(), None
         self._aborted = None
         self._parent = state
@@ -352,7 +370,9 @@ class Job:
         level = logging.INFO if abort.reason in _ORDERLY else logging.WARNING
         _log.log(level, "aborted the checkpoint of batch %d: %s", pending.batch_id, abort)
         self._failures.count(abort.reason)
-        self._history.add(stats_of_failed(pending, abort, self._clock.now_ms()))
+        now_ms = self._clock.now_ms()
+        self._history.add(stats_of_failed(pending, abort, now_ms))
+        self._reporting.failed(pending, abort, now_ms)
         if keep_files:
             self._deferred_deletes.clear()
         else:
@@ -430,6 +450,13 @@ class Job:
 
     def _tell(self, event: Event, version: int, checkpoint_id: int | None = None, reason: str | None = None) -> None:
         self._notify(Notification(self._trigger.job, event, version, checkpoint_id, reason))
+
+    def _report_restore(self) -> None:
+        """Report the checkpoint that the run starts from, unless a restarted side process continues the run."""
+        record, storage = self._parent.record, self._open.storage
+        if record is not None and record.owner.run_id != self._trigger.job:
+            path = storage.describe(in_location(record.metadata.path))
+            self._reporting.restored(self._parent, path, self._clock.now_ms())
 
     # ---- parent checkpoint -------------------------------------------------------------------------------------------
 

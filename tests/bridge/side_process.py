@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_ckpt.bridge.protocol import FILE, SCHEMA, UNASKED, Message, from_batch, to_batch
+from spark_ckpt.bridge.protocol import FILE, REPORT, SCHEMA, UNASKED, Message, from_batch, to_batch
 from spark_ckpt.storage.hadoop import KINDS
 from tests.support.hadoop import MemoryHadoop
 from tests.support.waiting import PATIENCE
@@ -56,6 +56,7 @@ class SideProcess:
         self._writer = pa.ipc.new_stream(self._process.stdin, SCHEMA)
         self._replies: list[Message] = []
         self.notified: list[dict[str, Any]] = []
+        self.reported: list[dict[str, Any]] = []
         self._reader: pa.RecordBatchStreamReader | None = None
         self._next = 0
         self._log: list[str] = []
@@ -100,6 +101,9 @@ class SideProcess:
             if message.kind == "notify":
                 assert message.id == UNASKED
                 self.notified.append(json.loads(message.header))
+            elif message.kind == REPORT:
+                assert message.id == UNASKED
+                self.reported.append(json.loads(message.header))
             elif message.kind == FILE:
                 self._file_requests.append(message)
             else:

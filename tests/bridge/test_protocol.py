@@ -30,6 +30,7 @@ from spark_ckpt.coordinator.messages import (
     Outcome,
     Segment,
     Task,
+    Trigger,
 )
 from spark_ckpt.errors import ProtocolError
 from spark_ckpt.format.keys import PartitionFilter, SubtaskKey
@@ -287,3 +288,18 @@ def test_a_notification(notified: Notification) -> None:
         "checkpoint_id": notified.checkpoint_id,
         "reason": notified.reason,
     }
+
+
+@pytest.mark.parametrize("name", ["caf\u00e9", "\udcff of a file name"])
+def test_a_report(name: str) -> None:
+    fields = {"status": "failed", "query_name": name, "subtasks": [[0, "default", 1, None]]}
+    message = protocol.report(fields)
+    assert (message.id, message.kind, message.index, message.payload) == (-1, "report", b"", b"")
+    assert json.loads(message.header) == fields
+    assert protocol.to_batch([message]).num_rows == 1
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_a_trigger_asks_for_reports(wanted: bool) -> None:
+    original = Trigger("job", "location", "query", 0, 1, (), reports=wanted)
+    assert protocol.parse_trigger(wire.trigger(original)[1]).reports is wanted

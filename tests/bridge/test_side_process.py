@@ -320,6 +320,25 @@ def test_executors_are_told_what_became_of_checkpoints(process: SideProcess, dri
     assert "3 of 4 subtasks" in process.notified[-1]["reason"]
 
 
+def test_a_driver_that_asks_for_them_gets_reports_of_checkpoints(process: SideProcess, driver: RemoteDriver) -> None:
+    process.ask(*wire.START)
+    run_batch(process, driver, 1)
+    assert process.reported == []
+    driver.run_id, driver.wants_reports, driver.query_name = "another run", True, "n\u00e4me"
+    run_batch(process, driver, 2)
+    process.ask(*wire.trigger(driver.make_trigger(3)))
+    process.ask("close", {"job": driver.run_id, "status": "cancelled"})
+    seen = [(report["status"], report["version"], report["query_name"]) for report in process.reported]
+    assert seen == [
+        ("restored", 1, "n\u00e4me"),
+        ("triggered", 2, "n\u00e4me"),
+        ("completed", 2, "n\u00e4me"),
+        ("triggered", 3, "n\u00e4me"),
+        ("failed", 3, "n\u00e4me"),
+    ]
+    assert {report["run_id"] for report in process.reported} == {"another run"}
+
+
 def test_a_declined_attempt_makes_room_for_another(process: SideProcess, driver: RemoteDriver) -> None:
     process.ask(*wire.START)
     process.ask(*wire.trigger(driver.make_trigger(1)))

@@ -52,6 +52,7 @@ class Notes:
     resumes: list[int] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
     last: list[QueryState] = field(default_factory=list)
+    addresses: list[str] = field(default_factory=list)
 
     def started(self, start: int) -> None:
         self.starts.append(start)
@@ -61,6 +62,9 @@ class Notes:
 
     def resumed(self, start: int, seconds: float) -> None:
         self.resumes.append(start)
+
+    def serves(self, address: str) -> None:
+        self.addresses.append(address)
 
     def killed(self, kill: Kill) -> None:
         self.kills.append(kill)
@@ -112,6 +116,14 @@ def test_a_batch_that_ends_too_soon_is_not_killed(tmp_path: Path, monkeypatch: p
     supervisor = FakeDriver(Layout(tmp_path), "none", files=40, kills=3, audience=notes, seconds=0.02)
     assert supervisor.run() == []
     assert notes.starts == [1]
+
+
+def test_announces_the_ui_of_each_driver_once(tmp_path: Path) -> None:
+    (tmp_path / "ui").write_text("http://of-an-earlier-driver")
+    announces = 'from pathlib import Path\nimport sys\nPath(sys.argv[1], "ui").write_text("http://x:4040")\n'
+    notes = Notes()
+    FakeDriver(Layout(tmp_path), "none", files=2, kills=0, audience=notes, program=announces + DRIVER).run()
+    assert notes.addresses == ["http://x:4040"]
 
 
 def test_leaves_no_process_behind(tmp_path: Path) -> None:

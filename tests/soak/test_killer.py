@@ -55,6 +55,8 @@ class Silence:
 
     def resumed(self, start: int, seconds: float) -> None: ...
 
+    def serves(self, address: str) -> None: ...
+
     def killed(self, kill: Kill) -> None:
         self.kills.append(kill)
 

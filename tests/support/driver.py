@@ -25,6 +25,7 @@ from spark_ckpt.coordinator.messages import (
     Trigger,
 )
 from spark_ckpt.coordinator.open_job import Environment
+from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.format.key_groups import owned_ranges
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import Section, SegmentKind, decode_block
@@ -69,6 +70,8 @@ class Driver:
     real_time_ms: int | None = None
     """Length of the batches in real-time mode, where the end offsets follow the acks."""
     log_epoch: int | None = None
+    query_name: str | None = None
+    wants_reports: bool = False
 
     def __post_init__(self) -> None:
         self.job: Job | None = None
@@ -78,6 +81,8 @@ class Driver:
         """Key-group factors announced by the coordinator."""
         self.rows: dict[SubtaskKey, Rows] = {}
         self.ids: dict[SubtaskKey, str] = {}
+        self.reports: list[Report] = []
+        """Reports of checkpoints so far."""
 
     @property
     def prefix(self) -> str:
@@ -98,12 +103,15 @@ class Driver:
             offset_log=self.offset_log if self.real_time_ms is None else None,
             real_time_ms=self.real_time_ms,
             log_epoch=self.log_epoch,
+            query_name=self.query_name,
+            reports=self.wants_reports,
         )
 
     def trigger(self, version: int) -> Job:
         trigger = self.make_trigger(version)
         if self.job is None:
-            self.job = Job(trigger, replace(self.environment, make_cleaner=self._make_cleaner))
+            environment = replace(self.environment, make_cleaner=self._make_cleaner)
+            self.job = Job(trigger, environment, report=self.reports.append)
         self.key_group_factors = self.job.trigger(trigger).key_group_factors
         self.stage += 1
         return self.job

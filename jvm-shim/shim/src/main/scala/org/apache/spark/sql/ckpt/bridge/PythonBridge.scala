@@ -36,7 +36,7 @@ import org.apache.spark.util.ThreadUtils
  * @param python       the Python executable
  * @param sparkVersion version of Spark for the side process
  * @param files        files that the side process reads and writes through this JVM
- * @param onNotify     called on the reader thread for each notification; must not block
+ * @param onNotify     called on the reader thread for each notification and report; must not block
  */
 private[ckpt] final class PythonBridge(
     python: String,
@@ -126,7 +126,7 @@ private[ckpt] final class PythonBridge(
   }
 
   private def onMessage(from: BridgeProcess, received: Numbered): Unit = received.message.kind match {
-    case Message.Notify => onNotify(received.message)
+    case Message.Notify | Message.Report => onNotify(received.message)
     case Message.File => fileThreads.execute(() => from.send(Numbered(received.id, files.handle(received.message))))
     case _ => onReply(from, received)
   }

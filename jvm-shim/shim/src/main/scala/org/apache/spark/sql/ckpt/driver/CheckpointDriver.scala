@@ -15,6 +15,7 @@ import java.util.UUID
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
+import com.fasterxml.jackson.databind.JsonNode
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.{SparkContext, SparkEnv, SPARK_VERSION, TaskContext}
@@ -24,6 +25,7 @@ import org.apache.spark.sql.ckpt.{CheckpointExtensions, CheckpointFailure, Check
 import org.apache.spark.sql.ckpt.bridge.{HadoopFiles, PythonBridge}
 import org.apache.spark.sql.ckpt.compat.StreamingPlans
 import org.apache.spark.sql.ckpt.protocol.Coordinator
+import org.apache.spark.sql.ckpt.ui.CheckpointUI
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.internal.SQLConf
@@ -144,7 +146,7 @@ private[ckpt] object CheckpointDriver extends Logging {
   lazy val withoutApplication: CheckpointRequests = {
     val executors = new RegisteredExecutors
     val files = new HadoopFiles(() => SparkHadoopUtil.get.conf)
-    requestsOver(pythonExecutable(None, Map.empty), SPARK_VERSION, files, executors, () => None)
+    requestsOver(pythonExecutable(None, Map.empty), SPARK_VERSION, files, executors, () => None, _ => ())
   }
 
   private def isDriver: Boolean = SparkEnv.get != null && SparkEnv.get.executorId == SparkContext.DRIVER_IDENTIFIER
@@ -154,9 +156,10 @@ private[ckpt] object CheckpointDriver extends Logging {
       val executors = new RegisteredExecutors
       val files = new HadoopFiles(() => session.fold(context.hadoopConfiguration)(_.sessionState.newHadoopConf()))
       val python = pythonExecutable(Some(context), settings)
-      val requests = requestsOver(python, context.version, files, executors, () => session)
+      val requests = requestsOver(python, context.version, files, executors, () => session, CheckpointUI.post(context, _))
       context.env.rpcEnv.setupEndpoint(Coordinator.Endpoint, new CheckpointEndpoint(context.env.rpcEnv, requests))
       context.addSparkListener(new TaskEndListener(requests))
+      CheckpointUI.attach(context)
       running = Some(new Running(context, requests))
       warmUp(requests.bridge)
     }
@@ -168,8 +171,9 @@ private[ckpt] object CheckpointDriver extends Logging {
       sparkVersion: String,
       files: HadoopFiles,
       executors: RegisteredExecutors,
-      session: () => Option[SparkSession]): CheckpointRequests = {
-    lazy val requests: CheckpointRequests = new CheckpointRequests(bridge, executors, session)
+      session: () => Option[SparkSession],
+      report: JsonNode => Unit): CheckpointRequests = {
+    lazy val requests: CheckpointRequests = new CheckpointRequests(bridge, executors, session, report)
     lazy val bridge = new PythonBridge(python, sparkVersion, files, notification => requests.notified(notification))
     requests
   }

@@ -32,11 +32,13 @@ import org.apache.spark.util.ThreadUtils
  *
  * @param executors receivers of the side process's unsolicited messages
  * @param session   a session of the queries' shared state; changes as sessions come and go
+ * @param report    receives reports of checkpoints; must not block
  */
 private[ckpt] final class CheckpointRequests(
     val bridge: PythonBridge,
     val executors: RegisteredExecutors,
-    session: () => Option[SparkSession])
+    session: () => Option[SparkSession],
+    report: JsonNode => Unit)
     extends Coordinator
     with Logging {
   private final class Job(val id: String) {
@@ -58,11 +60,13 @@ private[ckpt] final class CheckpointRequests(
   }
 
   /** Handles an unsolicited message of the side process. */
-  def notified(notification: Message): Unit = {
-    val told = Notification.of(notification)
-    if (told.event == Notification.GoingBack) open.askAgain(told.job)
-    else executors.tell(notification)
-  }
+  def notified(notification: Message): Unit =
+    if (notification.kind == Message.Report) report(notification.json)
+    else {
+      val told = Notification.of(notification)
+      if (told.event == Notification.GoingBack) open.askAgain(told.job)
+      else executors.tell(notification)
+    }
 
   private def answer(request: Message): Future[Message] = synchronized {
     val header = request.json

@@ -22,6 +22,7 @@ import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.ckpt.{CheckpointFailure, LogFence, Settings}
 import org.apache.spark.sql.ckpt.compat.{OffsetLogs, StreamingPlans}
 import org.apache.spark.sql.ckpt.protocol.{OperatorPlan, SourceOffset, Trigger}
+import org.apache.spark.sql.ckpt.ui.CheckpointUI
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.streaming.checkpointing.HDFSMetadataLog
@@ -71,7 +72,8 @@ private[driver] object RunningBatch {
         settings.filter(_._1.startsWith(Settings.Prefix)),
         FileSystemSettings.of(location, plan.sparkSession.sessionState.newHadoopConf()),
         StreamingPlans.realTimeMs(execution.trigger),
-        LogFence.epochOf(new Path(location)))
+        LogFence.epochOf(new Path(location)),
+        CheckpointUI.wantsReports(plan.sparkSession.sparkContext))
     }
 
   /** Text of a batch's entry in the offset log, as this run has written it. */

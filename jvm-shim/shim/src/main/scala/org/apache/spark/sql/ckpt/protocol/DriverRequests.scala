@@ -52,6 +52,7 @@ private[ckpt] final case class SourceOffset(name: String, offset: Option[String]
  * @param hadoop    settings of the location's file system
  * @param realTimeMs length of the batch in real-time mode, where [[EndOffsets]] follows the acks; None in other modes
  * @param logEpoch  log epoch at the start of the query, if its logs are fenced
+ * @param reports   whether the driver wants reports of checkpoints
  */
 private[ckpt] final case class Trigger(
     job: String,
@@ -68,7 +69,8 @@ private[ckpt] final case class Trigger(
     settings: Iterable[(String, String)],
     hadoop: Iterable[(String, String)],
     realTimeMs: Option[Long] = None,
-    logEpoch: Option[Long] = None) {
+    logEpoch: Option[Long] = None,
+    reports: Boolean = false) {
 
   def toMessage: Message = Message(Trigger.Kind, toJson.toString)
 
@@ -101,6 +103,7 @@ private[ckpt] final case class Trigger(
     offsetLog.foreach(header.put("offset_log", _))
     realTimeMs.foreach(header.put("real_time_ms", _))
     logEpoch.foreach(header.put("log_epoch", _))
+    if (reports) header.put("reports", true)
     val ours = header.putObject("settings")
     settings.foreach { case (key, value) => ours.put(key, value) }
     val fileSystem = header.putObject("hadoop")

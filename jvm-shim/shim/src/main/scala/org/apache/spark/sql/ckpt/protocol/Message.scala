@@ -20,7 +20,7 @@ import org.apache.spark.sql.ckpt.CheckpointFailure
  * 1).
  *
  * @param kind    the request; in replies `ok`, `error` or, to a task, `again`; `notify` for unsolicited messages;
- *                `file` for requests of the side process
+ *                `report` for reports of checkpoints; `file` for requests of the side process
  * @param header  the small fields, a JSON object
  * @param index   key groups and offsets, fixed-width little-endian integers
  * @param payload state bytes
@@ -68,6 +68,7 @@ private[ckpt] object Message {
   val Ok = "ok"
   val Error = "error"
   val Notify = "notify"
+  val Report = "report"
   val File = "file"
 
   /** The interim reply to a long request: the requester asks again. */

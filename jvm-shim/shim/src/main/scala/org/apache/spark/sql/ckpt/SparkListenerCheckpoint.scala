@@ -1,0 +1,24 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.scheduler.SparkListenerEvent
+
+/**
+ * A checkpoint of a query was triggered, completed, aborted, or restored by a new run. Spark's event log has these
+ * events under the name of this class.
+ *
+ * @param report the report of the coordinator (docs/protocol.md, section 1.7). It stays JSON, so that a History Server
+ *               with another release of spark-ckpt reads what it knows
+ */
+final case class SparkListenerCheckpoint(report: JsonNode) extends SparkListenerEvent

@@ -1,0 +1,54 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.ui
+
+import scala.xml.{Node, NodeSeq, Text}
+
+import org.apache.spark.ui.UIUtils
+import org.apache.spark.util.Utils
+
+/** Figures as text. A figure that is absent is a dash. */
+private[ui] object Cells {
+  private val Absent = "-"
+
+  def text(value: String): Seq[Node] = Text(if (value.isEmpty) Absent else value)
+  def number(value: Option[Long]): Seq[Node] = shown(value)(_.toString)
+  def size(value: Option[Long]): Seq[Node] = shown(value)(Utils.bytesToString)
+  def time(value: Option[Long]): Seq[Node] = shown(value)(UIUtils.formatDate)
+  def duration(value: Option[Long]): Seq[Node] = shown(value)(UIUtils.formatDuration)
+  def acknowledged(report: CheckpointReport): Seq[Node] =
+    shown(report.acks)(acks => s"$acks/${report.expected.getOrElse(0L)}")
+
+  /** Microseconds as milliseconds: a snapshot often takes less than one. */
+  def micros(value: Long): String = s"${BigDecimal(value, 3).bigDecimal.toPlainString} ms"
+
+  /** Minimum, mean and maximum. */
+  def spread(values: Option[Seq[Long]], show: Long => String): Seq[Node] =
+    Text(values.fold(Absent)(_.map(show).mkString(" / ")))
+
+  /** A text of any length that breaks lines. */
+  def long(value: String): Seq[Node] =
+    if (value.isEmpty) Text(Absent) else <span style="white-space: pre-wrap; overflow-wrap: anywhere;">{value}</span>
+
+  def link(address: String, value: String): Seq[Node] = <a href={address}>{value}</a>
+
+  /** Names and values as Spark's UI lists them above tables. */
+  def facts(values: (String, Seq[Node])*): Seq[Node] =
+    <ul class="list-unstyled">{values.map { case (name, value) => <li><strong>{name}: </strong>{value}</li> }}</ul>
+
+  def nothing(message: String): Seq[Node] = <div><p>{message}</p></div>
+
+  def heading(value: String): Seq[Node] = <h4>{value}</h4>
+
+  def join(parts: Seq[Node]*): NodeSeq = NodeSeq.fromSeq(parts.flatten)
+
+  private def shown(value: Option[Long])(show: Long => String): Seq[Node] = Text(value.fold(Absent)(show))
+}

@@ -1,0 +1,122 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.ui
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
+
+import org.apache.spark.sql.ckpt.protocol.Message
+
+/** Fields of a report (docs/protocol.md, section 1.7). An absent number is None, an absent text empty. */
+private[ckpt] final class CheckpointReport(json: JsonNode) {
+  def status: String = text("status")
+  def runId: String = text("run_id")
+  def queryId: String = text("query_id")
+  def queryName: String = text("query_name")
+  def generation: Option[Long] = number("generation")
+  def batchId: Long = number("batch_id").getOrElse(-1)
+  def version: Long = number("version").getOrElse(-1)
+  def id: Option[Long] = number("id")
+  def triggeredMs: Option[Long] = number("triggered_ms")
+  def completedMs: Option[Long] = number("completed_ms")
+  def failedMs: Option[Long] = number("failed_ms")
+  def restoredMs: Option[Long] = number("restored_ms")
+  def acks: Option[Long] = number("acks")
+  def expected: Option[Long] = number("expected")
+  def stateBytes: Option[Long] = number("state_bytes")
+  def newBytes: Option[Long] = number("new_bytes")
+  def rows: Option[Long] = number("rows")
+  def chainLength: Option[Long] = number("chain_length")
+  def cause: String = text("cause")
+  def path: String = text("path")
+  def completingMs: Option[Long] = number("completing_ms")
+
+  /** From the trigger to the end: the checkpoint is durable, or was aborted. */
+  def durationMs: Option[Long] = number("duration_ms").map(_ + completingMs.getOrElse(0L))
+
+  /** Failures that the checkpoint survived or died of, by reason. */
+  def failures: Seq[(String, Long)] =
+    json.path("failures").properties().asScala.toSeq.map(entry => (entry.getKey, entry.getValue.asLong()))
+
+  def operators: Seq[OperatorReport] = json.path("operators").elements().asScala.map(new OperatorReport(_)).toSeq
+  def subtasks: Seq[SubtaskReport] = json.path("subtasks").elements().asScala.map(new SubtaskReport(_)).toSeq
+
+  /** The report without operators and subtasks, which may have many. */
+  def summary: String = json match {
+    case fields: ObjectNode => fields.deepCopy().without[ObjectNode](CheckpointReport.Details).toString
+    case other => other.toString
+  }
+
+  /** The whole report. */
+  def whole: String = json.toString
+
+  /** The report of the same checkpoint after its application has ended. */
+  def ended(timeMs: Long): CheckpointReport = {
+    val fields = json.deepCopy[ObjectNode]()
+    fields.put("status", CheckpointReport.Failed).put("failed_ms", timeMs).put("cause", "the application has ended")
+    new CheckpointReport(fields)
+  }
+
+  private def number(name: String): Option[Long] = CheckpointReport.number(json.path(name))
+  private def text(name: String): String = json.path(name).asText("")
+}
+
+/** Summary of a store of an operator over its acknowledged subtasks. */
+private[ui] final class OperatorReport(json: JsonNode) {
+  def operatorId: Long = json.path("operator_id").asLong()
+  def name: String = json.path("name").asText("")
+  def store: String = json.path("store").asText("")
+  def parallelism: Long = json.path("parallelism").asLong()
+  def acks: Long = json.path("acks").asLong()
+  def rows: Option[Long] = number("rows")
+  def newBytes: Option[Long] = number("new_bytes")
+  def stateBytes: Option[Long] = number("state_bytes")
+  def chainLength: Option[Long] = number("chain_length")
+
+  /** Minimum, mean and maximum of a figure; None without acknowledged subtasks. */
+  def spread(figure: String): Option[Seq[Long]] = {
+    val values = json.path(figure).elements().asScala.map(_.asLong()).toSeq
+    if (values.isEmpty) None else Some(values)
+  }
+
+  private def number(name: String): Option[Long] = CheckpointReport.number(json.path(name))
+}
+
+/** A store of a subtask that has acknowledged. */
+private[ui] final class SubtaskReport(json: JsonNode) {
+  def operatorId: Long = json.path(0).asLong()
+  def store: String = json.path(1).asText("")
+  def partition: Long = json.path(2).asLong()
+  def executor: String = json.path(3).asText("")
+  def acknowledgedMs: Long = json.path(4).asLong()
+  def startDelayMs: Long = json.path(5).asLong()
+  def snapshotUs: Long = json.path(6).asLong()
+  def writeUs: Long = json.path(7).asLong()
+  def newBytes: Long = json.path(8).asLong()
+  def stateBytes: Option[Long] = CheckpointReport.number(json.path(9))
+  def chainLength: Option[Long] = CheckpointReport.number(json.path(10))
+  def rows: Long = json.path(11).asLong()
+}
+
+private[ckpt] object CheckpointReport {
+  val Triggered = "triggered"
+  val Completed = "completed"
+  val Failed = "failed"
+  val Restored = "restored"
+
+  private val Details = java.util.List.of("operators", "subtasks")
+
+  def of(text: String): CheckpointReport = new CheckpointReport(Message.mapper.readTree(text))
+
+  private[ui] def number(value: JsonNode): Option[Long] = if (value.isNumber) Some(value.asLong()) else None
+}

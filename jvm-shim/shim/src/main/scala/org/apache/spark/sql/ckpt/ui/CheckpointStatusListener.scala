@@ -1,0 +1,146 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.ui
+
+import scala.collection.mutable
+
+import org.apache.spark.SparkConf
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent}
+import org.apache.spark.sql.ckpt.SparkListenerCheckpoint
+import org.apache.spark.sql.internal.StaticSQLConf
+import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
+import org.apache.spark.status.ElementTrackingStore
+
+/**
+ * Keeps the status of checkpoints, from the events of a running application or from its event log. The same events
+ * give the same status. As many runs and checkpoints of each are kept as Spark keeps of its own streaming statistics.
+ */
+private[ckpt] final class CheckpointStatusListener(conf: SparkConf, store: ElementTrackingStore) extends SparkListener {
+  import CheckpointStatusListener._
+
+  private final class Run(val id: String, val sequence: Long) {
+    val keys = mutable.Queue.empty[String]
+    var isActive = true
+    var triggered, completed, failed, restored, next = 0L
+    var inProgress: Option[(Long, CheckpointReport)] = None
+    var lastReport, lastCompleted, lastFailed, lastRestored = ""
+
+    def status = new RunStatus(id, sequence, isActive, triggered, completed, failed, restored,
+      inProgress.fold(-1L)(_._1), lastReport, lastCompleted, lastFailed, lastRestored)
+  }
+
+  private val retainedRuns = conf.get(StaticSQLConf.STREAMING_UI_RETAINED_QUERIES).max(1)
+  private val retainedCheckpoints = conf.get(StaticSQLConf.STREAMING_UI_RETAINED_PROGRESS_UPDATES).max(1)
+  private val runs = mutable.LinkedHashMap.empty[String, Run]
+  private val details = mutable.Queue.empty[String]
+  private var nextRun = 0L
+
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case SparkListenerCheckpoint(json) if json != null => reported(new CheckpointReport(json))
+    case ended: QueryTerminatedEvent =>
+      runs.get(ended.runId.toString).foreach { run =>
+        run.isActive = false
+        store.write(run.status)
+      }
+    case _ =>
+  }
+
+  /** Nothing is reported any more: what was in progress has not completed. */
+  override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit = runs.values.foreach { run =>
+    run.inProgress.foreach { case (_, report) => failed(run, report.ended(event.time)) }
+    run.isActive = false
+    store.write(run.status)
+  }
+
+  private def reported(report: CheckpointReport): Unit = if (report.runId.nonEmpty) {
+    val run = runs.getOrElseUpdate(report.runId, newRun(report.runId))
+    report.status match {
+      case CheckpointReport.Restored =>
+        run.restored += 1
+        run.lastRestored = report.summary
+      case CheckpointReport.Triggered => triggered(run, report)
+      case CheckpointReport.Completed =>
+        run.completed += 1
+        run.lastCompleted = report.summary
+        finished(run, report)
+      case CheckpointReport.Failed => failed(run, report)
+      case _ => // of a later release
+    }
+    run.lastReport = report.summary
+    store.write(run.status)
+  }
+
+  /**
+   * A run has one checkpoint in progress. If another begins, the side process has ended meanwhile: either this is the
+   * same one again, or the report of the earlier one is lost.
+   */
+  private def triggered(run: Run, report: CheckpointReport): Unit = {
+    val number = run.inProgress.fold(begin(run))(_._1)
+    run.inProgress = Some((number, report))
+    write(run, number, report)
+  }
+
+  private def failed(run: Run, report: CheckpointReport): Unit = {
+    run.failed += 1
+    run.lastFailed = report.summary
+    finished(run, report)
+  }
+
+  private def finished(run: Run, report: CheckpointReport): Unit = {
+    val number = run.inProgress.fold(begin(run))(_._1)
+    run.inProgress = None
+    write(run, number, report)
+  }
+
+  private def begin(run: Run): Long = {
+    val number = run.next
+    run.next += 1
+    run.triggered += 1
+    run.keys.enqueue(CheckpointStatusStore.key(run.id, number))
+    while (run.keys.size > retainedCheckpoints) forget(run.keys.dequeue())
+    number
+  }
+
+  private def write(run: Run, number: Long, report: CheckpointReport): Unit = {
+    val key = CheckpointStatusStore.key(run.id, number)
+    store.write(new CheckpointStatus(key, run.id, number, report.summary))
+    if (report.operators.nonEmpty) {
+      store.write(new CheckpointDetails(key, report.whole))
+      details.enqueue(key)
+      while (details.size > MostDetails) delete(classOf[CheckpointDetails], details.dequeue())
+    }
+  }
+
+  private def newRun(id: String): Run = {
+    nextRun += 1
+    if (runs.size >= retainedRuns) {
+      val oldest = runs.values.find(!_.isActive).getOrElse(runs.head._2)
+      runs.remove(oldest.id)
+      oldest.keys.foreach(forget)
+      delete(classOf[RunStatus], oldest.id)
+    }
+    new Run(id, nextRun)
+  }
+
+  private def forget(key: String): Unit = {
+    delete(classOf[CheckpointStatus], key)
+    delete(classOf[CheckpointDetails], key)
+  }
+
+  private def delete(kind: Class[_], key: String): Unit =
+    try store.delete(kind, key) catch { case _: NoSuchElementException => }
+}
+
+private[ckpt] object CheckpointStatusListener {
+
+  /** Checkpoints with operators and subtasks, over all runs. One with 1,000 subtasks takes about 60 KB. */
+  private[ui] val MostDetails = 200
+}

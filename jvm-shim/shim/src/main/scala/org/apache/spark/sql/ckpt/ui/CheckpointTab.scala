@@ -1,0 +1,38 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.ui
+
+import java.net.URLEncoder
+import java.nio.charset.StandardCharsets.UTF_8
+
+import jakarta.servlet.http.HttpServletRequest
+
+import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils}
+
+/** The tab "Checkpoints" of Spark's UI. */
+private[ui] final class CheckpointTab(val status: CheckpointStatusStore, parent: SparkUI)
+    extends SparkUITab(parent, CheckpointTab.Prefix) {
+
+  attachPage(new OverviewPage(this))
+  attachPage(new QueryPage(this))
+  attachPage(new CheckpointPage(this))
+  parent.attachTab(this)
+
+  /** Address of a page of this tab, with its parameters. */
+  def address(request: HttpServletRequest, page: String, parameters: (String, String)*): String = {
+    val query = parameters.map { case (name, value) => s"$name=${URLEncoder.encode(value, UTF_8)}" }
+    s"${UIUtils.prependBaseUri(request, basePath)}/$prefix/$page?${query.mkString("&")}"
+  }
+}
+
+private[ui] object CheckpointTab {
+  val Prefix = "checkpoints"
+}

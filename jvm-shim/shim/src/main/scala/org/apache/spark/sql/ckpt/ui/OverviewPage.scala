@@ -1,0 +1,85 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.ui
+
+import scala.xml.{Node, Text}
+
+import jakarta.servlet.http.HttpServletRequest
+
+import org.apache.spark.ui.{UIUtils, WebUIPage}
+
+/** All queries of the application, one row for each run. */
+private[ui] final class OverviewPage(parent: CheckpointTab) extends WebUIPage("") {
+
+  override def render(request: HttpServletRequest): Seq[Node] =
+    UIUtils.headerSparkPage(request, "Checkpoints", content(request), parent)
+
+  private def content(request: HttpServletRequest): Seq[Node] = {
+    val runs = parent.status.runs.map(new RunRow(_))
+    if (runs.isEmpty) Cells.nothing("No query has triggered a checkpoint yet.")
+    else StatusTable.render(request, "queries", parent.address(request, ""), runs, columns(request), "Started")
+  }
+
+  private def columns(request: HttpServletRequest): Seq[Column[RunRow]] = {
+    val column = new Columns[RunRow]
+    def count(name: String, of: RunStatus => Long) =
+      column.sorted(name, row => Text(of(row.run).toString), row => of(row.run))
+    def latest(name: String, of: RunRow => Option[CheckpointReport], show: CheckpointReport => Seq[Node]) =
+      column.unsorted(name, row => of(row).fold(Cells.text(""))(show))
+    Seq(
+      column.sorted("Query",
+        row => Cells.link(parent.address(request, QueryPage.Name, "run" -> row.run.runId), row.name), _.name),
+      column.sorted("Run ID", row => Text(row.run.runId), _.run.runId),
+      column.sorted("Status", row => Text(row.status), _.status),
+      column.sorted("Started", row => Text(s"#${row.run.sequence}"), _.run.sequence,
+        Some("Order in which the runs had their first checkpoint")),
+      count("Triggered", _.triggered),
+      count("In progress", run => if (run.inProgress < 0) 0L else 1L),
+      count("Completed", _.completed),
+      count("Failed", _.failed),
+      count("Restored", _.restored),
+      latest("Latest completed", _.completed, Latest.completed),
+      latest("Latest failed", _.failed, Latest.failed),
+      latest("Latest restore", _.restored, Latest.restored))
+  }
+}
+
+/** A run with its reports decoded. */
+private[ui] final class RunRow(val run: RunStatus) {
+  val completed: Option[CheckpointReport] = decoded(run.lastCompleted)
+  val failed: Option[CheckpointReport] = decoded(run.lastFailed)
+  val restored: Option[CheckpointReport] = decoded(run.lastRestored)
+  val last: CheckpointReport = CheckpointReport.of(run.lastReport)
+
+  /** The query's name, or its id without one. */
+  def name: String = if (last.queryName.nonEmpty) last.queryName else last.queryId
+  def status: String = if (run.isActive) "RUNNING" else "ENDED"
+
+  private def decoded(report: String): Option[CheckpointReport] =
+    if (report.isEmpty) None else Some(CheckpointReport.of(report))
+}
+
+/** Newest checkpoints of each kind in a few words. */
+private[ui] object Latest {
+  def completed(report: CheckpointReport): Seq[Node] =
+    Cells.join(subject(report), Text(" at "), Cells.time(report.completedMs), Text(" in "),
+      Cells.duration(report.durationMs), Text(", "), Cells.size(report.stateBytes), Text(", "),
+      Cells.number(report.rows), Text(" rows"))
+
+  def failed(report: CheckpointReport): Seq[Node] =
+    Cells.join(Text(s"batch ${report.batchId} at "), Cells.time(report.failedMs), <br/>, Cells.long(report.cause))
+
+  def restored(report: CheckpointReport): Seq[Node] =
+    Cells.join(subject(report), Text(" at "), Cells.time(report.restoredMs), <br/>, Cells.long(report.path))
+
+  private def subject(report: CheckpointReport): Seq[Node] =
+    Text(s"${report.id.getOrElse("-")}, batch ${report.batchId}")
+}

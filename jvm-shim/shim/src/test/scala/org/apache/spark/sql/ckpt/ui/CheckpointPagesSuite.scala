@@ -1,0 +1,169 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.ui
+
+import java.lang.reflect.{InvocationHandler, Method, Proxy}
+
+import scala.xml.{Elem, NodeSeq, XML}
+
+import jakarta.servlet.http.HttpServletRequest
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.{SecurityManager, SparkConf}
+import org.apache.spark.sql.ckpt.SparkListenerCheckpoint
+import org.apache.spark.status.{AppStatusStore, ElementTrackingStore}
+import org.apache.spark.ui.SparkUI
+import org.apache.spark.util.kvstore.InMemoryStore
+
+class CheckpointPagesSuite extends AnyFunSuite {
+  import SampleReports._
+
+  private final class Tab(events: Seq[SparkListenerCheckpoint]) {
+    private val conf = new SparkConf(false)
+    private val store = new ElementTrackingStore(new InMemoryStore, conf)
+    private val listener = new CheckpointStatusListener(conf, store)
+    events.foreach(listener.onOtherEvent)
+    private val ui = SparkUI.create(None, new AppStatusStore(store), conf, new SecurityManager(conf), "app", "/base", 0)
+    new CheckpointHistoryServerPlugin().setupUI(ui)
+
+    val isAttached: Boolean = ui.getTabs.exists(_.name == "Checkpoints")
+
+    def markup(page: String, parameters: (String, String)*): String = {
+      val tab = ui.getTabs.collectFirst { case tab: CheckpointTab => tab }.get
+      val path = s"checkpoints/$page".stripSuffix("/")
+      tab.pages.find(_.prefix == path).get.render(request(parameters.toMap)).mkString
+    }
+
+    def render(page: String, parameters: (String, String)*): Elem = parsed(markup(page, parameters: _*))
+  }
+
+  /** A page as a browser takes it: Spark's links have bare ampersands. */
+  private def parsed(markup: String): Elem =
+    XML.loadString(markup.replaceAll("(?s)<script.*?</script>", "").replace("&nbsp;", " ")
+      .replaceAll("&(?!(amp|lt|gt|quot|#\\w+);)", "&amp;"))
+
+  private def request(parameters: Map[String, String]): HttpServletRequest = {
+    val handler = new InvocationHandler {
+      override def invoke(proxy: Object, method: Method, arguments: Array[Object]): Object = method.getName match {
+        case "getParameter" => parameters.getOrElse(arguments(0).toString, null)
+        case "getParameterMap" => new java.util.HashMap[String, Array[String]]()
+        case "getHeader" => null
+        case "hashCode" => Int.box(1)
+        case _ => null
+      }
+    }
+    Proxy.newProxyInstance(getClass.getClassLoader, Array(classOf[HttpServletRequest]), handler)
+      .asInstanceOf[HttpServletRequest]
+  }
+
+  private def cells(page: NodeSeq, table: String): Seq[Seq[String]] =
+    (page \\ "table").filter(node => (node \@ "id") == table).flatMap(_ \ "tbody" \ "tr")
+      .map(row => (row \ "td").map(_.text.trim))
+
+  private def links(page: NodeSeq): Seq[String] = (page \\ "a").map(_ \@ "href")
+
+  test("an application without checkpoints has no tab in the History Server") {
+    assert(!new Tab(Nil).isAttached)
+    assert(new Tab(Seq(triggered(1))).isAttached)
+  }
+
+  test("the overview has a row for each run") {
+    val other = "00000000-0000-0000-0000-000000000002"
+    val tab = new Tab(Seq(restored(), triggered(8), completed(8), triggered(9), failed(9, cause = "no space"),
+      triggered(10), triggered(1, other, "second")))
+    val rows = cells(tab.render(""), "queries-table")
+    assert(rows.map(_.take(9)) == Seq(
+      Seq("second", other, "RUNNING", "#2", "1", "1", "0", "0", "0"),
+      Seq("name", Run, "RUNNING", "#1", "3", "1", "1", "1", "1")))
+    val latest = rows(1).drop(9)
+    assert(latest.head.startsWith("108, batch 8 at ") && latest.head.endsWith(", 4.0 KiB, 77 rows"))
+    assert(latest(1).startsWith("batch 9 at ") && latest(1).endsWith("no space"))
+    assert(latest(2).startsWith("107, batch 7 at ") && latest(2).endsWith("/there/name"))
+    assert(links(tab.render("")).contains(s"/base/checkpoints/query?run=$Run"))
+  }
+
+  test("the history has a row for each checkpoint, newest first") {
+    val tab = new Tab(Seq(triggered(1), completed(1), triggered(2), failed(2, cause = "no space"), triggered(3)))
+    val page = tab.render("query", "run" -> Run)
+    val rows = cells(page, "history-table")
+    assert(rows.map(row => (row(0), row(1), row(2), row(3))) == Seq(("details", "3", "IN PROGRESS", "0/4"),
+      ("details", "2", "FAILED", "1/4"), ("101", "1", "COMPLETED", "4/4")))
+    assert(rows(2).drop(5) == Seq("70 ms", "1024.0 B", "4.0 KiB", "77", "3", "-"))
+    assert(rows(1).last == "no space" && rows(0).drop(5).forall(_ == "-"))
+    assert(links(page).contains(s"/base/checkpoints/checkpoint?key=$Run-0"))
+    val byStatus = tab.render("query", "run" -> Run, "history.sort" -> "Status")
+    assert(cells(byStatus, "history-table").map(_(2)) == Seq("COMPLETED", "FAILED", "IN PROGRESS"))
+  }
+
+  test("a checkpoint has operators and subtasks, slowest first") {
+    val tab = new Tab(Seq(triggered(1), completed(1)))
+    val page = tab.render("checkpoint", "key" -> s"$Run-0")
+    val Seq(operator) = cells(page, "operators")
+    assert(operator.take(4) == Seq("0 name", "name", "4/4", "1 ms / 2 ms / 3 ms"))
+    assert(operator(5) == "0.001 ms / 0.002 ms / 0.003 ms")
+    val rows = cells(page, "subtasks-table")
+    assert(rows.map(_(2)) == Seq("3", "2", "1", "0"))
+    assert(rows.head == Seq("0 name", "name", "3", "exec-3", "3 ms", "1 ms", "1.500 ms", "2.500 ms", "256.0 B",
+      "1024.0 B", "3", "19"))
+    assert(page.text.contains("storage (2)"))
+  }
+
+  test("a checkpoint without details says so") {
+    val tab = new Tab(Seq(triggered(1)))
+    assert(tab.render("checkpoint", "key" -> s"$Run-0").text.contains("follow at its end"))
+  }
+
+  test("200 subtasks have pages") {
+    val tab = new Tab(Seq(triggered(1), completed(1, partitions = 200)))
+    def page(parameters: (String, String)*): NodeSeq =
+      tab.render("checkpoint", ("key" -> s"$Run-0") +: parameters: _*)
+    val first = page()
+    assert(cells(first, "subtasks-table").map(_(2)) == (100 to 199).reverse.map(_.toString))
+    assert(cells(page("subtasks.page" -> "2"), "subtasks-table").map(_(2)) == (0 to 99).reverse.map(_.toString))
+    val sorted = page("subtasks.sort" -> "Partition", "subtasks.pageSize" -> "3", "subtasks.page" -> "67")
+    assert(cells(sorted, "subtasks-table").map(_(2)) == Seq("198", "199"))
+    assert(links(first).exists(link => link.contains("subtasks.page=2") && link.contains(s"key=$Run-0")))
+    assert(first.text.contains("Subtasks (200)"))
+  }
+
+  test("hostile names are text") {
+    val tab = new Tab(Seq(restored(name = Hostile), triggered(1, name = Hostile), completed(1, name = Hostile),
+      triggered(2, name = Hostile), failed(2, name = Hostile, cause = Hostile)))
+    Seq("" -> Nil, "query" -> Seq("run" -> Run), "checkpoint" -> Seq("key" -> s"$Run-0"),
+      "checkpoint" -> Seq("key" -> s"$Run-1")).foreach { case (page, parameters) =>
+      assert(!tab.markup(page, parameters: _*).contains("<script>alert"))
+      assert(tab.render(page, parameters: _*).text.contains(Hostile))
+    }
+  }
+
+  test("a run id of any form is a parameter, not markup") {
+    val run = """x" onclick="alert(1)&key=2"""
+    val tab = new Tab(Seq(triggered(1, run), completed(1, run)))
+    val page = tab.markup("query", "run" -> run)
+    assert(!page.contains("""onclick="alert"""))
+    assert(page.contains("run=x%22+onclick%3D%22alert%281%29%26key%3D2"))
+  }
+
+  test("invalid parameters get a message") {
+    val tab = new Tab(Seq(triggered(1), completed(1)))
+    assert(tab.render("query").text.contains("no checkpoints"))
+    assert(tab.render("query", "run" -> "<b>").text.contains("no checkpoints"))
+    assert(tab.render("checkpoint", "key" -> "x").text.contains("no such checkpoint"))
+    Seq("history.sort" -> "<b>", "history.page" -> "x", "history.pageSize" -> "1x", "history.desc" -> "maybe").foreach {
+      parameter =>
+        assert(tab.render("query", "run" -> Run, parameter).text.contains("cannot be shown"), parameter)
+        assert(!tab.markup("query", "run" -> Run, parameter).contains("<b>"))
+    }
+    Seq("history.page" -> "99", "history.pageSize" -> "0", "history.page" -> "-1").foreach { parameter =>
+      assert(cells(tab.render("query", "run" -> Run, parameter), "history-table").size == 1, parameter)
+    }
+  }
+}

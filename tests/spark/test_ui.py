@@ -1,0 +1,160 @@
+"""The tab "Checkpoints" of Spark's UI and of the History Server, over HTTP (docs/ui.md)."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spark_ckpt.jars import jar_path
+from tests.spark.jobs.watched_queries import FAILING, STEADY
+from tests.support.gateway import PYSPARK_JARS
+from tests.support.processes import DriverJob, descendants, kill
+from tests.support.waiting import eventually
+from tests.support.web_pages import WebPage, read_page
+
+LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
+UI = ["--conf", "spark.ui.enabled=true", "--conf", "spark.ui.port=0"]
+
+
+def event_log(folder: Path) -> list[str]:
+    """Options for an event log."""
+    folder.mkdir()
+    return ["--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={folder.as_uri()}"]
+
+
+def start(folder: Path, *options: str) -> DriverJob:
+    """Starts the driver; waits until the failing query has failed."""
+    job = DriverJob("watched_queries.py", folder, options, environment=LOOPBACK)
+    assert job.await_((folder / "ui").exists), job.output()[-4000:]
+    return job
+
+
+def stop(job: DriverJob, folder: Path) -> None:
+    (folder / "stop").touch()
+    assert job.wait() == 0, job.output()[-4000:]
+
+
+def page_with(address: str, text: str) -> WebPage:
+    """The page, once it has the text."""
+
+    def look() -> WebPage | None:
+        page = read_page(address)
+        return page if page is not None and text in page.text else None
+
+    page = eventually(look, what=f"{text!r} at {address}", poll=0.2)
+    assert page is not None
+    return page
+
+
+def follow(page: WebPage, link: str) -> WebPage:
+    found = read_page(page.links[link])
+    assert found is not None
+    return found
+
+
+class HistoryServer:
+    """A History Server of event logs, started as the documentation says."""
+
+    def __init__(self, logs: Path, folder: Path) -> None:
+        self._log = folder / "history-server.log"
+        options = {"spark.history.fs.logDirectory": logs.as_uri(), "spark.history.ui.port": "0"}
+        environment = os.environ | LOOPBACK | {"SPARK_HOME": str(PYSPARK_JARS.parent)}
+        environment["SPARK_DAEMON_CLASSPATH"] = str(jar_path())
+        environment["SPARK_HISTORY_OPTS"] = " ".join(f"-D{key}={value}" for key, value in options.items())
+        main = "org.apache.spark.deploy.history.HistoryServer"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [str(PYSPARK_JARS.parent / "bin" / "spark-class"), main],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                cwd=folder,
+                start_new_session=True,
+            )
+
+    @property
+    def address(self) -> str:
+        """Its address; waits for it."""
+
+        def look() -> re.Match[str] | None:
+            assert self._process.poll() is None, self._output()
+            return re.search(r"HistoryServer.*started at (http://\S+)", self._output())
+
+        found = eventually(look, what=self._output)
+        assert found is not None
+        return found.group(1)
+
+    def _output(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def close(self) -> None:
+        """Kills it."""
+        for pid in [*descendants(self._process.pid), self._process.pid]:
+            kill(pid)
+        self._process.wait()
+
+
+@pytest.fixture
+def jobs() -> Iterator[list[DriverJob]]:
+    """Drivers that end with the test."""
+    started: list[DriverJob] = []
+    yield started
+    for job in started:
+        job.kill()
+
+
+def test_a_running_application_and_its_event_log(tmp_path: Path, jobs: list[DriverJob]) -> None:
+    """The History Server shows what the application showed."""
+    logs, folder = tmp_path / "logs", tmp_path / "driver"
+    job = start(folder, *UI, *event_log(logs))
+    jobs.append(job)
+    address = (folder / "ui").read_text()
+    assert "127.0.0.1" in address or "localhost" in address
+
+    overview = page_with(f"{address}/checkpoints/", "query ended")
+    rows = {row[0]: row for row in overview.tables["queries-table"]}
+    assert set(rows) == {STEADY, FAILING}
+    assert rows[FAILING][2:3] + rows[FAILING][4:9] == ["ENDED", "3", "0", "2", "1", "0"]
+    assert rows[STEADY][2] == "RUNNING"
+    assert "batch 2" in rows[FAILING][10]
+
+    query = follow(overview, FAILING)
+    history = query.tables["history-table"]
+    assert [row[1:4] for row in history][1:] == [["1", "COMPLETED", "3/3"], ["0", "COMPLETED", "3/3"]]
+    assert history[0][1:3] == ["2", "FAILED"]
+    assert history[0][-1].startswith("query ended")
+    checkpoint = follow(query, history[1][0])
+    assert sorted(row[2] for row in checkpoint.tables["subtasks-table"]) == ["0", "1", "2"]
+    assert checkpoint.tables["operators"][0][:3] == ["0 stateStoreSave", "default", "3/3"]
+
+    steady = follow(overview, STEADY)
+    assert STEADY in steady.text
+    page_with(steady.address, "COMPLETED")
+    stop(job, folder)
+
+    server = HistoryServer(logs, tmp_path)
+    try:
+        application = next(name for name in os.listdir(logs) if not name.startswith(".")).removeprefix("eventlog_v2_")
+        later = page_with(f"{server.address}/history/{application}/checkpoints/", "query ended")
+        assert {row[0]: row[2] for row in later.tables["queries-table"]} == {STEADY: "ENDED", FAILING: "ENDED"}
+        assert next(row for row in later.tables["queries-table"] if row[0] == FAILING) == rows[FAILING]
+        assert follow(later, FAILING).tables["history-table"] == history
+        assert follow(follow(later, FAILING), history[1][0]).tables == checkpoint.tables
+    finally:
+        server.close()
+
+
+def test_without_a_ui_the_driver_keeps_nothing_and_the_event_log_has_all(tmp_path: Path, jobs: list[DriverJob]) -> None:
+    logs, folder = tmp_path / "logs", tmp_path / "driver"
+    job = start(folder, *event_log(logs))
+    jobs.append(job)
+    assert (folder / "ui").read_text() == ""
+    stop(job, folder)
+    events = "".join(file.read_text() for file in logs.rglob("*") if file.is_file())
+    assert events.count('"Event":"org.apache.spark.sql.ckpt.SparkListenerCheckpoint"') > 6
