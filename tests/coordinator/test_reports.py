@@ -14,6 +14,7 @@ from spark_ckpt.completed import JobStatus
 from spark_ckpt.coordinator import reports
 from spark_ckpt.coordinator.failures import Abort, FailureReason
 from spark_ckpt.coordinator.messages import Operator
+from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.reports import LONGEST_CAUSE, MOST_SUBTASKS, Run
 from spark_ckpt.format.keys import SubtaskKey
 from tests.coordinator import pending_checkpoint as sample
@@ -145,7 +146,7 @@ def test_a_checkpoint_does_not_fail_for_its_report(driver: Driver, caplog: pytes
 
 def test_a_report_has_the_last_subtasks_and_summarizes_all() -> None:
     wide = Operator(0, "stateStoreSave", ("default",), MOST_SUBTASKS + 5)
-    pending = sample.PendingCheckpoint([wide], 4, 5, sample.NOW)
+    pending = PendingCheckpoint([wide], 4, 5, sample.NOW)
     for partition in range(wide.parallelism):
         assert pending.acknowledge(sample.ack(0, "default", partition), sample.NOW + partition).state_id
     report = reports.failed(RUN, [wide], pending, Abort(FailureReason.EXPIRED, "x"), sample.NOW + 9)

@@ -24,7 +24,8 @@ UI = ["--conf", "spark.ui.enabled=true", "--conf", "spark.ui.port=0"]
 def event_log(folder: Path) -> list[str]:
     """Options for an event log."""
     folder.mkdir()
-    return ["--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={folder.as_uri()}"]
+    conf = {"enabled": "true", "dir": folder.as_uri(), "compress": "false"}
+    return [part for key, value in conf.items() for part in ("--conf", f"spark.eventLog.{key}={value}")]
 
 
 def start(folder: Path, *options: str) -> DriverJob:
@@ -156,5 +157,5 @@ def test_without_a_ui_the_driver_keeps_nothing_and_the_event_log_has_all(tmp_pat
     jobs.append(job)
     assert (folder / "ui").read_text() == ""
     stop(job, folder)
-    events = "".join(file.read_text() for file in logs.rglob("*") if file.is_file())
+    events = "".join(file.read_text() for file in logs.rglob("events_*"))
     assert events.count('"Event":"org.apache.spark.sql.ckpt.SparkListenerCheckpoint"') > 6

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -51,7 +51,7 @@ def _counted(spark: SparkSession) -> DataFrame:
     return rows.groupBy((sf.col("value") % 7).alias("key")).agg(sf.count("*").alias("n"), sf.max("value").alias("most"))
 
 
-def _fails_at(most: int) -> sf.Column:
+def _fails_at(most: int) -> Column:
     """Fails a task whose state has been read, before it is committed."""
     return sf.when(sf.col("most") > most, sf.raise_error(sf.lit("too many"))).otherwise(sf.col("n"))
 

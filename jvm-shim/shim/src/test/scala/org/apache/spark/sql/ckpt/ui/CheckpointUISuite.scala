@@ -1,0 +1,75 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.ui
+
+import scala.collection.mutable
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
+import org.apache.spark.sql.ckpt.SparkListenerCheckpoint
+import org.apache.spark.sql.ckpt.protocol.Trigger
+import org.apache.spark.sql.internal.StaticSQLConf
+
+class CheckpointUISuite extends AnyFunSuite {
+
+  private def withContext(settings: (String, String)*)(test: SparkContext => Unit): Unit = {
+    val conf = new SparkConf(false).setMaster("local[1]").setAppName("ui").set("spark.driver.host", "127.0.0.1")
+      .set("spark.driver.bindAddress", "127.0.0.1").set("spark.ui.port", "0").setAll(settings)
+    val context = new SparkContext(conf)
+    try test(context) finally context.stop()
+  }
+
+  private def hasTab(context: SparkContext): Boolean = context.ui.exists(_.getTabs.exists(_.name == "Checkpoints"))
+
+  private def trigger(reports: Boolean) = Trigger("job", "location", "query", None, 0, 1, 1, "4.2.0", Nil, None, None,
+    Nil, Nil, reports = reports).toMessage.json
+
+  test("the driver asks for reports only if it says so") {
+    assert(trigger(reports = true).path("reports").asBoolean())
+    assert(!trigger(reports = false).has("reports"))
+  }
+
+  test("without UI and event log there is nothing to report to") {
+    withContext("spark.ui.enabled" -> "false") { context =>
+      assert(!CheckpointUI.wantsReports(context))
+      CheckpointUI.attach(context)
+    }
+  }
+
+  test("events reach listeners and the tab") {
+    withContext("spark.ui.enabled" -> "true") { context =>
+      assert(CheckpointUI.wantsReports(context) && !hasTab(context))
+      val seen = mutable.Buffer.empty[SparkListenerEvent]
+      context.addSparkListener(new SparkListener {
+        override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+          case checkpoint: SparkListenerCheckpoint => seen.synchronized(seen += checkpoint)
+          case _ =>
+        }
+      })
+      CheckpointUI.attach(context)
+      val report = SampleReports.completed(1)
+      CheckpointUI.post(context, report.report)
+      context.listenerBus.waitUntilEmpty()
+      assert(seen.synchronized(seen.toSeq) == Seq(report))
+      assert(hasTab(context))
+      assert(new CheckpointStatusStore(context.statusStore.store).runs.map(_.completed) == Seq(1))
+    }
+  }
+
+  test("Spark's switch for its tab of streaming queries is ours too") {
+    withContext("spark.ui.enabled" -> "true", StaticSQLConf.STREAMING_UI_ENABLED.key -> "false") { context =>
+      CheckpointUI.attach(context)
+      assert(!hasTab(context))
+    }
+  }
+}
