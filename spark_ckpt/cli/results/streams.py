@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import groupby
 
 from rich.text import Text
@@ -19,7 +20,8 @@ from spark_ckpt.cli.terminal import Column, Table
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.metadata import OperatorState
-from spark_ckpt.metadata.streams import Datum, StateStream, Timer, TimeWindow, UnknownSerializerError
+from spark_ckpt.metadata.streams import Datum, StateStream, UnknownSerializerError
+from spark_ckpt.metadata.streams.values import NAMED, RowData
 
 _COLUMNS = (
     Column("STATE"),
@@ -178,8 +180,13 @@ def _sample_json(sample: Mapping[str, Datum]) -> JsonObject:
 
 
 def _value_json(value: object) -> Json:
-    if isinstance(value, (Timer, TimeWindow)):
+    if isinstance(value, RowData):
+        return {"kind": value.kind, "fields": _value_json(value.fields)}
+    if isinstance(value, NAMED):
         return {name: _value_json(item) for name, item in value._asdict().items()}
+    if isinstance(value, Decimal):
+        # A JSON number would lose digits and the scale.
+        return str(value)
     if isinstance(value, tuple):
         return [_value_json(item) for item in value]
     if isinstance(value, bytes):

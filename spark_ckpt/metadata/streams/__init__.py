@@ -32,8 +32,8 @@ from spark_ckpt.metadata.streams.headers import (
 from spark_ckpt.metadata.streams.keyed_state import KeyedState, KeyGroup, Layout
 from spark_ckpt.metadata.streams.operator_state import ManagedOperatorState
 from spark_ckpt.metadata.streams.raw_state import read_raw_parts
-from spark_ckpt.metadata.streams.serializers import Serializer
 from spark_ckpt.metadata.streams.state_files import StateFiles, StateStream
+from spark_ckpt.metadata.streams.types.base import Serializer
 from spark_ckpt.metadata.streams.values import Timer, TimeWindow, Value
 
 __all__ = [

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from struct import Struct
+
 _U32 = 0xFFFFFFFF
+_WORD = Struct("<I")
 
 
 def key_group_of(hash_code: int, max_parallelism: int) -> int:
@@ -27,6 +30,22 @@ def hash_of_string(text: str) -> int:
     for high, low in zip(units[::2], units[1::2], strict=True):
         code = code * 31 + (high << 8 | low) & _U32
     return code
+
+
+def hash_of_words(row: bytes) -> int:
+    """`BinaryRowData.hashCode`: MurmurHash3 of little-endian words with seed 42 (`MurmurHashUtils.hashBytesByWords`).
+
+    Args:
+        row: a whole number of words of 4 bytes.
+    """
+    code = 42
+    for (word,) in _WORD.iter_unpack(row):
+        code ^= _rotated(word * 0xCC9E2D51 & _U32, 15) * 0x1B873593 & _U32
+        code = _rotated(code, 13) * 5 + 0xE6546B64 & _U32
+    code ^= len(row)
+    code = (code ^ code >> 16) * 0x85EBCA6B & _U32
+    code = (code ^ code >> 13) * 0xC2B2AE35 & _U32
+    return code ^ code >> 16
 
 
 def _murmur_hash(code: int) -> int:

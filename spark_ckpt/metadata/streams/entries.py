@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spark_ckpt.metadata.streams.assignment import key_group_of
-from spark_ckpt.metadata.streams.serializers import Serializer
 from spark_ckpt.metadata.streams.stream_input import StreamInput
+from spark_ckpt.metadata.streams.types.base import Serializer
 from spark_ckpt.metadata.streams.values import Timer, Value
 
 

@@ -19,9 +19,10 @@ from collections.abc import Iterator
 
 from spark_ckpt.metadata.streams.entries import Datum, Entry, KeyChecker, Part, read_datum, read_element, read_key
 from spark_ckpt.metadata.streams.headers import BackendStateType, KeyedHeader, StateMetaInfoSnapshot
-from spark_ckpt.metadata.streams.serializers import Serializer, read_map_value
 from spark_ckpt.metadata.streams.snappy import SnappyInput
 from spark_ckpt.metadata.streams.stream_input import StreamInput
+from spark_ckpt.metadata.streams.types.base import Serializer
+from spark_ckpt.metadata.streams.types.composites import read_map_value
 from spark_ckpt.metadata.streams.values import Value
 
 END_OF_KEY_GROUP = 0xFFFF

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spark_ckpt.metadata.streams.errors import UnknownSerializerError
-from spark_ckpt.metadata.streams.serializers import Serializer, read_serializer
+from spark_ckpt.metadata.streams.serializers import read_serializer
 from spark_ckpt.metadata.streams.stream_input import StreamInput
+from spark_ckpt.metadata.streams.types.base import Serializer
 from spark_ckpt.metadata.streams.values import read_i16
 
 _KEYED_VERSION = 6

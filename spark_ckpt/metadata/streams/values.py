@@ -1,13 +1,14 @@
-"""Values in the format of Flink's serializers, with one function per known serializer."""
+"""Values of Flink's serializers in Python, and readers of those that headers and streams need as well."""
 
 from __future__ import annotations
 
 import struct
+from decimal import Decimal
 from typing import NamedTuple, TypeAlias
 
 from spark_ckpt.metadata.data_input import DataInput
 
-Value: TypeAlias = "bool | int | float | str | bytes | tuple[Value, ...] | None"
+Value: TypeAlias = "bool | int | float | Decimal | str | bytes | tuple[Value, ...] | None"
 """Value in Python. Lists are tuples; maps are tuples of pairs, because a damaged map may have duplicate keys."""
 
 
@@ -35,6 +36,126 @@ class TimeWindow(NamedTuple):
 
     start: int
     end: int
+
+
+class TtlValue(NamedTuple):
+    """Value of a state with a time to live (`runtime.state.ttl.TtlValue`).
+
+    Args:
+        last_access: milliseconds since 1970.
+        value: value of the state.
+    """
+
+    last_access: int
+    value: Value
+
+
+class Row(NamedTuple):
+    """Row of the DataStream API (`types.Row`).
+
+    Args:
+        kind: ordinal of the row kind: 0 `+I`, 1 `-U`, 2 `+U`, 3 `-D`.
+        fields: fields by position.
+    """
+
+    kind: int
+    fields: tuple[Value, ...]
+
+
+class RowData(NamedTuple):
+    """Row of Flink SQL (`table.data.binary.BinaryRowData`).
+
+    Args:
+        kind: ordinal of the row kind, as in `Row`.
+        fields: fields by position.
+        binary: bytes of the row as read; empty for a row that is yet to be encoded. Rows with the same fields may
+            differ in them, and the hash of a key depends on them.
+    """
+
+    kind: int
+    fields: tuple[Value, ...]
+    binary: bytes = b""
+
+
+class Timestamp(NamedTuple):
+    """Timestamp of Flink SQL (`table.data.TimestampData`).
+
+    Args:
+        millis: milliseconds since 1970.
+        nanos: nanoseconds of the millisecond, 0 to 999,999.
+    """
+
+    millis: int
+    nanos: int = 0
+
+
+class SqlTimestamp(NamedTuple):
+    """`java.sql.Timestamp`.
+
+    Args:
+        millis: milliseconds since 1970.
+        nanos: nanoseconds of the second, the milliseconds included.
+    """
+
+    millis: int
+    nanos: int
+
+
+class Instant(NamedTuple):
+    """`java.time.Instant`.
+
+    Args:
+        seconds: seconds since 1970.
+        nanos: nanoseconds of the second.
+    """
+
+    seconds: int
+    nanos: int
+
+
+class LocalDate(NamedTuple):
+    """`java.time.LocalDate`, whose years exceed those of Python."""
+
+    year: int
+    month: int
+    day: int
+
+
+class LocalTime(NamedTuple):
+    """`java.time.LocalTime`, whose nanoseconds Python lacks."""
+
+    hour: int
+    minute: int
+    second: int
+    nanos: int
+
+
+class LocalDateTime(NamedTuple):
+    """`java.time.LocalDateTime`."""
+
+    date: LocalDate
+    time: LocalTime
+
+
+NAMED = (
+    Timer,
+    TimeWindow,
+    TtlValue,
+    Row,
+    RowData,
+    Timestamp,
+    SqlTimestamp,
+    Instant,
+    LocalDate,
+    LocalTime,
+    LocalDateTime,
+)
+"""Types of values whose parts have names."""
+
+
+def read_char(data: DataInput, field: str) -> str:
+    """`CharSerializer`: one UTF-16 code unit."""
+    return chr(data.u16(field))
 
 
 def read_i16(data: DataInput, field: str) -> int:

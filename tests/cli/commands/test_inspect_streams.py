@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,21 @@ from fsspec.implementations.memory import MemoryFileSystem
 from spark_ckpt import metadata as m
 from spark_ckpt.checkpoint.batch import SegmentTable, Source
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.cli.results.streams import _value_json
 from spark_ckpt.format.segments import HEADER_BYTES, Section, SegmentKind
 from spark_ckpt.metadata.streams import KeyedState, UnknownSerializerError
+from spark_ckpt.metadata.streams.values import RowData
 from spark_ckpt.metadata.traversal import parts_of
-from tests.metadata.streams.corpus import JOBS, STORAGE_ROOT, StateVector, backend, entries_of, job, lay_out
+from tests.metadata.streams.corpus import (
+    JOBS,
+    STORAGE_ROOT,
+    StateVector,
+    backend,
+    entries_of,
+    job,
+    lay_out,
+    with_unknown_class,
+)
 from tests.support.cli import Run, run
 from tests.support.locations import KEY, OFFSETS, make_batch
 from tests.support.metadata_model import compose
@@ -201,18 +213,27 @@ def test_files_outside_are_opened_only_if_allowed(tmp_path: Path) -> None:
         assert stream["states"][0]["samples"] == [{"partition": {"base64": base64.b64encode(b"secret").decode()}}]
 
 
+def test_values_of_java_have_their_parts_in_json(tmp_path: Path) -> None:
+    shown = inspect(lay_out(backend("unknown-heap"), tmp_path), tmp_path, "--json", "--entries", 1)
+    (stream,) = shown.json["streams"]
+    (instant,) = (state for state in stream["states"] if state["name"] == "instant")
+    assert instant["samples"][0]["value"] == {"seconds": 7, "nanos": 0}
+    assert _value_json(RowData(3, (Decimal("1.50"), None), b"row")) == {"kind": 3, "fields": ["1.50", None]}
+
+
 def test_an_unknown_serializer_is_no_damage(tmp_path: Path) -> None:
-    shown = inspect(lay_out(backend("unknown-heap"), tmp_path), tmp_path, "--json")
+    heap, full = (with_unknown_class(backend(f"unknown-{kind}"), tmp_path / "copies") for kind in ("heap", "full"))
+    shown = inspect(lay_out(heap, tmp_path), tmp_path, "--json")
     assert (shown.status, shown.stderr) == (0, "")
     (stream,) = shown.json["streams"]
     ((error,),) = (stream["errors"],)
     assert error["error"] == UnknownSerializerError.__name__
-    assert error["class_name"].endswith("InstantSerializerSnapshot")
+    assert error["class_name"].endswith("UnknownSerializerSnapshot")
     assert stream["failed"] is False
     *known, whole = stream["states"]
     assert known and all(state["entries"] is None for state in known)
     assert (whole["name"], whole["entries"], whole["key_groups"]) == ("key groups as a whole", 8, list(range(8)))
-    (stream,) = inspect(lay_out(backend("unknown-full"), tmp_path), tmp_path, "--json", "--entries", 1).json["streams"]
+    (stream,) = inspect(lay_out(full, tmp_path), tmp_path, "--json", "--entries", 1).json["streams"]
     assert [state["entries"] for state in stream["states"]] == [1, 1, 1]
     *_, unknown = stream["states"]
     assert (unknown["name"], unknown["kind"]) == ("state 2", "unknown")

@@ -113,6 +113,17 @@ def backend(name: str) -> StateVector:
     return next(vector for vector in BACKENDS if vector.directory.name == name)
 
 
+def with_unknown_class(vector: StateVector, root: Path) -> StateVector:
+    """Copy of a vector below `root` whose serializer of instants has a class that nobody knows, of the same length."""
+    directory = root / f"with-unknown-class-{vector.directory.name}"
+    shutil.copytree(vector.directory, directory)
+    metadata = directory / "_metadata"
+    content = metadata.read_bytes()
+    assert b"InstantSerializer" in content
+    metadata.write_bytes(content.replace(b"InstantSerializer", b"UnknownSerializer"))
+    return StateVector(directory)
+
+
 def job(name: str) -> StateVector:
     return next(vector for vector in JOBS if vector.directory.name == name)
 

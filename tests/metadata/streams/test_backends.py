@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from spark_ckpt.metadata.streams import (
     UnknownSerializerError,
     read_changes,
 )
-from tests.metadata.streams.corpus import StateVector, backend, entries_of, values_of
+from spark_ckpt.metadata.streams.values import Instant
+from tests.metadata.streams.corpus import StateVector, backend, entries_of, values_of, with_unknown_class
 
 KEYS = 12
 WINDOW = TimeWindow(-1000, 59_000)
@@ -144,14 +146,29 @@ def test_a_single_key_group(layout: Layout) -> None:
         assert [entry["value"] for entry in values_of(state)["only"]] == [49]
 
 
-def test_unknown_serializer_in_a_full_snapshot() -> None:
-    vector = backend("unknown-full")
+@pytest.mark.parametrize("name", ["unknown-full", "unknown-heap"])
+def test_instants(name: str) -> None:
+    vector = backend(name)
+    ((operator, handle),) = vector.key_groups()
+    with vector.files.open(handle.delegate_state_handle) as stream:
+        state = KeyedState(handle, stream, operator.max_parallelism)
+        names = [meta.name for meta in state.header.states]
+        found = {
+            names[entry.state]: (entry.parts[Part.KEY].value, entry.parts[Part.VALUE].value)
+            for _, entry in entries_of(state)
+        }
+    assert found.keys() == {"known", "instant", "behind"}
+    assert found["instant"] == (7, Instant(7, 0))
+
+
+def test_unknown_serializer_in_a_full_snapshot(tmp_path: Path) -> None:
+    vector = with_unknown_class(backend("unknown-full"), tmp_path)
     ((operator, handle),) = vector.key_groups()
     with vector.files.open(handle.delegate_state_handle) as stream:
         state = KeyedState(handle, stream, operator.max_parallelism)
         unknown = state.header.unknown
         assert unknown is not None
-        assert unknown.class_name.endswith(".InstantSerializer$InstantSerializerSnapshot")
+        assert unknown.class_name.endswith(".UnknownSerializer$UnknownSerializerSnapshot")
         assert str(state.header.key_serializer) == "Long"
         known = {meta.name: i for i, meta in enumerate(state.header.states)}
         assert {"known", "instant", "behind"} - known.keys()
@@ -170,15 +187,15 @@ def test_unknown_serializer_in_a_full_snapshot() -> None:
     assert instant.parts[Part.VALUE].raw == struct.pack(">qi", 7, 0)
 
 
-def test_unknown_serializer_in_a_heap_snapshot() -> None:
-    vector = backend("unknown-heap")
+def test_unknown_serializer_in_a_heap_snapshot(tmp_path: Path) -> None:
+    vector = with_unknown_class(backend("unknown-heap"), tmp_path)
     ((operator, handle),) = vector.key_groups()
     with vector.files.open(handle.delegate_state_handle) as stream:
         state = KeyedState(handle, stream, operator.max_parallelism)
         assert state.layout is Layout.HEAP
         assert not state.can_read_entries
         groups = state.key_groups()
-        with pytest.raises(UnknownSerializerError, match=r"unknown serializer snapshot .*InstantSerializerSnapshot"):
+        with pytest.raises(UnknownSerializerError, match=r"unknown serializer snapshot .*UnknownSerializerSnapshot"):
             next(state.entries(groups[0]))
         # The raw bytes are still available, by key group.
         raw = [state.raw(group) for group in groups]

@@ -1,0 +1,364 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.flinkcheck;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.LocalTime;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import org.apache.flink.api.common.serialization.SerializerConfigImpl;
+import org.apache.flink.api.common.typeinfo.TypeHint;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.api.common.typeutils.TypeSerializer;
+import org.apache.flink.api.common.typeutils.TypeSerializerSnapshot;
+import org.apache.flink.api.common.typeutils.base.BigDecSerializer;
+import org.apache.flink.api.common.typeutils.base.BigIntSerializer;
+import org.apache.flink.api.common.typeutils.base.BooleanSerializer;
+import org.apache.flink.api.common.typeutils.base.ByteSerializer;
+import org.apache.flink.api.common.typeutils.base.CharSerializer;
+import org.apache.flink.api.common.typeutils.base.DateSerializer;
+import org.apache.flink.api.common.typeutils.base.DoubleSerializer;
+import org.apache.flink.api.common.typeutils.base.FloatSerializer;
+import org.apache.flink.api.common.typeutils.base.InstantSerializer;
+import org.apache.flink.api.common.typeutils.base.IntSerializer;
+import org.apache.flink.api.common.typeutils.base.ListSerializer;
+import org.apache.flink.api.common.typeutils.base.LocalDateSerializer;
+import org.apache.flink.api.common.typeutils.base.LocalDateTimeSerializer;
+import org.apache.flink.api.common.typeutils.base.LocalTimeSerializer;
+import org.apache.flink.api.common.typeutils.base.LongSerializer;
+import org.apache.flink.api.common.typeutils.base.MapSerializer;
+import org.apache.flink.api.common.typeutils.base.ShortSerializer;
+import org.apache.flink.api.common.typeutils.base.SqlDateSerializer;
+import org.apache.flink.api.common.typeutils.base.SqlTimeSerializer;
+import org.apache.flink.api.common.typeutils.base.SqlTimestampSerializer;
+import org.apache.flink.api.common.typeutils.base.StringSerializer;
+import org.apache.flink.api.common.typeutils.base.array.BytePrimitiveArraySerializer;
+import org.apache.flink.api.java.tuple.Tuple2;
+import org.apache.flink.api.java.typeutils.runtime.NullableSerializer;
+import org.apache.flink.api.java.typeutils.runtime.RowSerializer;
+import org.apache.flink.core.memory.DataOutputViewStreamWrapper;
+import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
+import org.apache.flink.runtime.state.VoidNamespace;
+import org.apache.flink.runtime.state.VoidNamespaceSerializer;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.flink.streaming.api.operators.TimerHeapInternalTimer;
+import org.apache.flink.streaming.api.operators.TimerSerializer;
+import org.apache.flink.streaming.api.windowing.windows.TimeWindow;
+import org.apache.flink.table.data.DecimalData;
+import org.apache.flink.table.data.GenericRowData;
+import org.apache.flink.table.data.StringData;
+import org.apache.flink.table.data.TimestampData;
+import org.apache.flink.table.runtime.typeutils.BinaryRowDataSerializer;
+import org.apache.flink.table.runtime.typeutils.DecimalDataSerializer;
+import org.apache.flink.table.runtime.typeutils.RowDataSerializer;
+import org.apache.flink.table.runtime.typeutils.StringDataSerializer;
+import org.apache.flink.table.runtime.typeutils.TimestampDataSerializer;
+import org.apache.flink.table.types.logical.ArrayType;
+import org.apache.flink.table.types.logical.BigIntType;
+import org.apache.flink.table.types.logical.BinaryType;
+import org.apache.flink.table.types.logical.BooleanType;
+import org.apache.flink.table.types.logical.CharType;
+import org.apache.flink.table.types.logical.DateType;
+import org.apache.flink.table.types.logical.DecimalType;
+import org.apache.flink.table.types.logical.DoubleType;
+import org.apache.flink.table.types.logical.FloatType;
+import org.apache.flink.table.types.logical.IntType;
+import org.apache.flink.table.types.logical.LocalZonedTimestampType;
+import org.apache.flink.table.types.logical.LogicalType;
+import org.apache.flink.table.types.logical.SmallIntType;
+import org.apache.flink.table.types.logical.TimeType;
+import org.apache.flink.table.types.logical.TimestampKind;
+import org.apache.flink.table.types.logical.TimestampType;
+import org.apache.flink.table.types.logical.TinyIntType;
+import org.apache.flink.table.types.logical.VarBinaryType;
+import org.apache.flink.table.types.logical.VarCharType;
+import org.apache.flink.types.Row;
+import org.apache.flink.types.RowKind;
+
+/**
+ * Snapshot of each of Flink's serializers, and values with their bytes, hash and key group of 128: one line of JSON
+ * each, on standard output. A hash that differs from one instance to the next is null.
+ */
+public final class FlinkSerializers {
+
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final HexFormat HEX = HexFormat.of();
+    private static final int KEY_GROUPS = 128;
+
+    private static PrintStream out;
+
+    /** Constants of an enum serializer. */
+    public enum Colour {
+        RED,
+        GREEN
+    }
+
+    /** Class for the serializer of POJOs, which is outside of our table. */
+    public static class Pojo {
+        public int number;
+    }
+
+    private FlinkSerializers() {}
+
+    public static void main(String[] arguments) throws IOException {
+        out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+        basicTypes();
+        composites();
+        logicalTypes();
+        rows();
+        out.flush();
+    }
+
+    private static void basicTypes() throws IOException {
+        dump("boolean", BooleanSerializer.INSTANCE, true, false);
+        dump("byte", ByteSerializer.INSTANCE, (byte) 1, Byte.MIN_VALUE);
+        dump("short", ShortSerializer.INSTANCE, (short) 1, Short.MIN_VALUE);
+        dump("int", IntSerializer.INSTANCE, 1, Integer.MIN_VALUE);
+        dump("long", LongSerializer.INSTANCE, 1L, -1L, 1L << 40, Long.MIN_VALUE);
+        dump("float", FloatSerializer.INSTANCE, 1.5f, -0.0f, 0.0f, Float.NaN, Float.NEGATIVE_INFINITY);
+        dump("double", DoubleSerializer.INSTANCE, 1.5, -0.0, 0.0, Double.NaN, Double.NEGATIVE_INFINITY);
+        dump("char", CharSerializer.INSTANCE, 'a', '\u20ac');
+        dump("string", StringSerializer.INSTANCE, "", "a", "\u00e4\u540d\ud83d\ude00", "x".repeat(200), null);
+        dump("bytes", BytePrimitiveArraySerializer.INSTANCE, (Object) new byte[] {1, 2});
+        dump(
+                "bigint",
+                BigIntSerializer.INSTANCE,
+                BigInteger.valueOf(-5),
+                BigInteger.ZERO,
+                BigInteger.ONE,
+                BigInteger.TEN,
+                BigInteger.TWO.pow(127),
+                BigInteger.valueOf(-128),
+                BigInteger.TWO.pow(64).negate(),
+                null);
+        dump(
+                "bigdec",
+                BigDecSerializer.INSTANCE,
+                new BigDecimal("1.50"),
+                new BigDecimal("1.5"),
+                BigDecimal.ZERO,
+                new BigDecimal("1E+7"),
+                new BigDecimal("-123456789012345678901234.5"),
+                null);
+        dump("date", DateSerializer.INSTANCE, new java.util.Date(86_400_000L), null);
+        dump("sqldate", SqlDateSerializer.INSTANCE, new java.sql.Date(-86_400_000L), null);
+        dump("sqltime", SqlTimeSerializer.INSTANCE, new java.sql.Time(1234L), null);
+        java.sql.Timestamp timestamp = new java.sql.Timestamp(1234L);
+        timestamp.setNanos(234_567_890);
+        dump("sqltimestamp", SqlTimestampSerializer.INSTANCE, timestamp, new java.sql.Timestamp(-1L), null);
+        dump("instant", InstantSerializer.INSTANCE, Instant.ofEpochSecond(3, 5), Instant.ofEpochSecond(-3, 5), null);
+        LocalDate leapDay = LocalDate.of(2024, 2, 29);
+        LocalTime time = LocalTime.of(23, 2, 3, 4);
+        dump("localdate", LocalDateSerializer.INSTANCE, leapDay, LocalDate.of(-44, 3, 15), LocalDate.MAX, null);
+        dump("localtime", LocalTimeSerializer.INSTANCE, time, LocalTime.MIDNIGHT, null);
+        dump("localdatetime", LocalDateTimeSerializer.INSTANCE, leapDay.atTime(time), LocalDateTime.MIN, null);
+        dump("void", VoidNamespaceSerializer.INSTANCE, VoidNamespace.INSTANCE);
+        dump("timewindow", new TimeWindow.Serializer(), new TimeWindow(-1000, 1000));
+        dump("stringdata", StringDataSerializer.INSTANCE, StringData.fromString("h\u00e4"));
+        dump("timestampdata(3)", new TimestampDataSerializer(3), TimestampData.fromEpochMillis(1234, 0));
+        dump("timestampdata(6)", new TimestampDataSerializer(6), TimestampData.fromEpochMillis(-1, 567_000));
+        dump("decimaldata(18,2)", new DecimalDataSerializer(18, 2), decimal("1.50", 18));
+        dump("decimaldata(19,2)", new DecimalDataSerializer(19, 2), decimal("-1.50", 19));
+    }
+
+    private static void composites() throws IOException {
+        dump("list<long>", new ListSerializer<>(LongSerializer.INSTANCE), List.of(1L, 2L), List.of());
+        dump(
+                "map<string,long>",
+                new MapSerializer<>(StringSerializer.INSTANCE, LongSerializer.INSTANCE),
+                Map.of("x", 7L),
+                Collections.singletonMap("x", null));
+        dump(
+                "timer<string,void>",
+                new TimerSerializer<>(StringSerializer.INSTANCE, VoidNamespaceSerializer.INSTANCE),
+                new TimerHeapInternalTimer<>(1000L, "k", VoidNamespace.INSTANCE),
+                new TimerHeapInternalTimer<>(-1L, "k", VoidNamespace.INSTANCE));
+        dump(
+                "tuple2<string,long>",
+                serializer(new TypeHint<Tuple2<String, Long>>() {}.getTypeInfo()),
+                Tuple2.of("a", 1L),
+                Tuple2.of("", -1L));
+        TypeSerializer<?> row =
+                serializer(Types.ROW_NAMED(new String[] {"s", "l", "i"}, Types.STRING, Types.LONG, Types.INT));
+        dump("row<string,long,int>", row, Row.of("a", 1L, null), Row.ofKind(RowKind.UPDATE_AFTER, null, 2L, 3));
+        TypeSerializer<?>[] nine = new TypeSerializer<?>[9];
+        Arrays.fill(nine, IntSerializer.INSTANCE);
+        dump("row<9 ints>", new RowSerializer(nine), Row.of(1, null, 3, 4, 5, 6, null, 8, null));
+        dump("enum", serializer(TypeInformation.of(Colour.class)), Colour.GREEN, Colour.RED);
+        dump("nullable<long>", NullableSerializer.wrap(LongSerializer.INSTANCE, false), 5L, null);
+        dump("padded<long>", NullableSerializer.wrap(LongSerializer.INSTANCE, true), 5L, null);
+        dump("pojo", serializer(TypeInformation.of(Pojo.class)));
+        dump("kryo", serializer(TypeInformation.of(UUID.class)));
+    }
+
+    private static void logicalTypes() throws IOException {
+        List<LogicalType> types = new ArrayList<>(List.of(
+                new BooleanType(),
+                new TinyIntType(),
+                new SmallIntType(),
+                new IntType(),
+                new BigIntType(),
+                new BigIntType(false),
+                new FloatType(),
+                new DoubleType(),
+                new DateType(),
+                new CharType(3),
+                new VarCharType(20),
+                new VarCharType(VarCharType.MAX_LENGTH),
+                new BinaryType(3),
+                new VarBinaryType(VarBinaryType.MAX_LENGTH),
+                new DecimalType(10, 2),
+                new DecimalType(30, 2),
+                new TimeType(3),
+                new TimestampType(true, TimestampKind.ROWTIME, 3),
+                new LocalZonedTimestampType(true, TimestampKind.PROCTIME, 3)));
+        for (int precision = 0; precision <= 9; precision++) {
+            types.add(new TimestampType(precision));
+            types.add(new LocalZonedTimestampType(precision));
+        }
+        for (LogicalType type : types) {
+            String kind =
+                    type instanceof TimestampType timestamp
+                            ? " " + timestamp.getKind()
+                            : type instanceof LocalZonedTimestampType local ? " " + local.getKind() : "";
+            dump("type " + type + kind, new RowDataSerializer(type));
+        }
+        dump("type array", new RowDataSerializer(new ArrayType(new BigIntType())));
+    }
+
+    private static void rows() throws IOException {
+        RowDataSerializer two = new RowDataSerializer(new VarCharType(VarCharType.MAX_LENGTH), new BigIntType());
+        dump(
+                "rowdata<string,bigint>",
+                two,
+                binary(two, StringData.fromString("ab"), 5L),
+                binary(two, StringData.fromString("1234567"), 5L),
+                binary(two, StringData.fromString("12345678"), 5L),
+                binary(two, StringData.fromString("a longer string"), -5L),
+                binary(two, StringData.fromString("\u00e4\u540d"), null),
+                binary(two, null, 9L),
+                binary(two, StringData.fromString(""), 0L));
+        LogicalType[] all = {
+            new BooleanType(),
+            new TinyIntType(),
+            new SmallIntType(),
+            new IntType(),
+            new BigIntType(),
+            new FloatType(),
+            new DoubleType(),
+            new DateType(),
+            new TimeType(3),
+            new CharType(3),
+            new VarBinaryType(VarBinaryType.MAX_LENGTH),
+            new DecimalType(18, 2),
+            new DecimalType(19, 2),
+            new DecimalType(38, 0),
+            new TimestampType(3),
+            new TimestampType(6),
+            new LocalZonedTimestampType(9)
+        };
+        RowDataSerializer wide = new RowDataSerializer(all);
+        dump(
+                "rowdata<all>",
+                wide,
+                binary(
+                        wide,
+                        true,
+                        (byte) -5,
+                        (short) -4,
+                        2,
+                        1L << 40,
+                        0.5f,
+                        2.5,
+                        19000,
+                        1234,
+                        StringData.fromString("abc"),
+                        new byte[] {1, 2, 3, 4, 5, 6, 7, 8, 9},
+                        decimal("1.50", 18),
+                        decimal("-1.50", 19),
+                        DecimalData.fromBigDecimal(new BigDecimal("9".repeat(38)), 38, 0),
+                        TimestampData.fromEpochMillis(-1234),
+                        TimestampData.fromEpochMillis(-1234, 567_000),
+                        TimestampData.fromEpochMillis(1234, 999_999)),
+                binary(wide, new Object[all.length]));
+        LogicalType[] many = new LogicalType[60];
+        Arrays.fill(many, new IntType());
+        RowDataSerializer sixty = new RowDataSerializer(many);
+        Object[] numbers = new Object[many.length];
+        Arrays.setAll(numbers, number -> number % 3 == 0 ? null : number);
+        dump("rowdata<60 ints>", sixty, binary(sixty, numbers));
+        GenericRowData retraction = GenericRowData.ofKind(RowKind.DELETE, StringData.fromString("ab"), 5L);
+        dump("rowdata<-D>", two, two.toBinaryRow(retraction).copy());
+        dump("binaryrow(2)", new BinaryRowDataSerializer(2), binary(two, StringData.fromString("ab"), 5L));
+    }
+
+    private static Object binary(RowDataSerializer serializer, Object... fields) {
+        return serializer.toBinaryRow(GenericRowData.of(fields)).copy();
+    }
+
+    private static DecimalData decimal(String number, int precision) {
+        return DecimalData.fromBigDecimal(new BigDecimal(number), precision, 2);
+    }
+
+    private static TypeSerializer<?> serializer(TypeInformation<?> type) {
+        return type.createSerializer(new SerializerConfigImpl());
+    }
+
+    @SuppressWarnings("unchecked")
+    private static void dump(String name, TypeSerializer<?> serializer, Object... values) throws IOException {
+        TypeSerializerSnapshot<?> snapshot = serializer.snapshotConfiguration();
+        Map<String, Object> line = new LinkedHashMap<>();
+        line.put("name", name);
+        line.put("class", snapshot.getClass().getName());
+        line.put("length", serializer.getLength());
+        line.put(
+                "snapshot",
+                written(view -> TypeSerializerSnapshot.writeVersionedSnapshot(view, snapshot)));
+        List<Object> lines = new ArrayList<>();
+        for (Object value : values) {
+            Map<String, Object> described = new LinkedHashMap<>();
+            described.put("text", String.valueOf(value instanceof byte[] bytes ? HEX.formatHex(bytes) : value));
+            described.put("bytes", written(view -> ((TypeSerializer<Object>) serializer).serialize(value, view)));
+            boolean isKey = value != null && !(value instanceof byte[]) && !(value instanceof Enum<?>);
+            described.put("hash", isKey ? value.hashCode() : null);
+            described.put(
+                    "keyGroup", isKey ? KeyGroupRangeAssignment.assignToKeyGroup(value, KEY_GROUPS) : null);
+            lines.add(described);
+        }
+        line.put("values", lines);
+        out.println(JSON.writeValueAsString(line));
+    }
+
+    private interface Writing {
+        void write(DataOutputViewStreamWrapper view) throws IOException;
+    }
+
+    private static String written(Writing writing) throws IOException {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        writing.write(new DataOutputViewStreamWrapper(bytes));
+        return HEX.formatHex(bytes.toByteArray());
+    }
+}

@@ -1,0 +1,221 @@
+"""Logical types of Flink SQL, as serialised Java objects (`table.types.logical.LogicalType`).
+
+An object has no length prefix. The reader accepts the plain types below in exactly the bytes that Java writes for them,
+and names any other class. It creates no objects by name.
+
+    AC ED 00 05 73, description of the class, description of LogicalType; bool nullable, constant of LogicalTypeRoot;
+    i32 of each parameter; for a timestamp, constant of TimestampKind
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from spark_ckpt.metadata import modified_utf8
+from spark_ckpt.metadata.data_input import DataInput
+from spark_ckpt.metadata.data_output import DataOutput
+
+_PACKAGE = "org.apache.flink.table.types.logical."
+_HEADER = bytes.fromhex("aced00057372")
+_SERIALIZABLE, _ENUM = 0x02, 0x12
+_CLASS, _STRING, _REFERENCE, _CONSTANT, _NULL, _END = b"\x72", b"\x74", b"\x71", b"\x7e", b"\x70", b"\x78"
+_HANDLE_OF_ENUM = 0x7E0006
+"""Back reference to `java.lang.Enum`, the seventh description or string of the stream without a `kind` before it."""
+
+REGULAR = "REGULAR"
+_TIMESTAMP_KINDS = (REGULAR, "ROWTIME", "PROCTIME")
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalType:
+    """Plain logical type.
+
+    Args:
+        root: name in `LogicalTypeRoot`, such as `BIGINT`, `VARCHAR`, `TIMESTAMP_WITHOUT_TIME_ZONE`.
+        parameters: length of a text or binary, precision and scale of a decimal, precision of a time or timestamp.
+        nullable: False for `NOT NULL`.
+        timestamp_kind: `TimestampKind` of a timestamp; None for other types.
+    """
+
+    root: str
+    parameters: tuple[int, ...] = ()
+    nullable: bool = True
+    timestamp_kind: str | None = None
+
+    def __str__(self) -> str:
+        name = _NAMES.get(self.root, self.root)
+        if self.root in _MAX_NAMES and self.parameters == (MAX_LENGTH,):
+            name = _MAX_NAMES[self.root]
+        elif self.parameters:
+            name += f"({', '.join(map(str, self.parameters))})"
+        return name if self.nullable else f"{name} NOT NULL"
+
+
+class UnknownLogicalTypeError(Exception):
+    """Logical type outside the table; the caller adds the file.
+
+    Attributes:
+        class_name: its Java class.
+        offset: position of the class.
+    """
+
+    def __init__(self, class_name: str, offset: int) -> None:
+        super().__init__(class_name)
+        self.class_name = class_name
+        self.offset = offset
+
+
+MAX_LENGTH = (1 << 31) - 1
+_NAMES = {
+    "INTEGER": "INT",
+    "TIME_WITHOUT_TIME_ZONE": "TIME",
+    "TIMESTAMP_WITHOUT_TIME_ZONE": "TIMESTAMP",
+    "TIMESTAMP_WITH_LOCAL_TIME_ZONE": "TIMESTAMP_LTZ",
+}
+_MAX_NAMES = {"VARCHAR": "STRING", "VARBINARY": "BYTES"}
+
+
+class _Bound(NamedTuple):
+    """Parameter of a type, with its least and greatest value."""
+
+    name: str
+    least: int
+    most: int
+
+
+_LENGTH = _Bound("length", 0, MAX_LENGTH)
+_PRECISION_OF_TIME = _Bound("precision", 0, 9)
+
+
+class _JavaType(NamedTuple):
+    """Java class of the types with one root."""
+
+    class_name: str
+    root: str
+    parameters: tuple[_Bound, ...] = ()
+    has_kind: bool = False
+
+
+_TYPES = (
+    _JavaType("CharType", "CHAR", (_LENGTH,)),
+    _JavaType("VarCharType", "VARCHAR", (_LENGTH,)),
+    _JavaType("BooleanType", "BOOLEAN"),
+    _JavaType("BinaryType", "BINARY", (_LENGTH,)),
+    _JavaType("VarBinaryType", "VARBINARY", (_LENGTH,)),
+    _JavaType("DecimalType", "DECIMAL", (_Bound("precision", 1, 38), _Bound("scale", 0, 38))),
+    _JavaType("TinyIntType", "TINYINT"),
+    _JavaType("SmallIntType", "SMALLINT"),
+    _JavaType("IntType", "INTEGER"),
+    _JavaType("BigIntType", "BIGINT"),
+    _JavaType("FloatType", "FLOAT"),
+    _JavaType("DoubleType", "DOUBLE"),
+    _JavaType("DateType", "DATE"),
+    _JavaType("TimeType", "TIME_WITHOUT_TIME_ZONE", (_PRECISION_OF_TIME,)),
+    _JavaType("TimestampType", "TIMESTAMP_WITHOUT_TIME_ZONE", (_PRECISION_OF_TIME,), has_kind=True),
+    _JavaType("LocalZonedTimestampType", "TIMESTAMP_WITH_LOCAL_TIME_ZONE", (_PRECISION_OF_TIME,), has_kind=True),
+)
+_BY_CLASS: Mapping[str, _JavaType] = {_PACKAGE + java.class_name: java for java in _TYPES}
+_BY_ROOT: Mapping[str, _JavaType] = {java.root: java for java in _TYPES}
+
+ROOTS = tuple(_BY_ROOT)
+"""Names of the roots of all plain types."""
+
+
+def read_logical_type(data: DataInput) -> LogicalType:
+    """Read a logical type.
+
+    Raises:
+        UnknownLogicalTypeError: another class.
+        StateStreamFormatError: other bytes than Java writes.
+    """
+    _expect(data, _HEADER)
+    at = data.position
+    class_name = data.utf("class_name")
+    if (java := _BY_CLASS.get(class_name)) is None:
+        raise UnknownLogicalTypeError(class_name, at)
+    _expect(data, _after_class_name(java))
+    nullable = data.boolean("nullable")
+    _expect(data, _root(java))
+    parameters = tuple([_parameter(data, bound) for bound in java.parameters])
+    kind = None
+    if java.has_kind:
+        _expect(data, _kind_class())
+        at = data.position
+        if (kind := data.utf("kind")) not in _TIMESTAMP_KINDS:
+            data.fail("kind", f"unknown kind of timestamp {kind!r}", at)
+    return LogicalType(java.root, parameters, nullable, kind)
+
+
+def write_logical_type(logical_type: LogicalType, out: DataOutput) -> None:
+    """Write a logical type as Java does.
+
+    Raises:
+        MetadataValueError: no plain type, or parameters outside of its bounds.
+    """
+    java = _BY_ROOT.get(logical_type.root)
+    if java is None or len(java.parameters) != len(logical_type.parameters):
+        raise out.error("type", f"{logical_type} is not a plain type")
+    for bound, value in zip(java.parameters, logical_type.parameters, strict=True):
+        if not bound.least <= value <= bound.most:
+            raise out.error("type", f"{logical_type}: the {bound.name} is not within {bound.least} to {bound.most}")
+    if logical_type.timestamp_kind not in (_TIMESTAMP_KINDS if java.has_kind else (None,)):
+        raise out.error("type", f"{logical_type} of the kind {logical_type.timestamp_kind}")
+    out.raw(_HEADER)
+    out.utf(_PACKAGE + java.class_name, "class_name")
+    out.raw(_after_class_name(java))
+    out.i8(logical_type.nullable, "nullable")
+    out.raw(_root(java))
+    for value in logical_type.parameters:
+        out.i32(value, "parameters")
+    if logical_type.timestamp_kind is not None:
+        out.raw(_kind_class() + _utf(logical_type.timestamp_kind))
+
+
+def _parameter(data: DataInput, bound: _Bound) -> int:
+    at = data.position
+    if not bound.least <= (value := data.i32(bound.name)) <= bound.most:
+        data.fail(bound.name, f"{value} is not within {bound.least} to {bound.most}", at)
+    return value
+
+
+def _expect(data: DataInput, expected: bytes) -> None:
+    at = data.position
+    if data.raw(len(expected), "type") != expected:
+        data.fail("type", "not a logical type as Flink 1.11 to 2.1 serialise it", at)
+
+
+def _utf(text: str) -> bytes:
+    encoded = modified_utf8.encode(text)
+    return len(encoded).to_bytes(2, "big") + encoded
+
+
+def _object_field(name: str, class_name: str) -> bytes:
+    return b"L" + _utf(name) + _STRING + _utf(f"L{(_PACKAGE + class_name).replace('.', '/')};")
+
+
+def _described(version: int, flags: int, *fields: bytes) -> bytes:
+    """Description of a class, after its name."""
+    return version.to_bytes(8, "big") + bytes([flags]) + len(fields).to_bytes(2, "big") + b"".join(fields) + _END
+
+
+def _after_class_name(java: _JavaType) -> bytes:
+    own = [b"I" + _utf(bound.name) for bound in java.parameters]
+    if java.has_kind:
+        own.append(_object_field("kind", "TimestampKind"))
+    base = _described(1, _SERIALIZABLE, b"Z" + _utf("isNullable"), _object_field("typeRoot", "LogicalTypeRoot"))
+    return _described(1, _SERIALIZABLE, *own) + _CLASS + _utf(_PACKAGE + "LogicalType") + base + _NULL
+
+
+def _root(java: _JavaType) -> bytes:
+    of_enum = _CLASS + _utf("java.lang.Enum") + _described(0, _ENUM) + _NULL
+    return _enum_class("LogicalTypeRoot") + of_enum + _STRING + _utf(java.root)
+
+
+def _kind_class() -> bytes:
+    return _enum_class("TimestampKind") + _REFERENCE + _HANDLE_OF_ENUM.to_bytes(4, "big") + _STRING
+
+
+def _enum_class(class_name: str) -> bytes:
+    return _CONSTANT + _CLASS + _utf(_PACKAGE + class_name) + _described(0, _ENUM)
