@@ -56,6 +56,18 @@ class UnsupportedStateError(SparkCkptError):
         self.store = store
 
 
+class UnsupportedFlinkStateError(SparkCkptError):
+    """State of Flink that cannot be read as rows.
+
+    Attributes:
+        state: the state, or the id of its operator.
+    """
+
+    def __init__(self, state: str, reason: str) -> None:
+        super().__init__(f"{state}: {reason}")
+        self.state = state
+
+
 class FilterError(SparkCkptError, ValueError):
     """A condition on rows has a syntax error or an unknown column.
 

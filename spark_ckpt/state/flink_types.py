@@ -1,0 +1,184 @@
+"""Arrow types of Flink's serializers, and their values for Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+from spark_ckpt.metadata.streams import Serializer
+from spark_ckpt.metadata.streams.types import big_numbers, primitives, text, times
+from spark_ckpt.metadata.streams.types.composites import (
+    ListSerializer,
+    MapSerializer,
+    NullableSerializer,
+    RowSerializer,
+    TimerSerializer,
+    TtlSerializer,
+    TupleSerializer,
+)
+from spark_ckpt.metadata.streams.types.enums import EnumSerializer
+from spark_ckpt.metadata.streams.types.logical_types import LogicalType
+from spark_ckpt.metadata.streams.types.row_data import (
+    DecimalDataSerializer,
+    RowDataSerializer,
+    TimestampDataSerializer,
+)
+from spark_ckpt.metadata.streams.values import Timestamp
+
+Convert: TypeAlias = Callable[[Any], Any]
+"""Conversion of a value that is not null to what Arrow takes."""
+
+
+class ArrowType(NamedTuple):
+    """Arrow type of a serializer.
+
+    Args:
+        type: Arrow type.
+        convert: conversion of values that are not null; None if Arrow takes them as they are.
+    """
+
+    type: pa.DataType
+    convert: Convert | None = None
+
+    def of(self, value: Any) -> Any:  # noqa: ANN401  (values of all types)
+        """Value for Arrow."""
+        return value if value is None or self.convert is None else self.convert(value)
+
+
+_MILLIS = pa.timestamp("ms", tz="UTC")
+_MOST_MICROSECOND_DIGITS = 6
+
+
+def _fields(**types: pa.DataType) -> ArrowType:
+    return ArrowType(pa.struct(list(types.items())), lambda value: value._asdict())
+
+
+_TIMESTAMP = _fields(millis=pa.int64(), nanos=pa.int32())
+_LOCAL_DATE = _fields(year=pa.int32(), month=pa.int8(), day=pa.int8())
+_LOCAL_TIME = _fields(hour=pa.int8(), minute=pa.int8(), second=pa.int8(), nanos=pa.int32())
+
+_SIMPLE: dict[str, ArrowType] = {
+    serializer.snapshot_class: arrow
+    for serializer, arrow in (
+        (primitives.BOOLEAN, ArrowType(pa.bool_())),
+        (primitives.BYTE, ArrowType(pa.int8())),
+        (primitives.SHORT, ArrowType(pa.int16())),
+        (primitives.INT, ArrowType(pa.int32())),
+        (primitives.LONG, ArrowType(pa.int64())),
+        (primitives.FLOAT, ArrowType(pa.float32())),
+        (primitives.DOUBLE, ArrowType(pa.float64())),
+        (primitives.CHAR, ArrowType(pa.string())),
+        (primitives.BYTES, ArrowType(pa.binary())),
+        (primitives.VOID_NAMESPACE, ArrowType(pa.null())),
+        (primitives.TIME_WINDOW, _fields(start=_MILLIS, end=_MILLIS)),
+        (text.STRING, ArrowType(pa.string())),
+        (text.STRING_DATA, ArrowType(pa.string())),
+        # They have no limit of digits.
+        (big_numbers.BIG_INTEGER, ArrowType(pa.string(), str)),
+        (big_numbers.BIG_DECIMAL, ArrowType(pa.string(), str)),
+        (times.DATE, ArrowType(_MILLIS)),
+        (times.SQL_DATE, ArrowType(_MILLIS)),
+        (times.SQL_TIME, ArrowType(_MILLIS)),
+        (times.SQL_TIMESTAMP, _TIMESTAMP),
+        (times.INSTANT, _fields(seconds=pa.int64(), nanos=pa.int32())),
+        (times.LOCAL_DATE, _LOCAL_DATE),
+        (times.LOCAL_TIME, _LOCAL_TIME),
+        (
+            times.LOCAL_DATE_TIME,
+            ArrowType(
+                pa.struct([("date", _LOCAL_DATE.type), ("time", _LOCAL_TIME.type)]),
+                lambda value: {"date": value.date._asdict(), "time": value.time._asdict()},
+            ),
+        ),
+    )
+}
+_SQL = {
+    "CHAR": pa.string(),
+    "VARCHAR": pa.string(),
+    "BOOLEAN": pa.bool_(),
+    "BINARY": pa.binary(),
+    "VARBINARY": pa.binary(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INTEGER": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "DATE": pa.date32(),
+    "TIME_WITHOUT_TIME_ZONE": pa.time32("ms"),
+}
+
+
+def arrow_type(serializer: Serializer) -> ArrowType:
+    """Arrow type of a serializer's values."""
+    if (simple := _SIMPLE.get(serializer.snapshot_class)) is not None:
+        return simple
+    parts = [arrow_type(part) for part in serializer.nested]
+    if isinstance(serializer, NullableSerializer):
+        return parts[0]
+    if isinstance(serializer, ListSerializer):
+        return ArrowType(pa.list_(parts[0].type), lambda value: [parts[0].of(item) for item in value])
+    if isinstance(serializer, MapSerializer):
+        keys, values = parts
+        return ArrowType(
+            pa.map_(keys.type, values.type), lambda value: [(keys.of(key), values.of(item)) for key, item in value]
+        )
+    if isinstance(serializer, TupleSerializer):
+        return _struct(parts)
+    if isinstance(serializer, RowSerializer):
+        return _row(parts)
+    if isinstance(serializer, TimerSerializer):
+        return _named(("timestamp", ArrowType(_MILLIS)), ("key", parts[0]), ("namespace", parts[1]))
+    if isinstance(serializer, TtlSerializer):
+        return _named(("last_access", ArrowType(_MILLIS)), ("value", parts[1]))
+    if isinstance(serializer, EnumSerializer):
+        return ArrowType(pa.string())
+    if isinstance(serializer, RowDataSerializer):
+        return _row([_sql_type(logical_type) for logical_type in serializer.types])
+    if isinstance(serializer, DecimalDataSerializer):
+        return ArrowType(pa.decimal128(serializer.precision, serializer.scale))
+    if isinstance(serializer, TimestampDataSerializer):
+        return _timestamp(serializer.precision, None)
+    return ArrowType(pa.binary())
+
+
+def _sql_type(logical_type: LogicalType) -> ArrowType:
+    if (simple := _SQL.get(logical_type.root)) is not None:
+        return ArrowType(simple)
+    if logical_type.root == "DECIMAL":
+        return ArrowType(pa.decimal128(*logical_type.parameters))
+    zone = "UTC" if logical_type.root == "TIMESTAMP_WITH_LOCAL_TIME_ZONE" else None
+    return _timestamp(logical_type.parameters[0], zone)
+
+
+def _timestamp(precision: int, zone: str | None) -> ArrowType:
+    if precision > _MOST_MICROSECOND_DIGITS:
+        # Nanoseconds since 1970 in 64 bits end in 2262.
+        return _TIMESTAMP
+    return ArrowType(pa.timestamp("us", tz=zone), _micros)
+
+
+def _micros(value: Timestamp) -> int:
+    return value.millis * 1000 + value.nanos // 1000
+
+
+def _struct(parts: list[ArrowType]) -> ArrowType:
+    names = [f"f{number}" for number in range(len(parts))]
+    return _named(*zip(names, parts, strict=True))
+
+
+def _row(parts: list[ArrowType]) -> ArrowType:
+    fields = _struct(parts)
+    return ArrowType(
+        pa.struct([("kind", pa.int8()), *fields.type]),
+        lambda value: {"kind": value.kind, **fields.of(value.fields)},
+    )
+
+
+def _named(*parts: tuple[str, ArrowType]) -> ArrowType:
+    def convert(value: Any) -> dict[str, Any]:  # noqa: ANN401  (values of all types)
+        return {name: part.of(item) for (name, part), item in zip(parts, value, strict=False)}
+
+    return ArrowType(pa.struct([(name, part.type) for name, part in parts]), convert)
