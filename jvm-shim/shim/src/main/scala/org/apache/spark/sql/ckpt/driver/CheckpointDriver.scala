@@ -156,7 +156,8 @@ private[ckpt] object CheckpointDriver extends Logging {
       val executors = new RegisteredExecutors
       val files = new HadoopFiles(() => session.fold(context.hadoopConfiguration)(_.sessionState.newHadoopConf()))
       val python = pythonExecutable(Some(context), settings)
-      val requests = requestsOver(python, context.version, files, executors, () => session, CheckpointUI.post(context, _))
+      val report: JsonNode => Unit = CheckpointUI.post(context, _)
+      val requests = requestsOver(python, context.version, files, executors, () => session, report)
       context.env.rpcEnv.setupEndpoint(Coordinator.Endpoint, new CheckpointEndpoint(context.env.rpcEnv, requests))
       context.addSparkListener(new TaskEndListener(requests))
       CheckpointUI.attach(context)
