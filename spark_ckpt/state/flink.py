@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -26,9 +26,11 @@ from spark_ckpt.metadata.streams import (
     StateMetaInfoSnapshot,
     Timer,
 )
+from spark_ckpt.metadata.streams.headers import KeyedHeader
 from spark_ckpt.metadata.streams.types import times
 from spark_ckpt.metadata.streams.types.composites import MapSerializer, TimerSerializer
 from spark_ckpt.state.errors import StateNotFoundError, UnsupportedFlinkStateError
+from spark_ckpt.state.flink_rocksdb import RocksDbState
 from spark_ckpt.state.flink_types import ArrowType, arrow_type
 
 _TIMESTAMP = times.DATE
@@ -63,8 +65,8 @@ def list_flink_states(checkpoint: m.CheckpointMetadata, files: StateFiles) -> tu
         files: opener of its state files.
 
     Raises:
-        UnsupportedFlinkStateError: the state is in files of RocksDB or in a changelog, or a serializer is unknown.
-        StateStreamFormatError, StorageError: a stream is damaged, or cannot be read.
+        UnsupportedFlinkStateError: the state is in a changelog, or a serializer is unknown.
+        StateStreamFormatError, RocksDbFormatError, StorageError: a file is damaged, or cannot be read.
     """
     found: dict[tuple[bytes, str], FlinkState] = {}
     for operator, state in _keyed_states(checkpoint, files):
@@ -92,7 +94,7 @@ def read_flink_state(
     Raises:
         StateNotFoundError: no such state, or the operator must be selected.
         UnsupportedFlinkStateError: as in `list_flink_states`, or a value that Arrow cannot hold.
-        StateStreamFormatError, StorageError: a stream is damaged, or cannot be read.
+        StateStreamFormatError, RocksDbFormatError, StorageError: a file is damaged, or cannot be read.
     """
     states = list_flink_states(checkpoint, files)
     matching = [known for known in states if known.name == state and operator_id in (None, known.operator_id)]
@@ -113,13 +115,11 @@ def _batches(checkpoint: m.CheckpointMetadata, files: StateFiles, wanted: FlinkS
         columns = [("key_group", ArrowType(pa.int32()))]
         columns += [(name, arrow_type(serializer)) for name, serializer in _columns(state, meta)]
         rows: list[tuple[Any, ...]] = []
-        for group in state.key_groups():
-            for entry in state.entries(group):
-                if entry.state == state_id:
-                    rows += [(group.key_group, *row) for row in _rows(entry, meta)]
-                    while len(rows) >= BATCH_ROWS:
-                        yield _batch(wanted, columns, rows[:BATCH_ROWS])
-                        del rows[:BATCH_ROWS]
+        for key_group, entry in state.entries(state_id):
+            rows += [(key_group, *row) for row in _rows(entry, meta)]
+            while len(rows) >= BATCH_ROWS:
+                yield _batch(wanted, columns, rows[:BATCH_ROWS])
+                del rows[:BATCH_ROWS]
         if rows:
             yield _batch(wanted, columns, rows)
 
@@ -146,7 +146,7 @@ def _kind(meta: StateMetaInfoSnapshot) -> str:
     return meta.keyed_state_type or meta.kind.name
 
 
-def _columns(state: KeyedState, meta: StateMetaInfoSnapshot) -> list[tuple[str, Serializer]]:
+def _columns(state: _KeyedSource, meta: StateMetaInfoSnapshot) -> list[tuple[str, Serializer]]:
     key = state.header.key_serializer
     assert key is not None
     value = meta.value_serializer
@@ -174,17 +174,51 @@ def _rows(entry: Entry, meta: StateMetaInfoSnapshot) -> list[tuple[Any, ...]]:
     return [(*head, value)]
 
 
-def _keyed_states(checkpoint: m.CheckpointMetadata, files: StateFiles) -> Iterator[tuple[m.OperatorState, KeyedState]]:
+class _KeyedSource(Protocol):
+    """Keyed state of one handle: its states, and the entries of each with their key groups."""
+
+    @property
+    def header(self) -> KeyedHeader: ...
+
+    def entries(self, state_id: int) -> Iterator[tuple[int, Entry]]: ...
+
+
+class _StreamSource:
+    """Keyed state in one stream, of a heap snapshot or a canonical savepoint."""
+
+    def __init__(self, state: KeyedState) -> None:
+        self._state = state
+        self.header = state.header
+
+    def entries(self, state_id: int) -> Iterator[tuple[int, Entry]]:
+        for group in self._state.key_groups():
+            for entry in self._state.entries(group):
+                if entry.state == state_id:
+                    yield group.key_group, entry
+
+
+def _keyed_states(
+    checkpoint: m.CheckpointMetadata, files: StateFiles
+) -> Iterator[tuple[m.OperatorState, _KeyedSource]]:
     for operator in checkpoint.operator_states:
         for subtask in operator.subtask_states.values():
             if (handle := subtask.managed_keyed_state) is None:
                 continue
-            if not isinstance(handle, (m.KeyGroupsStateHandle, m.KeyGroupsSavepointStateHandle)):
+            if isinstance(handle, m.IncrementalRemoteKeyedStateHandle):
+                with RocksDbState(handle, files, operator.max_parallelism) as rows:
+                    _require_known(operator, rows.header)
+                    yield operator, rows
+            elif isinstance(handle, (m.KeyGroupsStateHandle, m.KeyGroupsSavepointStateHandle)):
+                with files.open(handle.delegate_state_handle) as stream:
+                    state = KeyedState(handle, stream, operator.max_parallelism)
+                    _require_known(operator, state.header)
+                    yield operator, _StreamSource(state)
+            else:
                 reason = f"a {type(handle).__name__}, whose files cannot be read as rows; take a canonical savepoint"
                 raise UnsupportedFlinkStateError(operator.operator_id.hex(), reason)
-            with files.open(handle.delegate_state_handle) as stream:
-                state = KeyedState(handle, stream, operator.max_parallelism)
-                if (unknown := state.header.unknown) is not None:
-                    reason = f"its values have the unknown serializer {unknown.class_name}; `inspect` shows their bytes"
-                    raise UnsupportedFlinkStateError(operator.operator_id.hex(), reason)
-                yield operator, state
+
+
+def _require_known(operator: m.OperatorState, header: KeyedHeader) -> None:
+    if (unknown := header.unknown) is not None:
+        reason = f"its values have the unknown serializer {unknown.class_name}; `inspect` shows their bytes"
+        raise UnsupportedFlinkStateError(operator.operator_id.hex(), reason)

@@ -68,9 +68,9 @@ def test_an_unknown_serializer_is_named(name: str, tmp_path: Path) -> None:
         list_flink_states(vector.metadata, vector.files)
 
 
-def test_files_of_rocksdb_are_named() -> None:
-    vector = job("f113-rocksdb-incr-p2")
-    with pytest.raises(UnsupportedFlinkStateError, match="IncrementalRemoteKeyedStateHandle"):
+def test_a_changelog_is_named() -> None:
+    vector = job("f120-changelog-fs-heap-p1")
+    with pytest.raises(UnsupportedFlinkStateError, match="ChangelogStateBackendHandle"):
         list_flink_states(vector.metadata, vector.files)
 
 

@@ -15,7 +15,7 @@ In a compressed stream, each key group is compressed as a whole. Flink: `FullSna
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from spark_ckpt.metadata.streams.entries import Datum, Entry, KeyChecker, Part, read_datum, read_element, read_key
 from spark_ckpt.metadata.streams.headers import BackendStateType, KeyedHeader, StateMetaInfoSnapshot
@@ -70,6 +70,50 @@ def read_full_entries(
         data.fail("end", "trailing bytes after the key group")
 
 
+def read_row_entries(
+    rows: Iterable[tuple[bytes, bytes]],
+    header: KeyedHeader,
+    state_id: int,
+    key_group: int,
+    max_parallelism: int,
+    *,
+    path: str,
+) -> Iterator[Entry]:
+    """Entries of one state and key group from rows of RocksDB, whose keys and values are those of a full snapshot.
+
+    Args:
+        rows: keys and values.
+        header: header of the meta stream.
+        state_id: position of the state in the header.
+        key_group: expected key group.
+        max_parallelism: number of key groups.
+        path: name of the rows, for errors.
+
+    Raises:
+        StateStreamFormatError: malformed, or another key group.
+    """
+    data = StreamInput((_with_length(key) + _with_length(value) for key, value in rows), path)
+    data.enter("key_group", key_group)
+    reader = _EntryReader(data, header, key_group, max_parallelism)
+    while not data.at_end():
+        data.mark()
+        parts, _ = reader.read(state_id)
+        yield Entry(state_id, parts)
+
+
+def key_group_of_row(key: bytes, max_parallelism: int) -> int:
+    """Key group with which the key of a row begins; of a key that is too short, that of its bytes."""
+    return int.from_bytes(key[: _prefix_bytes(max_parallelism)], "big")
+
+
+def _prefix_bytes(max_parallelism: int) -> int:
+    return 1 if max_parallelism <= _MOST_KEY_GROUPS_OF_ONE_BYTE else 2
+
+
+def _with_length(content: bytes) -> bytes:
+    return len(content).to_bytes(4, "big") + content
+
+
 class _EntryReader:
     """Reader of the entries of one key group."""
 
@@ -77,7 +121,7 @@ class _EntryReader:
         self._data = data
         self._header = header
         self._key_group = key_group
-        self._prefix_bytes = 1 if max_parallelism <= _MOST_KEY_GROUPS_OF_ONE_BYTE else 2
+        self._prefix_bytes = _prefix_bytes(max_parallelism)
         self._checker = (
             KeyChecker(header.key_serializer, key_group, max_parallelism) if header.key_serializer is not None else None
         )

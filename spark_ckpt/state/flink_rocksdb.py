@@ -1,0 +1,108 @@
+"""Keyed state in files of RocksDB: Flink's incremental checkpoints and native savepoints.
+
+The handle has `CURRENT`, MANIFEST and the tables, each with its name in the database, and a meta stream with the header
+that other keyed streams have. Each state is a column family of its name; a row has the key and the value of an entry of
+a full snapshot (`RocksIncrementalSnapshotStrategy`, `RocksDBIncrementalRestoreOperation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import groupby
+from types import TracebackType
+
+from spark_ckpt import metadata as m
+from spark_ckpt.metadata.streams import Entry, StateFiles, StateStream
+from spark_ckpt.metadata.streams.full_snapshot import key_group_of_row, read_row_entries
+from spark_ckpt.metadata.streams.headers import KeyedHeader, read_keyed_header
+from spark_ckpt.rocksdb import Database
+from spark_ckpt.state.errors import UnsupportedFlinkStateError
+
+
+class RocksDbState:
+    """Keyed state of one incremental handle. A context manager, which closes its files.
+
+    Args:
+        handle: handle of the state.
+        files: opener of its files.
+        max_parallelism: number of key groups of the operator.
+
+    Raises:
+        UnsupportedFlinkStateError: the handle has no meta stream, as only Flink's own tests write it.
+        RocksDbFormatError, StateStreamFormatError: a file is damaged.
+        StorageError: a file cannot be read.
+    """
+
+    def __init__(self, handle: m.IncrementalRemoteKeyedStateHandle, files: StateFiles, max_parallelism: int) -> None:
+        if handle.meta_data_state_handle is None:
+            raise UnsupportedFlinkStateError(handle.backend_identifier, "it has no description of its states")
+        self._key_groups = handle.key_group_range
+        self._max_parallelism = max_parallelism
+        self._opened = ExitStack()
+        with files.open(handle.meta_data_state_handle) as stream:
+            self.header: KeyedHeader = read_keyed_header(stream.input())
+            """Description of the states."""
+            self._path = stream.path
+        there = {
+            file.local_path.rpartition("/")[2]: _HandleFile(file.local_path, file.handle, files, self._opened)
+            for file in (*handle.shared_state, *handle.private_state)
+        }
+        self._database = Database(there, f"backend {handle.backend_identifier}")
+
+    def entries(self, state_id: int) -> Iterator[tuple[int, Entry]]:
+        """Entries of a state with their key groups, in the order of their keys.
+
+        Rows of other key groups, which a rescaled job leaves in its files, are skipped.
+
+        Raises:
+            RocksDbFormatError, MissingTableError: a table is damaged or missing.
+            StateStreamFormatError: a row does not fit the serializers.
+        """
+        name = self.header.states[state_id].name
+        rows = self._database.rows(name)
+        for key_group, of_group in groupby(rows, lambda row: key_group_of_row(row[0], self._max_parallelism)):
+            if key_group in self._key_groups:
+                path = f"{self._path}, state {name}"
+                for entry in read_row_entries(
+                    of_group, self.header, state_id, key_group, self._max_parallelism, path=path
+                ):
+                    yield key_group, entry
+
+    def __enter__(self) -> RocksDbState:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._opened.close()
+
+
+class _HandleFile:
+    """File of a handle, opened on first use."""
+
+    def __init__(self, name: str, handle: m.StreamStateHandle, files: StateFiles, opened: ExitStack) -> None:
+        self._name = name
+        self._handle = handle
+        self._files = files
+        self._opened = opened
+        self._stream: StateStream | None = None
+
+    @property
+    def name(self) -> str:
+        """Name in the storage, once it is known, and in the database."""
+        return self._name if self._stream is None else f"{self._stream.path} ({self._name})"
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self._open().size
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`."""
+        return self._open().input(offset, offset + length).raw(length, "block")
+
+    def _open(self) -> StateStream:
+        if self._stream is None:
+            self._stream = self._opened.enter_context(self._files.open(self._handle))
+        return self._stream

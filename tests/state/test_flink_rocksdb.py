@@ -1,0 +1,104 @@
+"""Rows of Flink's incremental checkpoints and native savepoints, without RocksDB."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_ckpt import metadata as m
+from spark_ckpt.metadata.keyrange import KeyGroupRange
+from spark_ckpt.metadata.streams.errors import StateStreamFormatError
+from spark_ckpt.rocksdb import MissingTableError, RocksDbFormatError
+from spark_ckpt.state.errors import UnsupportedFlinkStateError
+from spark_ckpt.state.flink import list_flink_states, read_flink_state
+from spark_ckpt.state.flink_rocksdb import RocksDbState
+from tests.metadata.streams.corpus import JOBS, StateVector, job
+
+INCREMENTAL = [
+    vector for vector in JOBS if any(isinstance(h, m.IncrementalRemoteKeyedStateHandle) for _, h in vector.keyed())
+]
+
+
+def handles(vector: StateVector) -> list[tuple[m.OperatorState, m.IncrementalRemoteKeyedStateHandle]]:
+    return [(op, h) for op, h in vector.keyed() if isinstance(h, m.IncrementalRemoteKeyedStateHandle)]
+
+
+def rows(vector: StateVector, kind: str) -> list[dict[str, Any]]:
+    """Rows of the only state of a kind."""
+    (state,) = (state for state in list_flink_states(vector.metadata, vector.files) if state.kind == kind)
+    table = pa.Table.from_batches(read_flink_state(vector.metadata, vector.files, state=state.name))
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
+
+
+def entries(vector: StateVector, kind: str, **fields: Any) -> list[tuple[int, Any]]:
+    """Key groups and keys of a state in the first handle, some fields of which are changed."""
+    operator, handle = handles(vector)[0]
+    with RocksDbState(replace(handle, **fields), vector.files, operator.max_parallelism) as state:
+        (state_id,) = (n for n, meta in enumerate(state.header.states) if meta.keyed_state_type == kind)
+        return [(group, next(iter(entry.parts.values())).value) for group, entry in state.entries(state_id)]
+
+
+def test_there_are_vectors_of_each_kind() -> None:
+    assert {str(vector).partition("-")[0] for vector in INCREMENTAL} >= {"f113", "f115", "f120"}
+    assert any("native" in str(vector) for vector in INCREMENTAL)
+
+
+@pytest.mark.parametrize("vector", INCREMENTAL, ids=str)
+def test_states_of_one_operator_agree(vector: StateVector) -> None:
+    """The job keeps each value in a list, and sums and counts them."""
+    lists = {row["key"]: row["value"] for row in rows(vector, "LIST")}
+    assert lists
+    assert {row["key"]: row["value"] for row in rows(vector, "VALUE")} == {
+        key: sum(int(text[1:]) for text in seen) for key, seen in lists.items()
+    }
+    counts = Counter((key, f"k{int(text[1:]) % 3}") for key, seen in lists.items() for text in seen)
+    assert {(row["key"], row["map_key"]): row["value"] for row in rows(vector, "MAP")} == counts
+
+
+@pytest.mark.parametrize("vector", INCREMENTAL, ids=str)
+def test_each_subtask_has_the_keys_of_its_key_groups(vector: StateVector) -> None:
+    keys: list[Any] = []
+    for operator, handle in handles(vector):
+        with RocksDbState(handle, vector.files, operator.max_parallelism) as state:
+            found = list(state.entries(0))
+        assert all(group in handle.key_group_range for group, _ in found)
+        keys += [next(iter(entry.parts.values())).value for _, entry in found]
+    assert len(keys) == len(set(keys)) > 0
+
+
+def test_rows_of_other_key_groups_are_skipped() -> None:
+    """A rescaled job leaves them in the files that it took over."""
+    vector = job("f120-rocksdb-incr-p2-second")
+    every = entries(vector, "VALUE")
+    group = every[0][0]
+    assert len(every) > 1
+    assert entries(vector, "VALUE", key_group_range=KeyGroupRange(group, group)) == every[:1]
+
+
+def test_a_key_in_the_wrong_key_group_is_an_error() -> None:
+    vector = job("f120-rocksdb-incr-p2-second")
+    operator, handle = handles(vector)[0]
+    with (
+        RocksDbState(replace(handle, key_group_range=KeyGroupRange(0, 99)), vector.files, 100) as state,
+        pytest.raises(StateStreamFormatError, match=r"state .*: the key \d+ belongs to key group"),
+    ):
+        list(state.entries(0))
+    assert operator.max_parallelism != 100
+
+
+def test_a_missing_table_and_a_missing_manifest_are_named() -> None:
+    vector = job("f120-rocksdb-incr-p2-second")
+    with pytest.raises(MissingTableError, match=r"\.sst, which is not among the files"):
+        entries(vector, "VALUE", shared_state=())
+    with pytest.raises(RocksDbFormatError, match=r"backend .*: the file that names the MANIFEST is missing"):
+        entries(vector, "VALUE", private_state=())
+
+
+def test_a_handle_without_a_description_is_refused() -> None:
+    with pytest.raises(UnsupportedFlinkStateError, match="no description of its states"):
+        entries(job("f120-rocksdb-incr-p2-second"), "VALUE", meta_data_state_handle=None)
