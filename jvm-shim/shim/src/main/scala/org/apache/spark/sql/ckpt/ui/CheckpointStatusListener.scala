@@ -141,6 +141,6 @@ private[ckpt] final class CheckpointStatusListener(conf: SparkConf, store: Eleme
 
 private[ckpt] object CheckpointStatusListener {
 
-  /** Checkpoints with operators and subtasks, over all runs. One with 1,000 subtasks takes about 60 KB. */
+  /** Checkpoints with operators and subtasks, over all runs. One with 1,000 subtasks takes about 50 KB. */
   private[ui] val MostDetails = 200
 }
