@@ -1,14 +1,14 @@
-"""Decoder of `_metadata` files of versions 2, 3 and 4.
+"""Decoder of `_metadata` files of versions 2 to 5.
 
     i32             magic number 0x4960672D
     i32             version
     i64             checkpoint id
     i32, then each  master states
     i32, then each  operator states
-    properties      version 4 only: one serialised Java object
+    properties      version 4 and later: one serialised Java object
 
 Flink: `Checkpoints.loadCheckpointMetadata`, `MetadataV2V3SerializerBase` and `MetadataV2Serializer` to
-`MetadataV4Serializer`. Like Flink, the decoder ignores bytes after the last field.
+`MetadataV5Serializer`. Like Flink, the decoder ignores bytes after the last field.
 """
 
 from __future__ import annotations
@@ -58,11 +58,14 @@ class _Layout(NamedTuple):
     coordinator_and_channels: bool
     """Version 3 and later: coordinator state, finished operators and subtasks, channel state."""
     properties: bool
-    """Version 4: a serialised Java object at the end."""
+    """Version 4 and later: a serialised Java object at the end."""
+    names: bool = False
+    """Version 5: name and uid before the id of an operator."""
 
     @property
     def least_operator(self) -> int:
-        return OPERATOR_ID_BYTES + 4 + 4 + (1 if self.coordinator_and_channels else 4) + 4
+        names = 2 + 2 if self.names else 0
+        return names + OPERATOR_ID_BYTES + 4 + 4 + (1 if self.coordinator_and_channels else 4) + 4
 
     @property
     def least_subtask(self) -> int:
@@ -78,6 +81,7 @@ _LAYOUTS = {
     2: _Layout(coordinator_and_channels=False, properties=False),
     3: _Layout(coordinator_and_channels=True, properties=False),
     4: _Layout(coordinator_and_channels=True, properties=True),
+    5: _Layout(coordinator_and_channels=True, properties=True, names=True),
 }
 
 
@@ -89,7 +93,7 @@ def decode(content: bytes, path: str) -> CheckpointMetadata:
         path: name of the file, for errors.
 
     Raises:
-        UnsupportedMetadataVersionError: the version is not 2, 3 or 4.
+        UnsupportedMetadataVersionError: the version is not 2 to 5.
         MetadataFormatError: malformed for its version.
     """
     data = DataInput(content, path)
@@ -132,6 +136,9 @@ def _master_state(data: DataInput) -> MasterState:
 
 
 def _operator_state(data: DataInput, layout: _Layout) -> OperatorState:
+    # An empty text stands for none.
+    name = data.utf("name") or None if layout.names else None
+    uid = data.utf("uid") or None if layout.names else None
     operator_id = data.raw(OPERATOR_ID_BYTES, "operator_id")
     parallelism = data.i32("parallelism")
     max_parallelism = data.i32("max_parallelism")
@@ -146,10 +153,10 @@ def _operator_state(data: DataInput, layout: _Layout) -> OperatorState:
         for _ in data.each("subtask_states", layout.least_subtask, negative_is_none=True)
     )
     if not fully_finished:
-        return OperatorState(operator_id, parallelism, max_parallelism, subtasks, coordinator_state)
+        return OperatorState(operator_id, parallelism, max_parallelism, subtasks, coordinator_state, name, uid)
     if coordinator_state is not None:
         data.fail("coordinator_state", "a fully finished operator has no coordinator state")
-    return FullyFinishedOperatorState(operator_id, parallelism, max_parallelism)
+    return FullyFinishedOperatorState(operator_id, parallelism, max_parallelism, name=name, uid=uid)
 
 
 def _is_negative(data: DataInput) -> bool:

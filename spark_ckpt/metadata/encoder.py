@@ -1,7 +1,7 @@
-"""Encoder of `_metadata` files of versions 2, 3 and 4; `decoder` describes the layout.
+"""Encoder of `_metadata` files of versions 2 to 5; `decoder` describes the layout.
 
 Flink's own writers: `SavepointV2Serializer` (version 2, up to 1.10), `MetadataV3Serializer` (1.11 to 1.15),
-`MetadataV4Serializer` (1.16 to 1.20). Every release since 1.11 reads version 3.
+`MetadataV4Serializer` (1.16 to 1.20), `MetadataV5Serializer` (2.0). Every release since 1.11 reads version 3.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ def encode(metadata: CheckpointMetadata, version: int) -> bytes:
 
     Args:
         metadata: checkpoint to encode; its own `version` is ignored.
-        version: 2, 3 or 4. Version 2 cannot hold coordinator state, channel state, and finished operators or subtasks.
-            Only version 4 has properties: the bytes in `metadata`, or a null object if these are empty.
+        version: 2 to 5. Version 2 cannot hold coordinator state, channel state, and finished operators or subtasks.
+            Files have properties since version 4: the bytes in `metadata`, or a null object if these are empty. They
+            have names and uids of operators since version 5.
 
     Raises:
         UnsupportedMetadataVersionError: another version.
@@ -58,12 +59,12 @@ def encode(metadata: CheckpointMetadata, version: int) -> bytes:
         _master_state(out, master_state)
         out.leave()
     out.i32(len(metadata.operator_states), "operator_states")
-    write_operator_state = _operator_state_v2 if version == 2 else _operator_state_v3
+    write_operator_state = _WRITERS[version]
     for index, operator_state in enumerate(metadata.operator_states):
         out.enter("operator_states", index)
         write_operator_state(out, operator_state)
         out.leave()
-    if version == 4:
+    if version >= 4:
         _properties(out, metadata.properties or NULL_PROPERTIES)
     return out.getvalue()
 
@@ -125,6 +126,15 @@ def _operator_state_v3(out: DataOutput, state: OperatorState) -> None:
             _channels(out, subtask.input_channel_state, "input_channel_state", _input_channel)
             _channels(out, subtask.result_subpartition_state, "result_subpartition_state", _result_subpartition)
         out.leave()
+
+
+def _operator_state_v5(out: DataOutput, state: OperatorState) -> None:
+    out.utf(state.name or "", "name")
+    out.utf(state.uid or "", "uid")
+    _operator_state_v3(out, state)
+
+
+_WRITERS = {2: _operator_state_v2, 3: _operator_state_v3, 4: _operator_state_v3, 5: _operator_state_v5}
 
 
 def _subtask_state(out: DataOutput, state: OperatorSubtaskState) -> None:

@@ -67,7 +67,7 @@ class MetadataFormatError(FormatError):
 
 
 class UnsupportedMetadataVersionError(MetadataFormatError):
-    """Version of a `_metadata` file, read or requested, outside 2 to 4.
+    """Version of a `_metadata` file, read or requested, outside 2 to 5.
 
     Attributes:
         version: unsupported version.
@@ -144,9 +144,8 @@ def _explain_losses(losses: Sequence[Loss]) -> str:
 
 
 def _explain(version: int) -> str:
-    if version in (5, 6):
-        releases = "Flink 2.0" if version == 5 else "Flink 2.1 and later"
-        return f"version {version} ({releases}) is not supported; versions 2, 3 and 4 are"
+    if version == 6:
+        return "version 6 (Flink 2.1 and later) is not supported; versions 2 to 5 are"
     if version == 1:
-        return "version 1 (Flink 1.1 and 1.2) is not supported; versions 2, 3 and 4 are"
-    return f"unknown version {version}; versions 2, 3 and 4 are supported"
+        return "version 1 (Flink 1.1 and 1.2) is not supported; versions 2 to 5 are"
+    return f"unknown version {version}; versions 2 to 5 are supported"

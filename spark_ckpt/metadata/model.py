@@ -134,6 +134,8 @@ class OperatorState:
         max_parallelism: number of key groups. Flink does not enforce its limit of 32768 when it loads a file.
         subtask_states: states by subtask index; subtasks without state may be missing.
         coordinator_state: state of the operator coordinator, always inline; None without a coordinator state.
+        name: name of the operator; None if it has none, and in versions before 5.
+        uid: uid that the user gave, of which the id is a hash; None likewise.
 
     Raises:
         MetadataValueError: the id does not have 16 bytes, the parallelism is negative or above the max parallelism, or
@@ -145,6 +147,8 @@ class OperatorState:
     max_parallelism: int
     subtask_states: Mapping[int, OperatorSubtaskState] = field(default_factory=dict)
     coordinator_state: ByteStreamStateHandle | None = None
+    name: str | None = None
+    uid: str | None = None
 
     def __post_init__(self) -> None:
         if len(self.operator_id) != OPERATOR_ID_BYTES:
@@ -196,8 +200,8 @@ class CheckpointMetadata:
         checkpoint_id: checkpoint id, not negative.
         master_states: states of the coordinating process.
         operator_states: states of the operators. Flink restores the last of several with the same id.
-        version: version of the decoded file: 2, 3 or 4. Encoding has its own argument.
-        properties: in version 4, one serialised Java object (`spark_ckpt.metadata.properties.decode`); else empty.
+        version: version of the decoded file: 2 to 5. Encoding has its own argument.
+        properties: since version 4, one serialised Java object (`spark_ckpt.metadata.properties.decode`); else empty.
 
     Raises:
         MetadataValueError: the checkpoint id is negative.

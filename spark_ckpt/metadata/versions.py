@@ -1,7 +1,7 @@
 """Contents that each version of the file can hold, and conversion between versions.
 
 Versions differ only in the structure around the state handles; these are the same in all (`MetadataV2Serializer` to
-`MetadataV4Serializer`).
+`MetadataV5Serializer`).
 """
 
 from __future__ import annotations
@@ -13,27 +13,33 @@ from spark_ckpt.metadata.errors import Loss, MetadataLossError, UnsupportedMetad
 from spark_ckpt.metadata.model import CheckpointMetadata, OperatorState
 from spark_ckpt.metadata.properties import NULL_PROPERTIES
 
-SUPPORTED_VERSIONS = (2, 3, 4)
+SUPPORTED_VERSIONS = (2, 3, 4, 5)
 """Supported versions."""
 
 
 def convert(metadata: CheckpointMetadata, version: int) -> CheckpointMetadata:
     """Checkpoint as `loads(dumps(metadata, version))` returns it.
 
-    Only files of version 4 have properties. For other versions, Flink assumes null. So a conversion to 2 or 3 drops the
-    properties, and a conversion to 4 adds a null object if there are none.
+    Files have properties since version 4. For other versions, Flink assumes null. So a conversion to 2 or 3 drops the
+    properties, and a conversion to 4 or 5 adds a null object if there are none. Before version 5 operators have no
+    names and uids. Flink finds operators by their ids, so these are dropped as well.
 
     Args:
         metadata: checkpoint of any version.
-        version: 2, 3 or 4.
+        version: 2 to 5.
 
     Raises:
         UnsupportedMetadataVersionError: another version.
         MetadataLossError: the checkpoint has state that the version cannot hold.
     """
     check_version(metadata, version)
-    properties = (metadata.properties or NULL_PROPERTIES) if version == 4 else b""
-    return replace(metadata, version=version, properties=properties)
+    properties = (metadata.properties or NULL_PROPERTIES) if version >= 4 else b""
+    operators = metadata.operator_states if version >= 5 else tuple(map(_without_name, metadata.operator_states))
+    return replace(metadata, version=version, properties=properties, operator_states=operators)
+
+
+def _without_name(operator: OperatorState) -> OperatorState:
+    return operator if operator.name is operator.uid is None else replace(operator, name=None, uid=None)
 
 
 def check_version(metadata: CheckpointMetadata, version: int) -> None:
@@ -44,7 +50,7 @@ def check_version(metadata: CheckpointMetadata, version: int) -> None:
     """
     if version not in SUPPORTED_VERSIONS:
         raise UnsupportedMetadataVersionError("<to be written>", version)
-    # Version 4 only adds the properties to version 3.
+    # Version 4 only adds the properties to version 3, version 5 the names of operators.
     if version == 2 and (losses := tuple(_not_in_version_2(metadata))):
         raise MetadataLossError(version, losses)
 

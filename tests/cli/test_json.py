@@ -193,7 +193,7 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     CheckpointNotFoundError("/x", 1, [2, 3]),
     location_errors.TargetExistsError("/x/_metadata"),
     m.MetadataFormatError("/x", 8, "field", "reason"),
-    m.UnsupportedMetadataVersionError("/x", 5),
+    m.UnsupportedMetadataVersionError("/x", 6),
     m.MetadataValueError("field", "reason"),
     m.MetadataLossError(2, [m.Loss("a", "coordinator state", "00"), m.Loss("b", "channel state", "00", 1)]),
     m.PathPrefixError("x"),
@@ -356,8 +356,8 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
     packages = ("cli", "location", "metadata", "operations", "state")
     own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
-    # `inspect` checks that its file exists before it calls `metadata.load`.
-    by_no_command = {"MetadataNotFoundError"}
+    # `inspect` checks that its file exists before it calls `metadata.load`. No command reads the rows of Flink's state.
+    by_no_command = {"MetadataNotFoundError", "UnsupportedFlinkStateError"}
     by_the_start_of_a_query = {"ForeignStateError", "ImportUnfinishedError", "RolledBackError"}
     assert named - by_no_command - by_the_start_of_a_query <= set(ERRORS)
 

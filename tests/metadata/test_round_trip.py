@@ -19,8 +19,10 @@ STREAM = m.ByteStreamStateHandle("inline", b"state")
 KEYED = m.KeyGroupsStateHandle(m.KeyGroupRangeOffsets.of(0, [0]), STREAM)
 
 
-def checkpoint(subtask: m.OperatorSubtaskState, **fields: m.ByteStreamStateHandle) -> m.CheckpointMetadata:
-    return m.CheckpointMetadata(1, (), (m.OperatorState(OPERATOR_ID, 1, 8, {0: subtask}, **fields),))
+def checkpoint(
+    subtask: m.OperatorSubtaskState, coordinator_state: m.ByteStreamStateHandle | None = None
+) -> m.CheckpointMetadata:
+    return m.CheckpointMetadata(1, (), (m.OperatorState(OPERATOR_ID, 1, 8, {0: subtask}, coordinator_state),))
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -47,7 +49,7 @@ def test_the_version_written_is_the_argument() -> None:
     assert m.loads(m.dumps(metadata)).version == 3
     assert m.loads(m.dumps(metadata, 2)).version == 2
     with pytest.raises(m.UnsupportedMetadataVersionError):
-        m.dumps(metadata, 5)
+        m.dumps(metadata, 6)
 
 
 @pytest.mark.parametrize(

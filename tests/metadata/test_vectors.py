@@ -10,6 +10,7 @@ from spark_ckpt.metadata import (
     CheckpointMetadata,
     MetadataFormatError,
     UnsupportedMetadataVersionError,
+    convert,
     dumps,
     load,
     loads,
@@ -98,10 +99,22 @@ def test_version_3_is_version_4_without_properties(vector: Vector) -> None:
 
 
 @pytest.mark.parametrize("vector", NEWER_FLINK, ids=str)
-def test_newer_versions_are_refused_by_name(vector: Vector) -> None:
-    with pytest.raises(UnsupportedMetadataVersionError, match=r"version 5 \(Flink 2.0\)") as refused:
-        load(vector.path)
-    assert refused.value.version == 5
+def test_files_of_flink_2_0(vector: Vector) -> None:
+    metadata, dump = loads(vector.content), comparable(vector.dump)
+    names = [(operator.pop("name"), operator.pop("uid")) for operator in dump["operatorStates"]]
+    assert [(operator.name, operator.uid) for operator in metadata.operator_states] == names
+    assert any(uid for _, uid in names)
+    assert report(metadata) == {key: dump[key] for key in ("checkpointId", "masterStates", "operatorStates")}
+    assert described(decode(metadata.properties)) == dump["properties"]
+    assert dumps(metadata, 5) == vector.content
+    assert loads(dumps(metadata, 4)).operator_states == convert(metadata, 4).operator_states
+
+
+def test_a_newer_version_is_refused_by_name() -> None:
+    content = NEWER_FLINK[0].content
+    with pytest.raises(UnsupportedMetadataVersionError, match=r"version 6 \(Flink 2.1 and later\)") as refused:
+        loads(content[:7] + b"\x06" + content[8:])
+    assert refused.value.version == 6
 
 
 @pytest.mark.parametrize("vector", LOADING_MUTANTS, ids=str)

@@ -106,8 +106,19 @@ def test_everything_that_version_2_has_no_place_for_is_listed(write: object) -> 
     )
 
 
-@pytest.mark.parametrize("version", [1, 5, 6])
+@pytest.mark.parametrize("version", [1, 6, 7])
 def test_other_versions_are_refused(version: int) -> None:
     with pytest.raises(m.UnsupportedMetadataVersionError) as refused:
         m.convert(m.CheckpointMetadata(1), version)
     assert refused.value.version == version
+
+
+def test_names_and_uids_of_operators_are_of_version_5() -> None:
+    named = m.OperatorState(bytes(16), 1, 1, name="counts", uid="c")
+    finished = m.FullyFinishedOperatorState(bytes(16), 1, 1, name="counts")
+    metadata = m.convert(m.CheckpointMetadata(1, operator_states=(named, finished)), 5)
+    assert m.loads(m.dumps(metadata, 5)) == metadata
+    for version in (3, 4):
+        converted = m.convert(metadata, version)
+        assert [(operator.name, operator.uid) for operator in converted.operator_states] == [(None, None)] * 2
+        assert m.loads(m.dumps(metadata, version)) == converted

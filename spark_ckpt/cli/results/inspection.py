@@ -122,12 +122,12 @@ class Inspection:
         }
 
     def name_of(self, operator: OperatorState) -> str | None:
-        """A readable name; None for Flink's operators: these versions of the metadata lack their names."""
+        """A readable name; None for Flink's operators, unless the metadata has their names, as since version 5."""
         if (store := self.stores.get(operator.operator_id)) is not None:
             return f"{store.name} {store.operator_id}/{store.store}"
         if (source := self.sources.get(operator.operator_id)) is not None:
             return f"source {source.name}"
-        return None
+        return operator.name or operator.uid
 
     def state_size_of(self, operator: OperatorState) -> int:
         """Bytes of an operator's state. Our segments share files; their handles would count them repeatedly."""

@@ -119,6 +119,23 @@ def test_wrong_usage_is_2(arguments: tuple[object, ...]) -> None:
 def test_a_source_that_is_none(tmp_path: Path) -> None:
     missing = run("convert", tmp_path / "absent", tmp_path / "new", "--to-version", 3, "--json")
     assert (missing.status, missing.error["error"]) == (1, "LocationNotFoundError")
-    newer = run("convert", FLINK / "f20-heap-p2-file", tmp_path / "new", "--to-version", 3, "--json")
-    assert (newer.status, newer.error["error"]) == (1, "UnsupportedMetadataVersionError")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_newer_version_is_refused(tmp_path: Path) -> None:
+    content = bytearray((FLINK / "f20-heap-p2-file" / "_metadata").read_bytes())
+    content[7] = 6
+    (tmp_path / "_metadata").write_bytes(content)
+    newer = run("convert", tmp_path, tmp_path / "new", "--to-version", 3, "--json")
+    assert (newer.status, newer.error["error"]) == (1, "UnsupportedMetadataVersionError")
+    assert not (tmp_path / "new").exists()
+
+
+def test_flink_2_0(tmp_path: Path) -> None:
+    """Its operators lose their names, which only `inspect` uses."""
+    source = FLINK / "f20-heap-p2-file"
+    assert run("convert", source, tmp_path / "new", "--to-version", 3).status == 0
+    before, after = (run("inspect", path, "--json").json["operator_states"] for path in (source, tmp_path / "new"))
+    assert [operator["name"] for operator in before] == ["keyed", "Source: src"]
+    assert [operator["name"] for operator in after] == [None, None]
+    assert [operator["operator_id"] for operator in before] == [operator["operator_id"] for operator in after]
