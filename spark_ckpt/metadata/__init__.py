@@ -5,7 +5,7 @@
         ...
     spark_ckpt.metadata.dump(metadata, "copy/_metadata", version=metadata.version)
 
-Reads and writes versions 2 to 5, the versions that Flink 1.3 to 2.0 write. The classes bear Flink's names.
+Reads and writes versions 2 to 6, the versions that Flink 1.3 to 2.1 write. The classes bear Flink's names.
 `convert` converts between versions, `relocate` rewrites the paths of moved state files, and `required_release` returns
 the oldest Flink release that can read the result.
 """

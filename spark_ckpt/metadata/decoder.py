@@ -1,4 +1,4 @@
-"""Decoder of `_metadata` files of versions 2 to 5.
+"""Decoder of `_metadata` files of versions 2 to 6.
 
     i32             magic number 0x4960672D
     i32             version
@@ -8,7 +8,7 @@
     properties      version 4 and later: one serialised Java object
 
 Flink: `Checkpoints.loadCheckpointMetadata`, `MetadataV2V3SerializerBase` and `MetadataV2Serializer` to
-`MetadataV5Serializer`. Like Flink, the decoder ignores bytes after the last field.
+`MetadataV6Serializer`. Like Flink, the decoder ignores bytes after the last field.
 """
 
 from __future__ import annotations
@@ -46,6 +46,12 @@ MAGIC_NUMBER = 0x4960672D
 MASTER_STATE_MAGIC_NUMBER = 0xC96B1696
 """First four bytes of every master state (`MetadataV2V3SerializerBase.MASTER_STATE_MAGIC_NUMBER`)."""
 
+INPUT_CHANNEL, RESULT_SUBPARTITION = 1, 2
+"""Types of handles of channel state (`ChannelStateHandleSerializerV2`)."""
+
+_MERGED = 2
+"""Difference to the type of a handle whose offsets are merged."""
+
 _LEAST_MASTER_STATE = 4 + 4 + 4 + 2 + 4
 _LEAST_CHANNEL = 4 + 8 + 4 + 8 + 1
 
@@ -60,7 +66,9 @@ class _Layout(NamedTuple):
     properties: bool
     """Version 4 and later: a serialised Java object at the end."""
     names: bool = False
-    """Version 5: name and uid before the id of an operator."""
+    """Version 5 and later: name and uid before the id of an operator."""
+    channel_types: bool = False
+    """Version 6: each handle of channel state begins with its type."""
 
     @property
     def least_operator(self) -> int:
@@ -82,6 +90,7 @@ _LAYOUTS = {
     3: _Layout(coordinator_and_channels=True, properties=False),
     4: _Layout(coordinator_and_channels=True, properties=True),
     5: _Layout(coordinator_and_channels=True, properties=True, names=True),
+    6: _Layout(coordinator_and_channels=True, properties=True, names=True, channel_types=True),
 }
 
 
@@ -93,7 +102,7 @@ def decode(content: bytes, path: str) -> CheckpointMetadata:
         path: name of the file, for errors.
 
     Raises:
-        UnsupportedMetadataVersionError: the version is not 2 to 5.
+        UnsupportedMetadataVersionError: the version is not 2 to 6.
         MetadataFormatError: malformed for its version.
     """
     data = DataInput(content, path)
@@ -197,8 +206,9 @@ def _running_subtask_state(data: DataInput, layout: _Layout) -> OperatorSubtaskS
     input_channel_state: tuple[InputChannelStateHandle, ...] = ()
     result_subpartition_state: tuple[ResultSubpartitionStateHandle, ...] = ()
     if layout.coordinator_and_channels:
-        input_channel_state = _channels(data, "input_channel_state", _input_channel)
-        result_subpartition_state = _channels(data, "result_subpartition_state", _result_subpartition)
+        types = (INPUT_CHANNEL, RESULT_SUBPARTITION) if layout.channel_types else (None, None)
+        input_channel_state = _channels(data, "input_channel_state", _input_channel, types[0])
+        result_subpartition_state = _channels(data, "result_subpartition_state", _result_subpartition, types[1])
     states = (managed_operator_state, raw_operator_state, managed_keyed_state, raw_keyed_state)
     if not (any(states) or input_channel_state or result_subpartition_state):
         return _WITHOUT_STATE
@@ -222,8 +232,23 @@ def _keyed_state_handle(data: DataInput, field: str) -> KeyedStateHandle | None:
     return handle
 
 
-def _channels(data: DataInput, field: str, read: Callable[[DataInput], _Channel]) -> tuple[_Channel, ...]:
-    return tuple(read(data) for _ in data.each(field, _LEAST_CHANNEL, negative_is_none=True))
+def _channels(
+    data: DataInput, field: str, read: Callable[[DataInput], _Channel], expected: int | None
+) -> tuple[_Channel, ...]:
+    handles = []
+    for _ in data.each(field, _LEAST_CHANNEL, negative_is_none=True):
+        if expected is not None:
+            _channel_type(data, expected)
+        handles.append(read(data))
+    return tuple(handles)
+
+
+def _channel_type(data: DataInput, expected: int) -> None:
+    at = data.position
+    if (found := data.u8("type")) == expected + _MERGED:
+        data.fail("type", f"merged channel state (type {found}) is not supported; take an aligned checkpoint", at)
+    if found != expected:
+        data.fail("type", f"channel state of type {found} instead of {expected}", at)
 
 
 def _input_channel(data: DataInput) -> InputChannelStateHandle:

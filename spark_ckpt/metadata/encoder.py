@@ -1,17 +1,23 @@
-"""Encoder of `_metadata` files of versions 2 to 5; `decoder` describes the layout.
+"""Encoder of `_metadata` files of versions 2 to 6; `decoder` describes the layout.
 
 Flink's own writers: `SavepointV2Serializer` (version 2, up to 1.10), `MetadataV3Serializer` (1.11 to 1.15),
-`MetadataV4Serializer` (1.16 to 1.20), `MetadataV5Serializer` (2.0). Every release since 1.11 reads version 3.
+`MetadataV4Serializer` (1.16 to 1.20), `MetadataV5Serializer` (2.0), `MetadataV6Serializer` (2.1). Every release since
+1.11 reads version 3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.metadata.data_output import DataOutput
-from spark_ckpt.metadata.decoder import MAGIC_NUMBER, MASTER_STATE_MAGIC_NUMBER
+from spark_ckpt.metadata.decoder import (
+    INPUT_CHANNEL,
+    MAGIC_NUMBER,
+    MASTER_STATE_MAGIC_NUMBER,
+    RESULT_SUBPARTITION,
+)
 from spark_ckpt.metadata.errors import MetadataFormatError
 from spark_ckpt.metadata.handle_encoder import write_keyed_state_handle, write_operator_state_handle, write_stream
 from spark_ckpt.metadata.handles import OperatorStateHandle
@@ -39,7 +45,7 @@ def encode(metadata: CheckpointMetadata, version: int) -> bytes:
 
     Args:
         metadata: checkpoint to encode; its own `version` is ignored.
-        version: 2 to 5. Version 2 cannot hold coordinator state, channel state, and finished operators or subtasks.
+        version: 2 to 6. Version 2 cannot hold coordinator state, channel state, and finished operators or subtasks.
             Files have properties since version 4: the bytes in `metadata`, or a null object if these are empty. They
             have names and uids of operators since version 5.
 
@@ -108,7 +114,7 @@ def _operator_state_v2(out: DataOutput, state: OperatorState) -> None:
         out.leave()
 
 
-def _operator_state_v3(out: DataOutput, state: OperatorState) -> None:
+def _operator_state_v3(out: DataOutput, state: OperatorState, *, channel_types: bool = False) -> None:
     _operator_head(out, state)
     write_stream(out, state.coordinator_state, "coordinator_state")
     if state.is_fully_finished:
@@ -123,18 +129,30 @@ def _operator_state_v3(out: DataOutput, state: OperatorState) -> None:
         else:
             out.i32(index, "index")
             _subtask_state(out, subtask)
-            _channels(out, subtask.input_channel_state, "input_channel_state", _input_channel)
-            _channels(out, subtask.result_subpartition_state, "result_subpartition_state", _result_subpartition)
+            types = (INPUT_CHANNEL, RESULT_SUBPARTITION) if channel_types else (None, None)
+            _channels(out, subtask.input_channel_state, "input_channel_state", _input_channel, types[0])
+            results = subtask.result_subpartition_state
+            _channels(out, results, "result_subpartition_state", _result_subpartition, types[1])
         out.leave()
 
 
-def _operator_state_v5(out: DataOutput, state: OperatorState) -> None:
+def _operator_state_v5(out: DataOutput, state: OperatorState, *, channel_types: bool = False) -> None:
     out.utf(state.name or "", "name")
     out.utf(state.uid or "", "uid")
-    _operator_state_v3(out, state)
+    _operator_state_v3(out, state, channel_types=channel_types)
 
 
-_WRITERS = {2: _operator_state_v2, 3: _operator_state_v3, 4: _operator_state_v3, 5: _operator_state_v5}
+def _operator_state_v6(out: DataOutput, state: OperatorState) -> None:
+    _operator_state_v5(out, state, channel_types=True)
+
+
+_WRITERS: Mapping[int, Callable[[DataOutput, OperatorState], None]] = {
+    2: _operator_state_v2,
+    3: _operator_state_v3,
+    4: _operator_state_v3,
+    5: _operator_state_v5,
+    6: _operator_state_v6,
+}
 
 
 def _subtask_state(out: DataOutput, state: OperatorSubtaskState) -> None:
@@ -153,11 +171,17 @@ def _optional_operator_state_handle(out: DataOutput, handle: OperatorStateHandle
 
 
 def _channels(
-    out: DataOutput, handles: tuple[_Channel, ...], field: str, write_info: Callable[[DataOutput, _Channel], None]
+    out: DataOutput,
+    handles: tuple[_Channel, ...],
+    field: str,
+    write_info: Callable[[DataOutput, _Channel], None],
+    channel_type: int | None,
 ) -> None:
     out.i32(len(handles), field)
     for index, handle in enumerate(handles):
         out.enter(field, index)
+        if channel_type is not None:
+            out.i8(channel_type, "type")
         out.i32(handle.subtask_index, "subtask_index")
         write_info(out, handle)
         out.i64_sequence(handle.offsets, "offsets")

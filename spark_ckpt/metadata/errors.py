@@ -67,7 +67,7 @@ class MetadataFormatError(FormatError):
 
 
 class UnsupportedMetadataVersionError(MetadataFormatError):
-    """Version of a `_metadata` file, read or requested, outside 2 to 5.
+    """Version of a `_metadata` file, read or requested, outside 2 to 6.
 
     Attributes:
         version: unsupported version.
@@ -144,8 +144,6 @@ def _explain_losses(losses: Sequence[Loss]) -> str:
 
 
 def _explain(version: int) -> str:
-    if version == 6:
-        return "version 6 (Flink 2.1 and later) is not supported; versions 2 to 5 are"
     if version == 1:
-        return "version 1 (Flink 1.1 and 1.2) is not supported; versions 2 to 5 are"
-    return f"unknown version {version}; versions 2 to 5 are supported"
+        return "version 1 (Flink 1.1 and 1.2) is not supported; versions 2 to 6 are"
+    return f"unknown version {version}; versions 2 to 6 are supported"

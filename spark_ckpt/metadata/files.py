@@ -23,7 +23,7 @@ DEFAULT_VERSION = 3
 
 
 def loads(content: bytes | bytearray | memoryview, path: str = "<bytes>") -> CheckpointMetadata:
-    """Decode the bytes of a `_metadata` file of version 2 to 5. Like Flink, ignore bytes after its end.
+    """Decode the bytes of a `_metadata` file of version 2 to 6. Like Flink, ignore bytes after its end.
 
     Args:
         content: bytes of the file.
@@ -60,7 +60,7 @@ def dumps(metadata: CheckpointMetadata, version: int = DEFAULT_VERSION) -> bytes
 
     Args:
         metadata: checkpoint to encode.
-        version: 2 to 5.
+        version: 2 to 6.
 
     Raises:
         UnsupportedMetadataVersionError: another version.
@@ -81,7 +81,7 @@ def dump(
     Args:
         metadata: checkpoint to write.
         path: file, as a local path or a URL. Missing parent directories are created.
-        version: 2 to 5.
+        version: 2 to 6.
         storage_options: options of the fsspec file system, such as credentials.
 
     Raises:

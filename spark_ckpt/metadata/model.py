@@ -200,7 +200,7 @@ class CheckpointMetadata:
         checkpoint_id: checkpoint id, not negative.
         master_states: states of the coordinating process.
         operator_states: states of the operators. Flink restores the last of several with the same id.
-        version: version of the decoded file: 2 to 5. Encoding has its own argument.
+        version: version of the decoded file: 2 to 6. Encoding has its own argument.
         properties: since version 4, one serialised Java object (`spark_ckpt.metadata.properties.decode`); else empty.
 
     Raises:

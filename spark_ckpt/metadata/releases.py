@@ -2,7 +2,7 @@
 
 A reader must support the version of the file, the codes of its state handles (which do not depend on the version), and
 finished operators and subtasks, if the file has any. The tables list the release line that introduced each. Sources:
-`MetadataV2Serializer` to `MetadataV5Serializer`, the constants of `MetadataV2V3SerializerBase`, and
+`MetadataV2Serializer` to `MetadataV6Serializer`, the constants of `MetadataV2V3SerializerBase`, and
 `FullyFinishedOperatorState`.
 """
 
@@ -40,7 +40,13 @@ class RequiredRelease:
     reasons: tuple[str, ...]
 
 
-_SINCE_VERSION = {2: FlinkRelease(1, 3), 3: FlinkRelease(1, 11), 4: FlinkRelease(1, 16), 5: FlinkRelease(2, 0)}
+_SINCE_VERSION = {
+    2: FlinkRelease(1, 3),
+    3: FlinkRelease(1, 11),
+    4: FlinkRelease(1, 16),
+    5: FlinkRelease(2, 0),
+    6: FlinkRelease(2, 1),
+}
 
 # Codes 1 to 5 are as old as version 2.
 _SINCE_CODE = {

@@ -1,7 +1,7 @@
 """Contents that each version of the file can hold, and conversion between versions.
 
 Versions differ only in the structure around the state handles; these are the same in all (`MetadataV2Serializer` to
-`MetadataV5Serializer`).
+`MetadataV6Serializer`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from spark_ckpt.metadata.errors import Loss, MetadataLossError, UnsupportedMetad
 from spark_ckpt.metadata.model import CheckpointMetadata, OperatorState
 from spark_ckpt.metadata.properties import NULL_PROPERTIES
 
-SUPPORTED_VERSIONS = (2, 3, 4, 5)
+SUPPORTED_VERSIONS = (2, 3, 4, 5, 6)
 """Supported versions."""
 
 
@@ -21,12 +21,12 @@ def convert(metadata: CheckpointMetadata, version: int) -> CheckpointMetadata:
     """Checkpoint as `loads(dumps(metadata, version))` returns it.
 
     Files have properties since version 4. For other versions, Flink assumes null. So a conversion to 2 or 3 drops the
-    properties, and a conversion to 4 or 5 adds a null object if there are none. Before version 5 operators have no
+    properties, and a conversion to 4 or later adds a null object if there are none. Before version 5 operators have no
     names and uids. Flink finds operators by their ids, so these are dropped as well.
 
     Args:
         metadata: checkpoint of any version.
-        version: 2 to 5.
+        version: 2 to 6.
 
     Raises:
         UnsupportedMetadataVersionError: another version.
@@ -50,7 +50,8 @@ def check_version(metadata: CheckpointMetadata, version: int) -> None:
     """
     if version not in SUPPORTED_VERSIONS:
         raise UnsupportedMetadataVersionError("<to be written>", version)
-    # Version 4 only adds the properties to version 3, version 5 the names of operators.
+    # Version 4 only adds the properties to version 3, version 5 the names of operators, version 6
+    # the types of channel state.
     if version == 2 and (losses := tuple(_not_in_version_2(metadata))):
         raise MetadataLossError(version, losses)
 

@@ -193,7 +193,7 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     CheckpointNotFoundError("/x", 1, [2, 3]),
     location_errors.TargetExistsError("/x/_metadata"),
     m.MetadataFormatError("/x", 8, "field", "reason"),
-    m.UnsupportedMetadataVersionError("/x", 6),
+    m.UnsupportedMetadataVersionError("/x", 7),
     m.MetadataValueError("field", "reason"),
     m.MetadataLossError(2, [m.Loss("a", "coordinator state", "00"), m.Loss("b", "channel state", "00", 1)]),
     m.PathPrefixError("x"),

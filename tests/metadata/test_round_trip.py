@@ -49,7 +49,7 @@ def test_the_version_written_is_the_argument() -> None:
     assert m.loads(m.dumps(metadata)).version == 3
     assert m.loads(m.dumps(metadata, 2)).version == 2
     with pytest.raises(m.UnsupportedMetadataVersionError):
-        m.dumps(metadata, 6)
+        m.dumps(metadata, 7)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from spark_ckpt.metadata import (
     CheckpointMetadata,
     MetadataFormatError,
+    OperatorState,
     UnsupportedMetadataVersionError,
     convert,
     dumps,
@@ -16,9 +19,10 @@ from spark_ckpt.metadata import (
     loads,
 )
 from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType, decode
-from tests.metadata.corpus import FLINK, MUTANTS, NEWER_FLINK, Vector
+from tests.metadata.corpus import FLINK, MUTANTS, NEWER_FLINK, VECTORS, Vector
 from tests.support.metadata_report import report
 
+OF_FLINK_2_1 = sorted((VECTORS / "flink-2.1").iterdir())
 LOADING_MUTANTS = [vector for vector in MUTANTS if vector.loads]
 REFUSED_MUTANTS = [vector for vector in MUTANTS if not vector.loads]
 
@@ -110,11 +114,45 @@ def test_files_of_flink_2_0(vector: Vector) -> None:
     assert loads(dumps(metadata, 4)).operator_states == convert(metadata, 4).operator_states
 
 
+@pytest.mark.parametrize("path", OF_FLINK_2_1, ids=lambda path: path.name)
+def test_files_of_flink_2_1(path: Path) -> None:
+    """Flink 2.1 has read a file of an earlier release and written it again."""
+    metadata, before = load(path), load(VECTORS / "flink" / path.name)
+    assert metadata.version == 6
+    assert dumps(metadata, 6) == (path / "_metadata").read_bytes()
+    assert by_id(convert(metadata, 5)) == by_id(convert(before, 5))
+
+
+def by_id(metadata: CheckpointMetadata) -> dict[bytes, OperatorState]:
+    """Operators by their ids. Flink does not keep their order."""
+    return {operator.operator_id: operator for operator in metadata.operator_states}
+
+
+def test_the_files_of_flink_2_1_have_channel_state() -> None:
+    subtasks = [s for path in OF_FLINK_2_1 for o in load(path).operator_states for s in o.subtask_states.values()]
+    assert any(subtask.input_channel_state for subtask in subtasks)
+    assert any(subtask.result_subpartition_state for subtask in subtasks)
+
+
+def test_merged_channel_state_is_refused_by_name() -> None:
+    (path,) = (path for path in OF_FLINK_2_1 if "unaligned" in path.name)
+    content = (path / "_metadata").read_bytes()
+    subtasks = [s for o in load(path).operator_states for s in o.subtask_states.values()]
+    handle = next(s.input_channel_state[0] for s in subtasks if s.input_channel_state)
+    head = struct.pack(">iii", handle.subtask_index, handle.info.gate_idx, handle.info.input_channel_idx)
+    place = content.index(b"\x01" + head)
+    for kind, message in ((3, "merged channel state"), (2, "type 2 instead of 1"), (9, "type 9 instead of 1")):
+        with pytest.raises(MetadataFormatError, match=message) as refused:
+            loads(content[:place] + bytes((kind,)) + content[place + 1 :])
+        assert refused.value.offset == place
+        assert refused.value.field.endswith("input_channel_state[0].type")
+
+
 def test_a_newer_version_is_refused_by_name() -> None:
     content = NEWER_FLINK[0].content
-    with pytest.raises(UnsupportedMetadataVersionError, match=r"version 6 \(Flink 2.1 and later\)") as refused:
-        loads(content[:7] + b"\x06" + content[8:])
-    assert refused.value.version == 6
+    with pytest.raises(UnsupportedMetadataVersionError, match="unknown version 7") as refused:
+        loads(content[:7] + b"\x07" + content[8:])
+    assert refused.value.version == 7
 
 
 @pytest.mark.parametrize("vector", LOADING_MUTANTS, ids=str)

@@ -124,7 +124,7 @@ def test_a_source_that_is_none(tmp_path: Path) -> None:
 
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     content = bytearray((FLINK / "f20-heap-p2-file" / "_metadata").read_bytes())
-    content[7] = 6
+    content[7] = 7
     (tmp_path / "_metadata").write_bytes(content)
     newer = run("convert", tmp_path, tmp_path / "new", "--to-version", 3, "--json")
     assert (newer.status, newer.error["error"]) == (1, "UnsupportedMetadataVersionError")
