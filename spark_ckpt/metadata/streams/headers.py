@@ -185,6 +185,8 @@ def _read_state(data: StreamInput) -> StateMetaInfoSnapshot:
     name = data.utf("name")
     at = data.position
     ordinal = data.i32("kind")
+    if ordinal == _KEY_VALUE_V2:
+        data.fail("kind", f"state {name!r} is of kind KEY_VALUE_V2, of the asynchronous state API: not supported", at)
     if ordinal not in _KINDS:
         data.fail("kind", f"unknown kind {ordinal}", at)
     options = {data.utf("options"): data.utf("options") for _ in range(data.count("options", _LEAST_OPTION))}
@@ -196,3 +198,5 @@ def _read_state(data: StreamInput) -> StateMetaInfoSnapshot:
 
 
 _KINDS = {kind.value: kind for kind in BackendStateType}
+_KEY_VALUE_V2 = 4
+"""Ordinal of states of the asynchronous API of Flink 2.x (`BackendStateType.KEY_VALUE_V2`)."""

@@ -253,6 +253,14 @@ def test_headers_of_other_versions(version: int) -> None:
         read_heap(handle, struct.pack(">i", version) + content[4:])
 
 
+def test_kinds_of_state_of_flink_2_are_named() -> None:
+    content, handle = heap_stream(WHOLE)
+    at = content.index(utf("state 0")) + len(utf("state 0"))
+    for kind, message in ((4, "'state 0' is of kind KEY_VALUE_V2"), (5, "unknown kind 5")):
+        with pytest.raises(StateStreamFormatError, match=message):
+            read_heap(handle, content[:at] + struct.pack(">i", kind) + content[at + 4 :])
+
+
 def test_buffers_of_another_size_than_the_handle_says() -> None:
     content = struct.pack(">i", 0) + struct.pack(">i", 3) + b"abc"
     info = m.InputChannelInfo(0, 0)
