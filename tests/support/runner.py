@@ -82,14 +82,15 @@ class QueryRunner:
         plan: Callable[[], DataFrame],
         sink: Sink,
         inputs: Mapping[Feed, Batches],
-        cuts: Sequence[int] = (3,),
+        cuts: Sequence[int] | None = None,
     ) -> Rows:
         """Feeds all inputs and returns the final content of the sink.
 
         The query stops when the batches before each cut are done; after each cut it is first interrupted in the middle
-        of a batch. Each start makes a new plan, as a new driver would.
+        of a batch. Each start makes a new plan, as a new driver would. By default, there is one cut, in the middle.
         """
         total = max(len(batches) for batches in inputs.values())
+        cuts = (total // 2,) if cuts is None else cuts
         assert any(0 < cut < total for cut in cuts), "no restart in the middle"
         edges = [0, *(cut for cut in cuts if cut < total), total]
         for begin, end in pairwise(edges):
