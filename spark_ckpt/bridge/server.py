@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from io import BufferedReader
 from typing import Any, BinaryIO
 
@@ -150,6 +151,7 @@ class _JobWorker:
         self._environment = environment
         self._writer = writer
         self._job: Job | None = None
+        self._context: LogContext | None = None
         self._rolled_back: RolledBackError | None = None
         self._name = name
         self._queue: queue.SimpleQueue[tuple[Message, Mapping[str, Any]] | None] = queue.SimpleQueue()
@@ -215,7 +217,9 @@ class _JobWorker:
 
     def _trigger(self, message: Message, header: Mapping[str, Any]) -> Message:
         trigger = protocol.parse_trigger(header)
-        enter(LogContext.of(trigger, CheckpointConfig.parse(trigger.settings)))
+        if self._context is None:
+            self._context = LogContext.of(trigger, CheckpointConfig.parse(trigger.settings))
+        enter(replace(self._context, batch=trigger.batch_id))
         if self._job is None:
             self._job = Job(trigger, self._environment, self._notify, self._report)
         return protocol.trigger_reply(message.id, self._job.trigger(trigger))

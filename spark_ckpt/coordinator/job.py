@@ -65,6 +65,12 @@ def _discard_notification(notification: Notification) -> None:
     """Drop a notification: the job has no executors."""
 
 
+def _log_completed(checkpoint_id: int, stats: CheckpointStats) -> None:
+    duration = human_duration(stats.duration_ms + (stats.completing_ms or 0))
+    size = "" if stats.size is None else f", {human_size(stats.size.new_bytes)} new"
+    _log.info("completed checkpoint %d in %s%s", checkpoint_id, duration, size, extra={"checkpoint": checkpoint_id})
+
+
 def _discard_report(report: Report) -> None:
     """Drop a report: the job has no driver that wants it."""
 
@@ -325,7 +331,8 @@ class Job:
     def _on_durable(self, state: CheckpointState) -> int:
         assert state.record is not None
         assert self._pending is not None
-        self._reporting.completed(self._pending, state, self._history.entries[-1])
+        stats = self._history.entries[-1]
+        self._reporting.completed(self._pending, state, stats)
         self._completed_attempts, self._pending = self._pending.attempts_at_completion(), None
         self._aborted = None
         self._parent = state
@@ -333,14 +340,8 @@ class Job:
         self._subsumption.on_durable()
         self._checkpoint_cache.remember(state, own=True)
         self._tell(Event.COMPLETE, state.version, state.record.id)
-        self._log_completed(state.record.id)
+        _log_completed(state.record.id, stats)
         return state.record.id
-
-    def _log_completed(self, checkpoint_id: int) -> None:
-        stats = self._history.entries[-1]
-        duration = human_duration(stats.duration_ms + (stats.completing_ms or 0))
-        size = "" if stats.size is None else f", {human_size(stats.size.new_bytes)} new"
-        _log.info("completed checkpoint %d in %s%s", checkpoint_id, duration, size, extra={"checkpoint": checkpoint_id})
 
     def _on_subsumed(self, record: CheckpointRecord) -> None:
         self._checkpoint_cache.forget(record.id)

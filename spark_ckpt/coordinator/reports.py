@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.checkpoint.statistics import CheckpointStats, Spread, SubtaskStateStats
+from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.coordinator.failures import Abort
 from spark_ckpt.coordinator.messages import Ack, Operator, Trigger
 from spark_ckpt.coordinator.pending import PendingCheckpoint
@@ -84,15 +85,11 @@ def completed(
     return {
         **_head(run, ReportStatus.COMPLETED),
         **_progress(pending),
-        "id": record.id,
-        "completed_ms": record.timestamp_ms,
+        **_durable(state, record),
+        "new_bytes": record.new_bytes,
         "duration_ms": stats.duration_ms,
         "completing_ms": stats.completing_ms,
         "failures": dict(stats.failures),
-        "state_bytes": record.state_bytes,
-        "new_bytes": record.new_bytes,
-        "rows": record.rows,
-        "chain_length": _longest(chain for chains in state.table.values() for chain in chains),
         **_acknowledged(operators, pending, state.table),
     }
 
@@ -134,18 +131,24 @@ def restored(run: Run, state: CheckpointState, path: str, now_ms: int) -> Report
         **_head(run, ReportStatus.RESTORED),
         "batch_id": record.batch_id,
         "version": record.version,
-        "id": record.id,
-        "completed_ms": record.timestamp_ms,
+        **_durable(state, record),
         "restored_ms": now_ms,
         "path": redacted(path),
-        "state_bytes": record.state_bytes,
-        "rows": record.rows,
-        "chain_length": _longest(chain for chains in state.table.values() for chain in chains),
     }
 
 
 def _head(run: Run, status: ReportStatus) -> Report:
     return {"status": status.value, **asdict(run)}
+
+
+def _durable(state: CheckpointState, record: CheckpointRecord) -> Report:
+    return {
+        "id": record.id,
+        "completed_ms": record.timestamp_ms,
+        "state_bytes": record.state_bytes,
+        "rows": record.rows,
+        "chain_length": _longest(chain for chains in state.table.values() for chain in chains),
+    }
 
 
 def _progress(pending: PendingCheckpoint) -> Report:

@@ -7,6 +7,9 @@ from typing import NoReturn
 
 from spark_ckpt.rocksdb.errors import RocksDbFormatError
 
+INTERNAL_BYTES = 8
+"""Bytes behind the user's key in an internal key: sequence number and value type."""
+
 _LONGEST_VARINT = 10
 
 

@@ -11,15 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from spark_ckpt.rocksdb.checksums import masked_crc32c
-from spark_ckpt.rocksdb.coding import Decoder
+from spark_ckpt.rocksdb.coding import INTERNAL_BYTES, Decoder
 from spark_ckpt.rocksdb.errors import RocksDbFormatError, UnsupportedRocksDbError
 from spark_ckpt.rocksdb.files import RandomAccess
 
 COMPARATOR = "leveldb.BytewiseComparator"
 """The order of keys that Flink uses: by unsigned bytes."""
-
-INTERNAL_BYTES = 8
-"""Bytes behind the user's key in an internal key: sequence number and value type."""
 
 _LOG_BLOCK = 1 << 15
 _HEADER, _RECYCLABLE_HEADER = 7, 11

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from spark_ckpt.rocksdb import checksums
 from spark_ckpt.rocksdb.blocks import BlockHandle, BlockReader, entries, index_handles, read_handle
-from spark_ckpt.rocksdb.coding import Decoder
+from spark_ckpt.rocksdb.coding import INTERNAL_BYTES, Decoder
 from spark_ckpt.rocksdb.errors import RocksDbFormatError, UnsupportedRocksDbError
 from spark_ckpt.rocksdb.files import RandomAccess, Window
 
@@ -114,11 +114,11 @@ class Table:
                 yield RangeDeletion(entry.key, entry.value, entry.sequence)
 
     def _entry(self, key: bytes, value: bytes, handle: BlockHandle) -> Entry:
-        if len(key) < 8:
+        if len(key) < INTERNAL_BYTES:
             raise RocksDbFormatError(self._file.name, handle.offset, "key", f"an internal key of {len(key)} bytes")
-        packed = int.from_bytes(key[-8:], "little")
+        packed = int.from_bytes(key[-INTERNAL_BYTES:], "little")
         sequence = packed >> 8 if self._sequence is None else self._sequence
-        return Entry(key[:-8], sequence, packed & 0xFF, value)
+        return Entry(key[:-INTERNAL_BYTES], sequence, packed & 0xFF, value)
 
     def _data_blocks(self) -> Iterator[BlockHandle]:
         is_delta_encoded = self._varint(_IS_DELTA_ENCODED) == 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cached_property
 from itertools import groupby
 from types import TracebackType
 
@@ -30,8 +31,8 @@ class RocksDbState:
 
     Raises:
         UnsupportedFlinkStateError: the handle has no meta stream, as only Flink's own tests write it.
-        RocksDbFormatError, StateStreamFormatError: a file is damaged.
-        StorageError: a file cannot be read.
+        StateStreamFormatError: the meta stream is damaged.
+        StorageError: it cannot be read.
     """
 
     def __init__(self, handle: m.IncrementalRemoteKeyedStateHandle, files: StateFiles, max_parallelism: int) -> None:
@@ -44,11 +45,16 @@ class RocksDbState:
             self.header: KeyedHeader = read_keyed_header(stream.input())
             """Description of the states."""
             self._path = stream.path
-        there = {
+        self._current = f"backend {handle.backend_identifier}"
+        self._files = {
             file.local_path.rpartition("/")[2]: _HandleFile(file.local_path, file.handle, files, self._opened)
             for file in (*handle.shared_state, *handle.private_state)
         }
-        self._database = Database(there, f"backend {handle.backend_identifier}")
+
+    @cached_property
+    def _database(self) -> Database:
+        """Opened for rows only: a list of states needs its header alone."""
+        return Database(self._files, self._current)
 
     def entries(self, state_id: int) -> Iterator[tuple[int, Entry]]:
         """Entries of a state with their key groups, in the order of their keys.

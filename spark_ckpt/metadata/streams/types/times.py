@@ -10,6 +10,7 @@ LocalDateTime               LocalDate, LocalTime
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct, error
 from typing import Any
 
@@ -20,6 +21,7 @@ from spark_ckpt.metadata.streams.types.base import BASE, SimpleSerializer
 from spark_ckpt.metadata.streams.values import Instant, LocalDate, LocalDateTime, LocalTime, SqlTimestamp
 
 _MIN_8, _MIN_16, _MIN_32, _MIN_64 = -(1 << 7), -(1 << 15), -(1 << 31), -(1 << 63)
+_MILLIS, _WITH_NANOS = Struct(">q"), Struct(">qi")
 _DATE, _DATE_NULL = Struct(">ibb"), Struct(">ih").pack(_MIN_32, _MIN_16)
 _TIME, _TIME_NULL = Struct(">bbbi"), Struct(">bhi").pack(_MIN_8, _MIN_16, _MIN_32)
 _MONTHS, _DAYS, _HOURS, _MINUTES, _SECONDS, _NANOS = 12, 31, 24, 60, 60, 1_000_000_000
@@ -31,16 +33,30 @@ def _read_millis(data: DataInput, field: str) -> int | None:
 
 
 def _write_millis(out: DataOutput, value: Any, field: str) -> None:
-    _pack(out, Struct(">q"), (_MIN_64 if value is None else value,), field)
+    _pack(out, _MILLIS, (_MIN_64 if value is None else value,), field)
+
+
+def _writer(kind: type[tuple[Any, ...]], struct: Struct, null: bytes) -> Callable[[DataOutput, Any, str], None]:
+    """Writer of values of a kind, or of the bytes that stand for null."""
+
+    def write(out: DataOutput, value: Any, field: str) -> None:
+        if value is None:
+            out.raw(null)
+        else:
+            _pack(out, struct, _as(out, value, kind, field), field)
+
+    return write
+
+
+_write_sql_timestamp = _writer(SqlTimestamp, _WITH_NANOS, _WITH_NANOS.pack(_MIN_64, 0))
+_write_instant = _writer(Instant, _WITH_NANOS, _WITH_NANOS.pack(_MIN_64, _MIN_32))
+_write_date = _writer(LocalDate, _DATE, _DATE_NULL)
+_write_time = _writer(LocalTime, _TIME, _TIME_NULL)
 
 
 def _read_sql_timestamp(data: DataInput, field: str) -> SqlTimestamp | None:
     value = SqlTimestamp(data.i64(field), _within(data, data.i32, field, 0, _NANOS))
     return None if value.millis == _MIN_64 else value
-
-
-def _write_sql_timestamp(out: DataOutput, value: Any, field: str) -> None:
-    _pack(out, Struct(">qi"), (_MIN_64, 0) if value is None else _as(out, value, SqlTimestamp, field), field)
 
 
 def _read_instant(data: DataInput, field: str) -> Instant | None:
@@ -53,44 +69,24 @@ def _read_instant(data: DataInput, field: str) -> Instant | None:
     return value
 
 
-def _write_instant(out: DataOutput, value: Any, field: str) -> None:
-    _pack(out, Struct(">qi"), (_MIN_64, _MIN_32) if value is None else _as(out, value, Instant, field), field)
-
-
 def _read_date(data: DataInput, field: str) -> LocalDate | None:
     at = data.position
-    content = data.raw(_DATE.size, field)
-    if content == _DATE_NULL:
+    if (parts := _unpacked(data, _DATE, _DATE_NULL, field)) is None:
         return None
-    value = LocalDate(*_DATE.unpack(content))
+    value = LocalDate(*parts)
     if not (1 <= value.month <= _MONTHS and 1 <= value.day <= _DAYS):
         data.fail(field, f"no date: {value.year}-{value.month}-{value.day}", at)
     return value
 
 
-def _write_date(out: DataOutput, value: Any, field: str) -> None:
-    if value is None:
-        out.raw(_DATE_NULL)
-    else:
-        _pack(out, _DATE, _as(out, value, LocalDate, field), field)
-
-
 def _read_time(data: DataInput, field: str) -> LocalTime | None:
     at = data.position
-    content = data.raw(_TIME.size, field)
-    if content == _TIME_NULL:
+    if (parts := _unpacked(data, _TIME, _TIME_NULL, field)) is None:
         return None
-    value = LocalTime(*_TIME.unpack(content))
+    value = LocalTime(*parts)
     if not all(0 <= part < end for part, end in zip(value, (_HOURS, _MINUTES, _SECONDS, _NANOS), strict=True)):
         data.fail(field, f"no time of day: {':'.join(map(str, value))}", at)
     return value
-
-
-def _write_time(out: DataOutput, value: Any, field: str) -> None:
-    if value is None:
-        out.raw(_TIME_NULL)
-    else:
-        _pack(out, _TIME, _as(out, value, LocalTime, field), field)
 
 
 def _read_date_time(data: DataInput, field: str) -> LocalDateTime | None:
@@ -115,6 +111,11 @@ def _within(data: DataInput, read: Any, field: str, low: int, end: int) -> int:
     if not low <= value < end:
         data.fail(field, f"{value} is not within {low} to {end - 1}", at)
     return value
+
+
+def _unpacked(data: DataInput, struct: Struct, null: bytes, field: str) -> tuple[int, ...] | None:
+    content = data.raw(struct.size, field)
+    return None if content == null else struct.unpack(content)
 
 
 def _as(out: DataOutput, value: Any, kind: type[tuple[Any, ...]], field: str) -> Any:
