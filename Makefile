@@ -19,6 +19,8 @@ RUN := $(VENV)/bin/python
 INSTALLED := $(VENV_NAME)/.installed
 DEFAULT_INSTALLED := .venv/.installed
 OTHER_INSTALLED := $(OTHER_SPARKS:%=.venv-%/.installed)
+# PySpark comes as a source distribution: pip makes a wheel of its jars, which are compressed already.
+STORED_WHEEL := --config-settings=--build-option=--compression=stored
 DELTA_JARS := jvm-shim/delta-jars/target/jars
 KAFKA_JARS := jvm-shim/kafka-jars/target/jars jvm-shim/kafka-broker/target/jars
 CLASS_ARCHIVE := .venv/spark-classes.jsa
@@ -51,7 +53,7 @@ $(DEFAULT_INSTALLED): pyproject.toml jvm-shim/hatch_build.py
 .venv-%/.pyspark:
 	@test -n "$(PYSPARK_$*)" || { echo "SPARK=$* is none of: $(DEFAULT_SPARK) $(OTHER_SPARKS)"; exit 1; }
 	$(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/python -m pip install -q --disable-pip-version-check 'pyspark==$(PYSPARK_$*)'
+	.venv-$*/bin/python -m pip install -q --disable-pip-version-check $(STORED_WHEEL) 'pyspark==$(PYSPARK_$*)'
 	@touch $@
 
 # Without Delta, which has no release for all of them. The jars are there already, so pip builds none.

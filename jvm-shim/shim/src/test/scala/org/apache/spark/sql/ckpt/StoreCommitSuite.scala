@@ -172,8 +172,11 @@ class StoreCommitSuite extends AnyFunSuite {
       h.notify(Notification.Ended, -1)
       h.coordinator.baseRequired = true
       (5L to 9L).foreach(version => h.commit(version, version * 10))
-      // The first one is demanded as the store loads. The others are demanded by an ack's reply, of the version before.
-      assert(acks(h).drop(5).map(_.path("base").path("version").asLong()) == Seq(5, 5, 6, 7, 8))
+      // The first one is demanded as the store loads. The others are demanded by an ack's reply: of the version before,
+      // unless the next batch opens before the writing starts.
+      val bases = acks(h).drop(5).map(_.path("base").path("version").asLong())
+      assert(bases.head == 5)
+      assert(bases.tail.zip(5L to 8L).forall { case (base, before) => base == before || base == before + 1 }, bases)
       h.coordinator.baseRequired = false
       (10L to 14L).foreach(version => h.commit(version, version))
       // Only the base started by the last demand, which may now travel with a later ack.
