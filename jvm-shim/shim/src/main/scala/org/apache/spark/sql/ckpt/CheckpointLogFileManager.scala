@@ -29,8 +29,9 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * Writer of Spark's own logs (`offsets`, `commits`, `sources`): one conditional put per entry, on storages where a file
  * appears when it is closed. Spark's default, a temporary file and a rename, takes about twenty requests on an object
- * store. Its rename is a lookup and a copy, so two drivers can both write. Reads take fewer requests too. On other
- * storages Spark's default stays. On all of them, [[LogFence]] stops a driver whose query was rolled back.
+ * store. Its rename is a lookup and a copy, so two drivers can both write. Reads take fewer requests too. On the local
+ * disk, [[LocalLogFiles]] spares the processes that Hadoop starts. On other storages Spark's default stays. On all of
+ * them, [[LogFence]] stops a driver whose query was rolled back.
  *
  * In real-time mode the entry of the offset log is the last word on a batch: its checkpoint completes first.
  *
@@ -43,7 +44,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   override protected lazy val sparks: CheckpointFileManager = {
     val conf = new Configuration(hadoopConf)
     conf.unset(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key)
-    CheckpointFileManager.create(path, conf)
+    LocalLogFiles.around(CheckpointFileManager.create(path, conf), path, conf)
   }
 
   private lazy val fs = path.getFileSystem(hadoopConf)

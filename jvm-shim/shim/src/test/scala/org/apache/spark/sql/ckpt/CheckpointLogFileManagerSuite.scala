@@ -209,7 +209,7 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
     }
   }
 
-  test("Spark's way stays on a local disk, and for what may be overwritten") {
+  test("a local disk sees no put, and Spark's way stays for what may be overwritten") {
     withManager("file") { (manager, path, fs) =>
       write(manager, path, "v1")
       assert(read(manager, path) == "v1" && fs.requests == 0)
