@@ -18,8 +18,7 @@ import java.util.UUID
 import java.util.zip.CRC32
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FSDataInputStream, LocalFileSystem, Path}
-import org.apache.hadoop.fs.PathFilter
+import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FSDataInputStream, Path, PathFilter}
 import org.apache.hadoop.fs.permission.FsPermission
 
 import org.apache.spark.sql.ckpt.compat.ClosingFileManager
@@ -63,13 +62,11 @@ private[ckpt] final class LocalLogFiles(override protected val sparks: Checkpoin
 private[ckpt] object LocalLogFiles {
   private val BytesPerChecksum = 512
 
-  /** A writer of its own for a location on the local disk, unless others than Hadoop's own classes serve that. */
-  def around(sparks: CheckpointFileManager, location: Path, conf: Configuration): CheckpointFileManager =
-    if (sparks.isLocal && location.getFileSystem(conf).getClass == classOf[LocalFileSystem]) {
-      new LocalLogFiles(sparks, conf)
-    } else {
-      sparks
-    }
+  /** A writer of its own where Spark's manager, which works through Hadoop's `FileContext`, is on the local disk. */
+  def around(sparks: CheckpointFileManager, location: Path, conf: Configuration): CheckpointFileManager = {
+    val scheme = location.toUri.getScheme
+    if (sparks.isLocal && (scheme == null || scheme == "file")) new LocalLogFiles(sparks, conf) else sparks
+  }
 
   private def local(path: Path): LocalPath = LocalPath.of(path.toUri.getPath)
 
