@@ -7,13 +7,18 @@ from collections.abc import Callable
 
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.checkpoint.statistics import CheckpointStats
+from spark_ckpt.clock import Clock
 from spark_ckpt.coordinator import reports
 from spark_ckpt.coordinator.failures import Abort
 from spark_ckpt.coordinator.messages import Trigger
+from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.reports import Report, Run
 
 _log = logging.getLogger(__name__)
+
+PROGRESS_SECONDS = 1.0
+"""Least time from the trigger to a report of acks, and between two of them."""
 
 
 class Reporting:
@@ -25,13 +30,21 @@ class Reporting:
         trigger: first trigger of the job, which says whether the driver wants reports.
         generation: generation of the job's claim.
         send: sends a report to the driver.
+        clock: spaces the reports of acks.
     """
 
-    def __init__(self, trigger: Trigger, generation: int, send: Callable[[Report], None]) -> None:
+    def __init__(self, trigger: Trigger, generation: int, send: Callable[[Report], None], clock: Clock) -> None:
         self._run = Run.of(trigger, generation) if trigger.reports else None
         self._operators = trigger.operators
         self._send = send
+        self._clock = clock
         self._unsent: Callable[[Run], Report] | None = None
+        self._acks = 0  # in the newest report of the pending checkpoint
+        self._progress_due = 0.0
+
+    def started(self, trigger: Trigger, job: OpenJob) -> None:
+        """Report the run, its claim and its settings."""
+        self._report(lambda run: reports.started(run, trigger, job))
 
     def restored(self, state: CheckpointState, path: str, now_ms: int) -> None:
         """Report the checkpoint that the run starts from."""
@@ -40,7 +53,20 @@ class Reporting:
     def triggered(self, trigger: Trigger, pending: PendingCheckpoint) -> None:
         """Report a new pending checkpoint."""
         self._operators = trigger.operators
+        self._noted(0)
         self._report(lambda run: reports.triggered(run, pending))
+
+    def progressed(self, pending: PendingCheckpoint | None) -> None:
+        """Report the acks of the pending checkpoint, if they have changed and a report is due."""
+        if pending is not None and self.seconds_to_progress(pending) == 0.0:
+            self._noted(len(pending.acks))
+            self._report(lambda run: reports.progress(run, pending))
+
+    def seconds_to_progress(self, pending: PendingCheckpoint | None) -> float | None:
+        """Seconds until `progressed` has a report to send; None if it has none."""
+        if self._run is None or pending is None or len(pending.acks) == self._acks:
+            return None
+        return max(0.0, self._progress_due - self._clock.monotonic())
 
     def completed(self, pending: PendingCheckpoint, state: CheckpointState, stats: CheckpointStats) -> None:
         """Note a durable checkpoint, for `flush`."""
@@ -61,6 +87,10 @@ class Reporting:
                 self._send(make(self._run))
             except Exception:
                 _log.exception("cannot report a checkpoint to the driver")
+
+    def _noted(self, acks: int) -> None:
+        if self._run is not None:
+            self._acks, self._progress_due = acks, self._clock.monotonic() + PROGRESS_SECONDS
 
     def _report(self, make: Callable[[Run], Report]) -> None:
         self.flush()

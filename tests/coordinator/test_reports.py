@@ -10,7 +10,10 @@ import orjson
 import pytest
 
 from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus
+from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed import JobStatus
+from spark_ckpt.completed.errors import FencedError
+from spark_ckpt.config import SETTINGS
 from spark_ckpt.coordinator import reports
 from spark_ckpt.coordinator.failures import Abort, FailureReason
 from spark_ckpt.coordinator.messages import Operator
@@ -30,13 +33,26 @@ def driver(tmp_path: Path) -> Driver:
     return Driver(tmp_path, operators=(JOIN, AGGREGATE), query_name='<b>"x"', wants_reports=True)
 
 
+def of_checkpoints(driver: Driver) -> list[reports.Report]:
+    return [report for report in driver.reports if report["status"] != "started"]
+
+
 def statuses(driver: Driver) -> list[tuple[str, int]]:
-    return [(report["status"], report["batch_id"]) for report in driver.reports]
+    return [(report["status"], report["batch_id"]) for report in of_checkpoints(driver)]
+
+
+class SetClock(SystemClock):
+    """A clock whose time is set."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
 
 
 def test_a_checkpoint_is_reported_when_it_is_triggered_and_when_it_is_complete(driver: Driver) -> None:
     driver.batch(1)
-    began, done = driver.reports
+    began, done = of_checkpoints(driver)
     run = {"run_id": driver.run_id, "query_id": driver.query_id, "query_name": '<b>"x"', "generation": 1}
     assert began.items() >= {"status": "triggered", **run, "batch_id": 0, "version": 1}.items()
     assert (began["acks"], began["expected"]) == (0, 7)
@@ -95,6 +111,7 @@ def test_an_aborted_checkpoint_is_reported_with_its_cause_and_its_acks(driver: D
     job.close(JobStatus.CANCELLED)
     report = driver.reports[-1]
     assert (report["status"], report["acks"], report["expected"]) == ("failed", 1, 7)
+    assert report["reason"] == "query ended"
     assert report["cause"].startswith("query ended: the query is cancelled; 6 of 7 subtasks")
     assert [o["acks"] for o in report["operators"]] == [0, 0, 1]
     assert report["operators"][0]["acknowledged_ms"] is None
@@ -108,7 +125,7 @@ def test_a_start_from_a_checkpoint_is_reported(driver: Driver) -> None:
     again = replace(driver, run_id="another")
     again.rows, again.ids = driver.rows, driver.ids
     again.trigger(2)
-    report, began = again.reports
+    report, began = of_checkpoints(again)
     assert (report["status"], report["id"], report["batch_id"], report["version"]) == ("restored", first["id"], 0, 1)
     assert report["path"].endswith(f"chk-{first['id']}/_metadata")
     assert (report["state_bytes"], report["rows"]) == (first["state_bytes"], first["rows"])
@@ -121,6 +138,95 @@ def test_a_restarted_side_process_restores_nothing(driver: Driver) -> None:
     again.rows, again.ids = driver.rows, driver.ids
     again.batch(2)
     assert statuses(again) == [("triggered", 1), ("completed", 1)]
+
+
+def test_a_run_is_reported_with_its_claim_and_whom_it_fenced(driver: Driver) -> None:
+    driver.batch(1)
+    started = driver.reports[0]
+    assert (started["status"], started["run_id"], started["generation"]) == ("started", driver.run_id, 1)
+    assert (started["fenced"], started["pid"]) == ([], driver.environment.pid)
+    assert started["location"] == str(driver.location)
+    assert started["key_group_factors"] == list(driver.key_group_factors)
+    again = replace(driver, run_id="another", environment=replace(driver.environment, host="elsewhere", pid=7))
+    again.trigger(2)
+    later = again.reports[0]
+    assert (later["generation"], later["host"], later["pid"]) == (2, "elsewhere", 7)
+    assert later["claimed_ms"] >= started["claimed_ms"]
+    (fenced,) = later["fenced"]
+    names = ("generation", "host", "pid", "run_id", "claimed_ms")
+    assert [fenced[name] for name in names] == [started[name] for name in names]
+
+
+def test_a_restarted_side_process_fences_nobody(driver: Driver) -> None:
+    driver.batch(1)
+    again = replace(driver)
+    again.rows, again.ids = driver.rows, driver.ids
+    again.batch(2)
+    assert (again.reports[0]["generation"], again.reports[0]["fenced"]) == (2, [])
+
+
+def test_the_reason_tells_a_fenced_run(driver: Driver) -> None:
+    driver.batch(1)
+    job = driver.trigger(2)
+    other = replace(driver, run_id="another")
+    other.trigger(2)
+    with pytest.raises(FencedError):
+        for key in driver.subtasks():
+            job.acknowledge(driver.make_ack(key, 2))
+    assert (driver.reports[-1]["status"], driver.reports[-1]["reason"]) == ("failed", "fenced")
+
+
+def test_a_run_is_reported_with_all_settings_and_without_credentials(tmp_path: Path) -> None:
+    settings = {"retained": "5", "timeout": "5m", "python": "s3a://key:secret@bucket/python"}
+    driver = Driver(tmp_path, settings=settings, wants_reports=True)
+    driver.trigger(1)
+    values = {name: (text, is_set) for name, text, is_set in driver.reports[0]["settings"]}
+    assert list(values) == [setting.suffix for setting in SETTINGS]
+    assert (values["retained"], values["timeout"]) == (("5", True), ("5m", True))
+    assert (values["bridge.timeout"], values["compression"]) == (("300s", False), ("none", False))
+    assert values["maxParallelism"] == ("", False)
+    assert values["python"] == ("s3a://***@bucket/python", True)
+
+
+def test_acks_are_reported_at_most_once_a_second(driver: Driver) -> None:
+    clock = SetClock()
+    driver.environment = replace(driver.environment, clock=clock)
+    job = driver.trigger(1)
+    assert job.seconds_to_timer is None
+    first, second, third, fourth, *others = driver.subtasks()
+    for key in (first, second):
+        job.acknowledge(driver.make_ack(key, 1))
+        job.housekeeping()
+    assert job.seconds_to_timer == 1
+    clock.now = 0.75
+    job.run_timers()
+    assert statuses(driver) == [("triggered", 0)]
+    assert job.seconds_to_timer == 0.25
+    clock.now = 1
+    job.run_timers()
+    assert statuses(driver) == [("triggered", 0), ("progress", 0)]
+    assert (driver.reports[-1]["acks"], driver.reports[-1]["expected"]) == (2, 7)
+    job.acknowledge(driver.make_ack(third, 1))
+    job.housekeeping()
+    assert len(of_checkpoints(driver)) == 2
+    clock.now = 2.5
+    job.acknowledge(driver.make_ack(fourth, 1))
+    assert len(of_checkpoints(driver)) == 2  # before the ack is answered
+    job.housekeeping()
+    assert driver.reports[-1]["acks"] == 4
+    assert job.seconds_to_timer is None
+    for key in others:
+        job.acknowledge(driver.make_ack(key, 1))
+    assert job.seconds_to_timer is None
+    job.housekeeping()
+    assert [status for status, _ in statuses(driver)] == ["triggered", "progress", "progress", "completed"]
+
+
+def test_acks_are_not_counted_for_a_driver_that_does_not_ask(tmp_path: Path) -> None:
+    driver = Driver(tmp_path)
+    job = driver.trigger(1)
+    job.acknowledge(driver.make_ack(driver.subtasks()[0], 1))
+    assert job.seconds_to_timer is None
 
 
 def test_nothing_is_reported_to_a_driver_that_does_not_ask(tmp_path: Path) -> None:
