@@ -115,8 +115,7 @@ class Job:
         self._aborted: tuple[PendingCheckpoint, Abort] | None = None
         self._deferred_deletes: set[str] = set()  # files of acks of this batch that do not count
         self._checkpoint_cache.remember(self._parent, own=self._parent.version == trigger.version)
-        self._reporting = Reporting(trigger, self._open.store.generation, report, self._clock)
-        self._reporting.started(trigger, self._open)
+        self._reporting = Reporting(trigger, self._open, report, environment)
         self._report_restore()
 
     @property
@@ -323,6 +322,8 @@ class Job:
         """Report and drop checkpoints, after the ack is answered. Never raises."""
         self._reporting.flush()
         self._reporting.progressed(self._pending)
+        if self._pending is None:
+            self._reporting.look_for_savepoint()
         self._subsumption.drop_subsumed()
 
     # ---- completion --------------------------------------------------------------------------------------------------

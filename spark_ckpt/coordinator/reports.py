@@ -19,6 +19,7 @@ from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.statistics import stats_of_failed, stats_of_subtasks
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
+from spark_ckpt.location.savepoint_notes import SavepointNote
 from spark_ckpt.redaction import redacted
 
 Report: TypeAlias = dict[str, Any]
@@ -43,6 +44,7 @@ class ReportStatus(Enum):
     COMPLETED = "completed"
     FAILED = "failed"
     RESTORED = "restored"
+    SAVEPOINT = "savepoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,11 @@ def restored(run: Run, state: CheckpointState, path: str, now_ms: int) -> Report
         "restored_ms": now_ms,
         "path": redacted(path),
     }
+
+
+def savepoint(run: Run, note: SavepointNote) -> Report:
+    """Report of the latest savepoint that was taken of the query."""
+    return {**_head(run, ReportStatus.SAVEPOINT), **asdict(note)}
 
 
 def _head(run: Run, status: ReportStatus) -> Report:

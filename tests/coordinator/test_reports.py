@@ -20,6 +20,8 @@ from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.reports import LONGEST_CAUSE, MOST_SUBTASKS, Run
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.location.savepoint_notes import SavepointNote, SavepointNotes, write_note
+from spark_ckpt.storage.local import LocalStorage
 from tests.coordinator import pending_checkpoint as sample
 from tests.support.driver import Driver
 
@@ -34,7 +36,7 @@ def driver(tmp_path: Path) -> Driver:
 
 
 def of_checkpoints(driver: Driver) -> list[reports.Report]:
-    return [report for report in driver.reports if report["status"] != "started"]
+    return [report for report in driver.reports if report["status"] not in ("started", "savepoint")]
 
 
 def statuses(driver: Driver) -> list[tuple[str, int]]:
@@ -220,6 +222,35 @@ def test_acks_are_reported_at_most_once_a_second(driver: Driver) -> None:
     assert job.seconds_to_timer is None
     job.housekeeping()
     assert [status for status, _ in statuses(driver)] == ["triggered", "progress", "progress", "completed"]
+
+
+def test_the_latest_savepoint_is_reported_once(driver: Driver, tmp_path: Path) -> None:
+    clock = SetClock()
+    driver.environment = replace(driver.environment, clock=clock)
+    driver.batch(1)
+    storage = LocalStorage(str(driver.location))
+    older, newer = (SavepointNote(n, n - 1, 1000 * n, f"s3a://key:secret@bucket/{n}") for n in (1, 2))
+    write_note(storage, newer)
+    write_note(storage, older)
+    driver.batch(2)
+    assert driver.reports[-1]["status"] == "completed"  # not within a minute
+    for version in (3, 4):
+        clock.now += 60
+        driver.batch(version)
+    (report,) = [report for report in driver.reports if report["status"] == "savepoint"]
+    assert (report["id"], report["batch_id"], report["taken_ms"]) == (2, 1, 2000)
+    assert report["path"] == "s3a://***@bucket/2"
+
+
+def test_notes_that_cannot_be_read_are_left_out(driver: Driver) -> None:
+    folder = Path(driver.location) / "ckpt" / "savepoints"
+    folder.mkdir(parents=True)
+    for number, content in enumerate((b"{}", b"[]", b"\xff", b"")):
+        (folder / f"{number:020}-{'0' * 32}.json").write_bytes(content)
+        notes = SavepointNotes(LocalStorage(str(driver.location)))
+        assert notes.next() is None
+    driver.batch(1)
+    assert [report["status"] for report in driver.reports] == ["started", "triggered", "completed"]
 
 
 def test_acks_are_not_counted_for_a_driver_that_does_not_ask(tmp_path: Path) -> None:

@@ -31,9 +31,9 @@ def main(arguments: list[str]) -> int:
     folder: Path = options.folder
     conf = dict(pair.split("=", 1) for pair in options.conf)
     spark = open_session(CKPT, folder, conf=conf)
-    counted = _counted(spark)
+    counted = counted(spark)
     steady = _start(counted, folder, STEADY, "200 milliseconds")
-    failing = _start(counted.withColumn("n", _fails_at(25)), folder, FAILING, "0 seconds")
+    failing = _start(counted.withColumn("n", fails_at(25)), folder, FAILING, "0 seconds")
     try:
         failing.awaitTermination()
     except StreamingQueryException:
@@ -46,12 +46,13 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _counted(spark: SparkSession) -> DataFrame:
+def counted(spark: SparkSession) -> DataFrame:
+    """Ten rows a batch, counted by seven keys."""
     rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
     return rows.groupBy((sf.col("value") % 7).alias("key")).agg(sf.count("*").alias("n"), sf.max("value").alias("most"))
 
 
-def _fails_at(most: int) -> Column:
+def fails_at(most: int) -> Column:
     """Fails a task whose state has been read, before it is committed."""
     return sf.when(sf.col("most") > most, sf.raise_error(sf.lit("too many"))).otherwise(sf.col("n"))
 

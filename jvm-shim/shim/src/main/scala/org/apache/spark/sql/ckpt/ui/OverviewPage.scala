@@ -42,13 +42,16 @@ private[ui] final class OverviewPage(parent: CheckpointTab) extends WebUIPage(""
       column.sorted("Started", row => Text(s"#${row.run.sequence}"), _.run.sequence,
         Some("Order in which the runs had their first checkpoint")),
       count("Triggered", _.triggered),
-      count("In progress", run => if (run.inProgress < 0) 0L else 1L),
+      column.sorted("In progress", _.inProgress, row => if (row.run.inProgress < 0) 0L else 1L),
       count("Completed", _.completed),
       count("Failed", _.failed),
       count("Restored", _.restored),
       latest("Latest completed", _.completed, Latest.completed),
       latest("Latest failed", _.failed, Latest.failed),
-      latest("Latest restore", _.restored, Latest.restored))
+      latest("Latest restore", _.restored, Latest.restored),
+      latest("Latest savepoint", _.savepoint, Latest.savepoint),
+      column.unsorted("Owner", row => row.start.fold(Cells.text(""))(start => Owners.text(start.claim))),
+      column.unsorted("Fenced drivers", row => Owners.fenced(row.start.fold(Seq.empty[Claim])(_.fenced))))
   }
 }
 
@@ -57,11 +60,19 @@ private[ui] final class RunRow(val run: RunStatus) {
   val completed: Option[CheckpointReport] = decoded(run.lastCompleted)
   val failed: Option[CheckpointReport] = decoded(run.lastFailed)
   val restored: Option[CheckpointReport] = decoded(run.lastRestored)
+  val savepoint: Option[CheckpointReport] = decoded(run.lastSavepoint)
+  val start: Option[StartReport] = StartReport.of(run.started)
   val last: CheckpointReport = CheckpointReport.of(run.lastReport)
 
   /** The query's name, or its id without one. */
   def name: String = if (last.queryName.nonEmpty) last.queryName else last.queryId
-  def status: String = if (run.isActive) "RUNNING" else "ENDED"
+  def status: String = if (run.isFenced) "FENCED" else if (run.isActive) "RUNNING" else "ENDED"
+
+  /** 0 or 1, with the acknowledgements so far. */
+  def inProgress: Seq[Node] =
+    if (run.inProgress < 0) Text("0")
+    else if (!last.isInProgress) Text("1")
+    else Text(s"1 (${last.acks.getOrElse(0L)}/${last.expected.getOrElse(0L)} acknowledged)")
 
   private def decoded(report: String): Option[CheckpointReport] =
     if (report.isEmpty) None else Some(CheckpointReport.of(report))
@@ -79,6 +90,9 @@ private[ui] object Latest {
 
   def restored(report: CheckpointReport): Seq[Node] =
     Cells.join(subject(report), Text(" at "), Cells.time(report.restoredMs), <br/>, Cells.long(report.path))
+
+  def savepoint(report: CheckpointReport): Seq[Node] =
+    Cells.join(subject(report), Text(" at "), Cells.time(report.takenMs), <br/>, Cells.long(report.path))
 
   private def subject(report: CheckpointReport): Seq[Node] =
     Text(s"${report.id.getOrElse("-")}, batch ${report.batchId}")
