@@ -82,7 +82,7 @@ class Browser:
             const trimmed = e => e.innerText.replace(/\\s+/g, ' ').replace(/[\\u25BE\\u25B4]/g, '').trim();
             const found = [...document.querySelectorAll(arguments[0])]
                 .find(e => e.getClientRects().length && (arguments[1] === null || trimmed(e) === arguments[1]));
-            if (found) found.scrollIntoView({block: 'center'});
+            if (found) found.scrollIntoView({block: 'center', behavior: 'instant'});
             return found;
         """
         element = self.run(script, selector, text)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
     failing = _start(counted(spark).withColumn("n", fails_at(25)), folder, FAILING, "0 seconds")
     with suppress(StreamingQueryException):
         failing.awaitTermination()
-    waiting = _start(counted(spark).withColumn("n", _waits_at(15)), folder, WAITING, "0 seconds")
+    waiting = _start(_waiting(spark, 13), folder, WAITING, "0 seconds")
     eventually(lambda: waiting.lastProgress is not None)
     address = folder / "ui.part"
     address.write_text(spark.sparkContext.uiWebUrl or "")
@@ -68,10 +68,11 @@ def _without_duplicates(spark: SparkSession) -> DataFrame:
     return stream.dropDuplicates(["value"]).groupBy((sf.col("value") % 7).alias("key")).count()
 
 
-def _waits_at(most: int) -> Column:
-    """Holds the task of one key, after its state has been read, until the query is stopped."""
+def _waiting(spark: SparkSession, value: int) -> DataFrame:
+    """Rows without duplicates. The task of one value stays in the middle of its rows until the query is stopped."""
+    stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load().dropDuplicates(["value"])
     forever = sf.expr("cast(reflect('java.lang.Thread', 'sleep', 100000000L) as bigint)")
-    return sf.when((sf.col("most") > most) & (sf.col("key") == 3), forever).otherwise(sf.col("n"))
+    return stream.withColumn("value", sf.when(sf.col("value") == value, forever).otherwise(sf.col("value")))
 
 
 def _start(frame: DataFrame, folder: Path, name: str, interval: str) -> StreamingQuery:
