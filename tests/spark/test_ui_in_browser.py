@@ -33,7 +33,9 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
 
 @pytest.fixture
 def job(browser: Browser, tmp_path: Path) -> Iterator[DriverJob]:  # after the browser, whose absence skips the test
-    job = DriverJob("browsed_queries.py", tmp_path / "driver", [*UI, *event_log(tmp_path / "logs")], environment=LOOPBACK)
+    job = DriverJob(
+        "browsed_queries.py", tmp_path / "driver", [*UI, *event_log(tmp_path / "logs")], environment=LOOPBACK
+    )
     yield job
     job.kill()
 
@@ -128,7 +130,7 @@ def check_operators(tab: Tab) -> None:
     tab.go(STEADY)
     assert "Checkpoints of a query" in browser.texts("h3")
     assert STEADY in browser.text()
-    row = next(row for row in browser.table("history-table") if row[2] == "COMPLETED" and int(row[8]) >= 100)
+    row = next(row for row in browser.table("history-table") if row[2] == "COMPLETED" and int(row[9]) >= 100)
     browser.click("#history-table td a", row[0])
     names = {row[0] for row in browser.table("operators")}
     assert len(names) == 2

@@ -21,6 +21,8 @@ HOW_TO_INSTALL = "needs Chromium: apt-get install chromium chromium-driver"
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 """Key of an element's reference in JSON, fixed by the protocol."""
 
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+
 _ARGUMENTS = [
     "--headless=new",
     "--no-sandbox",  # Chromium refuses to run as root without it
@@ -171,7 +173,8 @@ class Browser:
 
 def _installed() -> tuple[str, str]:
     """Programs of the driver and the browser. Skips the test without them."""
-    driver, binary = shutil.which("chromedriver"), shutil.which("chromium")
+    driver, binaries = shutil.which("chromedriver"), [shutil.which(name) for name in _NAMES]
+    binary = next(filter(None, binaries), None)
     if driver is None or binary is None:
         pytest.skip(HOW_TO_INSTALL)
     return driver, binary

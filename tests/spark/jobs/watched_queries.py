@@ -31,9 +31,9 @@ def main(arguments: list[str]) -> int:
     folder: Path = options.folder
     conf = dict(pair.split("=", 1) for pair in options.conf)
     spark = open_session(CKPT, folder, conf=conf)
-    counted = counted(spark)
-    steady = _start(counted, folder, STEADY, "200 milliseconds")
-    failing = _start(counted.withColumn("n", fails_at(25)), folder, FAILING, "0 seconds")
+    rows = counted(spark)
+    steady = _start(rows, folder, STEADY, "200 milliseconds")
+    failing = _start(rows.withColumn("n", fails_at(25)), folder, FAILING, "0 seconds")
     try:
         failing.awaitTermination()
     except StreamingQueryException:

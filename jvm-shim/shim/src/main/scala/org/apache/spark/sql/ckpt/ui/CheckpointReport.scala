@@ -46,6 +46,11 @@ private[ckpt] final class CheckpointReport(json: JsonNode) {
   /** From the trigger to the last acknowledgement, or until it was aborted. */
   def acknowledgedMs: Option[Long] = number("duration_ms")
 
+  /** Time of the last acknowledgement so far; None if the report has no operators. */
+  def lastAckMs: Option[Long] =
+    for (from <- triggeredMs; after <- operators.flatMap(_.spread("acknowledged_ms")).map(_.last).maxOption)
+      yield from + after
+
   /** From the trigger to the end: the checkpoint is durable, or was aborted. */
   def durationMs: Option[Long] = acknowledgedMs.map(_ + completingMs.getOrElse(0L))
 

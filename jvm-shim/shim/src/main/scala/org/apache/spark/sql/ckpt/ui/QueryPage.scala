@@ -57,6 +57,7 @@ private[ui] final class QueryPage(parent: CheckpointTab)
       column.sorted("Acknowledged", row => Cells.acknowledged(row.report), _.report.acks,
         Some("Stores of subtasks that have acknowledged, and all of them")),
       figure("Triggered", Cells.time, _.triggeredMs),
+      figure("Last acknowledgement", Cells.time, _.lastAckMs),
       figure("Duration", Cells.duration, _.durationMs),
       figure("New size", Cells.size, _.newBytes),
       figure("Full size", Cells.size, _.stateBytes),

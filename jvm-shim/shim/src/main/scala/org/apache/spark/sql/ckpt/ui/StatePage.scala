@@ -56,7 +56,8 @@ private[ui] final class StatePage(parent: CheckpointTab)
           points(_.operators.find(o => o.operatorId == id && o.store == store).flatMap(of)))
       }
     }
-    Cells.heading(s"Growth over the last ${reports.size} completed checkpoints") ++ <div>{Cells.join(
+    val of = if (reports.size == 1) "one completed checkpoint" else s"the last ${reports.size} completed checkpoints"
+    Cells.heading(s"Growth over $of") ++ <div>{Cells.join(
       Svg.lines("growth-bytes", "Full size", lines(_.stateBytes, _.stateBytes), bytes),
       Svg.lines("growth-rows", "Rows", lines(_.rows, _.rows), _.toString),
       Svg.lines("growth-new", "New size of each checkpoint", lines(_.newBytes, _.newBytes), bytes))

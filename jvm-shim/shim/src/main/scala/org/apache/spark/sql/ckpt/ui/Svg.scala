@@ -12,7 +12,9 @@ package org.apache.spark.sql.ckpt.ui
 
 import java.util.Locale
 
-import scala.xml.{Node, Text}
+import scala.xml.Node
+
+import org.apache.spark.ui.UIUtils
 
 /** Plots as SVG inside the page. Text has the colour of the page, so it fits a dark one too. */
 private[ui] object Svg {
@@ -47,7 +49,7 @@ private[ui] object Svg {
   private val Top = 12
   private val Bottom = 26
   private val LabelWidth = 130
-  private val BarsWidth = 860
+  private val BarsWidth = 1100
   private val BarsRight = 190
 
   /** Names of colours. */
@@ -79,8 +81,8 @@ private[ui] object Svg {
       }
       val body = grid(most, show, y) ++ drawn ++
         label(Left, Height - 8, "start", s"batch $first") ++ label(Width - Right, Height - 8, "end", s"batch $last")
-      framed(id, title, Width, Height, body) ++
-        (if (lines.size > 1) legend(lines.map(_.name).zipWithIndex.map(n => (n._1, colour(n._2))): _*) else Nil)
+      val names = lines.map(_.name).zipWithIndex.map { case (name, index) => (name, colour(index)) }
+      framed(id, title, Width, Height, body, if (names.size > 1) legend(names: _*) else Nil)
     }
   }
 
@@ -106,17 +108,17 @@ private[ui] object Svg {
     }
 
   /** Horizontal bars with a common axis of milliseconds, one below the other. */
-  def bars(id: String, title: String, bars: Seq[Bar], show: Double => String): Seq[Node] = {
+  def bars(id: String, title: String, bars: Seq[Bar]): Seq[Node] = {
     val most = bars.flatMap(_.parts.map(_.to)).maxOption.getOrElse(0.0).max(1.0)
-    val step = if (bars.size > 100) 8 else 16
+    val step = if (bars.size > 100) 9 else 16
     val height = Top + 14 + bars.size * step + 4
     def x(value: Double): Double = LabelWidth + value / most * (BarsWidth - LabelWidth - BarsRight)
     val axis = Seq(0.0, 0.25, 0.5, 0.75, 1.0).flatMap { share =>
-      label(x(most * share), Top, "middle", show(most * share)) ++
+      label(x(most * share), Top, "middle", time(most * share, most)) ++
         <line x1={at(x(most * share))} x2={at(x(most * share))} y1={at(Top + 6)} y2={at(height)}
           stroke="currentColor" stroke-opacity="0.15"/>
     }
-    val size = if (step < 10) "7" else "11"
+    val size = if (step < 10) "8" else "11"
     val drawn = bars.zipWithIndex.map { case (bar, index) =>
       val y = Top + 14 + index * step
       val name = <text x={at(LabelWidth - 6)} y={at(y + step * 0.7)} text-anchor="end" font-size={size}
@@ -145,11 +147,25 @@ private[ui] object Svg {
   private def label(x: Double, y: Double, anchor: String, text: String): Seq[Node] =
     <text x={at(x)} y={at(y)} text-anchor={anchor} font-size="11" fill="currentColor">{text}</text>
 
-  private def framed(id: String, title: String, width: Int, height: Int, body: Seq[Node]): Seq[Node] =
+  /** A time on an axis: more digits than Spark's durations have, since neighbouring ones must differ. */
+  private def time(millis: Double, most: Double): String =
+    if (most < 10) String.format(Locale.ROOT, "%.1f ms", Double.box(millis))
+    else if (most < 1000) s"${millis.round} ms"
+    else if (most < 100000) String.format(Locale.ROOT, "%.1f s", Double.box(millis / 1000))
+    else UIUtils.formatDuration(millis.round)
+
+  private def framed(
+      id: String,
+      title: String,
+      width: Int,
+      height: Int,
+      body: Seq[Node],
+      below: Seq[Node] = Nil): Seq[Node] =
     <figure id={id} style="display: inline-block; margin: 0 1.5em 1em 0; vertical-align: top; max-width: 100%;">
       <figcaption><strong>{title}</strong></figcaption>
       <svg role="img" aria-label={title} viewBox={s"0 0 $width $height"} width={width.toString}
         height={height.toString} style="max-width: 100%;">{body}</svg>
+      {below}
     </figure>
 
   private def colour(index: Int): String = Palette(index % Palette.size)

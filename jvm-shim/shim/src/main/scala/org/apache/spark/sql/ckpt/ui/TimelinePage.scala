@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.ui
 
-import scala.xml.{Node, Text}
+import scala.xml.Node
 
 import jakarta.servlet.http.HttpServletRequest
 
@@ -45,7 +45,7 @@ private[ui] final class TimelinePage(parent: CheckpointTab)
     Cells.heading("Checkpoints") ++
       Svg.legend("Processing" -> Svg.Grey, "Acknowledging" -> Svg.Blue, "Completing" -> Svg.Green,
         "Aborted" -> Svg.Red) ++
-      Svg.bars("checkpoints-timeline", "Phases since the trigger, newest checkpoint first", bars, duration)
+      Svg.bars("checkpoints-timeline", "Phases since the trigger, newest checkpoint first", bars)
   }
 
   private def subtasks(request: HttpServletRequest, rows: Seq[HistoryRow]): Seq[Node] = {
@@ -69,10 +69,8 @@ private[ui] final class TimelinePage(parent: CheckpointTab)
       val mark = if (all.exists(_.straggles(subtask.acknowledgedMs))) "straggler" else ""
       val snapshot = subtask.startDelayMs + subtask.snapshotUs / 1000.0
       val write = snapshot + subtask.writeUs / 1000.0
-      val end = subtask.acknowledgedMs.toDouble
       val parts = Seq(Svg.Part(0, subtask.startDelayMs.toDouble, Svg.Grey),
-        Svg.Part(subtask.startDelayMs.toDouble, snapshot, Svg.Orange), Svg.Part(snapshot, write, Svg.Blue),
-        Svg.Part(write, end, Svg.Green))
+        Svg.Part(subtask.startDelayMs.toDouble, snapshot, Svg.Orange), Svg.Part(snapshot, write, Svg.Blue))
       val name = names.subtask(subtask.operatorId, subtask.store, subtask.partition)
       val detail = s"$name: start delay ${UIUtils.formatDuration(subtask.startDelayMs)}, snapshot " +
         s"${Cells.micros(subtask.snapshotUs)}, write ${Cells.micros(subtask.writeUs)}, acknowledged after " +
@@ -84,12 +82,12 @@ private[ui] final class TimelinePage(parent: CheckpointTab)
     val bars = (acknowledged ++ missing).sortBy(_._1).map(_._2)
     val stragglers = bars.count(_.mark.nonEmpty)
     val name = report.id.fold(s"batch ${report.batchId}")(id => s"checkpoint $id, batch ${report.batchId}")
-    val title = s"${bars.size} subtasks of $name, $stragglers of them stragglers"
+    val title = s"${bars.size} subtasks of $name, ${if (stragglers == 1) "1 straggler" else s"$stragglers stragglers"}"
     Cells.heading("Subtasks") ++
       <p>{Cells.link(parent.address(request, CheckpointPage.Name, "key" -> row.key), s"Details of $name")}</p> ++
       Svg.legend("Start delay" -> Svg.Grey, "Snapshot" -> Svg.Orange, "Write" -> Svg.Blue,
-        "Acknowledgement" -> Svg.Green, "Not acknowledged" -> Svg.Red) ++
-      Svg.bars("subtasks-timeline", title, bars, duration)
+        "Not acknowledged" -> Svg.Red) ++
+      Svg.bars("subtasks-timeline", title, bars)
   }
 
   /** Subtasks that the abort found without an acknowledgement. Unknown if the report leaves acknowledged ones out. */
@@ -116,7 +114,6 @@ private[ui] object TimelinePage {
   val Name = "timeline"
 
   private val MostStrips = 1000L
-  private val duration = (value: Double) => UIUtils.formatDuration(value.round)
 
   /**
    * Phases of a checkpoint in milliseconds since the trigger.

@@ -152,8 +152,8 @@ class CheckpointStatusListenerSuite extends AnyFunSuite {
 
   test("the event log gives the same status") {
     val events = Seq[SparkListenerEvent](started(name = Hostile), savepoint(Hostile),
-      restored(name = Hostile), triggered(1, name = Hostile), completed(1, name = Hostile), triggered(2), failed(2), triggered(3),
-      SparkListenerApplicationEnd(9))
+      restored(name = Hostile), triggered(1, name = Hostile), completed(1, name = Hostile), triggered(2),
+      failed(2), triggered(3), SparkListenerApplicationEnd(9))
     val lines = events.map(JsonProtocol.sparkEventToJsonString)
     assert(lines.head.contains(""""Event":"org.apache.spark.sql.ckpt.SparkListenerCheckpoint""""))
     assert(dump(status(lines.map(JsonProtocol.sparkEventFromJson))) == dump(status(events)))
