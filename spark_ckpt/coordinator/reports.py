@@ -91,7 +91,7 @@ def started(run: Run, trigger: Trigger, job: OpenJob) -> Report:
         "max_parallelism": job.max_parallelism,
         "key_group_factors": list(job.key_group_factors),
         "spark_version": trigger.spark_version,
-        "version": __version__,
+        "spark_ckpt_version": __version__,
         "settings": [[value.suffix, redacted(value.text), value.is_set] for value in values],
     }
 

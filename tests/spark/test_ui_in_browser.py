@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.config import PREFIX, SETTINGS
-from tests.spark.jobs.browsed_queries import FAILING, PARTITIONS, STEADY, WAITING, WIDE
+from tests.spark.jobs.browsed_queries import PARTITIONS, WAITING, WIDE
+from tests.spark.jobs.watched_queries import FAILING, STEADY
 from tests.support.browser import Browser
 from tests.support.history_server import LOOPBACK, HistoryServer, event_log
 from tests.support.processes import DriverJob

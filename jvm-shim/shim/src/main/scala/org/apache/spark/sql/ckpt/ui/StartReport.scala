@@ -37,7 +37,7 @@ private[ui] final class StartReport(json: JsonNode) {
   def maxParallelism: Option[Long] = CheckpointReport.number(json.path("max_parallelism"))
   def keyGroupFactors: Seq[Long] = elements("key_group_factors").map(_.asLong())
   def sparkVersion: String = json.path("spark_version").asText("")
-  def version: String = json.path("version").asText("")
+  def version: String = json.path("spark_ckpt_version").asText("")
 
   def settings: Seq[SettingInForce] = elements("settings").map { setting =>
     val key = Settings.Prefix + setting.path(0).asText("")
