@@ -18,6 +18,7 @@ import org.apache.spark.ui.{UIUtils, WebUIPage}
 
 /** All queries of the application, one row for each run. */
 private[ui] final class OverviewPage(parent: CheckpointTab) extends WebUIPage("") {
+  import OverviewPage._
 
   override def render(request: HttpServletRequest): Seq[Node] =
     UIUtils.headerSparkPage(request, "Checkpoints", content(request), parent)
@@ -47,12 +48,17 @@ private[ui] final class OverviewPage(parent: CheckpointTab) extends WebUIPage(""
       count("Failed", _.failed),
       count("Restored", _.restored),
       latest("Latest completed", _.completed, Latest.completed),
-      latest("Latest failed", _.failed, Latest.failed),
+      latest("Latest failed", _.failed, Latest.failed(_, MostOfCause)),
       latest("Latest restore", _.restored, Latest.restored),
       latest("Latest savepoint", _.savepoint, Latest.savepoint),
-      column.unsorted("Owner", row => row.start.fold(Cells.text(""))(start => Owners.text(start.claim))),
-      column.unsorted("Fenced drivers", row => Owners.fenced(row.start.fold(Seq.empty[Claim])(_.fenced))))
+      column.unsorted("Owner", row => row.start.fold(Cells.text(""))(Owners.all)))
   }
+}
+
+private[ui] object OverviewPage {
+
+  /** Characters of a cause in a row. The page of the run has all of them. */
+  private val MostOfCause = 150
 }
 
 /** A run with its reports decoded. */
@@ -85,8 +91,11 @@ private[ui] object Latest {
       Cells.duration(report.durationMs), Text(", "), Cells.size(report.stateBytes), Text(", "),
       Cells.number(report.rows), Text(" rows"))
 
-  def failed(report: CheckpointReport): Seq[Node] =
-    Cells.join(Text(s"batch ${report.batchId} at "), Cells.time(report.failedMs), <br/>, Cells.long(report.cause))
+  /** @param most characters of its cause */
+  def failed(report: CheckpointReport, most: Int = Int.MaxValue): Seq[Node] = {
+    val cause = if (report.cause.length > most) report.cause.take(most) + " \u2026" else report.cause
+    Cells.join(Text(s"batch ${report.batchId} at "), Cells.time(report.failedMs), <br/>, Cells.long(cause))
+  }
 
   def restored(report: CheckpointReport): Seq[Node] =
     Cells.join(subject(report), Text(" at "), Cells.time(report.restoredMs), <br/>, Cells.long(report.path))

@@ -19,6 +19,12 @@ private[ui] object Owners {
     Text(s"process ${claim.pid.getOrElse("-")} on ${claim.host}, since "),
     Cells.time(claim.claimedMs))
 
+  /** The owner, and the newest of those before it. */
+  def all(start: StartReport): Seq[Node] = {
+    val last = start.fenced.lastOption.map(claim => <div>It has fenced {text(claim)}</div>)
+    Cells.join(text(start.claim), last.toSeq)
+  }
+
   /** Earlier owners, newest first: none of them can complete a checkpoint any more. */
   def fenced(claims: Seq[Claim]): Seq[Node] =
     if (claims.isEmpty) Cells.text("")

@@ -32,7 +32,7 @@ private[ui] final class QueryPage(parent: CheckpointTab)
     "Failed" -> Text(row.run.failed.toString),
     "Restored" -> Text(row.run.restored.toString),
     "Latest completed" -> row.completed.fold(Cells.text(""))(Latest.completed),
-    "Latest failed" -> row.failed.fold(Cells.text(""))(Latest.failed),
+    "Latest failed" -> row.failed.fold(Cells.text(""))(Latest.failed(_)),
     "Latest restore" -> row.restored.fold(Cells.text(""))(Latest.restored),
     "Latest savepoint" -> row.savepoint.fold(Cells.text(""))(Latest.savepoint))
 
