@@ -78,7 +78,7 @@ def test_a_running_application_and_its_event_log(tmp_path: Path, jobs: list[Driv
     assert history[0][-1].startswith("query ended")
     checkpoint = follow(query, history[1][0])
     assert sorted(row[2] for row in checkpoint.tables["subtasks-table"]) == ["0", "1", "2"]
-    assert checkpoint.tables["operators"][0][:3] == ["0 stateStoreSave", "default", "3/3"]
+    assert checkpoint.tables["operators"][0][:3] == ["0 dedupe", "default", "3/3"]
 
     steady = follow(overview, STEADY)
     assert STEADY in steady.text

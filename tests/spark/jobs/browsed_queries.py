@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tests.spark.jobs.watched_queries import FAILING, STEADY, counted, fails_at
+from tests.spark.jobs.watched_queries import FAILING, STEADY, failing_at
 from tests.support.provider import CKPT
 from tests.support.session import open_session
 from tests.support.waiting import eventually
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     eventually(lambda: wide.lastProgress is not None)
     spark.conf.set("spark.sql.shuffle.partitions", "3")
     steady = _start(_without_duplicates(spark), folder, STEADY, "200 milliseconds")
-    failing = _start(counted(spark).withColumn("n", fails_at(25)), folder, FAILING, "0 seconds")
+    failing = _start(failing_at(spark, 25), folder, FAILING, "0 seconds")
     with suppress(StreamingQueryException):
         failing.awaitTermination()
     waiting = _start(_waiting(spark, 13), folder, WAITING, "0 seconds")
