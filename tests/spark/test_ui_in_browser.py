@@ -245,6 +245,7 @@ def test_the_tab_in_a_browser(browser: Browser, job: DriverJob, tmp_path: Path) 
     check_operators(live)
     check_configuration(live)
     pages = {name: live.pages(name) for name in (FAILING, WIDE)}
+    assert browser.errors() == []
     (folder / "stop").touch()
     assert job.wait() == 0, job.output()[-4000:]
 
@@ -254,9 +255,10 @@ def test_the_tab_in_a_browser(browser: Browser, job: DriverJob, tmp_path: Path) 
         application = next(logs).removeprefix("eventlog_v2_")
         ended = Tab(browser, f"{server.address}/history/{application}/checkpoints/", "ended")
         ended.open_until(lambda: len(ended.rows()) == 4)
+        browser.errors()  # until the server had read the event log, there was no such page
         assert {row[2] for row in ended.rows().values()} == {"ENDED"}
         check_pages(ended, "FAILED")
         assert {name: ended.pages(name) for name in (FAILING, WIDE)} == pages
+        assert browser.errors() == []
     finally:
         server.close()
-    assert browser.errors() == []
