@@ -19,6 +19,9 @@ from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
 
+FORMAT = 1
+"""Format of notes. A reader leaves out those of another."""
+
 _DIRECTORY = f"{CKPT}/{SAVEPOINTS}"
 _NAME = re.compile(r"[0-9]{20}-[0-9a-f]{32}\.json")
 
@@ -42,7 +45,7 @@ class SavepointNote:
 
 def write_note(storage: Storage, note: SavepointNote) -> None:
     """Write the note of a savepoint into the location of the query. Never raises: the savepoint is complete."""
-    content = {"format": 1, **asdict(note), "path": redacted(note.path)}
+    content = {"format": FORMAT, **asdict(note), "path": redacted(note.path)}
     name = f"{note.taken_ms:020}-{uuid.uuid4().hex}.json"
     try:
         storage.write_atomic(f"{_DIRECTORY}/{name}", json.dumps(content).encode() + b"\n")
@@ -77,6 +80,8 @@ class SavepointNotes:
 
 def _decoded(data: bytes) -> SavepointNote:
     content = json.loads(data)
+    if content["format"] != FORMAT:
+        raise ValueError(f"format {content['format']!r}")
     return SavepointNote(
         int(content["id"]), int(content["batch_id"]), int(content["taken_ms"]), redacted(str(content["path"]))
     )

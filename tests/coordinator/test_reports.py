@@ -25,6 +25,7 @@ from spark_ckpt.storage.local import LocalStorage
 from tests.coordinator import pending_checkpoint as sample
 from tests.support.driver import Driver
 
+LATER_NOTE = b'{"format": 2, "id": 1, "batch_id": 1, "taken_ms": 1, "path": "x"}'
 RUN = Run("run", "query", "name", 3)
 JOIN = Operator(0, "symmetricHashJoin", ("left", "right"), 2)
 AGGREGATE = Operator(1, "stateStoreSave", ("default",), 3)
@@ -247,7 +248,7 @@ def test_the_latest_savepoint_is_reported_once(driver: Driver, tmp_path: Path) -
 def test_notes_that_cannot_be_read_are_left_out(driver: Driver) -> None:
     folder = Path(driver.location) / "ckpt" / "savepoints"
     folder.mkdir(parents=True)
-    for number, content in enumerate((b"{}", b"[]", b"\xff", b"")):
+    for number, content in enumerate((b"{}", LATER_NOTE, b"[]", b"\xff", b"")):
         (folder / f"{number:020}-{'0' * 32}.json").write_bytes(content)
         notes = SavepointNotes(LocalStorage(str(driver.location)))
         assert notes.next() is None

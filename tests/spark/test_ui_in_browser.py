@@ -238,7 +238,7 @@ def test_the_tab_in_a_browser(browser: Browser, job: DriverJob, tmp_path: Path) 
     folder = tmp_path / "driver"
     assert job.await_((folder / "ui").exists), job.output()[-4000:]
     live = Tab(browser, f"{(folder / 'ui').read_text()}/checkpoints/", "live")
-    live.open_until(lambda: "2/3 acknowledged" in live.rows()[WAITING][5])
+    live.open_until(lambda: "2/3 acknowledged" in live.rows()[WAITING][5] and int(live.rows()[STEADY][6]) > 12)
     live.picture("overview")
     assert {live.rows()[name][2] for name in (STEADY, WAITING, WIDE)} == {"RUNNING"}
     check_pages(live, "IN PROGRESS")
