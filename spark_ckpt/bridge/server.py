@@ -187,13 +187,13 @@ class _JobWorker:
         self._run_unsolicited(lambda job: job.close(JobStatus.SUSPENDED))
 
     def _next(self) -> tuple[Message, Mapping[str, Any]] | None:
-        """Next message, or None at the end. While it waits, the pending checkpoint may expire."""
+        """Next message, or None at the end. While it waits, the pending checkpoint may expire, and acks be reported."""
         while True:
-            seconds = self._job.seconds_to_expiry if self._job is not None else None
+            seconds = self._job.seconds_to_timer if self._job is not None else None
             try:
                 return self._queue.get(timeout=None if seconds is None else min(seconds, _LONGEST_WAIT_SECONDS))
             except queue.Empty:
-                self._run_unsolicited(Job.expire)
+                self._run_unsolicited(Job.run_timers)
 
     def _run_unsolicited(self, do: Callable[[Job], None]) -> None:
         """Runs an action without a requesting message. Logs its errors."""

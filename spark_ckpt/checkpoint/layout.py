@@ -16,6 +16,9 @@ SHARED = "shared"
 TASK_OWNED = "taskowned"
 """Flink's directory for files of tasks, below `ckpt`. It stays empty."""
 
+SAVEPOINTS = "savepoints"
+"""Directory of notes of savepoints, below `ckpt`."""
+
 IMPORT_MARKER = "import.json"
 """Marker of an import, below `ckpt`."""
 

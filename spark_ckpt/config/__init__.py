@@ -1,6 +1,7 @@
 """Settings: the table, kinds of values with their units, contradictions, and the values of one query."""
 
 from spark_ckpt.config.checkpoint_config import CheckpointConfig
+from spark_ckpt.config.in_force import ValueInForce, values_in_force
 from spark_ckpt.config.keys import PREFIX
 from spark_ckpt.config.kinds import Setting
 from spark_ckpt.config.settings import (
@@ -90,4 +91,6 @@ __all__ = [
     "ZOOKEEPER_SESSION_TIMEOUT",
     "CheckpointConfig",
     "Setting",
+    "ValueInForce",
+    "values_in_force",
 ]

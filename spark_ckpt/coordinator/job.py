@@ -115,7 +115,7 @@ class Job:
         self._aborted: tuple[PendingCheckpoint, Abort] | None = None
         self._deferred_deletes: set[str] = set()  # files of acks of this batch that do not count
         self._checkpoint_cache.remember(self._parent, own=self._parent.version == trigger.version)
-        self._reporting = Reporting(trigger, self._open.store.generation, report)
+        self._reporting = Reporting(trigger, self._open, report, environment)
         self._report_restore()
 
     @property
@@ -307,9 +307,23 @@ class Job:
             detail = f"{_lack_of(pending)} within {timeout:g} s ({TIMEOUT.key})"
             self._abort(Abort(FailureReason.EXPIRED, detail))
 
+    @property
+    def seconds_to_timer(self) -> float | None:
+        """Seconds until `run_timers` has something to do; None if that depends on the next message."""
+        timers = (self.seconds_to_expiry, self._reporting.seconds_to_progress(self._pending))
+        return min((seconds for seconds in timers if seconds is not None), default=None)
+
+    def run_timers(self) -> None:
+        """Do what is due while no message comes: abort an expired checkpoint, report acks."""
+        self.expire()
+        self._reporting.progressed(self._pending)
+
     def housekeeping(self) -> None:
         """Report and drop checkpoints, after the ack is answered. Never raises."""
         self._reporting.flush()
+        self._reporting.progressed(self._pending)
+        if self._pending is None:
+            self._reporting.look_for_savepoint()
         self._subsumption.drop_subsumed()
 
     # ---- completion --------------------------------------------------------------------------------------------------

@@ -7,15 +7,19 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+from spark_ckpt import __version__
 from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.checkpoint.statistics import CheckpointStats, Spread, SubtaskStateStats
-from spark_ckpt.completed import CheckpointRecord
+from spark_ckpt.completed import CheckpointRecord, ClaimRecord
+from spark_ckpt.config import values_in_force
 from spark_ckpt.coordinator.failures import Abort
 from spark_ckpt.coordinator.messages import Ack, Operator, Trigger
+from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.statistics import stats_of_failed, stats_of_subtasks
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
+from spark_ckpt.location.savepoint_notes import SavepointNote
 from spark_ckpt.redaction import redacted
 
 Report: TypeAlias = dict[str, Any]
@@ -24,17 +28,23 @@ Report: TypeAlias = dict[str, Any]
 MOST_SUBTASKS = 1000
 """Subtasks in a report: the last to acknowledge. Operators are summarized over all of their subtasks."""
 
+MOST_FENCED = 10
+"""Earlier claims in a report: the newest."""
+
 LONGEST_CAUSE = 1000
 """Characters of a failure's cause."""
 
 
 class ReportStatus(Enum):
-    """Status of a checkpoint in a report."""
+    """Status of a checkpoint in a report; `STARTED` is of the run itself."""
 
+    STARTED = "started"
     TRIGGERED = "triggered"
+    PROGRESS = "progress"
     COMPLETED = "completed"
     FAILED = "failed"
     RESTORED = "restored"
+    SAVEPOINT = "savepoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,48 @@ class Run:
     def of(cls, trigger: Trigger, generation: int) -> Run:
         """Run that a trigger belongs to."""
         return cls(trigger.job, trigger.query_id, trigger.query_name, generation)
+
+
+def started(run: Run, trigger: Trigger, job: OpenJob) -> Report:
+    """Report of a run that has claimed its location.
+
+    Args:
+        run: run of the query.
+        trigger: its first trigger.
+        job: the open job.
+    """
+    claims = job.store.claims()
+    earlier = [claim for claim in claims if claim.owner.run_id != run.run_id and claim.generation < run.generation]
+    own = [claim.timestamp_ms for claim in claims if claim.generation == run.generation]
+    values = values_in_force(trigger.settings)
+    return {
+        **_head(run, ReportStatus.STARTED),
+        "location": redacted(trigger.location),
+        "host": job.owner.host,
+        "pid": job.owner.pid,
+        "claimed_ms": own[-1] if own else None,
+        "fenced": [_claim(claim) for claim in earlier[-MOST_FENCED:]],
+        "max_parallelism": job.max_parallelism,
+        "key_group_factors": list(job.key_group_factors),
+        "spark_version": trigger.spark_version,
+        "spark_ckpt_version": __version__,
+        "settings": [[value.suffix, redacted(value.text), value.is_set] for value in values],
+    }
+
+
+def _claim(claim: ClaimRecord) -> Report:
+    return {
+        "generation": claim.generation,
+        "host": claim.owner.host,
+        "pid": claim.owner.pid,
+        "run_id": claim.owner.run_id,
+        "claimed_ms": claim.timestamp_ms,
+    }
+
+
+def progress(run: Run, pending: PendingCheckpoint) -> Report:
+    """Report of a checkpoint whose subtasks acknowledge."""
+    return {**_head(run, ReportStatus.PROGRESS), **_progress(pending)}
 
 
 def triggered(run: Run, pending: PendingCheckpoint) -> Report:
@@ -111,6 +163,7 @@ def failed(run: Run, operators: Iterable[Operator], pending: PendingCheckpoint, 
         "failed_ms": now_ms,
         "duration_ms": stats.duration_ms,
         "failures": dict(stats.failures),
+        "reason": abort.reason.value,
         "cause": redacted(str(abort))[:LONGEST_CAUSE],
         **_acknowledged(operators, pending, {}),
     }
@@ -135,6 +188,11 @@ def restored(run: Run, state: CheckpointState, path: str, now_ms: int) -> Report
         "restored_ms": now_ms,
         "path": redacted(path),
     }
+
+
+def savepoint(run: Run, note: SavepointNote) -> Report:
+    """Report of the latest savepoint that was taken of the query."""
+    return {**_head(run, ReportStatus.SAVEPOINT), **asdict(note)}
 
 
 def _head(run: Run, status: ReportStatus) -> Report:

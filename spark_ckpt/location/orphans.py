@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from spark_ckpt.checkpoint.layout import (
     CKPT,
     IMPORT_MARKER,
+    SAVEPOINTS,
     SHARED,
     TASK_OWNED,
     checkpoint_of_directory,
@@ -22,7 +23,13 @@ from spark_ckpt.metadata import METADATA_FILE_NAME
 from spark_ckpt.spark_files.rollbacks import ROLLBACKS
 from spark_ckpt.storage import FileInfo, Storage
 
-_DIRECTORIES = (SHARED, LOG.removeprefix(f"{CKPT}/"), ROLLBACKS.removeprefix(f"{CKPT}/"), TASK_OWNED)
+_DIRECTORIES = (
+    SHARED,
+    LOG.removeprefix(f"{CKPT}/"),
+    ROLLBACKS.removeprefix(f"{CKPT}/"),
+    SAVEPOINTS,
+    TASK_OWNED,
+)
 
 
 @dataclass(frozen=True, slots=True)

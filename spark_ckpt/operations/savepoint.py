@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed import MetadataReference, encode_record
 from spark_ckpt.location.savepoint import SAVEPOINT_RECORD, with_savepoint_paths
+from spark_ckpt.location.savepoint_notes import SavepointNote, write_note
 from spark_ckpt.metadata import METADATA_FILE_NAME, dumps
 from spark_ckpt.operations.copy import CheckpointCopy, Copier
 from spark_ckpt.operations.snapshot import Snapshot, find_record, read_snapshot
@@ -24,7 +26,7 @@ def take_savepoint(
 ) -> CheckpointCopy:
     """Copies a checkpoint with everything needed to start from it. The copy is read back before it counts as complete.
 
-    The query may be running.
+    The query may be running. Its location gets a note of the savepoint, if it can be written.
 
     Args:
         storage: storage of the checkpoint location.
@@ -55,6 +57,8 @@ def take_savepoint(
     copier.check_state(snapshot, snapshot.metadata)
     copier.copy_logs(snapshot.record.batch_id)
     copier.write(SAVEPOINT_RECORD, record)
+    taken_ms, path = SystemClock().now_ms(), target.describe("")
+    write_note(storage, SavepointNote(snapshot.record.id, snapshot.record.batch_id, taken_ms, path))
     return copier.result(snapshot, query_id)
 
 

@@ -94,6 +94,12 @@ class SideProcess:
         while len(self.notified) == count:
             self._read()
 
+    def receive_report(self, status: str) -> dict[str, Any]:
+        """Waits until `reported` has a report with this status; returns the first one."""
+        while not (found := [report for report in self.reported if report["status"] == status]):
+            self._read()
+        return found[0]
+
     def _read(self) -> None:
         if self._reader is None:
             self._reader = pa.ipc.open_stream(self._process.stdout)

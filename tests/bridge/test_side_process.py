@@ -320,6 +320,16 @@ def test_executors_are_told_what_became_of_checkpoints(process: SideProcess, dri
     assert "3 of 4 subtasks" in process.notified[-1]["reason"]
 
 
+def test_acks_are_reported_while_no_message_comes(process: SideProcess, driver: RemoteDriver) -> None:
+    driver.wants_reports = True
+    process.ask(*wire.START)
+    process.ask(*wire.trigger(driver.make_trigger(1)))
+    for ack in driver.acks(1)[:3]:
+        process.ask(*wire.ack(ack))
+    report = process.receive_report("progress")
+    assert (report["acks"], report["expected"]) == (3, 4)
+
+
 def test_a_driver_that_asks_for_them_gets_reports_of_checkpoints(process: SideProcess, driver: RemoteDriver) -> None:
     process.ask(*wire.START)
     run_batch(process, driver, 1)
@@ -328,7 +338,9 @@ def test_a_driver_that_asks_for_them_gets_reports_of_checkpoints(process: SidePr
     run_batch(process, driver, 2)
     process.ask(*wire.trigger(driver.make_trigger(3)))
     process.ask("close", {"job": driver.run_id, "status": "cancelled"})
-    seen = [(report["status"], report["version"], report["query_name"]) for report in process.reported]
+    started, *others = process.reported
+    assert (started["status"], started["generation"]) == ("started", 2)
+    seen = [(report["status"], report["version"], report["query_name"]) for report in others]
     assert seen == [
         ("restored", 1, "n\u00e4me"),
         ("triggered", 2, "n\u00e4me"),

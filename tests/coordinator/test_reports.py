@@ -10,16 +10,22 @@ import orjson
 import pytest
 
 from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus
+from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed import JobStatus
+from spark_ckpt.completed.errors import FencedError
+from spark_ckpt.config import SETTINGS
 from spark_ckpt.coordinator import reports
 from spark_ckpt.coordinator.failures import Abort, FailureReason
 from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.reports import LONGEST_CAUSE, MOST_SUBTASKS, Run
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.location.savepoint_notes import SavepointNote, SavepointNotes, write_note
+from spark_ckpt.storage.local import LocalStorage
 from tests.coordinator import pending_checkpoint as sample
 from tests.support.driver import Driver
 
+LATER_NOTE = b'{"format": 2, "id": 1, "batch_id": 1, "taken_ms": 1, "path": "x"}'
 RUN = Run("run", "query", "name", 3)
 JOIN = Operator(0, "symmetricHashJoin", ("left", "right"), 2)
 AGGREGATE = Operator(1, "stateStoreSave", ("default",), 3)
@@ -30,13 +36,26 @@ def driver(tmp_path: Path) -> Driver:
     return Driver(tmp_path, operators=(JOIN, AGGREGATE), query_name='<b>"x"', wants_reports=True)
 
 
+def of_checkpoints(driver: Driver) -> list[reports.Report]:
+    return [report for report in driver.reports if report["status"] not in ("started", "savepoint")]
+
+
 def statuses(driver: Driver) -> list[tuple[str, int]]:
-    return [(report["status"], report["batch_id"]) for report in driver.reports]
+    return [(report["status"], report["batch_id"]) for report in of_checkpoints(driver)]
+
+
+class SetClock(SystemClock):
+    """A clock whose time is set."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
 
 
 def test_a_checkpoint_is_reported_when_it_is_triggered_and_when_it_is_complete(driver: Driver) -> None:
     driver.batch(1)
-    began, done = driver.reports
+    began, done = of_checkpoints(driver)
     run = {"run_id": driver.run_id, "query_id": driver.query_id, "query_name": '<b>"x"', "generation": 1}
     assert began.items() >= {"status": "triggered", **run, "batch_id": 0, "version": 1}.items()
     assert (began["acks"], began["expected"]) == (0, 7)
@@ -95,6 +114,7 @@ def test_an_aborted_checkpoint_is_reported_with_its_cause_and_its_acks(driver: D
     job.close(JobStatus.CANCELLED)
     report = driver.reports[-1]
     assert (report["status"], report["acks"], report["expected"]) == ("failed", 1, 7)
+    assert report["reason"] == "query ended"
     assert report["cause"].startswith("query ended: the query is cancelled; 6 of 7 subtasks")
     assert [o["acks"] for o in report["operators"]] == [0, 0, 1]
     assert report["operators"][0]["acknowledged_ms"] is None
@@ -108,7 +128,7 @@ def test_a_start_from_a_checkpoint_is_reported(driver: Driver) -> None:
     again = replace(driver, run_id="another")
     again.rows, again.ids = driver.rows, driver.ids
     again.trigger(2)
-    report, began = again.reports
+    report, began = of_checkpoints(again)
     assert (report["status"], report["id"], report["batch_id"], report["version"]) == ("restored", first["id"], 0, 1)
     assert report["path"].endswith(f"chk-{first['id']}/_metadata")
     assert (report["state_bytes"], report["rows"]) == (first["state_bytes"], first["rows"])
@@ -121,6 +141,126 @@ def test_a_restarted_side_process_restores_nothing(driver: Driver) -> None:
     again.rows, again.ids = driver.rows, driver.ids
     again.batch(2)
     assert statuses(again) == [("triggered", 1), ("completed", 1)]
+
+
+def test_a_run_is_reported_with_its_claim_and_whom_it_fenced(driver: Driver) -> None:
+    driver.batch(1)
+    started = driver.reports[0]
+    assert (started["status"], started["run_id"], started["generation"]) == ("started", driver.run_id, 1)
+    assert (started["fenced"], started["pid"]) == ([], driver.environment.pid)
+    assert started["location"] == str(driver.location)
+    assert started["key_group_factors"] == list(driver.key_group_factors)
+    again = replace(driver, run_id="another", environment=replace(driver.environment, host="elsewhere", pid=7))
+    again.trigger(2)
+    later = again.reports[0]
+    assert (later["generation"], later["host"], later["pid"]) == (2, "elsewhere", 7)
+    assert later["claimed_ms"] >= started["claimed_ms"]
+    (fenced,) = later["fenced"]
+    names = ("generation", "host", "pid", "run_id", "claimed_ms")
+    assert [fenced[name] for name in names] == [started[name] for name in names]
+
+
+def test_a_restarted_side_process_fences_nobody(driver: Driver) -> None:
+    driver.batch(1)
+    again = replace(driver)
+    again.rows, again.ids = driver.rows, driver.ids
+    again.batch(2)
+    assert (again.reports[0]["generation"], again.reports[0]["fenced"]) == (2, [])
+
+
+def test_the_reason_tells_a_fenced_run(driver: Driver) -> None:
+    driver.batch(1)
+    job = driver.trigger(2)
+    other = replace(driver, run_id="another")
+    other.trigger(2)
+    *others, last = [driver.make_ack(key, 2) for key in driver.subtasks()]
+    for ack in others:
+        job.acknowledge(ack)
+    with pytest.raises(FencedError):
+        job.acknowledge(last)
+    assert (driver.reports[-1]["status"], driver.reports[-1]["reason"]) == ("failed", "fenced")
+
+
+def test_a_run_is_reported_with_all_settings_and_without_credentials(tmp_path: Path) -> None:
+    settings = {"retained": "5", "timeout": "5m", "python": "s3a://key:secret@bucket/python"}
+    driver = Driver(tmp_path, settings=settings, wants_reports=True)
+    driver.trigger(1)
+    values = {name: (text, is_set) for name, text, is_set in driver.reports[0]["settings"]}
+    assert list(values) == [setting.suffix for setting in SETTINGS]
+    assert (values["retained"], values["timeout"]) == (("5", True), ("5m", True))
+    assert (values["bridge.timeout"], values["compression"]) == (("300s", False), ("none", False))
+    assert values["maxParallelism"] == ("", False)
+    assert values["python"] == ("s3a://***@bucket/python", True)
+
+
+def test_acks_are_reported_at_most_once_a_second(driver: Driver) -> None:
+    clock = SetClock()
+    driver.environment = replace(driver.environment, clock=clock)
+    job = driver.trigger(1)
+    assert job.seconds_to_timer is None
+    first, second, third, fourth, *others = driver.subtasks()
+    for key in (first, second):
+        job.acknowledge(driver.make_ack(key, 1))
+        job.housekeeping()
+    assert job.seconds_to_timer == 1
+    clock.now = 0.75
+    job.run_timers()
+    assert statuses(driver) == [("triggered", 0)]
+    assert job.seconds_to_timer == 0.25
+    clock.now = 1
+    job.run_timers()
+    assert statuses(driver) == [("triggered", 0), ("progress", 0)]
+    assert (driver.reports[-1]["acks"], driver.reports[-1]["expected"]) == (2, 7)
+    job.acknowledge(driver.make_ack(third, 1))
+    job.housekeeping()
+    assert len(of_checkpoints(driver)) == 2
+    clock.now = 2.5
+    job.acknowledge(driver.make_ack(fourth, 1))
+    assert len(of_checkpoints(driver)) == 2  # before the ack is answered
+    job.housekeeping()
+    assert driver.reports[-1]["acks"] == 4
+    assert job.seconds_to_timer is None
+    for key in others:
+        job.acknowledge(driver.make_ack(key, 1))
+    assert job.seconds_to_timer is None
+    job.housekeeping()
+    assert [status for status, _ in statuses(driver)] == ["triggered", "progress", "progress", "completed"]
+
+
+def test_the_latest_savepoint_is_reported_once(driver: Driver, tmp_path: Path) -> None:
+    clock = SetClock()
+    driver.environment = replace(driver.environment, clock=clock)
+    driver.batch(1)
+    storage = LocalStorage(str(driver.location))
+    older, newer = (SavepointNote(n, n - 1, 1000 * n, f"s3a://key:secret@bucket/{n}") for n in (1, 2))
+    write_note(storage, newer)
+    write_note(storage, older)
+    driver.batch(2)
+    assert driver.reports[-1]["status"] == "completed"  # not within a minute
+    for version in (3, 4):
+        clock.now += 60
+        driver.batch(version)
+    (report,) = [report for report in driver.reports if report["status"] == "savepoint"]
+    assert (report["id"], report["batch_id"], report["taken_ms"]) == (2, 1, 2000)
+    assert report["path"] == "s3a://***@bucket/2"
+
+
+def test_notes_that_cannot_be_read_are_left_out(driver: Driver) -> None:
+    folder = Path(driver.location) / "ckpt" / "savepoints"
+    folder.mkdir(parents=True)
+    for number, content in enumerate((b"{}", LATER_NOTE, b"[]", b"\xff", b"")):
+        (folder / f"{number:020}-{'0' * 32}.json").write_bytes(content)
+        notes = SavepointNotes(LocalStorage(str(driver.location)))
+        assert notes.next() is None
+    driver.batch(1)
+    assert [report["status"] for report in driver.reports] == ["started", "triggered", "completed"]
+
+
+def test_acks_are_not_counted_for_a_driver_that_does_not_ask(tmp_path: Path) -> None:
+    driver = Driver(tmp_path)
+    job = driver.trigger(1)
+    job.acknowledge(driver.make_ack(driver.subtasks()[0], 1))
+    assert job.seconds_to_timer is None
 
 
 def test_nothing_is_reported_to_a_driver_that_does_not_ask(tmp_path: Path) -> None:

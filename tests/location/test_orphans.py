@@ -103,7 +103,13 @@ FOREIGN_DIRECTORIES = ["shared/sub", "chk-1/sub", "savepoint-1", "chk-x"]
 @pytest.fixture
 def storage(tmp_path: Path) -> LocalStorage:
     storage = LocalStorage(tmp_path / "location")
-    for path in [*OURS, *FOREIGN, *(f"{directory}/x" for directory in FOREIGN_DIRECTORIES), "taskowned/x"]:
+    for path in [
+        *OURS,
+        *FOREIGN,
+        *(f"{directory}/x" for directory in FOREIGN_DIRECTORIES),
+        "taskowned/x",
+        "savepoints/x",
+    ]:
         storage.write_atomic(f"ckpt/{path}", b"x")
     storage.make_directory("ckpt/chk-9")
     storage.write_atomic("ckpt/completed/00000000000000000001.json", b"x")

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from spark_ckpt.jars import jar_path
 from tests.spark.jobs.watched_queries import FAILING, STEADY
-from tests.support.gateway import PYSPARK_JARS
-from tests.support.processes import DriverJob, descendants, kill
+from tests.support.history_server import LOOPBACK, HistoryServer, event_log
+from tests.support.processes import DriverJob
 from tests.support.waiting import eventually
 from tests.support.web_pages import WebPage, read_page
 
-LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 UI = ["--conf", "spark.ui.enabled=true", "--conf", "spark.ui.port=0"]
-
-
-def event_log(folder: Path) -> list[str]:
-    """Options for an event log."""
-    folder.mkdir()
-    conf = {"enabled": "true", "dir": folder.as_uri(), "compress": "false"}
-    return [part for key, value in conf.items() for part in ("--conf", f"spark.eventLog.{key}={value}")]
 
 
 def start(folder: Path, *options: str) -> DriverJob:
@@ -56,49 +45,6 @@ def follow(page: WebPage, link: str) -> WebPage:
     found = read_page(page.links[link])
     assert found is not None
     return found
-
-
-class HistoryServer:
-    """A History Server of event logs, started as the documentation says."""
-
-    def __init__(self, logs: Path, folder: Path) -> None:
-        self._log = folder / "history-server.log"
-        options = {"spark.history.fs.logDirectory": logs.as_uri(), "spark.history.ui.port": "0"}
-        environment = os.environ | LOOPBACK | {"SPARK_HOME": str(PYSPARK_JARS.parent)}
-        environment["SPARK_DAEMON_CLASSPATH"] = str(jar_path())
-        environment["SPARK_HISTORY_OPTS"] = " ".join(f"-D{key}={value}" for key, value in options.items())
-        main = "org.apache.spark.deploy.history.HistoryServer"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [str(PYSPARK_JARS.parent / "bin" / "spark-class"), main],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=environment,
-                cwd=folder,
-                start_new_session=True,
-            )
-
-    @property
-    def address(self) -> str:
-        """Its address; waits for it."""
-
-        def look() -> re.Match[str] | None:
-            assert self._process.poll() is None, self._output()
-            return re.search(r"HistoryServer.*started at (http://\S+)", self._output())
-
-        found = eventually(look, what=self._output)
-        assert found is not None
-        return found.group(1)
-
-    def _output(self) -> str:
-        return self._log.read_text(errors="replace")
-
-    def close(self) -> None:
-        """Kills it."""
-        for pid in [*descendants(self._process.pid), self._process.pid]:
-            kill(pid)
-        self._process.wait()
 
 
 @pytest.fixture
@@ -132,7 +78,7 @@ def test_a_running_application_and_its_event_log(tmp_path: Path, jobs: list[Driv
     assert history[0][-1].startswith("query ended")
     checkpoint = follow(query, history[1][0])
     assert sorted(row[2] for row in checkpoint.tables["subtasks-table"]) == ["0", "1", "2"]
-    assert checkpoint.tables["operators"][0][:3] == ["0 stateStoreSave", "default", "3/3"]
+    assert checkpoint.tables["operators"][0][:3] == ["0 dedupe", "default", "3/3"]
 
     steady = follow(overview, STEADY)
     assert STEADY in steady.text

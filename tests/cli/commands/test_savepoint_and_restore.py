@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,26 @@ def test_a_savepoint_and_a_query_from_it(location: Path, tmp_path: Path) -> None
     assert (restored["id"], restored["batch_id"], restored["source"]) == (7, 5, str(tmp_path / "s"))
     assert [c["id"] for c in run("list", tmp_path / "new", "--json").json["checkpoints"]] == [7]
     assert run("verify", tmp_path / "new").status == 0
+
+
+def test_a_location_has_a_note_of_each_savepoint(location: Path, tmp_path: Path) -> None:
+    notes = location / "ckpt" / "savepoints"
+    run("savepoint", location, tmp_path / "s", "--dry-run")
+    assert not notes.exists()
+    for target in ("s", "t"):
+        run("savepoint", location, tmp_path / target)
+    contents = [json.loads(note.read_bytes()) for note in sorted(notes.iterdir())]
+    assert [(c["format"], c["id"], c["batch_id"], c["path"]) for c in contents] == [
+        (1, 7, 5, str(tmp_path / target)) for target in ("s", "t")
+    ]
+    assert run("verify", location).status == 0
+    assert "savepoints" not in run("gc", location, "--dry-run").stdout
+
+
+def test_a_savepoint_of_a_location_that_cannot_be_written(location: Path, tmp_path: Path) -> None:
+    (location / "ckpt" / "savepoints").write_bytes(b"")  # no directory, so no note
+    assert run("savepoint", location, tmp_path / "s").status == 0
+    assert run("verify", tmp_path / "s").status == 0
 
 
 def test_a_dry_run_of_restore(location: Path, tmp_path: Path) -> None:

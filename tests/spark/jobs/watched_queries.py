@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -31,9 +31,8 @@ def main(arguments: list[str]) -> int:
     folder: Path = options.folder
     conf = dict(pair.split("=", 1) for pair in options.conf)
     spark = open_session(CKPT, folder, conf=conf)
-    counted = _counted(spark)
-    steady = _start(counted, folder, STEADY, "200 milliseconds")
-    failing = _start(counted.withColumn("n", _fails_at(25)), folder, FAILING, "0 seconds")
+    steady = _start(_counted(spark), folder, STEADY, "200 milliseconds")
+    failing = _start(failing_at(spark, 25), folder, FAILING, "0 seconds")
     try:
         failing.awaitTermination()
     except StreamingQueryException:
@@ -51,9 +50,14 @@ def _counted(spark: SparkSession) -> DataFrame:
     return rows.groupBy((sf.col("value") % 7).alias("key")).agg(sf.count("*").alias("n"), sf.max("value").alias("most"))
 
 
-def _fails_at(most: int) -> Column:
-    """Fails a task whose state has been read, before it is committed."""
-    return sf.when(sf.col("most") > most, sf.raise_error(sf.lit("too many"))).otherwise(sf.col("n"))
+def failing_at(spark: SparkSession, value: int) -> DataFrame:
+    """Ten rows a batch, without duplicates. The task of one value fails in the middle of its rows.
+
+    An aggregation would not do: it takes all rows before it gives any, so its state is committed before the failure.
+    """
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load().dropDuplicates(["value"])
+    failure = sf.raise_error(sf.lit("too many")).cast("bigint")
+    return rows.withColumn("value", sf.when(sf.col("value") == value, failure).otherwise(sf.col("value")))
 
 
 def _start(frame: DataFrame, folder: Path, name: str, interval: str) -> StreamingQuery:

@@ -28,7 +28,8 @@ private[ui] final class CheckpointPage(parent: CheckpointTab) extends WebUIPage(
       case Some(status) =>
         val details = parent.status.details(status.key).map(found => CheckpointReport.of(found.report))
         val report = details.getOrElse(CheckpointReport.of(status.report))
-        overview(request, status, report) ++ details.fold(withoutDetails(report))(tables(request, status.key, _))
+        overview(request, status, report) ++ tables(request, status.key, report) ++
+          (if (details.isEmpty) withoutDetails(report) else Nil)
     }
 
   private def overview(request: HttpServletRequest, status: CheckpointStatus, report: CheckpointReport): Seq[Node] = {
@@ -53,11 +54,11 @@ private[ui] final class CheckpointPage(parent: CheckpointTab) extends WebUIPage(
   }
 
   private def withoutDetails(report: CheckpointReport): Seq[Node] =
-    if (report.status == CheckpointReport.Triggered) Cells.nothing("Operators and subtasks follow at its end.")
-    else Cells.nothing("Operators and subtasks are kept of the newest checkpoints only.")
+    if (report.isInProgress) Cells.nothing("Operators and subtasks follow at its end.")
+    else Cells.nothing("Subtasks are kept of the newest checkpoints only.")
 
   private def tables(request: HttpServletRequest, key: String, report: CheckpointReport): Seq[Node] = {
-    val operators = Cells.heading("Operators") ++
+    val operators = if (report.operators.isEmpty) Nil else Cells.heading("Operators") ++
       UIUtils.listingTable(CheckpointPage.OperatorHeaders, operatorRow, report.operators, id = Some("operators"))
     val subtasks = report.subtasks
     if (subtasks.isEmpty) operators
@@ -71,20 +72,26 @@ private[ui] final class CheckpointPage(parent: CheckpointTab) extends WebUIPage(
     }
   }
 
+  /** A column of figures is sorted by them, one of spreads by the maximum. */
   private def operatorRow(operator: OperatorReport): Seq[Node] = {
-    val cells = Seq(
-      Text(s"${operator.operatorId} ${operator.name}"),
-      Text(operator.store),
-      Text(s"${operator.acks}/${operator.parallelism}"),
-      Cells.spread(operator.spread("acknowledged_ms"), UIUtils.formatDuration),
-      Cells.spread(operator.spread("start_delay_ms"), UIUtils.formatDuration),
-      Cells.spread(operator.spread("snapshot_us"), Cells.micros),
-      Cells.spread(operator.spread("write_us"), Cells.micros),
-      Cells.size(operator.newBytes),
-      Cells.size(operator.stateBytes),
-      Cells.number(operator.chainLength),
-      Cells.number(operator.rows))
-    <tr>{cells.map(cell => <td>{cell}</td>)}</tr>
+    def spread(name: String, show: Long => String) =
+      (operator.spread(name).fold(-1L)(_.last), Cells.spread(operator.spread(name), show))
+    def figure(value: Option[Long], show: Option[Long] => Seq[Node]) = (value.getOrElse(-1L), show(value))
+    val figures = Seq(
+      (operator.acks, Text(s"${operator.acks}/${operator.parallelism}")),
+      spread("acknowledged_ms", UIUtils.formatDuration),
+      spread("start_delay_ms", UIUtils.formatDuration),
+      spread("snapshot_us", Cells.micros),
+      spread("write_us", Cells.micros),
+      figure(operator.newBytes, Cells.size),
+      figure(operator.stateBytes, Cells.size),
+      figure(operator.chainLength, Cells.number),
+      figure(operator.rows, Cells.number))
+    <tr>
+      <td sorttable_customkey={operator.operatorId.toString}>{s"${operator.operatorId} ${operator.name}"}</td>
+      <td>{operator.store}</td>
+      {figures.map { case (key, cell) => <td sorttable_customkey={key.toString}>{cell}</td> }}
+    </tr>
   }
 
   private def columns(names: Map[Long, String]): Seq[Column[SubtaskReport]] = {

@@ -30,6 +30,7 @@ private[ckpt] final class CheckpointReport(json: JsonNode) {
   def triggeredMs: Option[Long] = number("triggered_ms")
   def completedMs: Option[Long] = number("completed_ms")
   def failedMs: Option[Long] = number("failed_ms")
+  def takenMs: Option[Long] = number("taken_ms")
   def restoredMs: Option[Long] = number("restored_ms")
   def acks: Option[Long] = number("acks")
   def expected: Option[Long] = number("expected")
@@ -37,12 +38,21 @@ private[ckpt] final class CheckpointReport(json: JsonNode) {
   def newBytes: Option[Long] = number("new_bytes")
   def rows: Option[Long] = number("rows")
   def chainLength: Option[Long] = number("chain_length")
+  def reason: String = text("reason")
   def cause: String = text("cause")
   def path: String = text("path")
   def completingMs: Option[Long] = number("completing_ms")
 
+  /** From the trigger to the last acknowledgement, or until it was aborted. */
+  def acknowledgedMs: Option[Long] = number("duration_ms")
+
+  /** Time of the last acknowledgement so far; None if the report has no operators. */
+  def lastAckMs: Option[Long] =
+    for (from <- triggeredMs; after <- operators.flatMap(_.spread("acknowledged_ms")).map(_.last).maxOption)
+      yield from + after
+
   /** From the trigger to the end: the checkpoint is durable, or was aborted. */
-  def durationMs: Option[Long] = number("duration_ms").map(_ + completingMs.getOrElse(0L))
+  def durationMs: Option[Long] = acknowledgedMs.map(_ + completingMs.getOrElse(0L))
 
   /** Failures that the checkpoint survived or died of, by reason. */
   def failures: Seq[(String, Long)] =
@@ -51,11 +61,15 @@ private[ckpt] final class CheckpointReport(json: JsonNode) {
   def operators: Seq[OperatorReport] = json.path("operators").elements().asScala.map(new OperatorReport(_)).toSeq
   def subtasks: Seq[SubtaskReport] = json.path("subtasks").elements().asScala.map(new SubtaskReport(_)).toSeq
 
-  /** The report without operators and subtasks, which may have many. */
-  def summary: String = json match {
-    case fields: ObjectNode => fields.deepCopy().without[ObjectNode](CheckpointReport.Details).toString
-    case other => other.toString
-  }
+  def isInProgress: Boolean = status == CheckpointReport.Triggered || status == CheckpointReport.Progress
+  def isCompleted: Boolean = status == CheckpointReport.Completed
+  def isFailed: Boolean = status == CheckpointReport.Failed
+
+  /** The report without operators and subtasks. */
+  def brief: String = without("operators", "subtasks")
+
+  /** The report without subtasks, which may have many. */
+  def summary: String = without("subtasks")
 
   /** The whole report. */
   def whole: String = json.toString
@@ -65,6 +79,11 @@ private[ckpt] final class CheckpointReport(json: JsonNode) {
     val fields = json.deepCopy[ObjectNode]()
     fields.put("status", CheckpointReport.Failed).put("failed_ms", timeMs).put("cause", "the application has ended")
     new CheckpointReport(fields)
+  }
+
+  private def without(fields: String*): String = json match {
+    case all: ObjectNode => all.deepCopy().without[ObjectNode](fields.asJava).toString
+    case other => other.toString
   }
 
   private def number(name: String): Option[Long] = CheckpointReport.number(json.path(name))
@@ -109,12 +128,16 @@ private[ui] final class SubtaskReport(json: JsonNode) {
 }
 
 private[ckpt] object CheckpointReport {
+  val Started = "started"
+  val Savepoint = "savepoint"
+  val Progress = "progress"
   val Triggered = "triggered"
   val Completed = "completed"
   val Failed = "failed"
   val Restored = "restored"
 
-  private val Details = java.util.List.of("operators", "subtasks")
+  /** Reason of a checkpoint that failed because another driver has taken over. */
+  val Fenced = "fenced"
 
   def of(text: String): CheckpointReport = new CheckpointReport(Message.mapper.readTree(text))
 

@@ -29,12 +29,13 @@ private[ckpt] final class CheckpointStatusListener(conf: SparkConf, store: Eleme
   private final class Run(val id: String, val sequence: Long) {
     val keys = mutable.Queue.empty[String]
     var isActive = true
+    var isFenced = false
     var triggered, completed, failed, restored, next = 0L
     var inProgress: Option[(Long, CheckpointReport)] = None
-    var lastReport, lastCompleted, lastFailed, lastRestored = ""
+    var started, lastReport, lastCompleted, lastFailed, lastRestored, lastSavepoint = ""
 
-    def status = new RunStatus(id, sequence, isActive, triggered, completed, failed, restored,
-      inProgress.fold(-1L)(_._1), lastReport, lastCompleted, lastFailed, lastRestored)
+    def status = new RunStatus(id, sequence, isActive, isFenced, triggered, completed, failed, restored,
+      inProgress.fold(-1L)(_._1), started, lastReport, lastCompleted, lastFailed, lastRestored, lastSavepoint)
   }
 
   private val retainedRuns = conf.get(StaticSQLConf.STREAMING_UI_RETAINED_QUERIES).max(1)
@@ -63,18 +64,21 @@ private[ckpt] final class CheckpointStatusListener(conf: SparkConf, store: Eleme
   private def reported(report: CheckpointReport): Unit = if (report.runId.nonEmpty) {
     val run = runs.getOrElseUpdate(report.runId, newRun(report.runId))
     report.status match {
+      case CheckpointReport.Started => run.started = report.brief
       case CheckpointReport.Restored =>
         run.restored += 1
-        run.lastRestored = report.summary
+        run.lastRestored = report.brief
+      case CheckpointReport.Savepoint => run.lastSavepoint = report.brief
       case CheckpointReport.Triggered => triggered(run, report)
+      case CheckpointReport.Progress => progressed(run, report)
       case CheckpointReport.Completed =>
         run.completed += 1
-        run.lastCompleted = report.summary
+        run.lastCompleted = report.brief
         finished(run, report)
       case CheckpointReport.Failed => failed(run, report)
       case _ => // of a later release
     }
-    run.lastReport = report.summary
+    if (report.status != CheckpointReport.Savepoint || run.lastReport.isEmpty) run.lastReport = report.brief
     store.write(run.status)
   }
 
@@ -88,9 +92,16 @@ private[ckpt] final class CheckpointStatusListener(conf: SparkConf, store: Eleme
     write(run, number, report)
   }
 
+  private def progressed(run: Run, report: CheckpointReport): Unit =
+    run.inProgress.filter(_._2.version == report.version).foreach { case (number, _) =>
+      run.inProgress = Some((number, report))
+      write(run, number, report)
+    }
+
   private def failed(run: Run, report: CheckpointReport): Unit = {
     run.failed += 1
-    run.lastFailed = report.summary
+    run.lastFailed = report.brief
+    run.isFenced |= report.reason == CheckpointReport.Fenced
     finished(run, report)
   }
 

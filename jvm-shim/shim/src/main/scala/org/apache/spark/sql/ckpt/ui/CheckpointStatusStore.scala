@@ -19,28 +19,33 @@ import org.apache.spark.util.kvstore.KVStore
  *
  * @param sequence     place of the run among those of the application
  * @param inProgress   number of the checkpoint in progress; -1 if there is none
- * @param lastReport   summary of the newest report
- * @param lastCompleted summary of the newest report of each kind, empty without one
+ * @param isFenced     whether another driver has taken over
+ * @param started      newest report of its start, empty without one
+ * @param lastReport   newest report, without operators and subtasks
+ * @param lastCompleted newest report of each kind, without operators and subtasks; empty without one
  */
 private[ui] final class RunStatus(
     @KVIndexParam val runId: String,
     val sequence: Long,
     val isActive: Boolean,
+    val isFenced: Boolean,
     val triggered: Long,
     val completed: Long,
     val failed: Long,
     val restored: Long,
     val inProgress: Long,
+    val started: String,
     val lastReport: String,
     val lastCompleted: String,
     val lastFailed: String,
-    val lastRestored: String)
+    val lastRestored: String,
+    val lastSavepoint: String)
 
 /**
  * A checkpoint of a run.
  *
  * @param number place of the checkpoint among those of its run
- * @param report summary of its newest report
+ * @param report its newest report, without subtasks
  */
 private[ui] final class CheckpointStatus(
     @KVIndexParam val key: String,
@@ -48,7 +53,7 @@ private[ui] final class CheckpointStatus(
     val number: Long,
     val report: String)
 
-/** The newest report of a checkpoint with operators and subtasks. There are fewer of these than of checkpoints. */
+/** The newest report of a checkpoint, with subtasks. There are fewer of these than of checkpoints. */
 private[ui] final class CheckpointDetails(@KVIndexParam val key: String, val report: String)
 
 /** What the pages show, read from Spark's status store. */
@@ -64,6 +69,10 @@ private[ui] final class CheckpointStatusStore(store: KVStore) {
     KVUtils
       .viewToSeq(store.view(classOf[CheckpointStatus]).index("run").first(runId).last(runId))
       .sortBy(_.number)
+
+  /** Newest reports of the checkpoints of a run, oldest first, without subtasks. */
+  def reports(runId: String): Seq[CheckpointReport] =
+    checkpoints(runId).map(checkpoint => CheckpointReport.of(checkpoint.report))
 
   def checkpoint(key: String): Option[CheckpointStatus] = read(classOf[CheckpointStatus], key)
 

@@ -24,6 +24,10 @@ private[ui] final class CheckpointTab(val status: CheckpointStatusStore, parent:
   attachPage(new OverviewPage(this))
   attachPage(new QueryPage(this))
   attachPage(new CheckpointPage(this))
+  attachPage(new SummaryPage(this))
+  attachPage(new StatePage(this))
+  attachPage(new TimelinePage(this))
+  attachPage(new ConfigurationPage(this))
   parent.attachTab(this)
 
   /** Address of a page of this tab, with its parameters. */

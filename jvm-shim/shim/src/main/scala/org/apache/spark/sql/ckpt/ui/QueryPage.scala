@@ -14,34 +14,27 @@ import scala.xml.{Node, Text}
 
 import jakarta.servlet.http.HttpServletRequest
 
-import org.apache.spark.ui.{UIUtils, WebUIPage}
-
 /** Checkpoints of one run of a query. */
-private[ui] final class QueryPage(parent: CheckpointTab) extends WebUIPage(QueryPage.Name) {
+private[ui] final class QueryPage(parent: CheckpointTab)
+    extends RunPage(parent, QueryPage.Name, "Checkpoints of a query") {
 
-  override def render(request: HttpServletRequest): Seq[Node] =
-    UIUtils.headerSparkPage(request, "Checkpoints of a query", content(request), parent)
-
-  private def content(request: HttpServletRequest): Seq[Node] =
-    Option(request.getParameter("run")).flatMap(parent.status.run) match {
-      case None => Cells.nothing("This run has no checkpoints, or too many runs have followed it.")
-      case Some(run) => overview(new RunRow(run)) ++ history(request, run)
-    }
+  override protected def about(request: HttpServletRequest, row: RunRow): Seq[Node] =
+    overview(row) ++ history(request, row.run)
 
   private def overview(row: RunRow): Seq[Node] = Cells.facts(
-    "Query" -> Text(row.name),
     "Query ID" -> Text(row.last.queryId),
-    "Run ID" -> Text(row.run.runId),
     "Status" -> Text(row.status),
-    "Generation" -> Cells.number(row.last.generation),
+    "Owner" -> row.start.fold(Cells.text(""))(start => Owners.text(start.claim)),
+    "Fenced drivers" -> Owners.fenced(row.start.fold(Seq.empty[Claim])(_.fenced)),
     "Triggered" -> Text(row.run.triggered.toString),
-    "In progress" -> Text(if (row.run.inProgress < 0) "0" else "1"),
+    "In progress" -> row.inProgress,
     "Completed" -> Text(row.run.completed.toString),
     "Failed" -> Text(row.run.failed.toString),
     "Restored" -> Text(row.run.restored.toString),
     "Latest completed" -> row.completed.fold(Cells.text(""))(Latest.completed),
-    "Latest failed" -> row.failed.fold(Cells.text(""))(Latest.failed),
-    "Latest restore" -> row.restored.fold(Cells.text(""))(Latest.restored))
+    "Latest failed" -> row.failed.fold(Cells.text(""))(Latest.failed(_)),
+    "Latest restore" -> row.restored.fold(Cells.text(""))(Latest.restored),
+    "Latest savepoint" -> row.savepoint.fold(Cells.text(""))(Latest.savepoint))
 
   private def history(request: HttpServletRequest, run: RunStatus): Seq[Node] = {
     val rows = parent.status.checkpoints(run.runId).map(HistoryRow.of)
@@ -64,6 +57,7 @@ private[ui] final class QueryPage(parent: CheckpointTab) extends WebUIPage(Query
       column.sorted("Acknowledged", row => Cells.acknowledged(row.report), _.report.acks,
         Some("Stores of subtasks that have acknowledged, and all of them")),
       figure("Triggered", Cells.time, _.triggeredMs),
+      figure("Last acknowledgement", Cells.time, _.lastAckMs),
       figure("Duration", Cells.duration, _.durationMs),
       figure("New size", Cells.size, _.newBytes),
       figure("Full size", Cells.size, _.stateBytes),
@@ -87,9 +81,6 @@ private[ui] object HistoryRow {
   def of(status: CheckpointStatus): HistoryRow =
     HistoryRow(status.key, status.number, CheckpointReport.of(status.report))
 
-  /** Only a checkpoint in progress is still as it was triggered. */
-  def label(report: CheckpointReport): String = report.status match {
-    case CheckpointReport.Triggered => "IN PROGRESS"
-    case other => other.toUpperCase(java.util.Locale.ROOT)
-  }
+  def label(report: CheckpointReport): String =
+    if (report.isInProgress) "IN PROGRESS" else report.status.toUpperCase(java.util.Locale.ROOT)
 }

@@ -92,7 +92,8 @@ private[ui] object StatusTable {
       defaultSort: String): Seq[Node] =
     try {
       val page = Option(request.getParameter(s"$tag.page")).fold(1)(_.toInt)
-      <div id={tag}>{new StatusTable(request, tag, path, rows, columns, defaultSort).table(page)}</div>
+      val table = new StatusTable(request, tag, path, rows, columns, defaultSort)
+      <div id={tag} class="table-responsive">{table.table(page)}</div>
     } catch {
       case e: IllegalArgumentException =>
         <div class="alert alert-error" id={tag}>The table cannot be shown: {String.valueOf(e.getMessage)}</div>

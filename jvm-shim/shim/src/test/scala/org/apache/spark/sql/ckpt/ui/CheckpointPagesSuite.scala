@@ -26,8 +26,8 @@ import org.apache.spark.util.kvstore.InMemoryStore
 class CheckpointPagesSuite extends AnyFunSuite {
   import SampleReports._
 
-  private final class Tab(events: Seq[SparkListenerCheckpoint]) {
-    private val conf = new SparkConf(false)
+  private final class Tab(events: Seq[SparkListenerCheckpoint], settings: (String, String)*) {
+    private val conf = new SparkConf(false).setAll(settings)
     private val store = new ElementTrackingStore(new InMemoryStore, conf)
     private val listener = new CheckpointStatusListener(conf, store)
     events.foreach(listener.onOtherEvent)
@@ -81,13 +81,120 @@ class CheckpointPagesSuite extends AnyFunSuite {
       triggered(10), triggered(1, other, "second")))
     val rows = cells(tab.render(""), "queries-table")
     assert(rows.map(_.take(9)) == Seq(
-      Seq("second", other, "RUNNING", "#2", "1", "1", "0", "0", "0"),
-      Seq("name", Run, "RUNNING", "#1", "3", "1", "1", "1", "1")))
+      Seq("second", other, "RUNNING", "#2", "1", "1 (0/4 acknowledged)", "0", "0", "0"),
+      Seq("name", Run, "RUNNING", "#1", "3", "1 (0/4 acknowledged)", "1", "1", "1")))
     val latest = rows(1).drop(9)
     assert(latest.head.startsWith("108, batch 8 at ") && latest.head.endsWith(", 4.0 KiB, 77 rows"))
     assert(latest(1).startsWith("batch 9 at ") && latest(1).endsWith("no space"))
     assert(latest(2).startsWith("107, batch 7 at ") && latest(2).endsWith("/there/name"))
+    assert(latest.drop(3) == Seq("-", "-"))
     assert(links(tab.render("")).contains(s"/base/checkpoints/query?run=$Run"))
+  }
+
+  test("the overview has the owner, whom it fenced, and acknowledgements so far") {
+    val tab = new Tab(Seq(started(), triggered(1), progress(1, 3), savepoint(), started("other"), triggered(1, "other"),
+      failed(1, "other", reason = "fenced")))
+    val Seq(other, mine) = cells(tab.render(""), "queries-table")
+    assert(mine(5) == "1 (3/4 acknowledged)" && mine(2) == "RUNNING")
+    assert(mine(12).startsWith("107, batch 7 at ") && mine(12).endsWith("/backup/name"))
+    assert(mine(13).startsWith("generation 2: process 12 on name, since "))
+    assert(mine(13).contains("It has fenced generation 1: process 11 on other name, since "))
+    assert(other(2) == "FENCED")
+    val page = tab.render("query", "run" -> Run)
+    assert(page.text.contains("1 (3/4 acknowledged)") && page.text.contains("run earlier"))
+    assert(page.text.contains("/backup/name"))
+    assert(cells(page, "history-table").map(_(3)) == Seq("3/4"))
+  }
+
+  test("a long cause is cut in the overview, and whole on the page of its run") {
+    val tab = new Tab(Seq(triggered(1), failed(1, cause = "x" * 400)))
+    val cut = cells(tab.render(""), "queries-table").head(10)
+    assert(cut.endsWith("x" * 150 + " \u2026") && !cut.contains("x" * 151))
+    assert(tab.render("query", "run" -> Run).text.contains("x" * 400))
+  }
+
+  test("pages of a run lead to each other") {
+    val tab = new Tab(Seq(triggered(1)))
+    val names = Seq("query", "summary", "state", "timeline", "configuration")
+    names.foreach { name =>
+      val page = tab.render(name, "run" -> Run)
+      val Seq(bar) = (page \\ "ul").filter(node => (node \@ "id") == "run-pages")
+      assert((bar \\ "a").map(_ \@ "href") == names.map(other => s"/base/checkpoints/$other?run=$Run"))
+      assert((bar \\ "a").filter(link => (link \@ "class").contains("active")).map(_ \@ "href") ==
+        Seq(s"/base/checkpoints/$name?run=$Run"))
+      assert(tab.render(name, "run" -> "unknown").text.contains("no checkpoints"))
+    }
+  }
+
+  test("the summary has distributions of completed checkpoints") {
+    assert(new Tab(Seq(triggered(1), failed(1))).render("summary", "run" -> Run).text.contains("No checkpoint has"))
+    val tab = new Tab(Seq(triggered(1), completed(1), triggered(2), failed(2), triggered(3), completed(3)))
+    val page = tab.render("summary", "run" -> Run)
+    assert(page.text.contains("the newest 2 of 2"))
+    val rows = cells(page, "summary").map(row => row.head -> row.tail).toMap
+    assert(rows("Duration") == Seq.fill(7)("70 ms") && rows("Rows") == Seq.fill(7)("77"))
+    assert(rows("New size").head == "1024.0 B" && rows("Longest write").head == "0.003 ms")
+    assert((page \\ "th").map(_.text.trim) ==
+      Seq("Figure", "Min", "Avg", "Max", "P50", "P90", "P99", "P99.9"))
+  }
+
+  test("a run without its start has no settings") {
+    assert(new Tab(Seq(triggered(1))).render("configuration", "run" -> Run).text.contains("are not known"))
+    val page = new Tab(Seq(started())).render("configuration", "run" -> Run)
+    val prefix = "spark.sql.streaming.stateStore.ckpt."
+    assert(cells(page, "settings") ==
+      Seq(Seq(s"${prefix}python", "name", "default"), Seq(s"${prefix}retained", "5", "set")))
+    assert(page.text.contains("4 x 256") && page.text.contains("/there/name"))
+  }
+
+  test("the timeline marks stragglers and subtasks that did not acknowledge") {
+    def marks(page: NodeSeq, figure: String): Seq[String] =
+      (page \\ "figure").filter(node => (node \@ "id") == figure).flatMap(_ \\ "text")
+        .filter(node => (node \@ "class") == "ckpt-mark").map(_.text.trim)
+    val events = (1L to 3L).flatMap(n => Seq(triggered(n), completed(n, partitions = 30, slow = 7)))
+    val tab = new Tab(events ++ Seq(triggered(4), failed(4), triggered(5), progress(5, 2)))
+    val page = tab.render("timeline", "run" -> Run)
+    assert(marks(page, "checkpoints-timeline") == Seq("in progress, 2/4 acknowledged", "aborted"))
+    assert(marks(page, "subtasks-timeline") == Seq("aborted", "aborted", "aborted")) // of the newest with subtasks
+    val chosen = tab.render("timeline", "run" -> Run, "key" -> s"$Run-0")
+    assert(chosen.text.contains("30 subtasks of checkpoint 101, batch 1, 1 straggler"))
+    assert(marks(chosen, "subtasks-timeline") == Seq("straggler"))
+    val bars = (chosen \\ "g").filter(node => (node \ "title").text.startsWith("partition "))
+    assert(bars.size == 30 && bars.filter(_.text.contains("straggler")).map(node => (node \ "text").head.text) ==
+      Seq("partition 7"))
+    assert(tab.render("timeline", "run" -> Run, "key" -> s"$Run-4").text.contains("follow at the end"))
+  }
+
+  test("the state has sizes, skew and growth") {
+    assert(new Tab(Seq(triggered(1))).render("state", "run" -> Run).text.contains("No checkpoint has completed"))
+    val tab = new Tab((1L to 3L).flatMap(n => Seq(triggered(n), completed(n, partitions = 200, slow = 7))))
+    val page = tab.render("state", "run" -> Run)
+    val Seq(store) = cells(page, "stores-table")
+    assert(store.take(4) == Seq("0 name, name", "200", "77", "4.0 KiB"))
+    assert(store.slice(6, 8) == Seq("19 / 19 / 1900", "66.89"))
+    assert(cells(page, "partitions-table").size == 100 && cells(page, "partitions-table").head(1) == "7")
+    val points = (page \\ "figure").filter(node => (node \@ "id") == "growth-bytes") \\ "circle"
+    assert(points.map(_.text) == (1 to 3).map(n => s"all, batch $n: 4.0 KiB"))
+    val columns = (page \\ "figure").filter(node => (node \@ "id") == "rows-0") \\ "rect"
+    assert(columns.size == 200 && columns(7).text == "partition 7: 1900")
+    val last = tab.render("state", "run" -> Run, "partitions.sort" -> "Partition", "partitions.page" -> "2")
+    assert(cells(last, "partitions-table").map(_(1)) == (100 to 199).map(_.toString))
+  }
+
+  test("operators are sorted by figures, not by their text") {
+    val row = new Tab(Seq(triggered(1), completed(1))).render("checkpoint", "key" -> s"$Run-0") \\ "table" \\ "tr"
+    val keys = (row \ "td").map(_ \@ "sorttable_customkey").filter(_.nonEmpty)
+    assert(keys == Seq("0", "4", "3", "3", "3", "3", "1024", "4096", "3", "77"))
+  }
+
+  test("a checkpoint whose subtasks are forgotten keeps its operators") {
+    val most = CheckpointStatusListener.MostDetails
+    val runs = (0 to most).map(n => s"run $n")
+    val tab = new Tab(runs.flatMap(run => Seq(triggered(1, run), completed(1, run))),
+      "spark.sql.streaming.ui.retainedQueries" -> "1000")
+    val page = tab.render("checkpoint", "key" -> "run 0-0")
+    assert(cells(page, "operators").size == 1 && page.text.contains("kept of the newest"))
+    assert(tab.render("state", "run" -> "run 0").text.contains("77"))
   }
 
   test("the history has a row for each checkpoint, newest first") {
@@ -96,8 +203,9 @@ class CheckpointPagesSuite extends AnyFunSuite {
     val rows = cells(page, "history-table")
     assert(rows.map(row => (row(0), row(1), row(2), row(3))) == Seq(("details", "3", "IN PROGRESS", "0/4"),
       ("details", "2", "FAILED", "1/4"), ("101", "1", "COMPLETED", "4/4")))
-    assert(rows(2).drop(5) == Seq("70 ms", "1024.0 B", "4.0 KiB", "77", "3", "-"))
+    assert(rows(2).drop(6) == Seq("70 ms", "1024.0 B", "4.0 KiB", "77", "3", "-"))
     assert(rows(1).last == "no space" && rows(0).drop(5).forall(_ == "-"))
+    assert(rows(2)(5).nonEmpty && rows(2)(5) != "-")
     assert(links(page).contains(s"/base/checkpoints/checkpoint?key=$Run-0"))
     val byStatus = tab.render("query", "run" -> Run, "history.sort" -> "Status")
     assert(cells(byStatus, "history-table").map(_(2)) == Seq("COMPLETED", "FAILED", "IN PROGRESS"))
@@ -135,10 +243,14 @@ class CheckpointPagesSuite extends AnyFunSuite {
   }
 
   test("hostile names are text") {
-    val tab = new Tab(Seq(restored(name = Hostile), triggered(1, name = Hostile), completed(1, name = Hostile),
+    val tab = new Tab(Seq(started(name = Hostile), savepoint(Hostile), restored(name = Hostile),
+      triggered(1, name = Hostile),
+      completed(1, name = Hostile),
       triggered(2, name = Hostile), failed(2, name = Hostile, cause = Hostile)))
-    Seq("" -> Nil, "query" -> Seq("run" -> Run), "checkpoint" -> Seq("key" -> s"$Run-0"),
-      "checkpoint" -> Seq("key" -> s"$Run-1")).foreach { case (page, parameters) =>
+    val ofRun = Seq("query", "summary", "state", "timeline", "configuration").map(_ -> Seq("run" -> Run))
+    (ofRun ++ Seq("" -> Nil, "timeline" -> Seq("run" -> Run, "key" -> s"$Run-0"),
+      "checkpoint" -> Seq("key" -> s"$Run-0"),
+      "checkpoint" -> Seq("key" -> s"$Run-1"))).foreach { case (page, parameters) =>
       assert(!tab.markup(page, parameters: _*).contains("<script>alert"))
       assert(tab.render(page, parameters: _*).text.contains(Hostile))
     }

@@ -42,11 +42,12 @@ class CheckpointStatusListenerSuite extends AnyFunSuite {
   /** All of the status as text, to compare. */
   private def dump(store: CheckpointStatusStore): Seq[String] = store.runs.flatMap { run =>
     val counts = Seq(run.sequence, run.triggered, run.completed, run.failed, run.restored, run.inProgress)
-    val latest = Seq(run.lastReport, run.lastCompleted, run.lastFailed, run.lastRestored)
+    val latest = Seq(
+      run.started, run.lastSavepoint, run.lastReport, run.lastCompleted, run.lastFailed, run.lastRestored)
     val checkpoints = store.checkpoints(run.runId).flatMap { checkpoint =>
       Seq(s"${checkpoint.key} ${checkpoint.report}", store.details(checkpoint.key).fold("")(_.report))
     }
-    s"${run.runId} ${run.isActive} $counts $latest" +: checkpoints
+    s"${run.runId} ${run.isActive} ${run.isFenced} $counts $latest" +: checkpoints
   }
 
   private def counts(run: RunStatus) = (run.triggered, run.completed, run.failed, run.restored)
@@ -66,10 +67,29 @@ class CheckpointStatusListenerSuite extends AnyFunSuite {
     assert(statuses(store) == Seq("8 completed", "9 failed", "9 completed", "10 triggered"))
   }
 
+  test("acknowledgements of the checkpoint in progress") {
+    val store = status(Seq(started(), triggered(1), progress(1, 2), progress(1, 3)))
+    val Seq(run) = store.runs
+    assert(counts(run) == ((1, 0, 0, 0)) && run.inProgress == 0)
+    assert(store.reports(Run).map(report => (report.status, report.acks)) == Seq(("progress", Some(3))))
+    assert(StartReport.of(run.started).map(_.claim.generation).contains(Some(2)))
+    val later = status(Seq(triggered(1), completed(1), progress(1, 3), triggered(2), progress(1, 3)))
+    assert(statuses(later) == Seq("1 completed", "2 triggered"))
+    assert(statuses(status(Seq(triggered(1), progress(1, 2), failed(1)))) == Seq("1 failed"))
+    assert(statuses(status(Seq(triggered(1), progress(1, 2), SparkListenerApplicationEnd(7)))) == Seq("1 failed"))
+  }
+
+  test("a run is fenced once another driver has taken over") {
+    val store = status(Seq(triggered(1), failed(1), triggered(1, "other"), failed(1, "other", reason = "fenced")))
+    assert(store.runs.map(run => (run.runId, run.isFenced)) == Seq((Run, false), ("other", true)))
+  }
+
   test("only summaries are kept beside the newest details") {
     val store = status(Seq(triggered(1), completed(1)))
     val Seq(checkpoint) = store.checkpoints(Run)
-    assert(CheckpointReport.of(checkpoint.report).subtasks.isEmpty)
+    val summary = CheckpointReport.of(checkpoint.report)
+    assert(summary.subtasks.isEmpty && summary.operators.size == 1)
+    assert(CheckpointReport.of(store.runs.head.lastCompleted).operators.isEmpty)
     val details = CheckpointReport.of(store.details(checkpoint.key).get.report)
     assert(details.subtasks.map(_.partition) == Seq(0, 1, 2, 3))
     assert(details.operators.map(_.spread("write_us")) == Seq(Some(Seq(1, 2, 3))))
@@ -131,11 +151,18 @@ class CheckpointStatusListenerSuite extends AnyFunSuite {
   }
 
   test("the event log gives the same status") {
-    val events = Seq[SparkListenerEvent](restored(name = Hostile), triggered(1, name = Hostile),
-      completed(1, name = Hostile), triggered(2), failed(2), triggered(3), SparkListenerApplicationEnd(9))
+    val events = Seq[SparkListenerEvent](started(name = Hostile), savepoint(Hostile),
+      restored(name = Hostile), triggered(1, name = Hostile), completed(1, name = Hostile), triggered(2),
+      failed(2), triggered(3), SparkListenerApplicationEnd(9))
     val lines = events.map(JsonProtocol.sparkEventToJsonString)
     assert(lines.head.contains(""""Event":"org.apache.spark.sql.ckpt.SparkListenerCheckpoint""""))
     assert(dump(status(lines.map(JsonProtocol.sparkEventFromJson))) == dump(status(events)))
+  }
+
+  test("the event log has no acknowledgements of a checkpoint in progress") {
+    assert(!progress(1, 2).logEvent)
+    assert(Seq(started(), restored(), triggered(1), completed(1), failed(1)).forall(_.logEvent))
+    assert(SparkListenerCheckpoint(null).logEvent)
   }
 
   test("reports of other releases are taken for what is known of them") {

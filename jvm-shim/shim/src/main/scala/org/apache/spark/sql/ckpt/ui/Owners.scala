@@ -1,0 +1,32 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.ui
+
+import scala.xml.{Node, Text}
+
+/** Owners of a location as text. */
+private[ui] object Owners {
+  def text(claim: Claim): Seq[Node] = Cells.join(
+    Text(s"generation ${claim.generation.getOrElse("-")}: "),
+    Text(s"process ${claim.pid.getOrElse("-")} on ${claim.host}, since "),
+    Cells.time(claim.claimedMs))
+
+  /** The owner, and the newest of those before it. */
+  def all(start: StartReport): Seq[Node] = {
+    val last = start.fenced.lastOption.map(claim => <div>It has fenced {text(claim)}</div>)
+    Cells.join(text(start.claim), last.toSeq)
+  }
+
+  /** Earlier owners, newest first: none of them can complete a checkpoint any more. */
+  def fenced(claims: Seq[Claim]): Seq[Node] =
+    if (claims.isEmpty) Cells.text("")
+    else claims.reverse.flatMap(claim => <div>{text(claim)}, run {claim.runId}</div>)
+}

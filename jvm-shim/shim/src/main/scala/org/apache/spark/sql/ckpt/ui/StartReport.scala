@@ -1,0 +1,55 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.ui
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.ckpt.Settings
+import org.apache.spark.sql.ckpt.protocol.Message
+
+/** A claim of a location by a run: of this one, or of an earlier one that it has fenced. */
+private[ui] final class Claim(json: JsonNode) {
+  def runId: String = json.path("run_id").asText("")
+  def generation: Option[Long] = CheckpointReport.number(json.path("generation"))
+  def host: String = json.path("host").asText("")
+  def pid: Option[Long] = CheckpointReport.number(json.path("pid"))
+  def claimedMs: Option[Long] = CheckpointReport.number(json.path("claimed_ms"))
+}
+
+/** Value of a setting. `isSet` is false for a default, whose value is empty if it depends on the query. */
+private[ui] final case class SettingInForce(key: String, value: String, isSet: Boolean)
+
+/** Fields of the report of a run's start. */
+private[ui] final class StartReport(json: JsonNode) {
+  def claim: Claim = new Claim(json)
+  def fenced: Seq[Claim] = elements("fenced").map(new Claim(_))
+  def location: String = json.path("location").asText("")
+  def maxParallelism: Option[Long] = CheckpointReport.number(json.path("max_parallelism"))
+  def keyGroupFactors: Seq[Long] = elements("key_group_factors").map(_.asLong())
+  def sparkVersion: String = json.path("spark_version").asText("")
+  def version: String = json.path("spark_ckpt_version").asText("")
+
+  def settings: Seq[SettingInForce] = elements("settings").map { setting =>
+    val key = Settings.Prefix + setting.path(0).asText("")
+    SettingInForce(key, setting.path(1).asText(""), setting.path(2).asBoolean())
+  }
+
+  private def elements(name: String): Seq[JsonNode] = json.path(name).elements().asScala.toSeq
+}
+
+private[ui] object StartReport {
+
+  /** None for an empty text: the report is lost, or of a release without it. */
+  def of(text: String): Option[StartReport] =
+    if (text.isEmpty) None else Some(new StartReport(Message.mapper.readTree(text)))
+}

@@ -1,0 +1,43 @@
+"""Values of all settings of a query, as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from spark_ckpt.config.kinds import Setting
+from spark_ckpt.config.settings import SETTINGS
+
+_DEPENDS = ""
+
+
+class ValueInForce(NamedTuple):
+    """Value of a setting.
+
+    Args:
+        suffix: key of the setting without `PREFIX`.
+        text: the value as it was set, or the default; empty if that depends on the query.
+        is_set: True if it was set, False if it is the default.
+    """
+
+    suffix: str
+    text: str
+    is_set: bool
+
+
+def values_in_force(settings: Mapping[str, str]) -> list[ValueInForce]:
+    """Values of all settings, in the order of their table.
+
+    Args:
+        settings: the settings of a query, by their full keys.
+    """
+    return [
+        ValueInForce(setting.suffix, settings.get(setting.key, _default(setting)).strip(), setting.key in settings)
+        for setting in SETTINGS
+    ]
+
+
+def _default(setting: Setting[Any]) -> str:
+    if setting.default is None:
+        return _DEPENDS
+    return f"{setting.default:g}s" if setting.kind == "duration" else str(setting.default)
