@@ -38,7 +38,8 @@ def read_full_entries(
 ) -> Iterator[Entry]:
     """Entries of one key group, state by state.
 
-    An entry of a state with unknown serializers has a composite key and a value, both only as bytes.
+    Parts with unknown serializers are bytes. If the serializer of the key or of the namespace is unknown, so are the
+    ends of both, and the entry has a composite key.
 
     Args:
         data: bytes of the key group.
@@ -57,7 +58,7 @@ def read_full_entries(
     at = data.position
     state_id = data.u16("state_id")
     while state_id != END_OF_KEY_GROUP:
-        if header.unknown is None and state_id >= len(header.states):
+        if header.is_complete and state_id >= len(header.states):
             data.fail("state_id", f"no state {state_id}", at)
         more = True
         while more:
@@ -133,21 +134,40 @@ class _EntryReader:
         end = data.count("key", 1) + data.position
         more = self._key_group_prefix()
         if state is None or self._checker is None:
-            parts = {Part.COMPOSITE_KEY: Datum(self._rest("key", end), known=False)}
+            parts = {Part.COMPOSITE_KEY: self._opaque("key", end)}
         elif state.kind is BackendStateType.PRIORITY_QUEUE:
-            parts = read_element(data, state.value_serializer, self._checker)
+            if state.value_serializer.is_opaque:
+                parts = {Part.ELEMENT: self._opaque("element", end)}
+            else:
+                parts = read_element(data, state.value_serializer, self._checker)
+        elif self._checker.key_serializer.is_opaque or state.namespace_serializer.is_opaque:
+            parts = {Part.COMPOSITE_KEY: self._opaque("key", end)}
         else:
-            parts = self._key(state, self._checker)
+            parts = self._key(state, self._checker, end)
         self._check_end("key", end)
         end = data.count("value", 1) + data.position
         if state is None:
-            parts[Part.VALUE] = Datum(self._rest("value", end), known=False)
+            parts[Part.VALUE] = self._opaque("value", end)
         elif state.kind is BackendStateType.KEY_VALUE:
-            at = data.position
-            value = self._value(state, end)
-            parts[Part.VALUE] = Datum(data.since(at), value)
+            parts[Part.VALUE] = self._datum(state, end)
         self._check_end("value", end)
         return parts, more
+
+    def _datum(self, state: StateMetaInfoSnapshot, end: int) -> Datum:
+        """Value of an entry."""
+        at = self._data.position
+        if state.keyed_state_type == "MAP":
+            _, serializer = self._nested(state, 2)
+            if serializer.is_opaque:
+                is_null = self._data.boolean("value")
+                return Datum(self._rest("value", end)) if is_null else self._opaque("value", end)
+        elif state.value_serializer.is_opaque:
+            return self._opaque("value", end)
+        value = self._value(state, end)
+        return Datum(self._data.since(at), value)
+
+    def _opaque(self, field: str, end: int) -> Datum:
+        return Datum(self._rest(field, end), known=False)
 
     def _check_end(self, field: str, end: int) -> None:
         if self._data.position != end:
@@ -166,7 +186,7 @@ class _EntryReader:
             self._data.fail("key", f"a key of key group {found} in key group {self._key_group}", at)
         return not first & _LAST_OF_STATE
 
-    def _key(self, state: StateMetaInfoSnapshot, checker: KeyChecker) -> dict[Part, Datum]:
+    def _key(self, state: StateMetaInfoSnapshot, checker: KeyChecker, end: int) -> dict[Part, Datum]:
         namespace_serializer = state.namespace_serializer
         with_lengths = not checker.key_serializer.has_fixed_length and not namespace_serializer.has_fixed_length
         parts = {Part.KEY: read_key(self._data, checker)}
@@ -177,7 +197,11 @@ class _EntryReader:
             self._length_of(parts[Part.NAMESPACE], "namespace")
         if state.keyed_state_type == "MAP":
             map_key, _ = self._nested(state, 2)
-            parts[Part.MAP_KEY] = read_datum(self._data, map_key, "map_key")
+            parts[Part.MAP_KEY] = (
+                self._opaque("map_key", end)
+                if map_key.is_opaque
+                else read_datum(self._data, map_key, "map_key")
+            )
         return parts
 
     def _length_of(self, datum: Datum, field: str) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from spark_ckpt.metadata.streams.errors import UnknownSerializerError
+from spark_ckpt.metadata.streams.recovery import GuidedInput, HeaderSearch
 from spark_ckpt.metadata.streams.serializers import read_serializer
 from spark_ckpt.metadata.streams.stream_input import StreamInput
 from spark_ckpt.metadata.streams.types.base import Serializer
@@ -22,6 +23,8 @@ _KEYED_VERSION = 6
 _OPERATOR_VERSION, _OPERATOR_VERSION_WITHOUT_COMPRESSION = 6, 5
 _LEAST_OPTION = 2 + 2
 _LEAST_SERIALIZER = 2 + 4 + 2 + 4
+_MOST_RECOVERED = 1 << 20
+"""Largest header that is searched for the ends of unknown snapshots."""
 
 NAMESPACE_SERIALIZER, KEY_SERIALIZER, VALUE_SERIALIZER = "NAMESPACE_SERIALIZER", "KEY_SERIALIZER", "VALUE_SERIALIZER"
 """Names of the serializers of a state (`StateMetaInfoSnapshot.CommonSerializerKeys`)."""
@@ -42,6 +45,9 @@ _SERIALIZERS_OF = {
     BackendStateType.BROADCAST: {KEY_SERIALIZER, VALUE_SERIALIZER},
     BackendStateType.PRIORITY_QUEUE: {VALUE_SERIALIZER},
 }
+
+
+_KEYED = (BackendStateType.KEY_VALUE, BackendStateType.PRIORITY_QUEUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +95,23 @@ class KeyedHeader:
         compressed: True if the key groups are compressed.
         key_serializer: serializer of the keys of all states; None if unknown.
         states: states in the order of their ids.
-        unknown: error of the first unknown serializer; `states` then lacks its state and all later ones.
+        unknown: error of the first unknown serializer. Where it is, there is an `OpaqueSerializer`.
+        is_complete: False if the end of an unknown snapshot cannot be found: `states` then lacks its state and all
+            later ones.
     """
 
     compressed: bool
     key_serializer: Serializer | None
     states: tuple[StateMetaInfoSnapshot, ...]
     unknown: UnknownSerializerError | None = None
+    is_complete: bool = True
+
+    def is_opaque(self, state: StateMetaInfoSnapshot) -> bool:
+        """True if entries of a state have a part with an unknown serializer."""
+        parts = state.serializers.values()
+        if state.kind is BackendStateType.KEY_VALUE and (self.key_serializer is None or self.key_serializer.is_opaque):
+            return True
+        return any(part.is_opaque for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +132,7 @@ class OperatorHeader:
 
 
 def read_keyed_header(data: StreamInput) -> KeyedHeader:
-    """Read the header of a keyed stream, up to the first unknown serializer.
+    """Read the header of a keyed stream, which ends with the data.
 
     Raises:
         StateStreamFormatError: malformed header.
@@ -127,12 +143,39 @@ def read_keyed_header(data: StreamInput) -> KeyedHeader:
     compressed = data.boolean("compressed")
     states: list[StateMetaInfoSnapshot] = []
     key_serializer = unknown = None
+    start = data.mark()
     try:
         key_serializer = read_serializer(data, "key_serializer")
-        _read_states(data, "states", (BackendStateType.KEY_VALUE, BackendStateType.PRIORITY_QUEUE), states)
+        _read_states(data, "states", _KEYED, states)
     except UnknownSerializerError as error:
         unknown = error
+        if data.position - start + data.remaining > _MOST_RECOVERED:
+            return KeyedHeader(compressed, key_serializer, tuple(states), unknown, is_complete=False)
+        data.skip_to_end("states")
+        if (found := _recovered(data.since(start), data.path)) is None:
+            return KeyedHeader(compressed, key_serializer, tuple(states), unknown, is_complete=False)
+        key_serializer, states = found
     return KeyedHeader(compressed, key_serializer, tuple(states), unknown)
+
+
+def _recovered(content: bytes, path: str) -> tuple[Serializer, list[StateMetaInfoSnapshot]] | None:
+    """Key serializer and states of a header with unknown serializers; None if their ends cannot be found."""
+
+    def key(data: GuidedInput) -> tuple[Serializer, int]:
+        return read_serializer(data, "key_serializer"), read_i16(data, "states")
+
+    search = HeaderSearch(content, path)
+    for (serializer, count), position in search.possibilities(key, 0):
+        if count >= 0 and (states := search.sequence([_read_keyed_state] * count, position)) is not None:
+            if len({state.name for state in states}) == count:
+                return serializer, states
+    return None
+
+
+def _read_keyed_state(data: StreamInput) -> StateMetaInfoSnapshot:
+    state = _read_state(data)
+    _check_state(data, state, "states", _KEYED, data.position)
+    return state
 
 
 def read_operator_header(data: StreamInput) -> OperatorHeader:
@@ -170,15 +213,21 @@ def _read_states(
         data.enter(field, index)
         at = data.mark()
         state = _read_state(data)
-        if state.kind not in kinds:
-            data.fail("kind", f"a state of kind {state.kind.name} among {field}", at)
-        if set(state.serializers) != _SERIALIZERS_OF[state.kind]:
-            found = ", ".join(sorted(state.serializers)) or "none"
-            data.fail("serializers", f"a state of kind {state.kind.name} with the serializers {found}", at)
+        _check_state(data, state, field, kinds, at)
         if any(state.name == other.name for other in states):
             data.fail("name", f"a second state named {state.name!r}", at)
         data.leave()
         states.append(state)
+
+
+def _check_state(
+    data: StreamInput, state: StateMetaInfoSnapshot, field: str, kinds: tuple[BackendStateType, ...], at: int
+) -> None:
+    if state.kind not in kinds:
+        data.fail("kind", f"a state of kind {state.kind.name} among {field}", at)
+    if set(state.serializers) != _SERIALIZERS_OF[state.kind]:
+        found = ", ".join(sorted(state.serializers)) or "none"
+        data.fail("serializers", f"a state of kind {state.kind.name} with the serializers {found}", at)
 
 
 def _read_state(data: StreamInput) -> StateMetaInfoSnapshot:

@@ -17,11 +17,17 @@ from spark_ckpt.metadata.streams.snappy import SnappyInput
 from spark_ckpt.metadata.streams.stream_input import StreamInput
 from spark_ckpt.metadata.streams.values import read_i16
 
+PIECE_BYTES = 1 << 20
+"""Most bytes of an entry of unknown content."""
+
 
 def read_heap_entries(
     data: StreamInput, header: KeyedHeader, key_group: int, max_parallelism: int, *, open_end: bool
 ) -> Iterator[Entry]:
     """Entries of one key group, state by state.
+
+    From the first state on with entries and an unknown serializer, entries have only a value: pieces of the remaining
+    bytes of the key group, at most `PIECE_BYTES` each, decompressed. They include later states.
 
     Args:
         data: bytes of the key group.
@@ -31,12 +37,12 @@ def read_heap_entries(
         open_end: True if other bytes may follow.
 
     Raises:
-        UnknownSerializerError: a serializer is unknown, so entries cannot be separated.
+        UnknownSerializerError: the end of an unknown serializer cannot be found, so nothing can be separated.
         StateStreamFormatError: malformed, or another key group.
     """
-    if header.unknown is not None:
+    if not header.is_complete or header.key_serializer is None:
+        assert header.unknown is not None
         raise header.unknown
-    assert header.key_serializer is not None
     at = data.position
     if (found := data.i32("key_group")) != key_group:
         data.fail("key_group", f"key group {found} instead of {key_group}", at)
@@ -53,7 +59,12 @@ def read_heap_entries(
         seen.add(state_id)
         state = header.states[state_id]
         data.enter(state.name)
-        for index in range(data.count("entries", 1)):
+        count = data.count("entries", 1)
+        if count and header.is_opaque(state):
+            for piece in _pieces(data):
+                yield Entry(state_id, {Part.VALUE: Datum(piece, known=False)})
+            return
+        for index in range(count):
             data.enter("entries", index)
             data.mark()
             yield Entry(state_id, _parts(data, state, checker))
@@ -71,3 +82,12 @@ def _parts(data: StreamInput, state: StateMetaInfoSnapshot, checker: KeyChecker)
         Part.KEY: read_key(data, checker),
         Part.VALUE: read_datum(data, state.value_serializer, "value"),
     }
+
+
+def _pieces(data: StreamInput) -> Iterator[bytes]:
+    """The rest of the stream."""
+    while not data.at_end():
+        data.mark()
+        # A compressed stream does not know its end.
+        piece = data.available(PIECE_BYTES)
+        yield data.raw(piece, "entries")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.metadata.streams.errors import UnknownSerializerError
+from spark_ckpt.metadata.streams.recovery import GuidedInput
 from spark_ckpt.metadata.streams.stream_input import StreamInput
 from spark_ckpt.metadata.streams.types import big_numbers, composites, enums, primitives, row_data, text, times
 from spark_ckpt.metadata.streams.types.base import (
@@ -83,6 +84,8 @@ def _read_snapshot(data: DataInput) -> Serializer:
     name = data.utf("class_name")
     simple, configured = _SIMPLE.get(name), _CONFIGURED.get(name)
     if simple is None and configured is None:
+        if isinstance(data, GuidedInput):
+            return data.opaque(name)
         raise _UnknownClassError(name, at)
     at = data.position
     version = data.i32("snapshot_version")

@@ -39,6 +39,11 @@ class Serializer(ABC):
         return ()
 
     @property
+    def is_opaque(self) -> bool:
+        """True if its values cannot be read, because the serializer or a nested one is of an unknown class."""
+        return any(part.is_opaque for part in self.nested)
+
+    @property
     @abstractmethod
     def has_fixed_length(self) -> bool:
         """True if all values have the same length (`TypeSerializer.getLength` is not -1)."""
