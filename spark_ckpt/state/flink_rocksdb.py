@@ -24,6 +24,8 @@ from spark_ckpt.state.errors import UnsupportedFlinkStateError
 class RocksDbState:
     """Keyed state of one incremental handle. A context manager, which closes its files.
 
+    Rows have their lengths, as those of a full snapshot.
+
     Args:
         handle: handle of the state.
         files: opener of its files.
@@ -34,6 +36,8 @@ class RocksDbState:
         StateStreamFormatError: the meta stream is damaged.
         StorageError: it cannot be read.
     """
+
+    is_heap = False
 
     def __init__(self, handle: m.IncrementalRemoteKeyedStateHandle, files: StateFiles, max_parallelism: int) -> None:
         if handle.meta_data_state_handle is None:
@@ -81,6 +85,10 @@ class RocksDbState:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files."""
         self._opened.close()
 
 

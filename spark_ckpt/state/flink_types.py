@@ -112,7 +112,9 @@ _SQL = {
 
 
 def arrow_type(serializer: Serializer) -> ArrowType:
-    """Arrow type of a serializer's values."""
+    """Arrow type of a serializer's values. Values of a serializer with an unknown class are bytes."""
+    if serializer.is_opaque:
+        return opaque_type(str(serializer))
     if (simple := _SIMPLE.get(serializer.snapshot_class)) is not None:
         return simple
     parts = [arrow_type(part) for part in serializer.nested]
@@ -142,6 +144,13 @@ def arrow_type(serializer: Serializer) -> ArrowType:
     if isinstance(serializer, TimestampDataSerializer):
         return _timestamp(serializer.precision, None)
     return ArrowType(pa.binary())
+
+
+def opaque_type(class_name: str) -> ArrowType:
+    """Arrow type of bytes of an unknown class: a struct of both."""
+    return ArrowType(
+        pa.struct([("class", pa.string()), ("bytes", pa.binary())]), lambda raw: {"class": class_name, "bytes": raw}
+    )
 
 
 def _sql_type(logical_type: LogicalType) -> ArrowType:

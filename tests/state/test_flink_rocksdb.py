@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from spark_ckpt import metadata as m
@@ -30,7 +29,7 @@ def handles(vector: StateVector) -> list[tuple[m.OperatorState, m.IncrementalRem
 def rows(vector: StateVector, kind: str) -> list[dict[str, Any]]:
     """Rows of the only state of a kind."""
     (state,) = (state for state in list_flink_states(vector.metadata, vector.files) if state.kind == kind)
-    table = pa.Table.from_batches(read_flink_state(vector.metadata, vector.files, state=state.name))
+    table = read_flink_state(vector.metadata, vector.files, state=state.name).to_arrow()
     found: list[dict[str, Any]] = table.to_pylist()
     return found
 
@@ -51,13 +50,15 @@ def test_there_are_vectors_of_each_kind() -> None:
 @pytest.mark.parametrize("vector", INCREMENTAL, ids=str)
 def test_states_of_one_operator_agree(vector: StateVector) -> None:
     """The job keeps each value in a list, and sums and counts them."""
-    lists = {row["key"]: row["value"] for row in rows(vector, "LIST")}
+    lists: dict[Any, list[str]] = {}
+    for row in rows(vector, "LIST"):
+        lists.setdefault(row["key"], []).append(row["list_element"])
     assert lists
     assert {row["key"]: row["value"] for row in rows(vector, "VALUE")} == {
         key: sum(int(text[1:]) for text in seen) for key, seen in lists.items()
     }
     counts = Counter((key, f"k{int(text[1:]) % 3}") for key, seen in lists.items() for text in seen)
-    assert {(row["key"], row["map_key"]): row["value"] for row in rows(vector, "MAP")} == counts
+    assert {(row["key"], row["user_map_key"]): row["user_map_value"] for row in rows(vector, "MAP")} == counts
 
 
 @pytest.mark.parametrize("vector", INCREMENTAL, ids=str)

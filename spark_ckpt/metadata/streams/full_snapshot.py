@@ -34,7 +34,13 @@ _MOST_KEY_GROUPS_OF_ONE_BYTE = 128
 
 
 def read_full_entries(
-    data: StreamInput, header: KeyedHeader, key_group: int, max_parallelism: int, *, open_end: bool
+    data: StreamInput,
+    header: KeyedHeader,
+    key_group: int,
+    max_parallelism: int,
+    *,
+    open_end: bool,
+    only: int | None = None,
 ) -> Iterator[Entry]:
     """Entries of one key group, state by state.
 
@@ -47,6 +53,7 @@ def read_full_entries(
         key_group: expected key group.
         max_parallelism: number of key groups.
         open_end: True if other bytes may follow.
+        only: id of a state, to skip the entries of others; None for all states.
 
     Raises:
         StateStreamFormatError: malformed, or another key group.
@@ -61,6 +68,10 @@ def read_full_entries(
         if header.is_complete and state_id >= len(header.states):
             data.fail("state_id", f"no state {state_id}", at)
         more = True
+        if only not in (None, state_id):
+            while more:
+                data.mark()
+                more = reader.skip()
         while more:
             data.mark()
             parts, more = reader.read(state_id)
@@ -153,6 +164,16 @@ class _EntryReader:
         self._check_end("value", end)
         return parts, more
 
+    def skip(self) -> bool:
+        """Skip the next entry; True if another entry of the state follows."""
+        data = self._data
+        end = data.count("key", 1) + data.position
+        more = self._key_group_prefix()
+        data.skip(max(0, end - data.position), "key")
+        self._check_end("key", end)
+        data.skip(data.count("value", 1), "value")
+        return more
+
     def _datum(self, state: StateMetaInfoSnapshot, end: int) -> Datum:
         """Value of an entry."""
         at = self._data.position
@@ -198,9 +219,7 @@ class _EntryReader:
         if state.keyed_state_type == "MAP":
             map_key, _ = self._nested(state, 2)
             parts[Part.MAP_KEY] = (
-                self._opaque("map_key", end)
-                if map_key.is_opaque
-                else read_datum(self._data, map_key, "map_key")
+                self._opaque("map_key", end) if map_key.is_opaque else read_datum(self._data, map_key, "map_key")
             )
         return parts
 

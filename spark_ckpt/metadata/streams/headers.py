@@ -166,9 +166,9 @@ def _recovered(content: bytes, path: str) -> tuple[Serializer, list[StateMetaInf
 
     search = HeaderSearch(content, path)
     for (serializer, count), position in search.possibilities(key, 0):
-        if count >= 0 and (states := search.sequence([_read_keyed_state] * count, position)) is not None:
-            if len({state.name for state in states}) == count:
-                return serializer, states
+        states = search.sequence([_read_keyed_state] * count, position)
+        if states is not None and len({state.name for state in states}) == max(0, count):
+            return serializer, states
     return None
 
 

@@ -22,7 +22,13 @@ PIECE_BYTES = 1 << 20
 
 
 def read_heap_entries(
-    data: StreamInput, header: KeyedHeader, key_group: int, max_parallelism: int, *, open_end: bool
+    data: StreamInput,
+    header: KeyedHeader,
+    key_group: int,
+    max_parallelism: int,
+    *,
+    open_end: bool,
+    only: int | None = None,
 ) -> Iterator[Entry]:
     """Entries of one key group, state by state.
 
@@ -35,6 +41,7 @@ def read_heap_entries(
         key_group: expected key group.
         max_parallelism: number of key groups.
         open_end: True if other bytes may follow.
+        only: id of a state, to skip the entries of others; None for all states.
 
     Raises:
         UnknownSerializerError: the end of an unknown serializer cannot be found, so nothing can be separated.
@@ -61,13 +68,21 @@ def read_heap_entries(
         data.enter(state.name)
         count = data.count("entries", 1)
         if count and header.is_opaque(state):
+            if only not in (None, state_id) and only not in seen:
+                # The state may lie in the bytes whose entries cannot be separated.
+                assert header.unknown is not None
+                raise header.unknown
+            if only not in (None, state_id):
+                return
             for piece in _pieces(data):
                 yield Entry(state_id, {Part.VALUE: Datum(piece, known=False)})
             return
         for index in range(count):
             data.enter("entries", index)
             data.mark()
-            yield Entry(state_id, _parts(data, state, checker))
+            parts = _parts(data, state, checker)
+            if only in (None, state_id):
+                yield Entry(state_id, parts)
             data.leave()
         data.leave()
     if not open_end and not data.at_end():

@@ -86,8 +86,12 @@ class KeyedState:
         """Key groups in the stream, ascending. In a full snapshot, each has entries."""
         return self._key_groups
 
-    def entries(self, group: KeyGroup) -> Iterator[Entry]:
+    def entries(self, group: KeyGroup, only: int | None = None) -> Iterator[Entry]:
         """Entries of a key group, state by state.
+
+        Args:
+            group: the key group.
+            only: id of a state, to skip the entries of others; None for all states.
 
         Raises:
             UnknownSerializerError: the entries cannot be separated.
@@ -98,7 +102,7 @@ class KeyedState:
         data = self._stream.input(group.offset, group.offset + group.size)
         # Key groups are contiguous, but a handle may have only some of them.
         open_end = group.offset + group.size == self._stream.size
-        return read(data, self.header, group.key_group, self._max_parallelism, open_end=open_end)
+        return read(data, self.header, group.key_group, self._max_parallelism, open_end=open_end, only=only)
 
     def raw(self, group: KeyGroup) -> bytes:
         """All bytes of a key group, unchanged from the stream.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from spark_ckpt import metadata as m
 from spark_ckpt.metadata.streams import Entry, KeyedState, StateFiles, StateStream, Value
@@ -122,6 +124,21 @@ def with_unknown_class(vector: StateVector, root: Path) -> StateVector:
     assert b"InstantSerializer" in content
     metadata.write_bytes(content.replace(b"InstantSerializer", b"UnknownSerializer"))
     return StateVector(directory)
+
+
+def with_unknown_end(vector: StateVector) -> StateVector:
+    """The vector, with a byte more before its first key group: an unknown serializer has no possible end."""
+    ((operator, handle),) = vector.key_groups()
+    inside, groups = handle.delegate_state_handle, handle.group_range_offsets
+    assert isinstance(inside, m.ByteStreamStateHandle)
+    first = int(groups.offsets[groups.offsets > 0].min())
+    longer = inline(inside.data[:first] + b"\0" + inside.data[first:])
+    moved = m.KeyGroupRangeOffsets.of(0, np.where(groups.offsets > 0, groups.offsets + 1, groups.offsets))
+    subtask = operator.subtask_states[0]
+    keyed = replace(handle, group_range_offsets=moved, delegate_state_handle=longer)
+    changed = replace(operator, subtask_states={0: replace(subtask, managed_keyed_state=keyed)})
+    m.dump(replace(vector.metadata, operator_states=(changed,)), vector.directory / "longer" / "_metadata")
+    return StateVector(vector.directory / "longer")
 
 
 def job(name: str) -> StateVector:
