@@ -66,7 +66,7 @@ class FlinkCatalog:
     def __init__(self, location: str, metadata: m.CheckpointMetadata, files: StateFiles) -> None:
         self.location = location
         self.metadata = metadata
-        self._files = files
+        self.files = files
         self._headers: dict[tuple[bytes, int, int], tuple[KeyedHeader, bool]] = {}
         self._open: OrderedDict[tuple[bytes, int, int], KeyedSource] = OrderedDict()
         self._warned: set[bytes] = set()
@@ -166,7 +166,8 @@ class FlinkCatalog:
             if operator_id not in (None, operator.operator_id):
                 continue
             for index, subtask in sorted(operator.subtask_states.items()):
-                for number, handle in enumerate(self._parts(operator, subtask.managed_keyed_state)):
+                handles = sorted(self._parts(operator, subtask.managed_keyed_state), key=_first_key_group)
+                for number, handle in enumerate(handles):
                     yield _Place(operator, index, number, handle)
 
     def _parts(self, operator: m.OperatorState, handle: m.KeyedStateHandle | None) -> Iterator[KeyedHandle]:
@@ -198,7 +199,7 @@ class FlinkCatalog:
     def _header(self, place: _Place) -> tuple[KeyedHeader, bool]:
         """Header of a handle, and whether it is that of a heap snapshot."""
         if (known := self._headers.get(place.key)) is None:
-            source = open_source(place.handle, self._files, place.operator.max_parallelism)
+            source = open_source(place.handle, self.files, place.operator.max_parallelism)
             self._headers[place.key] = known = (source.header, source.is_heap)
             self._open[place.key] = source
             if len(self._open) > _MOST_OPEN:
@@ -209,11 +210,17 @@ class FlinkCatalog:
     def _source(self, place: _Place) -> Iterator[KeyedSource]:
         source = self._open.pop(place.key, None)
         if source is None:
-            source = open_source(place.handle, self._files, place.operator.max_parallelism)
+            source = open_source(place.handle, self.files, place.operator.max_parallelism)
         try:
             yield source
         finally:
             source.close()
+
+
+def _first_key_group(handle: KeyedHandle) -> int:
+    if isinstance(handle, m.IncrementalRemoteKeyedStateHandle):
+        return handle.key_group_range.start
+    return handle.group_range_offsets.key_group_range.start
 
 
 def open_flink_state(

@@ -19,6 +19,9 @@ from spark_ckpt.state.flink_types import ArrowType, arrow_type, opaque_type
 KEY_GROUP, PARTITION = "key_group", "partition_id"
 """The last columns: key group and subtask of the row."""
 
+LIST_ELEMENT = "list_element"
+"""Column with the elements of lists."""
+
 _INT = ArrowType(pa.int32())
 _TIMESTAMP = times.DATE
 """Serializer whose values are milliseconds since 1970, as the timestamps of timers."""
@@ -84,6 +87,11 @@ class StateColumns:
         partitions = pa.repeat(pa.scalar(subtask, _INT.type), len(rows))
         return pa.RecordBatch.from_arrays([*arrays, pa.array(key_groups, _INT.type), partitions], schema=self.schema)
 
+    @property
+    def is_list(self) -> bool:
+        """True if the last column has the elements of lists."""
+        return self.columns[-1].name == LIST_ELEMENT
+
     def array(self, number: int, values: list[Any]) -> pa.Array:
         """Values of a column in Arrow.
 
@@ -91,6 +99,14 @@ class StateColumns:
             UnsupportedFlinkStateError: Arrow cannot hold a value.
         """
         name, _, arrow = self.columns[number]
+        return self.converted(name, arrow, values)
+
+    def converted(self, name: str, arrow: ArrowType, values: list[Any]) -> pa.Array:
+        """Values of a type in Arrow.
+
+        Raises:
+            UnsupportedFlinkStateError: Arrow cannot hold a value.
+        """
         if arrow.convert is not None:
             values = [arrow.of(value) for value in values]
         try:
@@ -132,7 +148,7 @@ def _of_value(meta: StateMetaInfoSnapshot, value: Serializer) -> tuple[list[Colu
             1,
         )
     if meta.keyed_state_type == "LIST" and not value.is_opaque and len(value.nested) == 1:
-        return [_column("list_element", value.nested[0])], [Part.VALUE], 0
+        return [_column(LIST_ELEMENT, value.nested[0])], [Part.VALUE], 0
     return [_column("value", value)], [Part.VALUE], 0
 
 
@@ -158,7 +174,7 @@ def _of_queue(element: Serializer) -> _Found:
 def _entry_rows(parts: Sequence[Part], columns: Sequence[Column]) -> Callable[[Entry], list[Values]]:
     """Rows of an entry: one, or one per element of a list or per entry of a heap snapshot's map."""
     head = parts[:-1]
-    is_list = columns[-1].name == "list_element"
+    is_list = columns[-1].name == LIST_ELEMENT
 
     def rows(entry: Entry) -> list[Values]:
         found = entry.parts

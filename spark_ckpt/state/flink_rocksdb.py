@@ -79,6 +79,18 @@ class RocksDbState:
                 ):
                     yield key_group, entry
 
+    def check_others(self) -> None:
+        """Read the column families that the header does not name, without their meaning.
+
+        Raises:
+            RocksDbFormatError, MissingTableError: a table is damaged or missing.
+        """
+        named = {state.name for state in self.header.states}
+        for family in self._database.column_families:
+            if family not in named:
+                for _ in self._database.rows(family):
+                    pass
+
     def __enter__(self) -> RocksDbState:
         return self
 

@@ -121,7 +121,7 @@ def arrow_type(serializer: Serializer) -> ArrowType:
     if isinstance(serializer, NullableSerializer):
         return parts[0]
     if isinstance(serializer, ListSerializer):
-        return ArrowType(pa.list_(parts[0].type), lambda value: [parts[0].of(item) for item in value])
+        return list_type(parts[0])
     if isinstance(serializer, MapSerializer):
         keys, values = parts
         return ArrowType(
@@ -144,6 +144,11 @@ def arrow_type(serializer: Serializer) -> ArrowType:
     if isinstance(serializer, TimestampDataSerializer):
         return _timestamp(serializer.precision, None)
     return ArrowType(pa.binary())
+
+
+def list_type(element: ArrowType) -> ArrowType:
+    """Arrow type of lists."""
+    return ArrowType(pa.list_(element.type), lambda value: [element.of(item) for item in value])
 
 
 def opaque_type(class_name: str) -> ArrowType:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from spark_ckpt.metadata.streams.errors import UnknownSerializerError
+from spark_ckpt.metadata.streams.errors import UnknownSerializerError, UnsupportedStateKindError
 from spark_ckpt.metadata.streams.recovery import GuidedInput, HeaderSearch
 from spark_ckpt.metadata.streams.serializers import read_serializer
 from spark_ckpt.metadata.streams.stream_input import StreamInput
@@ -235,7 +235,7 @@ def _read_state(data: StreamInput) -> StateMetaInfoSnapshot:
     at = data.position
     ordinal = data.i32("kind")
     if ordinal == _KEY_VALUE_V2:
-        data.fail("kind", f"state {name!r} is of kind KEY_VALUE_V2, of the asynchronous state API: not supported", at)
+        raise UnsupportedStateKindError(data.path, at, data.where("kind"), name)
     if ordinal not in _KINDS:
         data.fail("kind", f"unknown kind {ordinal}", at)
     options = {data.utf("options"): data.utf("options") for _ in range(data.count("options", _LEAST_OPTION))}
