@@ -243,7 +243,12 @@ def open_flink_state(
     """
     metadata = found.metadata
     for old, new in moved:
-        metadata = m.relocate(metadata, old, new).metadata
+        try:
+            metadata = m.relocate(metadata, old, new).metadata
+        except m.NothingToRelocateError as e:
+            # A savepoint among checkpoints has relative paths only.
+            if e.directories or not e.relative:
+                raise
     also = [new for _, new in moved]
     files = StateFiles(found.path, also, allow_outside=allow_outside, file_system_of=file_system_of)
     return FlinkCatalog(location, metadata, files)

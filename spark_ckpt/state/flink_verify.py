@@ -207,7 +207,11 @@ class _Verifier:
         if isinstance(keyed := subtask.raw_keyed_state, m.KeyGroupsStateHandle):
             offsets = keyed.group_range_offsets.offsets.tolist()
             self._read(keyed, lambda: self._raw(keyed.delegate_state_handle, offsets))
-        for channel in (*subtask.input_channel_state, *subtask.result_subpartition_state):
+        channels: list[m.InputChannelStateHandle | m.ResultSubpartitionStateHandle] = [
+            *subtask.input_channel_state,
+            *subtask.result_subpartition_state,
+        ]
+        for channel in channels:
             self._read(channel, partial(self._channel, channel))
 
     def _keyed(self, operator: m.OperatorState, handle: m.KeyedStateHandle | None) -> None:

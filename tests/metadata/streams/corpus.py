@@ -141,6 +141,27 @@ def with_unknown_end(vector: StateVector) -> StateVector:
     return StateVector(vector.directory / "longer")
 
 
+def flink_job(directory: Path, *names: str) -> Path:
+    """Directory of a job with checkpoints 1, 2, ..., each a vector of the same job; its files lie beside it, at
+    `STORAGE_ROOT` for it.
+
+    Args:
+        directory: a new directory.
+        names: vectors; by default two of different backends and parallelisms.
+    """
+    for number, name in enumerate(names or ("f120-heap-p1-file", "f120-savepoint-canonical-heap-p2"), 1):
+        vector = job(name)
+        shutil.copytree(vector.directory, directory / name)
+        written = m.load(vector.directory)
+        # Relative paths count from the directory of the metadata.
+        for relative in vector.place.parent.iterdir() if vector.place.parent != vector.directory else ():
+            if relative.is_file():
+                (directory / "job" / f"chk-{number}").mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(relative, directory / "job" / f"chk-{number}" / relative.name)
+        m.dump(replace(written, checkpoint_id=number), directory / "job" / f"chk-{number}" / "_metadata", 4)
+    return directory / "job"
+
+
 def job(name: str) -> StateVector:
     return next(vector for vector in JOBS if vector.directory.name == name)
 
