@@ -151,7 +151,7 @@ def flink_job(directory: Path, *names: str) -> Path:
     """
     for number, name in enumerate(names or ("f120-heap-p1-file", "f120-savepoint-canonical-heap-p2"), 1):
         vector = job(name)
-        shutil.copytree(vector.directory, directory / name)
+        shutil.copytree(vector.directory, directory / name, dirs_exist_ok=True)
         written = m.load(vector.directory)
         # Relative paths count from the directory of the metadata.
         for relative in vector.place.parent.iterdir() if vector.place.parent != vector.directory else ():
