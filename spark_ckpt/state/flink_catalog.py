@@ -243,15 +243,20 @@ def open_flink_state(
     """
     metadata = found.metadata
     for old, new in moved:
-        try:
-            metadata = m.relocate(metadata, old, new).metadata
-        except m.NothingToRelocateError as e:
-            # A savepoint among checkpoints has relative paths only.
-            if e.directories or not e.relative:
-                raise
+        metadata = _relocated(metadata, old, new)
     also = [new for _, new in moved]
     files = StateFiles(found.path, also, allow_outside=allow_outside, file_system_of=file_system_of)
     return FlinkCatalog(location, metadata, files)
+
+
+def _relocated(metadata: m.CheckpointMetadata, old: str, new: str) -> m.CheckpointMetadata:
+    try:
+        return m.relocate(metadata, old, new).metadata
+    except m.NothingToRelocateError as e:
+        # A savepoint among checkpoints has relative paths only.
+        if e.directories or not e.relative:
+            raise
+        return metadata
 
 
 def _operator_title(operator: m.OperatorState) -> str:

@@ -31,11 +31,6 @@ class StreamInput(DataInput):
         self._start = self._mark = self.position = position
         self._end = end
 
-    @property
-    def path(self) -> str:
-        """Name of the stream."""
-        return self._path
-
     def at_end(self) -> bool:
         """True at the end of the stream."""
         return self.remaining == 0 or not self._has(1)

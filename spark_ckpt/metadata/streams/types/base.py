@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.metadata.data_output import DataOutput
@@ -121,8 +121,16 @@ class SimpleSerializer(Serializer):
         return self.name
 
 
-ReadNested: TypeAlias = Callable[[DataInput], tuple[Serializer, ...]]
-"""Reader of nested snapshots (`NestedSerializersSnapshotDelegate`)."""
+class ReadNested(Protocol):
+    """Reader of nested snapshots."""
+
+    def __call__(self, data: DataInput) -> tuple[Serializer, ...]:
+        """Snapshots as `NestedSerializersSnapshotDelegate` writes them."""
+        ...
+
+    def framed(self, data: DataInput, field: str) -> Serializer:
+        """A snapshot behind its `i32` length. One of an unknown class is opaque."""
+        ...
 
 
 class ConfiguredSerializer(Serializer):
