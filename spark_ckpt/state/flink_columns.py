@@ -120,8 +120,7 @@ _Found: TypeAlias = tuple[tuple[Column, ...], int, Callable[[Entry], list[Values
 
 def _columns(header: KeyedHeader, meta: StateMetaInfoSnapshot, is_heap: bool) -> _Found:
     if is_heap and header.is_opaque(meta):
-        unknown = [str(part) for part in meta.serializers.values() if part.is_opaque] or [str(header.key_serializer)]
-        return (_opaque("value", unknown[0]),), 1, _content(Part.VALUE)
+        return (_opaque("value", header.opaque_class(meta)),), 1, _content(Part.VALUE)
     if meta.kind is BackendStateType.PRIORITY_QUEUE:
         return _of_queue(meta.value_serializer)
     key, namespace, value = header.key_serializer, meta.namespace_serializer, meta.value_serializer

@@ -48,7 +48,7 @@ class RocksDbState:
         with files.open(handle.meta_data_state_handle) as stream:
             self.header: KeyedHeader = read_keyed_header(stream.input())
             """Description of the states."""
-            self._path = stream.path
+            self.path = stream.path
         self._current = f"backend {handle.backend_identifier}"
         self._files = {
             file.local_path.rpartition("/")[2]: _HandleFile(file.local_path, file.handle, files, self._opened)
@@ -73,7 +73,7 @@ class RocksDbState:
         rows = self._database.rows(name)
         for key_group, of_group in groupby(rows, lambda row: key_group_of_row(row[0], self._max_parallelism)):
             if key_group in self._key_groups:
-                path = f"{self._path}, state {name}"
+                path = f"{self.path}, state {name}"
                 for entry in read_row_entries(
                     of_group, self.header, state_id, key_group, self._max_parallelism, path=path
                 ):

@@ -22,6 +22,7 @@ from spark_ckpt.metadata.streams import (
     read_raw_parts,
 )
 from spark_ckpt.metadata.streams.errors import UnsupportedStateKindError
+from spark_ckpt.metadata.streams.headers import KeyedHeader
 from spark_ckpt.rocksdb import ChecksumUnavailableError, MissingTableError, UnsupportedRocksDbError
 from spark_ckpt.state.errors import UnsupportedFlinkStateError
 from spark_ckpt.state.flink_catalog import open_flink_state
@@ -252,18 +253,26 @@ class _Verifier:
             state = KeyedState(handle, stream, operator.max_parallelism)
             for group in state.key_groups():
                 self._count(state.entries(group))
-            self._name(state.header.unknown)
+            self._name_states(state.header, stream.path)
 
     def _rocksdb(self, operator: m.OperatorState, handle: m.IncrementalRemoteKeyedStateHandle) -> None:
         with RocksDbState(handle, self._files, operator.max_parallelism) as state:
             for state_id, _ in enumerate(state.header.states):
                 self._count(state.entries(state_id))
             state.check_others()
-            self._name(state.header.unknown)
+            self._name_states(state.header, state.path)
 
     def _count(self, entries: Iterable[object]) -> None:
         for _ in entries:
             self._found.rows += 1
+
+    def _name_states(self, header: KeyedHeader, path: str) -> None:
+        for state in header.states:
+            if header.is_opaque(state):
+                reason = f"state {state.name!r} has parts of the unknown class {header.opaque_class(state)}"
+                self._found.unread.append(FlinkDamage(path, reason, None, *self._place))
+        if not header.is_complete:
+            self._name(header.unknown)
 
     def _name(self, unknown: UnknownSerializerError | None) -> None:
         if unknown is not None:

@@ -113,6 +113,11 @@ class KeyedHeader:
             return True
         return any(part.is_opaque for part in parts)
 
+    def opaque_class(self, state: StateMetaInfoSnapshot) -> str:
+        """Name of the first unknown serializer of a state."""
+        parts = [*state.serializers.values(), *([] if self.key_serializer is None else [self.key_serializer])]
+        return next((str(part) for part in parts if part.is_opaque), "of the keys")
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorHeader:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spark_ckpt.metadata.streams.entries import Datum, Entry, KeyChecker, Part, read_datum, read_element, read_key
+from spark_ckpt.metadata.streams.errors import UnknownSerializerError
 from spark_ckpt.metadata.streams.headers import BackendStateType, KeyedHeader, StateMetaInfoSnapshot
 from spark_ckpt.metadata.streams.snappy import SnappyInput
 from spark_ckpt.metadata.streams.stream_input import StreamInput
@@ -70,8 +71,9 @@ def read_heap_entries(
         if count and header.is_opaque(state):
             if only not in (None, state_id) and only not in seen:
                 # The state may lie in the bytes whose entries cannot be separated.
-                assert header.unknown is not None
-                raise header.unknown
+                raise header.unknown or UnknownSerializerError(
+                    data.path, data.position, data.where("entries"), header.opaque_class(state)
+                )
             if only not in (None, state_id):
                 return
             for piece in _pieces(data):

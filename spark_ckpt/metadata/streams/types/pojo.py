@@ -47,10 +47,12 @@ class PojoSerializer(ConfiguredSerializer):
     Args:
         pojo_class: Java class of the values.
         fields: its fields, in the order of their values.
+        subclasses: names of subclasses, registered or met.
     """
 
     pojo_class: str
     fields: tuple[PojoField, ...]
+    subclasses: tuple[str, ...] = ()
 
     class_name: ClassVar[str] = "org.apache.flink.api.java.typeutils.runtime.PojoSerializerSnapshot"
     snapshot_version: ClassVar[int] = 2
@@ -59,15 +61,18 @@ class PojoSerializer(ConfiguredSerializer):
     def read_content(cls, data: DataInput, read_nested: ReadNested) -> Self:
         pojo_class = data.utf("pojo_class")
         fields = tuple([_read_field(data, read_nested) for _ in _entries(data, "fields")])
-        for subclasses in ("registered_subclasses", "other_subclasses"):
-            for _ in _entries(data, subclasses):
-                data.utf("name")
+        subclasses: list[str] = []
+        for kind in ("registered_subclasses", "other_subclasses"):
+            for _ in _entries(data, kind):
+                subclasses.append(data.utf("name"))
                 for part in ("key", "value"):
                     if data.boolean(part):
                         data.byte_array(part)
-        return cls(pojo_class, fields)
+        return cls(pojo_class, fields, tuple(subclasses))
 
     def write_content(self, out: DataOutput) -> None:
+        if self.subclasses:
+            raise out.error("subclasses", f"a snapshot of {self} with subclasses can be read, but not written")
         out.utf(self.pojo_class, "pojo_class")
         _write_map(out, len(self.fields), "fields")
         for name, declared_by, serializer in self.fields:
@@ -79,12 +84,16 @@ class PojoSerializer(ConfiguredSerializer):
             for part in (key, value):
                 out.i8(True, "is_present")
                 out.byte_array(part.getvalue(), "fields")
-        for subclasses in ("registered_subclasses", "other_subclasses"):
-            _write_map(out, 0, subclasses)
+        for kind in ("registered_subclasses", "other_subclasses"):
+            _write_map(out, 0, kind)
 
     @property
     def nested(self) -> tuple[Serializer, ...]:
         return tuple([field.serializer for field in self.fields])
+
+    @property
+    def is_opaque(self) -> bool:
+        return bool(self.subclasses) or any(part.is_opaque for part in self.nested)
 
     @property
     def has_fixed_length(self) -> bool:
@@ -117,7 +126,8 @@ class PojoSerializer(ConfiguredSerializer):
                 each.serializer.write(item, out, each.name)
 
     def __str__(self) -> str:
-        return f"Pojo<{self.pojo_class}>"
+        also = f" with {', '.join(self.subclasses)}" if self.subclasses else ""
+        return f"Pojo<{self.pojo_class}{also}>"
 
 
 def _entries(data: DataInput, field: str) -> range:

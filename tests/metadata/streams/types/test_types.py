@@ -187,6 +187,17 @@ def test_a_pojo_with_a_field_of_an_unknown_class_is_read_as_bytes() -> None:
     assert snapshot_of(serializer) == changed
 
 
+def test_a_pojo_with_subclasses_is_opaque() -> None:
+    """Two maps of subclasses end the snapshot: one with the class of a subclass, and its snapshot."""
+    snapshot = flink_serializers()["pojo"].snapshot
+    empty = struct.pack(">qi", 0x4F2C69A3D70, 0)
+    assert snapshot.endswith(empty + empty)
+    entry = b"\0\3a.B" + b"\1\0\0\0\0" + b"\1" + struct.pack(">i", len(snapshot)) + snapshot
+    serializer = read(snapshot[: -len(empty)] + struct.pack(">qi", 0x4F2C69A3D70, 1) + entry)
+    assert serializer.is_opaque
+    assert str(serializer) == f"{POJO!s}"[:-1] + " with a.B>"
+
+
 def test_subclasses_of_a_pojo_are_named() -> None:
     for content, which in ((b"\4\0\3a.B", "subclass a.B of"), (b"\x08\5", "subclass number 5 of")):
         with pytest.raises(StateStreamFormatError, match=which):
