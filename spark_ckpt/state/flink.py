@@ -11,16 +11,20 @@ for batch in read_flink_state(checkpoint, files, state="counts").batches():
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_ckpt import metadata as m
-from spark_ckpt.metadata.streams import StateFiles
+from spark_ckpt.metadata.streams import Entry, StateFiles, StateStreamFormatError
 from spark_ckpt.state.flink_catalog import FlinkCatalog, FlinkState
 from spark_ckpt.state.flink_columns import Values
+from spark_ckpt.state.flink_rocksdb import entries_of_rows
+from spark_ckpt.state.flink_sources import KeyedSource
+from spark_ckpt.state.flink_vectors import VectorReader
 from spark_ckpt.state.scan import Scan
 
 BATCH_ROWS = 8192
@@ -53,19 +57,48 @@ class FlinkScan(Scan):
 
     def all_batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, in batches of at most `BATCH_ROWS`."""
-        columns = self.state.columns
+        max_parallelism = self.catalog.max_parallelism(self.state)
         for subtask, state_id, source in self.catalog.sources(self.state):
-            rows: list[Values] = []
-            key_groups: list[int] = []
-            for key_group, entry in source.entries(state_id):
-                found = columns.rows(entry)
-                rows += found
-                key_groups += [key_group] * len(found)
-                while len(rows) >= BATCH_ROWS:
-                    yield columns.batch(rows[:BATCH_ROWS], key_groups[:BATCH_ROWS], subtask)
-                    del rows[:BATCH_ROWS], key_groups[:BATCH_ROWS]
-            if rows:
-                yield columns.batch(rows, key_groups, subtask)
+            reader = None if source.is_heap else VectorReader.of(source.header, state_id, max_parallelism)
+            if reader is None:
+                yield from self._batches(source.entries(state_id), subtask)
+            else:
+                yield from self._columns(source, state_id, reader, subtask)
+
+    def _batches(self, entries: Iterable[tuple[int, Entry]], subtask: int) -> Iterator[pa.RecordBatch]:
+        """Batches of entries, decoded one by one."""
+        columns = self.state.columns
+        rows: list[Values] = []
+        key_groups: list[int] = []
+        for key_group, entry in entries:
+            found = columns.rows(entry)
+            rows += found
+            key_groups += [key_group] * len(found)
+            while len(rows) >= BATCH_ROWS:
+                yield columns.batch(rows[:BATCH_ROWS], key_groups[:BATCH_ROWS], subtask)
+                del rows[:BATCH_ROWS], key_groups[:BATCH_ROWS]
+        if rows:
+            yield columns.batch(rows, key_groups, subtask)
+
+    def _columns(
+        self, source: KeyedSource, state_id: int, reader: VectorReader, subtask: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of rows, decoded column by column where they are plain."""
+        rows = source.rows(state_id)
+        while part := list(islice(rows, BATCH_ROWS)):
+            if (found := reader.read(part)) is not None:
+                yield self.state.columns.of_arrays(*found, subtask)
+                continue
+            try:
+                entries = list(
+                    entries_of_rows(part, source.header, state_id, reader.max_parallelism, f"state {self.state.name}")
+                )
+            except StateStreamFormatError:
+                # Reading the entries in their place names the damage with its place.
+                for _ in source.entries(state_id):
+                    pass
+                raise
+            yield from self._batches(entries, subtask)
 
 
 def list_flink_states(checkpoint: m.CheckpointMetadata, files: StateFiles) -> tuple[FlinkState, ...]:

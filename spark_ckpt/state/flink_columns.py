@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from spark_ckpt.metadata.streams import BackendStateType, Datum, Entry, Part, Serializer, StateMetaInfoSnapshot, Timer
 from spark_ckpt.metadata.streams.headers import KeyedHeader
@@ -84,7 +86,13 @@ class StateColumns:
             UnsupportedFlinkStateError: Arrow cannot hold a value.
         """
         arrays = [self.array(number, [row[number] for row in rows]) for number in range(len(self.columns))]
-        partitions = pa.repeat(pa.scalar(subtask, _INT.type), len(rows))
+        return self.of_arrays(arrays, key_groups, subtask)
+
+    def of_arrays(
+        self, arrays: Sequence[pa.Array], key_groups: Sequence[int] | NDArray[np.int32], subtask: int
+    ) -> pa.RecordBatch:
+        """Batch of columns."""
+        partitions = pa.repeat(pa.scalar(subtask, _INT.type), len(key_groups))
         return pa.RecordBatch.from_arrays([*arrays, pa.array(key_groups, _INT.type), partitions], schema=self.schema)
 
     @property

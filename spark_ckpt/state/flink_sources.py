@@ -29,6 +29,10 @@ class KeyedSource(Protocol):
         """Entries of a state, with their key groups."""
         ...
 
+    def rows(self, state_id: int) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values of a state, with the key group before each key. Not of a heap snapshot."""
+        ...
+
     def close(self) -> None:
         """Close the files."""
         ...
@@ -82,6 +86,15 @@ class StreamSource:
         for group in self._state.key_groups():
             for entry in self._state.entries(group, only=state_id):
                 yield group.key_group, entry
+
+    def rows(self, state_id: int) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values of a state of a full snapshot, with the key group before each key.
+
+        Raises:
+            StateStreamFormatError, StorageError: a key group is damaged, or cannot be read.
+        """
+        for group in self._state.key_groups():
+            yield from self._state.rows(group, state_id)
 
     def close(self) -> None:
         """Close the stream."""

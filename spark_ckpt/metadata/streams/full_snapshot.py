@@ -29,6 +29,7 @@ END_OF_KEY_GROUP = 0xFFFF
 """End marker in place of a next state id (`FullSnapshotUtil.END_OF_KEY_GROUP_MARK`)."""
 
 _LAST_OF_STATE = 0x80
+_MARK = bytes([_LAST_OF_STATE])
 _DELIMITER = ord(",")
 _MOST_KEY_GROUPS_OF_ONE_BYTE = 128
 
@@ -82,6 +83,35 @@ def read_full_entries(
         data.fail("end", "trailing bytes after the key group")
 
 
+def read_raw_rows(
+    data: StreamInput, header: KeyedHeader, key_group: int, state_id: int
+) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and values of one state in a key group, as RocksDB has them: no mark at the last one.
+
+    Args:
+        data: bytes of the key group.
+        header: header of the stream.
+        key_group: number of the key group, for errors.
+        state_id: position of the state in the header.
+
+    Raises:
+        StateStreamFormatError: malformed.
+    """
+    if header.compressed:
+        data = SnappyInput(data)
+    data.enter("key_group", key_group)
+    found = data.u16("state_id")
+    while found != END_OF_KEY_GROUP:
+        more = True
+        while more:
+            data.mark()
+            key, value = data.byte_array("key"), data.byte_array("value")
+            more = not key[:1] >= _MARK
+            if found == state_id:
+                yield (key if more else bytes([key[0] & ~_LAST_OF_STATE]) + key[1:]), value
+        found = data.u16("state_id")
+
+
 def read_row_entries(
     rows: Iterable[tuple[bytes, bytes]],
     header: KeyedHeader,
@@ -115,10 +145,11 @@ def read_row_entries(
 
 def key_group_of_row(key: bytes, max_parallelism: int) -> int:
     """Key group with which the key of a row begins; of a key that is too short, that of its bytes."""
-    return int.from_bytes(key[: _prefix_bytes(max_parallelism)], "big")
+    return int.from_bytes(key[: prefix_bytes(max_parallelism)], "big")
 
 
-def _prefix_bytes(max_parallelism: int) -> int:
+def prefix_bytes(max_parallelism: int) -> int:
+    """Bytes of the key group before each key."""
     return 1 if max_parallelism <= _MOST_KEY_GROUPS_OF_ONE_BYTE else 2
 
 
@@ -133,7 +164,7 @@ class _EntryReader:
         self._data = data
         self._header = header
         self._key_group = key_group
-        self._prefix_bytes = _prefix_bytes(max_parallelism)
+        self._prefix_bytes = prefix_bytes(max_parallelism)
         self._checker = (
             KeyChecker(header.key_serializer, key_group, max_parallelism) if header.key_serializer is not None else None
         )

@@ -1,0 +1,234 @@
+"""Rows decoded column by column, beside those decoded one by one."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spark_ckpt.metadata.data_output import DataOutput
+from spark_ckpt.metadata.streams import Entry, StateMetaInfoSnapshot
+from spark_ckpt.metadata.streams.assignment import key_group_of
+from spark_ckpt.metadata.streams.headers import BackendStateType, KeyedHeader
+from spark_ckpt.metadata.streams.types.base import Serializer
+from spark_ckpt.metadata.streams.types.composites import MapSerializer, TimerSerializer, TtlSerializer, TupleSerializer
+from spark_ckpt.metadata.streams.types.primitives import (
+    BOOLEAN,
+    BYTE,
+    BYTES,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    SHORT,
+    TIME_WINDOW,
+    VOID_NAMESPACE,
+)
+from spark_ckpt.metadata.streams.types.row_data import RowDataSerializer
+from spark_ckpt.metadata.streams.types.text import STRING
+from spark_ckpt.metadata.streams.values import Timer, TimeWindow, TtlValue
+from spark_ckpt.state import flink
+from spark_ckpt.state.flink import list_flink_states, read_flink_state
+from spark_ckpt.state.flink_columns import StateColumns
+from spark_ckpt.state.flink_rocksdb import entries_of_rows
+from spark_ckpt.state.flink_vectors import VectorReader, key_groups_of
+from tests.metadata.streams.corpus import BACKENDS, JOBS, StateVector
+
+Row = tuple[bytes, bytes]
+TUPLE = TupleSerializer.of(STRING, LONG)
+READABLE = [
+    vector
+    for vector in (*JOBS, *BACKENDS)
+    if list(vector.keyed()) and "changelog" not in str(vector) and not str(vector).startswith("f20")
+]
+
+
+def state(kind: str, value: Serializer, namespace: Serializer = VOID_NAMESPACE) -> StateMetaInfoSnapshot:
+    serializers = {"NAMESPACE_SERIALIZER": namespace, "VALUE_SERIALIZER": value}
+    return StateMetaInfoSnapshot("state", BackendStateType.KEY_VALUE, {"KEYED_STATE_TYPE": kind}, serializers)
+
+
+def timers(key: Serializer, namespace: Serializer = VOID_NAMESPACE) -> StateMetaInfoSnapshot:
+    serializers = {"VALUE_SERIALIZER": TimerSerializer((key, namespace))}
+    return StateMetaInfoSnapshot("timers", BackendStateType.PRIORITY_QUEUE, {}, serializers)
+
+
+def written(*parts: tuple[Serializer, Any]) -> bytes:
+    out = DataOutput()
+    for serializer, value in parts:
+        serializer.write(value, out, "value")
+    return out.getvalue()
+
+
+def prefix(serializer: Serializer, key: Any, max_parallelism: int) -> bytes:
+    code = serializer.hash_code(key)
+    assert code is not None
+    return key_group_of(code, max_parallelism).to_bytes(1 if max_parallelism <= 128 else 2, "big")
+
+
+class Values:
+    """Random values of serializers."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def of(self, serializer: Serializer) -> Any:
+        choose = self._random
+        bits = {BYTE: 8, SHORT: 16, INT: 32, LONG: 64}
+        if serializer in bits:
+            half = 1 << bits[serializer] - 1
+            return choose.choice([-half, half - 1, -1, 0, choose.randrange(-half, half)])
+        if serializer == BOOLEAN:
+            return choose.random() < 0.5
+        if serializer == FLOAT:
+            return struct.unpack(">f", struct.pack(">f", choose.uniform(-10, 10)))[0]
+        if serializer == DOUBLE:
+            return choose.choice([choose.uniform(-10, 10), float("inf"), -0.0])
+        if serializer == STRING:
+            return "".join(choose.choices("abc~ \0", k=choose.choice([0, 1, 5, 126])))
+        if serializer == BYTES:
+            return choose.randbytes(choose.randrange(9))
+        if serializer == TIME_WINDOW:
+            return TimeWindow(choose.randrange(10**12), choose.randrange(10**12))
+        if isinstance(serializer, TupleSerializer):
+            return tuple(map(self.of, serializer.parts))
+        if isinstance(serializer, TtlSerializer):
+            return TtlValue(choose.randrange(10**12), self.of(serializer.parts[1]))
+        assert serializer == VOID_NAMESPACE
+        return None
+
+
+def rows_of(key: Serializer, meta: StateMetaInfoSnapshot, max_parallelism: int, values: Values) -> list[Row]:
+    found = []
+    for _ in range(50):
+        one = values.of(key)
+        head = prefix(key, one, max_parallelism)
+        if meta.kind is BackendStateType.PRIORITY_QUEUE:
+            _, namespace = meta.value_serializer.nested
+            timer = Timer(values.of(LONG), one, values.of(namespace))
+            found.append((head + written((meta.value_serializer, timer)), b""))
+            continue
+        parts = [(key, one), (meta.namespace_serializer, values.of(meta.namespace_serializer))]
+        value = meta.value_serializer
+        if isinstance(value, MapSerializer):
+            of_key, of_value = value.parts
+            parts.append((of_key, values.of(of_key)))
+            found.append((head + written(*parts), b"\0" + written((of_value, values.of(of_value)))))
+        else:
+            found.append((head + written(*parts), written((value, values.of(value)))))
+    return found
+
+
+def one_by_one(header: KeyedHeader, rows: list[Row], max_parallelism: int) -> list[dict[str, Any]]:
+    columns = StateColumns.of(header, 0, is_heap=False)
+    entries: list[tuple[int, Entry]] = list(entries_of_rows(rows, header, 0, max_parallelism, "rows"))
+    batch = columns.batch([columns.rows(entry)[0] for _, entry in entries], [group for group, _ in entries], 0)
+    found: list[dict[str, Any]] = batch.to_pylist()
+    return found
+
+
+def in_columns(header: KeyedHeader, rows: list[Row], max_parallelism: int) -> list[dict[str, Any]] | None:
+    reader = VectorReader.of(header, 0, max_parallelism)
+    assert reader is not None
+    if (found := reader.read(rows)) is None:
+        return None
+    batch = StateColumns.of(header, 0, is_heap=False).of_arrays(*found, 0)
+    assert batch.schema == StateColumns.of(header, 0, is_heap=False).schema
+    batch.validate(full=True)
+    shown: list[dict[str, Any]] = batch.to_pylist()
+    return shown
+
+
+PLAIN = [
+    *((key, state("VALUE", value)) for key in (BYTE, SHORT, INT, LONG, STRING, TUPLE) for value in (LONG, STRING)),
+    *((LONG, state("VALUE", value)) for value in (BOOLEAN, BYTE, SHORT, INT, FLOAT, DOUBLE, BYTES, TIME_WINDOW)),
+    *((LONG, state("VALUE", value)) for value in (TUPLE, TtlSerializer((LONG, TUPLE)))),
+    *((key, state("REDUCING", LONG, TIME_WINDOW)) for key in (LONG, STRING)),
+    *((STRING, state("MAP", MapSerializer((of_key, LONG)))) for of_key in (STRING, LONG, TUPLE)),
+    (LONG, state("MAP", MapSerializer((STRING, STRING)), TIME_WINDOW)),
+    *((key, timers(key, namespace)) for key in (LONG, STRING) for namespace in (VOID_NAMESPACE, TIME_WINDOW)),
+]
+
+
+@pytest.mark.parametrize("max_parallelism", [1, 128, 1000])
+@pytest.mark.parametrize(
+    ("key", "meta"), PLAIN, ids=[f"{key}-{meta.value_serializer}-{n}" for n, (key, meta) in enumerate(PLAIN)]
+)
+def test_columns_equal_rows(key: Serializer, meta: StateMetaInfoSnapshot, max_parallelism: int, seed: int) -> None:
+    header = KeyedHeader(False, key, (meta,))
+    values = Values(seed)
+    # Row by row, rows of a key group are neighbours.
+    rows = sorted(rows_of(key, meta, max_parallelism, values), key=lambda row: row[0])
+    found = in_columns(header, rows, max_parallelism)
+    assert found is not None
+    assert found == one_by_one(header, rows, max_parallelism)
+
+
+@pytest.mark.parametrize("value", ["ä", None, "x" * 127], ids=["beyond ASCII", "null", "long"])
+def test_what_is_not_plain_is_left_to_the_other_reader(value: str | None) -> None:
+    header = KeyedHeader(False, LONG, (state("VALUE", STRING),))
+    plain = (prefix(LONG, 7, 128) + written((LONG, 7), (VOID_NAMESPACE, None)), written((STRING, "a")))
+    assert in_columns(header, [plain], 128) is not None
+    assert in_columns(header, [plain, (plain[0], written((STRING, value)))], 128) is None
+
+
+def test_null_values_of_maps_are_left_to_the_other_reader() -> None:
+    header = KeyedHeader(False, LONG, (state("MAP", MapSerializer((LONG, LONG))),))
+    key = prefix(LONG, 7, 128) + written((LONG, 7), (VOID_NAMESPACE, None), (LONG, 1))
+    assert in_columns(header, [(key, b"\0" + written((LONG, 1)))], 128) is not None
+    assert in_columns(header, [(key, b"\1")], 128) is None
+
+
+def test_damaged_rows_are_left_to_the_other_reader(seed: int) -> None:
+    """It names the error. The key group is a checksum of the key."""
+    key, meta = STRING, state("MAP", MapSerializer((STRING, LONG)))
+    header = KeyedHeader(False, key, (meta,))
+    rows = rows_of(key, meta, 128, Values(seed))
+    for row in rows[:4]:
+        for length in range(len(row[0])):
+            assert in_columns(header, [*rows, (row[0][:length], row[1])], 128) is None
+        assert in_columns(header, [*rows, (row[0] + b"\0", row[1])], 128) is None
+        for length in range(len(row[1])):
+            assert in_columns(header, [*rows, (row[0], row[1][:length])], 128) is None
+        assert in_columns(header, [*rows, (bytes([row[0][0] ^ 1]) + row[0][1:], row[1])], 128) is None
+
+
+def test_states_without_a_reader() -> None:
+    row = RowDataSerializer(())
+    for key, meta in (
+        (DOUBLE, state("VALUE", LONG)),
+        (LONG, state("LIST", LONG)),
+        (LONG, state("VALUE", row)),
+        (STRING, state("VALUE", LONG, STRING)),
+    ):
+        reader = VectorReader.of(KeyedHeader(False, key, (meta,)), 0, 128)
+        assert reader is None or reader.read([(b"\0" + written((key, 1.5), (VOID_NAMESPACE, None)), bytes(8))]) is None
+
+
+def test_key_groups_are_those_of_flink() -> None:
+    codes = [0, 1, 0xFFFFFFFF, 0x80000000, *random.Random(1).choices(range(1 << 32), k=1000)]
+    for max_parallelism in (1, 128, 1000, 32768):
+        found = key_groups_of(np.array(codes, np.uint32), max_parallelism).tolist()
+        assert found == [key_group_of(code, max_parallelism) for code in codes]
+
+
+@pytest.mark.parametrize("vector", READABLE, ids=str)
+def test_tables_of_flink_are_the_same(vector: StateVector, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flink, "BATCH_ROWS", 11)
+    tables = []
+    for is_plain in (True, False):
+        if not is_plain:
+            monkeypatch.setattr(VectorReader, "of", lambda *_: None)
+        tables.append(
+            {
+                (each.operator_id, each.name): read_flink_state(
+                    vector.metadata, vector.files, state=each.name, operator=each.operator_id.hex()
+                ).to_arrow()
+                for each in list_flink_states(vector.metadata, vector.files)
+            }
+        )
+    assert tables[0].keys() == tables[1].keys()
+    assert all(tables[0][name].to_pylist() == tables[1][name].to_pylist() for name in tables[0])
