@@ -87,7 +87,9 @@ class FlinkScan(Scan):
         rows = source.rows(state_id)
         while part := list(islice(rows, BATCH_ROWS)):
             if (found := reader.read(part)) is not None:
-                yield self.state.columns.of_arrays(*found, subtask)
+                batch = self.state.columns.of_arrays(*found, subtask)
+                # A list has several rows.
+                yield from (batch.slice(at, BATCH_ROWS) for at in range(0, len(batch), BATCH_ROWS))
                 continue
             try:
                 entries = list(

@@ -19,11 +19,16 @@ from spark_ckpt.metadata.streams.full_snapshot import prefix_bytes
 from spark_ckpt.metadata.streams.headers import KeyedHeader
 from spark_ckpt.metadata.streams.types import primitives, text
 from spark_ckpt.metadata.streams.types.composites import MapSerializer, TimerSerializer, TtlSerializer, TupleSerializer
+from spark_ckpt.metadata.streams.types.row_data import RowDataSerializer
+from spark_ckpt.state.flink_row_vectors import row_data_reader
 from spark_ckpt.state.flink_types import arrow_type
-
-_Positions = NDArray[np.int64]
+from spark_ckpt.state.vector_rows import ByteRows, Column, NotPlainError, Positions
 
 _MOST_SHORT = 127
+_DELIMITER = ord(",")
+_MOST_ELEMENTS = 256
+"""Elements of a list that are read for all lists at once."""
+
 _NUMBERS = {
     primitives.BYTE: ">i1",
     primitives.SHORT: ">i2",
@@ -35,59 +40,7 @@ _NUMBERS = {
 _HASHED = (primitives.BYTE, primitives.SHORT, primitives.INT, primitives.LONG, text.STRING)
 
 
-class _NotPlainError(Exception):
-    """Rows that have to be read one by one."""
-
-
-class _Rows:
-    """Bytes of many rows, with a position in each.
-
-    Args:
-        rows: the rows.
-    """
-
-    def __init__(self, rows: Sequence[bytes]) -> None:
-        joined = b"".join(rows)
-        self.data: NDArray[np.uint8] = np.frombuffer(joined, np.uint8)
-        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        self.ends: _Positions = np.cumsum(lengths)
-        self.at: _Positions = self.ends - lengths
-
-    def numbers(self, kind: str) -> NDArray[np.generic]:
-        """The next number of each row, in native order."""
-        dtype = np.dtype(kind)
-        if (self.at + dtype.itemsize > self.ends).any():
-            raise _NotPlainError
-        everywhere = np.ndarray((self.data.size - dtype.itemsize + 1,), dtype, self.data.data, strides=(1,))
-        values: NDArray[np.generic] = everywhere[self.at].astype(dtype.newbyteorder("="))
-        self.at = self.at + dtype.itemsize
-        return values
-
-    def ragged(self, lengths: _Positions) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """The next bytes of each row: offsets, and all bytes."""
-        if (self.at + lengths > self.ends).any():
-            raise _NotPlainError
-        offsets = np.zeros(lengths.size + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        places = np.repeat(self.at - offsets[:-1], lengths) + np.arange(offsets[-1])
-        self.at = self.at + lengths
-        return offsets.astype(np.int32), self.data[places]
-
-    def check_end(self) -> None:
-        """All rows must be read to their end."""
-        if (self.at != self.ends).any():
-            raise _NotPlainError
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """Values of a part: as Arrow, and their hashes if they are keys."""
-
-    array: pa.Array
-    hashes: NDArray[np.uint32] | None = None
-
-
-def _number(serializer: Serializer, rows: _Rows) -> _Column:
+def _number(serializer: Serializer, rows: ByteRows) -> Column:
     values = rows.numbers(_NUMBERS[serializer])  # type: ignore[index]
     hashes = None
     if serializer is primitives.LONG:
@@ -95,29 +48,29 @@ def _number(serializer: Serializer, rows: _Rows) -> _Column:
         hashes = (wide ^ wide >> 32).astype(np.uint32)
     elif serializer in _HASHED:
         hashes = values.astype(np.int64).astype(np.uint32)
-    return _Column(pa.array(values), hashes)
+    return Column(pa.array(values), hashes)
 
 
-def _boolean(rows: _Rows) -> _Column:
-    return _Column(pa.array(rows.numbers("u1") != 0))
+def _boolean(rows: ByteRows) -> Column:
+    return Column(pa.array(rows.numbers("u1") != 0))
 
 
-def _void(rows: _Rows) -> _Column:
+def _void(rows: ByteRows) -> Column:
     if rows.numbers("u1").any():
-        raise _NotPlainError
-    return _Column(pa.nulls(rows.ends.size))
+        raise NotPlainError
+    return Column(pa.nulls(rows.ends.size))
 
 
-def _string(rows: _Rows) -> _Column:
+def _string(rows: ByteRows) -> Column:
     heads = rows.numbers("u1").astype(np.int64)
     # 0 stands for null, and longer ones have longer heads.
     if heads.size and not 1 <= int(heads.min()) <= int(heads.max()) <= _MOST_SHORT:
-        raise _NotPlainError
+        raise NotPlainError
     offsets, content = rows.ragged(heads - 1)
     if content.size and int(content.max()) >= 0x80:
-        raise _NotPlainError
+        raise NotPlainError
     array = pa.StringArray.from_buffers(heads.size, pa.py_buffer(offsets), pa.py_buffer(content))
-    return _Column(array, _hashes_of_strings(offsets, content))
+    return Column(array, _hashes_of_strings(offsets, content))
 
 
 def _hashes_of_strings(offsets: NDArray[np.int32], content: NDArray[np.uint8]) -> NDArray[np.uint32]:
@@ -132,24 +85,24 @@ def _hashes_of_strings(offsets: NDArray[np.int32], content: NDArray[np.uint8]) -
     return found
 
 
-def _bytes(rows: _Rows) -> _Column:
+def _bytes(rows: ByteRows) -> Column:
     lengths = rows.numbers(">i4").astype(np.int64)
     if lengths.size and int(lengths.min()) < 0:
-        raise _NotPlainError
+        raise NotPlainError
     offsets, content = rows.ragged(lengths)
-    return _Column(
+    return Column(
         pa.BinaryArray.from_buffers(pa.binary(), lengths.size, [None, *map(pa.py_buffer, (offsets, content))])
     )
 
 
-def _millis(rows: _Rows) -> _Column:
-    return _Column(pa.array(rows.numbers(">i8")).cast(pa.timestamp("ms", "UTC")))
+def _millis(rows: ByteRows) -> Column:
+    return Column(pa.array(rows.numbers(">i8")).cast(pa.timestamp("ms", "UTC")))
 
 
-_Read = Callable[[_Rows], _Column]
+_Read = Callable[[ByteRows], Column]
 
 
-def _hashes_of_tuples(columns: Sequence[_Column]) -> NDArray[np.uint32] | None:
+def _hashes_of_tuples(columns: Sequence[Column]) -> NDArray[np.uint32] | None:
     code: NDArray[np.uint32] | None = None
     for column in columns:
         if column.hashes is None:
@@ -169,6 +122,8 @@ def _reader(serializer: Serializer) -> _Read | None:
     }
     if (found := simple.get(serializer)) is not None:
         return found
+    if isinstance(serializer, RowDataSerializer):
+        return row_data_reader(serializer)
     parts: list[_Read | None]
     has_hash = isinstance(serializer, TupleSerializer) and serializer == TupleSerializer.of(*serializer.parts)
     if serializer == primitives.TIME_WINDOW:
@@ -184,10 +139,10 @@ def _reader(serializer: Serializer) -> _Read | None:
         return None
     fields = list(arrow_type(serializer).type)
 
-    def read(rows: _Rows) -> _Column:
+    def read(rows: ByteRows) -> Column:
         columns = [part(rows) for part in readers]
         array = pa.StructArray.from_arrays([column.array for column in columns], fields=fields)
-        return _Column(array, _hashes_of_tuples(columns) if has_hash else None)
+        return Column(array, _hashes_of_tuples(columns) if has_hash else None)
 
     return read
 
@@ -204,6 +159,7 @@ class VectorReader:
         max_parallelism: number of key groups.
         is_map: whether a value begins with a flag of null values.
         is_timer: whether the first part is a timestamp with its sign bit flipped.
+        is_list: whether a value is a list, with a row for each element.
     """
 
     keys: tuple[_Read, ...]
@@ -213,6 +169,7 @@ class VectorReader:
     max_parallelism: int
     is_map: bool = False
     is_timer: bool = False
+    is_list: bool = False
 
     @classmethod
     def of(cls, header: KeyedHeader, state_id: int, max_parallelism: int) -> VectorReader | None:
@@ -221,7 +178,7 @@ class VectorReader:
         if header.key_serializer is None:
             return None
         key, value, is_map = header.key_serializer, meta.value_serializer, meta.keyed_state_type == "MAP"
-        is_timer = meta.kind is BackendStateType.PRIORITY_QUEUE
+        is_timer, is_list = meta.kind is BackendStateType.PRIORITY_QUEUE, meta.keyed_state_type == "LIST"
         if is_timer:
             if not isinstance(value, TimerSerializer):
                 return None
@@ -229,9 +186,11 @@ class VectorReader:
             keys, values = [primitives.LONG, key, namespace], []
         else:
             namespace = meta.namespace_serializer
-            if meta.keyed_state_type == "LIST" or not (key.has_fixed_length or namespace.has_fixed_length):
+            if not (key.has_fixed_length or namespace.has_fixed_length):
                 return None
             keys, values = [key, namespace], [value]
+            if is_list:
+                values = list(value.nested)
             if is_map:
                 if not isinstance(value, MapSerializer):
                     return None
@@ -251,33 +210,56 @@ class VectorReader:
             max_parallelism,
             is_map,
             is_timer,
+            is_list,
         )
 
     def read(self, rows: Sequence[tuple[bytes, bytes]]) -> tuple[list[pa.Array], NDArray[np.int32]] | None:
         """Columns and key groups of rows; None if they have to be read one by one."""
         try:
             return self._read(rows)
-        except _NotPlainError:
+        except NotPlainError:
             return None
 
     def _read(self, rows: Sequence[tuple[bytes, bytes]]) -> tuple[list[pa.Array], NDArray[np.int32]]:
-        keys = _Rows([key for key, _ in rows])
+        keys = ByteRows.of([key for key, _ in rows])
         key_groups = keys.numbers(">u1" if prefix_bytes(self.max_parallelism) == 1 else ">u2").astype(np.int32)
         parts = [read(keys) for read in self.keys]
         keys.check_end()
         hashes = parts[self.key].hashes
         if hashes is None or (key_groups_of(hashes, self.max_parallelism) != key_groups).any():
-            raise _NotPlainError
+            raise NotPlainError
         if self.is_timer:
             flipped = parts[0].array.to_numpy()
-            parts[0] = _Column(pa.array(flipped ^ np.int64(-(1 << 63))))
+            parts[0] = Column(pa.array(flipped ^ np.int64(-(1 << 63))))
         else:
-            values = _Rows([value for _, value in rows])
+            values = ByteRows.of([value for _, value in rows])
             if self.is_map and values.numbers("u1").any():
-                raise _NotPlainError
+                raise NotPlainError
+            if self.is_list:
+                elements, owners = _elements(values, self.values[0])
+                owner = pa.array(owners)
+                arrays = [*(parts[number].array.take(owner) for number in self.order[:-1]), elements]
+                return arrays, key_groups[owners]
             parts += [read(values) for read in self.values]
             values.check_end()
         return [parts[number].array for number in self.order], key_groups
+
+
+def _elements(rows: ByteRows, read: _Read) -> tuple[pa.Array, Positions]:
+    """Elements of lists, in order, and the row of each: the first element of all lists, then the second, and so on."""
+    found: list[pa.Array] = []
+    owners: list[Positions] = []
+    which = np.arange(rows.ends.size)
+    while (active := np.flatnonzero(rows.at < rows.ends)).size:
+        rows, which = rows.some(active), which[active]
+        if (found and (rows.numbers("u1") != _DELIMITER).any()) or len(found) > _MOST_ELEMENTS:
+            raise NotPlainError
+        found.append(read(rows).array)
+        owners.append(which)
+    if not found:
+        raise NotPlainError
+    order = np.argsort(np.concatenate(owners), kind="stable")
+    return pa.concat_arrays(found).take(pa.array(order)), np.concatenate(owners)[order]
 
 
 def key_groups_of(hashes: NDArray[np.uint32], max_parallelism: int) -> NDArray[np.int32]:

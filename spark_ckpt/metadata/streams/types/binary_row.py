@@ -102,7 +102,7 @@ def decode(types: tuple[LogicalType, ...], row: bytes) -> tuple[int, tuple[Value
 
 @lru_cache(maxsize=64)
 def _readers(types: tuple[LogicalType, ...]) -> tuple[int, tuple[_Read, ...]]:
-    return _header_bytes(len(types)), tuple(map(_reader, types))
+    return header_bytes(len(types)), tuple(map(_reader, types))
 
 
 @lru_cache(maxsize=1024)
@@ -268,7 +268,7 @@ def encode(
     """
     if len(fields) != len(types) or not 0 <= kind <= 3:
         raise out.error(field, f"a row with {len(fields)} fields and kind {kind}; {len(types)} fields are expected")
-    header = _header_bytes(len(types))
+    header = header_bytes(len(types))
     row = bytearray(header + 8 * len(types))
     row[0] = kind
     for number, (logical_type, value) in enumerate(zip(types, fields, strict=True)):
@@ -348,5 +348,6 @@ def _write_variable(row: bytearray, at: int, content: bytes) -> None:
         row += content + bytes(-len(content) % 8)
 
 
-def _header_bytes(fields: int) -> int:
+def header_bytes(fields: int) -> int:
+    """Bytes of a row before its slots."""
     return (fields + 63 + _KIND_BITS) // 64 * 8
