@@ -20,6 +20,7 @@ from spark_ckpt.location.listing import list_completed
 from spark_ckpt.location.missing import may_be_ours
 from spark_ckpt.location.savepoint import SAVEPOINT_RECORD, read_savepoint_record
 from spark_ckpt.metadata import METADATA_FILE_NAME, CheckpointMetadata, loads
+from spark_ckpt.metadata.decoder import has_magic_number
 from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
@@ -196,7 +197,9 @@ class CheckpointLocation:
             return False
         file_system, root = self._files
         with reading(self.path):
-            if file_system.isfile(root) or file_system.isfile(f"{root}/{METADATA_FILE_NAME}"):
+            if file_system.isfile(root):
+                return root.endswith(METADATA_FILE_NAME) or has_magic_number(file_system.cat_file(root, 0, 4))
+            if file_system.isfile(f"{root}/{METADATA_FILE_NAME}"):
                 return True
             return file_system.isdir(root) and bool(self._complete_of_flink())
 

@@ -152,6 +152,8 @@ def verify_flink(
     for each in ids:
         try:
             checkpoint = place.find_of_flink(each)
+        except m.UnsupportedMetadataVersionError:
+            raise
         except m.MetadataFormatError as e:
             verdicts.append(FlinkVerdict(e.path, each, [FlinkDamage(e.path, e.reason, e.offset)]))
         else:
