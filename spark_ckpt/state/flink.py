@@ -11,20 +11,23 @@ for batch in read_flink_state(checkpoint, files, state="counts").batches():
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from spark_ckpt import metadata as m
 from spark_ckpt.metadata.streams import Entry, StateFiles, StateStreamFormatError
+from spark_ckpt.metadata.streams.heap_snapshot import Block, read_block_entries
 from spark_ckpt.state.flink_catalog import FlinkCatalog, FlinkState
 from spark_ckpt.state.flink_columns import Values
 from spark_ckpt.state.flink_rocksdb import entries_of_rows
 from spark_ckpt.state.flink_sources import KeyedSource
-from spark_ckpt.state.flink_vectors import VectorReader
+from spark_ckpt.state.flink_vectors import BlockReader, VectorReader
 from spark_ckpt.state.scan import Scan
 
 BATCH_ROWS = 8192
@@ -59,11 +62,55 @@ class FlinkScan(Scan):
         """All rows, in batches of at most `BATCH_ROWS`."""
         max_parallelism = self.catalog.max_parallelism(self.state)
         for subtask, state_id, source in self.catalog.sources(self.state):
-            reader = None if source.is_heap else VectorReader.of(source.header, state_id, max_parallelism)
-            if reader is None:
-                yield from self._batches(source.entries(state_id), subtask)
-            else:
+            if source.is_heap:
+                blocks = BlockReader.of(source.header, state_id, max_parallelism)
+                if blocks is not None:
+                    yield from self._of_blocks(source, state_id, blocks, subtask)
+                    continue
+            elif (reader := VectorReader.of(source.header, state_id, max_parallelism)) is not None:
                 yield from self._columns(source, state_id, reader, subtask)
+                continue
+            yield from self._batches(source.entries(state_id), subtask)
+
+    def _of_blocks(
+        self, source: KeyedSource, state_id: int, reader: BlockReader, subtask: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of a heap snapshot, decoded column by column where its blocks are plain."""
+        waiting: list[Block] = []
+        rows = 0
+        for block in source.blocks(state_id):
+            waiting.append(block)
+            rows += len(block.ends)
+            if rows >= BATCH_ROWS:
+                yield from self._of_some_blocks(waiting, source, state_id, reader, subtask)
+                waiting, rows = [], 0
+        if waiting:
+            yield from self._of_some_blocks(waiting, source, state_id, reader, subtask)
+
+    def _of_some_blocks(
+        self, blocks: Sequence[Block], source: KeyedSource, state_id: int, reader: BlockReader, subtask: int
+    ) -> Iterator[pa.RecordBatch]:
+        if (found := reader.read(blocks)) is not None:
+            yield from self._sliced(*found, subtask)
+            return
+        try:
+            entries = [
+                (block.key_group, entry)
+                for block in blocks
+                for entry in read_block_entries(
+                    block, source.header, state_id, reader.max_parallelism, f"state {self.state.name}"
+                )
+            ]
+        except StateStreamFormatError:
+            # Reading the entries in their place names the damage with its place.
+            for _ in source.entries(state_id):
+                pass
+            raise
+        yield from self._batches(entries, subtask)
+
+    def _sliced(self, arrays: list[pa.Array], key_groups: NDArray[np.int32], subtask: int) -> Iterator[pa.RecordBatch]:
+        batch = self.state.columns.of_arrays(arrays, key_groups, subtask)
+        yield from (batch.slice(at, BATCH_ROWS) for at in range(0, len(batch), BATCH_ROWS))
 
     def _batches(self, entries: Iterable[tuple[int, Entry]], subtask: int) -> Iterator[pa.RecordBatch]:
         """Batches of entries, decoded one by one."""
@@ -87,9 +134,8 @@ class FlinkScan(Scan):
         rows = source.rows(state_id)
         while part := list(islice(rows, BATCH_ROWS)):
             if (found := reader.read(part)) is not None:
-                batch = self.state.columns.of_arrays(*found, subtask)
                 # A list has several rows.
-                yield from (batch.slice(at, BATCH_ROWS) for at in range(0, len(batch), BATCH_ROWS))
+                yield from self._sliced(*found, subtask)
                 continue
             try:
                 entries = list(

@@ -17,6 +17,7 @@ from spark_ckpt import metadata as m
 from spark_ckpt.metadata.streams import Entry, StateFiles, StateStream
 from spark_ckpt.metadata.streams.full_snapshot import key_group_of_row, prefix_bytes, read_row_entries
 from spark_ckpt.metadata.streams.headers import KeyedHeader, read_keyed_header
+from spark_ckpt.metadata.streams.heap_snapshot import Block
 from spark_ckpt.rocksdb import Database
 from spark_ckpt.state.errors import UnsupportedFlinkStateError
 
@@ -81,8 +82,17 @@ class RocksDbState:
         size = prefix_bytes(self._max_parallelism)
         first, last = (group.to_bytes(size, "big") for group in (self._key_groups.start, self._key_groups.end))
         for row in self._database.rows(self.header.states[state_id].name):
-            if first <= row[0][:size] <= last:
+            # A key that is too short for a key group is damage, which its reader names.
+            if first <= row[0][:size] <= last or len(row[0]) < size:
                 yield row
+
+    def blocks(self, state_id: int) -> Iterator[Block]:
+        """RocksDB has no heap snapshots.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError
 
     def check_others(self) -> None:
         """Read the column families that the header does not name, without their meaning.

@@ -9,6 +9,7 @@ from typing import Protocol
 from spark_ckpt import metadata as m
 from spark_ckpt.metadata.streams import Entry, KeyedState, Layout, StateFiles
 from spark_ckpt.metadata.streams.headers import KeyedHeader
+from spark_ckpt.metadata.streams.heap_snapshot import Block
 from spark_ckpt.state.flink_rocksdb import RocksDbState
 
 
@@ -31,6 +32,10 @@ class KeyedSource(Protocol):
 
     def rows(self, state_id: int) -> Iterator[tuple[bytes, bytes]]:
         """Keys and values of a state, with the key group before each key. Not of a heap snapshot."""
+        ...
+
+    def blocks(self, state_id: int) -> Iterator[Block]:
+        """Entries of a state of a heap snapshot, not decoded."""
         ...
 
     def close(self) -> None:
@@ -95,6 +100,16 @@ class StreamSource:
         """
         for group in self._state.key_groups():
             yield from self._state.rows(group, state_id)
+
+    def blocks(self, state_id: int) -> Iterator[Block]:
+        """Entries of a state of a heap snapshot, not decoded.
+
+        Raises:
+            UnknownSerializerError: bytes of an unknown serializer lie before the entries of the state.
+            StateStreamFormatError, StorageError: a key group is damaged, or cannot be read.
+        """
+        for group in self._state.key_groups():
+            yield from self._state.blocks(group, state_id)
 
     def close(self) -> None:
         """Close the stream."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from spark_ckpt.metadata.streams import BackendStateType, Serializer
 from spark_ckpt.metadata.streams.full_snapshot import prefix_bytes
 from spark_ckpt.metadata.streams.headers import KeyedHeader
+from spark_ckpt.metadata.streams.heap_snapshot import Block, layout_of
 from spark_ckpt.metadata.streams.types import primitives, text
 from spark_ckpt.metadata.streams.types.composites import MapSerializer, TimerSerializer, TtlSerializer, TupleSerializer
 from spark_ckpt.metadata.streams.types.row_data import RowDataSerializer
@@ -229,8 +230,7 @@ class VectorReader:
         if hashes is None or (key_groups_of(hashes, self.max_parallelism) != key_groups).any():
             raise NotPlainError
         if self.is_timer:
-            flipped = parts[0].array.to_numpy()
-            parts[0] = Column(pa.array(flipped ^ np.int64(-(1 << 63))))
+            parts[0] = _timestamps(parts[0])
         else:
             values = ByteRows.of([value for _, value in rows])
             if self.is_map and values.numbers("u1").any():
@@ -243,6 +243,65 @@ class VectorReader:
             parts += [read(values) for read in self.values]
             values.check_end()
         return [parts[number].array for number in self.order], key_groups
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockReader:
+    """Reader of blocks of a heap snapshot.
+
+    Args:
+        parts: readers of the parts of an entry.
+        order: for each column, the position of its part.
+        max_parallelism: number of key groups.
+        is_timer: whether the first part is a timestamp with its sign bit flipped.
+    """
+
+    parts: tuple[_Read, ...]
+    order: tuple[int, ...]
+    max_parallelism: int
+    is_timer: bool
+
+    @classmethod
+    def of(cls, header: KeyedHeader, state_id: int, max_parallelism: int) -> BlockReader | None:
+        """Reader of a state; None if its blocks cannot be read at once."""
+        meta = header.states[state_id]
+        if not header.is_complete or header.key_serializer is None or layout_of(header, meta) is None:
+            return None
+        is_timer = meta.kind is BackendStateType.PRIORITY_QUEUE
+        if is_timer:
+            key, namespace = meta.value_serializer.nested
+            parts, order = [primitives.LONG, key, namespace], [1, 2, 0]
+        else:
+            namespace = meta.namespace_serializer
+            parts, order = [namespace, header.key_serializer, meta.value_serializer], [1, 0, 2]
+        readers = [_reader(part) for part in parts]
+        plain = [reader for reader in readers if reader is not None]
+        if len(plain) != len(readers):
+            return None
+        if namespace == primitives.VOID_NAMESPACE:
+            del order[1]
+        return cls(tuple(plain), tuple(order), max_parallelism, is_timer)
+
+    def read(self, blocks: Sequence[Block]) -> tuple[list[pa.Array], NDArray[np.int32]] | None:
+        """Columns and key groups of blocks; None if they have to be read one by one."""
+        rows = ByteRows.within([(block.content, block.ends) for block in blocks])
+        counts = [len(block.ends) for block in blocks]
+        key_groups = np.repeat(np.array([block.key_group for block in blocks], np.int32), counts)
+        try:
+            parts = [read(rows) for read in self.parts]
+            rows.check_end()
+        except NotPlainError:
+            return None
+        hashes = parts[1].hashes
+        if hashes is None or (key_groups_of(hashes, self.max_parallelism) != key_groups).any():
+            return None
+        if self.is_timer:
+            parts[0] = _timestamps(parts[0])
+        return [parts[number].array for number in self.order], key_groups
+
+
+def _timestamps(flipped: Column) -> Column:
+    return Column(pa.array(flipped.array.to_numpy() ^ np.int64(-(1 << 63))))
 
 
 def _elements(rows: ByteRows, read: _Read) -> tuple[pa.Array, Positions]:

@@ -45,6 +45,18 @@ class ByteRows:
         ends: Positions = np.cumsum(lengths)
         return cls(np.frombuffer(b"".join(rows), np.uint8), ends - lengths, ends)
 
+    @classmethod
+    def within(cls, blocks: Sequence[tuple[bytes, Sequence[int]]]) -> ByteRows:
+        """The rows in blocks of bytes, each with the end of each row in it."""
+        ends: list[Positions] = []
+        begin = 0
+        for content, ends_in_it in blocks:
+            ends.append(np.array(ends_in_it, np.int64) + begin)
+            begin += len(content)
+        joined = np.concatenate(ends)
+        at = np.concatenate([np.zeros(1, np.int64), joined[:-1]])
+        return cls(np.frombuffer(b"".join(content for content, _ in blocks), np.uint8), at, joined)
+
     def some(self, which: Positions) -> ByteRows:
         """Some of the rows, by index."""
         return ByteRows(self._data, self.at[which], self.ends[which])

@@ -168,21 +168,39 @@ class _EntryReader:
         self._checker = (
             KeyChecker(header.key_serializer, key_group, max_parallelism) if header.key_serializer is not None else None
         )
+        self._state: StateMetaInfoSnapshot | None = None
+        self._enter(None)
+
+    def _enter(self, state: StateMetaInfoSnapshot | None) -> None:
+        """Find out once which parts of a state's entries have unknown serializers."""
+        self._state = state
+        self._has_opaque_key = self._has_opaque_map_key = self._has_opaque_value = False
+        if state is None or self._checker is None:
+            return
+        value = state.value_serializer
+        self._has_opaque_value = value.is_opaque
+        if state.kind is BackendStateType.KEY_VALUE:
+            self._has_opaque_key = self._checker.key_serializer.is_opaque or state.namespace_serializer.is_opaque
+            if state.keyed_state_type == "MAP":
+                map_key, serializer = self._nested(state, 2)
+                self._has_opaque_map_key, self._has_opaque_value = map_key.is_opaque, serializer.is_opaque
 
     def read(self, state_id: int) -> tuple[dict[Part, Datum], bool]:
         """Parts of the next entry, and True if another entry of the state follows."""
         data = self._data
         state = self._header.states[state_id] if state_id < len(self._header.states) else None
+        if state is not self._state:
+            self._enter(state)
         end = data.count("key", 1) + data.position
         more = self._key_group_prefix()
         if state is None or self._checker is None:
             parts = {Part.COMPOSITE_KEY: self._opaque("key", end)}
         elif state.kind is BackendStateType.PRIORITY_QUEUE:
-            if state.value_serializer.is_opaque:
+            if self._has_opaque_value:
                 parts = {Part.ELEMENT: self._opaque("element", end)}
             else:
                 parts = read_element(data, state.value_serializer, self._checker)
-        elif self._checker.key_serializer.is_opaque or state.namespace_serializer.is_opaque:
+        elif self._has_opaque_key:
             parts = {Part.COMPOSITE_KEY: self._opaque("key", end)}
         else:
             parts = self._key(state, self._checker, end)
@@ -209,11 +227,10 @@ class _EntryReader:
         """Value of an entry."""
         at = self._data.position
         if state.keyed_state_type == "MAP":
-            _, serializer = self._nested(state, 2)
-            if serializer.is_opaque:
+            if self._has_opaque_value:
                 is_null = self._data.boolean("value")
                 return Datum(self._rest("value", end)) if is_null else self._opaque("value", end)
-        elif state.value_serializer.is_opaque:
+        elif self._has_opaque_value:
             return self._opaque("value", end)
         value = self._value(state, end)
         return Datum(self._data.since(at), value)
@@ -250,7 +267,7 @@ class _EntryReader:
         if state.keyed_state_type == "MAP":
             map_key, _ = self._nested(state, 2)
             parts[Part.MAP_KEY] = (
-                self._opaque("map_key", end) if map_key.is_opaque else read_datum(self._data, map_key, "map_key")
+                self._opaque("map_key", end) if self._has_opaque_map_key else read_datum(self._data, map_key, "map_key")
             )
         return parts
 

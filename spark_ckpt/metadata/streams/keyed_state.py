@@ -13,7 +13,7 @@ from spark_ckpt.metadata.streams.entries import Entry
 from spark_ckpt.metadata.streams.errors import StateStreamFormatError
 from spark_ckpt.metadata.streams.full_snapshot import read_full_entries, read_raw_rows
 from spark_ckpt.metadata.streams.headers import KeyedHeader, read_keyed_header
-from spark_ckpt.metadata.streams.heap_snapshot import read_heap_entries
+from spark_ckpt.metadata.streams.heap_snapshot import Block, read_heap_blocks, read_heap_entries
 from spark_ckpt.metadata.streams.state_files import StateStream
 
 _NO_ENTRIES = 0
@@ -113,6 +113,17 @@ class KeyedState:
         """
         data = self._stream.input(group.offset, group.offset + group.size)
         return read_raw_rows(data, self.header, group.key_group, state_id)
+
+    def blocks(self, group: KeyGroup, state_id: int) -> Iterator[Block]:
+        """Entries of one state in a key group of a heap snapshot, not decoded.
+
+        Raises:
+            UnknownSerializerError: the entries cannot be separated.
+            StateStreamFormatError: malformed, or another key group.
+            StorageError: the stream cannot be read.
+        """
+        data = self._stream.input(group.offset, group.offset + group.size)
+        return read_heap_blocks(data, self.header, group.key_group, state_id, self._max_parallelism)
 
     def raw(self, group: KeyGroup) -> bytes:
         """All bytes of a key group, unchanged from the stream.

@@ -40,6 +40,11 @@ class StreamInput(DataInput):
         most = min(most, self.remaining)
         return most if self._has(most) else self._start + len(self._data) - self.position
 
+    def peek(self, length: int) -> bytes:
+        """Bytes that follow, which `available` has found, without reading them."""
+        at = self.position - self._start
+        return self._data[at : at + length]
+
     def mark(self) -> int:
         """Current position. Bytes from here on are kept until the next mark, for `since`."""
         self._mark = self.position
