@@ -15,7 +15,7 @@ from spark_ckpt.rocksdb import MissingTableError, RocksDbFormatError
 from spark_ckpt.state.errors import UnsupportedFlinkStateError
 from spark_ckpt.state.flink import list_flink_states, read_flink_state
 from spark_ckpt.state.flink_rocksdb import RocksDbState
-from tests.metadata.streams.corpus import JOBS, StateVector, job
+from tests.metadata.streams.corpus import JOBS, ROWS, StateVector, job
 
 INCREMENTAL = [
     vector for vector in JOBS if any(isinstance(h, m.IncrementalRemoteKeyedStateHandle) for _, h in vector.keyed())
@@ -40,6 +40,31 @@ def entries(vector: StateVector, kind: str, **fields: Any) -> list[tuple[int, An
     with RocksDbState(replace(handle, **fields), vector.files, operator.max_parallelism) as state:
         (state_id,) = (n for n, meta in enumerate(state.header.states) if meta.keyed_state_type == kind)
         return [(group, next(iter(entry.parts.values())).value) for group, entry in state.entries(state_id)]
+
+
+@pytest.mark.parametrize("vector", ROWS, ids=str)
+def test_rows_are_those_that_the_job_has_written(vector: StateVector) -> None:
+    """Keys of SQL, two bytes of key group, values with a time to live, keys that were cleared, and a rescaled job."""
+    numbers = [number for number in range(vector.job["keys"]) if number % 3 != 2]
+    keys = {number: {"kind": 0, "f0": f"key {number}", "f1": number} for number in numbers}
+    records = {number: 3 * (1 + number % 2) for number in numbers}
+
+    def of(state: str) -> dict[int, list[dict[str, Any]]]:
+        found: dict[int, list[dict[str, Any]]] = {}
+        for row in read_flink_state(vector.metadata, vector.files, state=state).to_arrow().to_pylist():
+            assert row["key"] == keys[row["key"]["f1"]]
+            found.setdefault(row["key"]["f1"], []).append(row)
+        return found
+
+    values = {name: {k: [row["value"] for row in rows] for k, rows in of(name).items()} for name in ("sum", "ttl")}
+    assert values["sum"] == {k: [records[k] * k + (records[k] - 3) * 1_000_000] for k in numbers}
+    assert {k: [value["value"] for value in each] for k, each in values["ttl"].items()} == {k: [k] for k in numbers}
+    assert {k: [row["list_element"] for row in rows] for k, rows in of("list").items()} == {
+        k: [k] * records[k] for k in numbers
+    }
+    assert {k: [(row["user_map_key"], row["user_map_value"]) for row in rows] for k, rows in of("map").items()} == {
+        k: [(f"m{k % 5}", k)] for k in numbers
+    }
 
 
 def test_there_are_vectors_of_each_kind() -> None:

@@ -14,6 +14,7 @@ from spark_ckpt.state.flink_verify import FlinkVerdict, FlinkVerification, verif
 from tests.metadata.streams.corpus import (
     BACKENDS,
     JOBS,
+    ROWS,
     StateVector,
     backend,
     entries_of,
@@ -37,7 +38,7 @@ def only(place: Path, root: Path) -> FlinkVerdict:
     return verdict
 
 
-@pytest.mark.parametrize("vector", [*WITH_FILES, *BACKENDS], ids=str)
+@pytest.mark.parametrize("vector", [*WITH_FILES, *ROWS, *BACKENDS], ids=str)
 def test_what_flink_wrote_is_whole(vector: StateVector, tmp_path: Path) -> None:
     place = lay_out(vector, tmp_path)
     metadata = m.load(place.parent)
@@ -132,3 +133,12 @@ def test_earlier_checkpoints_are_read_until_one_is_whole(tmp_path: Path) -> None
 def test_a_location_of_spark_is_left_to_its_verification(tmp_path: Path) -> None:
     (tmp_path / "ckpt" / "chk-1").mkdir(parents=True)
     assert verify_flink(str(tmp_path)) is None
+
+
+def test_files_without_rows_are_missed(tmp_path: Path) -> None:
+    """Flink restores the options of RocksDB, too."""
+    place = lay_out(job("f120-rocksdb-incr-p2-second"), tmp_path)
+    folders = (place.parent, place.parent.parent / "shared")
+    options = next(path for folder in folders for path in folder.iterdir() if b"rocksdb_version" in path.read_bytes())
+    options.unlink()
+    assert [options.name in damage.path for damage in only(place, tmp_path).damages] == [True]
