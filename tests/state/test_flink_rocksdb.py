@@ -67,6 +67,17 @@ def test_rows_are_those_that_the_job_has_written(vector: StateVector) -> None:
     }
 
 
+def test_operators_have_names_since_version_5() -> None:
+    (vector,) = (vector for vector in ROWS if str(vector).startswith("f20"))
+    (operator,) = {state.operator_id for state in list_flink_states(vector.metadata, vector.files)}
+    tables = [
+        read_flink_state(vector.metadata, vector.files, state="sum", operator=name).to_arrow()
+        for name in ("by-row", "KeyedProcess", operator.hex())
+    ]
+    assert tables[0].num_rows
+    assert tables[0] == tables[1] == tables[2]
+
+
 def test_there_are_vectors_of_each_kind() -> None:
     assert {str(vector).partition("-")[0] for vector in INCREMENTAL} >= {"f113", "f115", "f120"}
     assert any("native" in str(vector) for vector in INCREMENTAL)
