@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from spark_ckpt.metadata.streams.errors import UnknownSerializerError, UnsupportedStateKindError
-from spark_ckpt.metadata.streams.recovery import GuidedInput, HeaderSearch
+from spark_ckpt.metadata.streams.recovery import MOST_UNKNOWN, GuidedInput, HeaderSearch
 from spark_ckpt.metadata.streams.serializers import read_serializer
 from spark_ckpt.metadata.streams.stream_input import StreamInput
 from spark_ckpt.metadata.streams.types.base import Serializer
@@ -147,33 +148,37 @@ def read_keyed_header(data: StreamInput) -> KeyedHeader:
         data.fail("version", f"unknown keyed stream version {version}; 6 (Flink 1.8 and later) is supported", at)
     compressed = data.boolean("compressed")
     states: list[StateMetaInfoSnapshot] = []
-    key_serializer = unknown = None
+    key_serializer = None
     start = data.mark()
     try:
         key_serializer = read_serializer(data, "key_serializer")
         _read_states(data, "states", _KEYED, states)
-    except UnknownSerializerError as error:
-        unknown = error
+    except UnknownSerializerError as unknown:
         if data.position - start + data.remaining > _MOST_RECOVERED:
             return KeyedHeader(compressed, key_serializer, tuple(states), unknown, is_complete=False)
         data.skip_to_end("states")
-        if (found := _recovered(data.since(start), data.path)) is None:
+        if (found := _recovered(data.since(start))) is None:
             return KeyedHeader(compressed, key_serializer, tuple(states), unknown, is_complete=False)
-        key_serializer, states = found
-    return KeyedHeader(compressed, key_serializer, tuple(states), unknown)
+        return KeyedHeader(compressed, *found, unknown)
+    return KeyedHeader(compressed, key_serializer, tuple(states))
 
 
-def _recovered(content: bytes, path: str) -> tuple[Serializer, list[StateMetaInfoSnapshot]] | None:
-    """Key serializer and states of a header with unknown serializers; None if their ends cannot be found."""
+@lru_cache(maxsize=16)
+def _recovered(content: bytes) -> tuple[Serializer, tuple[StateMetaInfoSnapshot, ...]] | None:
+    """Key serializer and states of a header with unknown serializers; None if their ends cannot be found.
+
+    The subtasks of an operator have the same header, so a search serves all of them.
+    """
 
     def key(data: GuidedInput) -> tuple[Serializer, int]:
         return read_serializer(data, "key_serializer"), read_i16(data, "states")
 
-    search = HeaderSearch(content, path)
-    for (serializer, count), position in search.possibilities(key, 0):
-        states = search.sequence([_read_keyed_state] * count, position)
-        if states is not None and len({state.name for state in states}) == max(0, count):
-            return serializer, states
+    search = HeaderSearch(content, "header")
+    for most in range(1, MOST_UNKNOWN + 1):
+        for (serializer, count), position, left in search.possibilities(key, 0, most):
+            states = search.sequence([_read_keyed_state] * count, position, left)
+            if states is not None and len({state.name for state in states}) == max(0, count):
+                return serializer, tuple(states)
     return None
 
 
@@ -216,7 +221,7 @@ def _read_states(
         data.fail(field, f"negative count {count}", at)
     for index in range(count):
         data.enter(field, index)
-        at = data.mark()
+        at = data.position
         state = _read_state(data)
         _check_state(data, state, field, kinds, at)
         if any(state.name == other.name for other in states):

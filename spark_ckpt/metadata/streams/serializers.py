@@ -109,7 +109,13 @@ def _read_snapshot(data: DataInput) -> Serializer:
     assert configured is not None
     if version != configured.snapshot_version:
         data.fail("snapshot_version", f"unknown version {version} of {name}", at)
-    return configured.read_content(data, _NESTED)
+    try:
+        return configured.read_content(data, _NESTED)
+    except UnknownLogicalTypeError:
+        if not isinstance(data, GuidedInput):
+            raise
+        data.position = at
+        return data.opaque(name)
 
 
 class _Nested:
