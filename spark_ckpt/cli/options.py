@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -44,6 +45,9 @@ pass_session = click.make_pass_decorator(Session, ensure=True)
 def complete_path(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Shell completion of a path: the shell lists the files."""
     return [CompletionItem(incomplete, type="file")]
+
+
+_FLINK_ID_DIGITS = 32
 
 
 def path_argument(name: str, *, required: bool = True) -> Callable[[_Command], _Command]:
@@ -148,13 +152,55 @@ limit_option = click.option(
 """Adds `--limit`."""
 
 
+def _moved(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, str]]:
+    pairs = []
+    for value in values:
+        old, equals, new = value.partition("=")
+        if not (old and equals and new):
+            raise click.BadParameter(f"'{value}' is not OLD=NEW", param=parameter)
+        pairs.append((old, new))
+    return pairs
+
+
+def flink_files_options(command: _Command) -> _Command:
+    """Adds `--map` and `--allow-outside` as the parameters `moved` and `allow_outside`."""
+    for option in (
+        click.option(
+            "--allow-outside", is_flag=True, help="Also open files of Flink outside the checkpoint's own storage."
+        ),
+        click.option(
+            "--map",
+            "moved",
+            multiple=True,
+            callback=_moved,
+            metavar="OLD=NEW",
+            help="Open files of Flink with paths below OLD in the directory NEW instead. Repeatable.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _operator(_: click.Context, parameter: click.Parameter, value: str | None) -> int | str | None:
+    """Spark's number of an operator; other text is Flink's id, uid or name of one."""
+    if value is None or not re.fullmatch(r"-?[0-9]+", value) or len(value) == _FLINK_ID_DIGITS:
+        return value
+    if value.startswith("-"):
+        raise click.BadParameter(f"{value} is negative", param=parameter)
+    return int(value)
+
+
 def store_options(command: _Command) -> _Command:
     """Adds `--operator`, `--store` and `--variable`, None unless given."""
     for option in (
-        click.option("--variable", help="State variable of a transformWithState operator, or column family."),
+        click.option(
+            "--variable", help="State variable of a transformWithState operator, column family, or state of Flink."
+        ),
         click.option("--store", help="Name of the store; required if the operator has several."),
         click.option(
-            "--operator", type=click.IntRange(min=0), help="Spark's operator number; required if there are several."
+            "--operator",
+            callback=_operator,
+            help="Spark's operator number, or id, uid or name of an operator of Flink; required if there are several.",
         ),
     ):
         command = option(command)

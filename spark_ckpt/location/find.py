@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import fsspec
 
+from spark_ckpt.checkpoint.batch import SPARK_BATCH
 from spark_ckpt.checkpoint.layout import CKPT, checkpoint_of_directory, in_location
 from spark_ckpt.completed import LOG, CheckpointRecord
 from spark_ckpt.errors import DamagedCheckpointError, SavepointLocationError
@@ -19,6 +20,7 @@ from spark_ckpt.location.listing import list_completed
 from spark_ckpt.location.missing import may_be_ours
 from spark_ckpt.location.savepoint import SAVEPOINT_RECORD, read_savepoint_record
 from spark_ckpt.metadata import METADATA_FILE_NAME, CheckpointMetadata, loads
+from spark_ckpt.metadata.decoder import has_magic_number
 from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
@@ -121,13 +123,12 @@ class CheckpointLocation:
         """
         if self.is_savepoint:
             return self.storage, checkpoint_id
-        parent, _, name = self.path.rstrip("/").rpartition("/")
-        named = checkpoint_of_directory(name)
-        if named is None or parent.rpartition("/")[2] != CKPT:
+        if (own := self._own_directory) is None:
             return self.of_query(), checkpoint_id
+        location, named = own
         if checkpoint_id is not None and checkpoint_id != named:
             raise CheckpointNotFoundError(self.path, checkpoint_id, [named])
-        return CheckpointLocation.open(parent.rpartition("/")[0] or ".").of_query(), named
+        return CheckpointLocation.open(location).of_query(), named
 
     def checkpoint_of(self, record: CheckpointRecord) -> FoundCheckpoint:
         """The checkpoint of a record that `checkpoints` returned.
@@ -166,6 +167,50 @@ class CheckpointLocation:
         if checkpoint_id is not None and checkpoint_id != metadata.checkpoint_id:
             raise CheckpointNotFoundError(path, checkpoint_id, [metadata.checkpoint_id])
         return FoundCheckpoint(path, len(content), metadata)
+
+    def find_of_flink(self, checkpoint_id: int | None = None) -> FoundCheckpoint | None:
+        """The selected checkpoint or savepoint of a Flink job; None if the location belongs to a query of Spark.
+
+        Args:
+            checkpoint_id: the checkpoint; by default the newest.
+
+        Raises:
+            CheckpointNotFoundError, MetadataFormatError, StorageError: as in `find`.
+        """
+        if not self._may_be_of_flink:
+            return None
+        found = self.find(checkpoint_id)
+        return None if any(state.name == SPARK_BATCH for state in found.metadata.master_states) else found
+
+    def ids_of_flink(self) -> list[int]:
+        """Ids of the complete checkpoints in the directory of a Flink job, ascending; empty for other locations."""
+        file_system, root = self._files
+        with reading(self.path):
+            if not file_system.isdir(root) or file_system.isfile(f"{root}/{METADATA_FILE_NAME}"):
+                return []
+            return list(self._complete_of_flink())
+
+    @cached_property
+    def _may_be_of_flink(self) -> bool:
+        """True if the location is none of a query, and has metadata."""
+        if self.is_savepoint or self._has_checkpoints or self._own_directory is not None:
+            return False
+        file_system, root = self._files
+        with reading(self.path):
+            if file_system.isfile(root):
+                return root.endswith(METADATA_FILE_NAME) or has_magic_number(file_system.cat_file(root, 0, 4))
+            if file_system.isfile(f"{root}/{METADATA_FILE_NAME}"):
+                return True
+            return file_system.isdir(root) and bool(self._complete_of_flink())
+
+    @property
+    def _own_directory(self) -> tuple[str, int] | None:
+        """Location and checkpoint, if this is the directory `ckpt/chk-<id>` of one of ours."""
+        parent, _, name = self.path.rstrip("/").rpartition("/")
+        named = checkpoint_of_directory(name)
+        if named is None or parent.rpartition("/")[2] != CKPT:
+            return None
+        return parent.rpartition("/")[0] or ".", named
 
     # ---- checkpoints of ours -----------------------------------------------------------------------------------------
 
@@ -222,11 +267,7 @@ class CheckpointLocation:
             return METADATA_FILE_NAME
         if not file_system.exists(root):
             raise LocationNotFoundError(place)
-        # The directory of a Flink job has a directory chk-<id> per checkpoint, with metadata once it is complete.
-        matches = map(_FLINK_CHECKPOINT.fullmatch, _names(file_system, root))
-        names = {int(match[1]): f"{match[0]}/{METADATA_FILE_NAME}" for match in matches if match}
-        complete = {i: name for i, name in sorted(names.items()) if file_system.isfile(f"{root}/{name}")}
-        if not complete:
+        if not (complete := self._complete_of_flink()):
             if may_be_ours(self.storage):
                 self._completed(self.storage)
                 raise ForeignLocationError(place, _NONE_YET)
@@ -236,6 +277,14 @@ class CheckpointLocation:
         if wanted not in complete:
             raise CheckpointNotFoundError(place, wanted, list(complete))
         return complete[wanted]
+
+    def _complete_of_flink(self) -> dict[int, str]:
+        """Metadata files in the directory of a Flink job, relative to it. It has a directory chk-<id> per checkpoint,
+        with metadata once it is complete."""
+        file_system, root = self._files
+        matches = map(_FLINK_CHECKPOINT.fullmatch, _names(file_system, root))
+        names = {int(match[1]): f"{match[0]}/{METADATA_FILE_NAME}" for match in matches if match}
+        return {i: name for i, name in sorted(names.items()) if file_system.isfile(f"{root}/{name}")}
 
     def _explain_foreign(self) -> NoReturn:
         """Raises the error for a location without a log."""

@@ -45,6 +45,11 @@ class DataInput:
         self.position = 0
 
     @property
+    def path(self) -> str:
+        """Name of the file or stream."""
+        return self._path
+
+    @property
     def remaining(self) -> int:
         """Number of bytes not read yet."""
         return self._end - self.position
@@ -130,6 +135,10 @@ class DataInput:
         """`length` bytes."""
         at = self._advance(length, field)
         return self._data[at : at + length]
+
+    def since(self, position: int) -> bytes:
+        """Bytes read since a position."""
+        return self._data[position : self.position]
 
     def byte_array(self, field: str) -> bytes:
         """An `i32` length, then that many bytes."""

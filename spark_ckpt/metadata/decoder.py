@@ -113,6 +113,11 @@ def decode(content: bytes, path: str) -> CheckpointMetadata:
         data.fail(invalid.field, invalid.reason)
 
 
+def has_magic_number(content: bytes) -> bool:
+    """True if bytes begin like a `_metadata` file."""
+    return content[:4] == MAGIC_NUMBER.to_bytes(4, "big")
+
+
 def _checkpoint_metadata(data: DataInput, path: str) -> CheckpointMetadata:
     magic_number = data.i32("magic_number") & 0xFFFFFFFF
     if magic_number != MAGIC_NUMBER:

@@ -71,7 +71,7 @@ class StateCatalog:
     batch: SparkBatch
     stores: tuple[Store, ...]
 
-    def of_operator(self, operator: int | None) -> list[Store]:
+    def of_operator(self, operator: int | str | None) -> list[Store]:
         """The stores of an operator. `operator` may be None if only one is stateful.
 
         Raises:
@@ -85,7 +85,7 @@ class StateCatalog:
             raise StateNotFoundError(self.location, reason, [f"{number} ({name})" for number, name in names.items()])
         return [store for store in self.stores if store.state.operator_id == operator]
 
-    def store(self, operator: int | None, name: str | None) -> Store:
+    def store(self, operator: int | str | None, name: str | None) -> Store:
         """A store of an operator. `name` may be None if the operator has only one.
 
         Raises:

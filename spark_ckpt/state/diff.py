@@ -123,7 +123,7 @@ def diff_state(
     before: int,
     after: int,
     *,
-    operator: int | None = None,
+    operator: int | str | None = None,
     store: str | None = None,
     variable: str | None = None,
 ) -> StateDiff:

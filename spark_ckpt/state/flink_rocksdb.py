@@ -7,7 +7,7 @@ a full snapshot (`RocksIncrementalSnapshotStrategy`, `RocksDBIncrementalRestoreO
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import groupby
@@ -15,14 +15,17 @@ from types import TracebackType
 
 from spark_ckpt import metadata as m
 from spark_ckpt.metadata.streams import Entry, StateFiles, StateStream
-from spark_ckpt.metadata.streams.full_snapshot import key_group_of_row, read_row_entries
+from spark_ckpt.metadata.streams.full_snapshot import key_group_of_row, prefix_bytes, read_row_entries
 from spark_ckpt.metadata.streams.headers import KeyedHeader, read_keyed_header
+from spark_ckpt.metadata.streams.heap_snapshot import Block
 from spark_ckpt.rocksdb import Database
 from spark_ckpt.state.errors import UnsupportedFlinkStateError
 
 
 class RocksDbState:
     """Keyed state of one incremental handle. A context manager, which closes its files.
+
+    Rows have their lengths, as those of a full snapshot.
 
     Args:
         handle: handle of the state.
@@ -35,6 +38,8 @@ class RocksDbState:
         StorageError: it cannot be read.
     """
 
+    is_heap = False
+
     def __init__(self, handle: m.IncrementalRemoteKeyedStateHandle, files: StateFiles, max_parallelism: int) -> None:
         if handle.meta_data_state_handle is None:
             raise UnsupportedFlinkStateError(handle.backend_identifier, "it has no description of its states")
@@ -44,7 +49,7 @@ class RocksDbState:
         with files.open(handle.meta_data_state_handle) as stream:
             self.header: KeyedHeader = read_keyed_header(stream.input())
             """Description of the states."""
-            self._path = stream.path
+            self.path = stream.path
         self._current = f"backend {handle.backend_identifier}"
         self._files = {
             file.local_path.rpartition("/")[2]: _HandleFile(file.local_path, file.handle, files, self._opened)
@@ -65,15 +70,41 @@ class RocksDbState:
             RocksDbFormatError, MissingTableError: a table is damaged or missing.
             StateStreamFormatError: a row does not fit the serializers.
         """
-        name = self.header.states[state_id].name
-        rows = self._database.rows(name)
-        for key_group, of_group in groupby(rows, lambda row: key_group_of_row(row[0], self._max_parallelism)):
-            if key_group in self._key_groups:
-                path = f"{self._path}, state {name}"
-                for entry in read_row_entries(
-                    of_group, self.header, state_id, key_group, self._max_parallelism, path=path
-                ):
-                    yield key_group, entry
+        path = f"{self.path}, state {self.header.states[state_id].name}"
+        return entries_of_rows(self.rows(state_id), self.header, state_id, self._max_parallelism, path)
+
+    def rows(self, state_id: int) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values of a state, with the key group before each key, in the order of the keys.
+
+        Raises:
+            RocksDbFormatError, MissingTableError: a table is damaged or missing.
+        """
+        size = prefix_bytes(self._max_parallelism)
+        first, last = (group.to_bytes(size, "big") for group in (self._key_groups.start, self._key_groups.end))
+        for row in self._database.rows(self.header.states[state_id].name):
+            # A key that is too short for a key group is damage, which its reader names.
+            if first <= row[0][:size] <= last or len(row[0]) < size:
+                yield row
+
+    def blocks(self, state_id: int) -> Iterator[Block]:
+        """RocksDB has no heap snapshots.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError
+
+    def check_others(self) -> None:
+        """Read the column families that the header does not name, without their meaning.
+
+        Raises:
+            RocksDbFormatError, MissingTableError: a table is damaged or missing.
+        """
+        named = {state.name for state in self.header.states}
+        for family in self._database.column_families:
+            if family not in named:
+                for _ in self._database.rows(family):
+                    pass
 
     def __enter__(self) -> RocksDbState:
         return self
@@ -81,7 +112,31 @@ class RocksDbState:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files."""
         self._opened.close()
+
+
+def entries_of_rows(
+    rows: Iterable[tuple[bytes, bytes]], header: KeyedHeader, state_id: int, max_parallelism: int, path: str
+) -> Iterator[tuple[int, Entry]]:
+    """Entries of a state, with their key groups.
+
+    Args:
+        rows: keys and values, with the key group before each key.
+        header: header of their stream.
+        state_id: position of the state in the header.
+        max_parallelism: number of key groups of the operator.
+        path: name of the rows, for errors.
+
+    Raises:
+        StateStreamFormatError: a row does not fit the serializers.
+    """
+    for key_group, of_group in groupby(rows, lambda row: key_group_of_row(row[0], max_parallelism)):
+        for entry in read_row_entries(of_group, header, state_id, key_group, max_parallelism, path=path):
+            yield key_group, entry
 
 
 class _HandleFile:

@@ -9,6 +9,9 @@ import pyarrow as pa
 
 from spark_ckpt.metadata.streams import Serializer
 from spark_ckpt.metadata.streams.types import big_numbers, primitives, text, times
+from spark_ckpt.metadata.streams.types.avro import AvroSerializer, AvroType, branch_name, branches
+from spark_ckpt.metadata.streams.types.big_numbers import decimal_of
+from spark_ckpt.metadata.streams.types.binary_row import types_of_map
 from spark_ckpt.metadata.streams.types.composites import (
     ListSerializer,
     MapSerializer,
@@ -20,8 +23,11 @@ from spark_ckpt.metadata.streams.types.composites import (
 )
 from spark_ckpt.metadata.streams.types.enums import EnumSerializer
 from spark_ckpt.metadata.streams.types.logical_types import LogicalType
+from spark_ckpt.metadata.streams.types.pojo import PojoSerializer
 from spark_ckpt.metadata.streams.types.row_data import (
+    ArrayDataSerializer,
     DecimalDataSerializer,
+    MapDataSerializer,
     RowDataSerializer,
     TimestampDataSerializer,
 )
@@ -109,22 +115,41 @@ _SQL = {
     "DATE": pa.date32(),
     "TIME_WITHOUT_TIME_ZONE": pa.time32("ms"),
 }
+_AVRO = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+_AVRO_LOGICAL = {
+    ("int", "date"): pa.date32(),
+    ("int", "time-millis"): pa.time32("ms"),
+    ("long", "time-micros"): pa.time64("us"),
+    ("long", "timestamp-millis"): _MILLIS,
+    ("long", "timestamp-micros"): pa.timestamp("us", tz="UTC"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+}
+_MOST_DIGITS = 38
 
 
 def arrow_type(serializer: Serializer) -> ArrowType:
-    """Arrow type of a serializer's values."""
+    """Arrow type of a serializer's values. Values of a serializer with an unknown class are bytes."""
+    if serializer.is_opaque:
+        return opaque_type(str(serializer))
     if (simple := _SIMPLE.get(serializer.snapshot_class)) is not None:
         return simple
     parts = [arrow_type(part) for part in serializer.nested]
     if isinstance(serializer, NullableSerializer):
         return parts[0]
     if isinstance(serializer, ListSerializer):
-        return ArrowType(pa.list_(parts[0].type), lambda value: [parts[0].of(item) for item in value])
+        return list_type(parts[0])
     if isinstance(serializer, MapSerializer):
-        keys, values = parts
-        return ArrowType(
-            pa.map_(keys.type, values.type), lambda value: [(keys.of(key), values.of(item)) for key, item in value]
-        )
+        return _map(*parts)
     if isinstance(serializer, TupleSerializer):
         return _struct(parts)
     if isinstance(serializer, RowSerializer):
@@ -137,6 +162,14 @@ def arrow_type(serializer: Serializer) -> ArrowType:
         return ArrowType(pa.string())
     if isinstance(serializer, RowDataSerializer):
         return _row([_sql_type(logical_type) for logical_type in serializer.types])
+    if isinstance(serializer, ArrayDataSerializer):
+        return list_type(_sql_type(serializer.element))
+    if isinstance(serializer, MapDataSerializer):
+        return _map(_sql_type(serializer.key), _sql_type(serializer.value))
+    if isinstance(serializer, PojoSerializer):
+        return _named(*zip([field.name for field in serializer.fields], parts, strict=True))
+    if isinstance(serializer, AvroSerializer) and serializer.type is not None:
+        return _avro_type(serializer.type)
     if isinstance(serializer, DecimalDataSerializer):
         return ArrowType(pa.decimal128(serializer.precision, serializer.scale))
     if isinstance(serializer, TimestampDataSerializer):
@@ -144,11 +177,74 @@ def arrow_type(serializer: Serializer) -> ArrowType:
     return ArrowType(pa.binary())
 
 
+def list_type(element: ArrowType) -> ArrowType:
+    """Arrow type of lists."""
+    return ArrowType(pa.list_(element.type), lambda value: [element.of(item) for item in value])
+
+
+def _map(keys: ArrowType, values: ArrowType) -> ArrowType:
+    return ArrowType(
+        pa.map_(keys.type, values.type), lambda value: [(keys.of(key), values.of(item)) for key, item in value]
+    )
+
+
+def _avro_type(kind: AvroType) -> ArrowType:
+    name, precision, scale = kind.logical
+    if (logical := _AVRO_LOGICAL.get((kind.kind, name))) is not None:
+        return ArrowType(logical)
+    if name == "decimal" and kind.kind in ("bytes", "fixed") and 0 < precision <= _MOST_DIGITS:
+        return ArrowType(
+            pa.decimal128(precision, scale), lambda raw: decimal_of(int.from_bytes(raw, "big", signed=True), scale)
+        )
+    if (simple := _AVRO.get(kind.kind)) is not None:
+        return ArrowType(simple)
+    if kind.kind == "fixed":
+        return ArrowType(pa.binary())
+    if kind.kind == "enum":
+        return ArrowType(pa.string())
+    if kind.kind == "union":
+        return _union(branches(kind))
+    parts = [_avro_type(part) for part in kind.parts]
+    if kind.kind == "array":
+        return list_type(parts[0])
+    if kind.kind == "map":
+        return _map(ArrowType(pa.string()), parts[0])
+    return _named(*zip(kind.names, parts, strict=True))
+
+
+def _union(choices: tuple[AvroType, ...]) -> ArrowType:
+    """Type of a union: that of its branch or, if it has several beside null, a struct with a field for each."""
+    if not choices:
+        return ArrowType(pa.null())
+    if len(choices) == 1:
+        return _avro_type(choices[0])
+    fields = {branch_name(branch): _avro_type(branch) for branch in choices}
+    return ArrowType(
+        pa.struct([(name, part.type) for name, part in fields.items()]),
+        lambda value: {value[0]: fields[value[0]].of(value[1])},
+    )
+
+
+def opaque_type(class_name: str) -> ArrowType:
+    """Arrow type of bytes of an unknown class: a struct of both."""
+    return ArrowType(
+        pa.struct([("class", pa.string()), ("bytes", pa.binary())]), lambda raw: {"class": class_name, "bytes": raw}
+    )
+
+
 def _sql_type(logical_type: LogicalType) -> ArrowType:
     if (simple := _SQL.get(logical_type.root)) is not None:
         return ArrowType(simple)
     if logical_type.root == "DECIMAL":
         return ArrowType(pa.decimal128(*logical_type.parameters))
+    if logical_type.root == "ARRAY":
+        return list_type(_sql_type(logical_type.children[0]))
+    if logical_type.root in ("MAP", "MULTISET"):
+        keys, values = types_of_map(logical_type)
+        return _map(_sql_type(keys), _sql_type(values))
+    if logical_type.root == "ROW":
+        fields = _named(*zip(logical_type.names, map(_sql_type, logical_type.children), strict=True))
+        return ArrowType(fields.type, lambda value: fields.of(value.fields))
     zone = "UTC" if logical_type.root == "TIMESTAMP_WITH_LOCAL_TIME_ZONE" else None
     return _timestamp(logical_type.parameters[0], zone)
 

@@ -84,7 +84,7 @@ class View:
 
 def choose_view(
     catalog: StateCatalog,
-    operator: int | None = None,
+    operator: int | str | None = None,
     store: str | None = None,
     variable: str | None = None,
     side: Side | None = None,
@@ -114,7 +114,7 @@ def choose_view(
     return View(chosen, family, _COLUMNS[kind], is_list)
 
 
-def _side(catalog: StateCatalog, operator: int | None, side: Side) -> View:
+def _side(catalog: StateCatalog, operator: int | str | None, side: Side) -> View:
     """The rows of one side of a join: separate stores in formats 1 and 2, column families in formats 3 and 4."""
     stores = catalog.of_operator(operator)
     if stores[0].state.name != JOIN:

@@ -45,7 +45,7 @@ from spark_ckpt.cli.commands.rescale import RescaleResult
 from spark_ckpt.cli.commands.restore import RestoreResult
 from spark_ckpt.cli.commands.rollback import RollbackResult
 from spark_ckpt.cli.commands.savepoint import CopyResult
-from spark_ckpt.cli.commands.verify import VerifyResult
+from spark_ckpt.cli.commands.verify import FlinkVerifyResult, VerifyResult
 from spark_ckpt.cli.end_offsets import EndOffsets, KafkaClientNotFoundError, KafkaUnavailableError
 from spark_ckpt.cli.output import FORMAT, JsonOutput, Result
 from spark_ckpt.cli.results.inspection import Inspection
@@ -65,6 +65,7 @@ from spark_ckpt.metadata.streams import (
     StateStreamFormatError,
     UnknownSerializerError,
 )
+from spark_ckpt.metadata.streams.errors import UnsupportedStateKindError
 from spark_ckpt.operations import errors as operation_errors
 from spark_ckpt.operations.copy import CheckpointCopy
 from spark_ckpt.operations.damage import Damage
@@ -79,9 +80,22 @@ from spark_ckpt.operations.rescale import RescaledStore, Rescaling
 from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.transferred import TransferredStore
 from spark_ckpt.operations.verify import CheckpointVerdict, Verification
+from spark_ckpt.rocksdb import (
+    ChecksumUnavailableError,
+    MissingTableError,
+    RocksDbFormatError,
+    UnsupportedRocksDbError,
+)
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError, SparkLogFormatError, StateSchemaError
 from spark_ckpt.spark_files.source_positions import KafkaPosition
-from spark_ckpt.state.errors import FilterError, StateNotFoundError, StateRowError, UnsupportedStateError
+from spark_ckpt.state.errors import (
+    FilterError,
+    StateNotFoundError,
+    StateRowError,
+    UnsupportedFlinkStateError,
+    UnsupportedStateError,
+)
+from spark_ckpt.state.flink_verify import FlinkDamage, FlinkVerdict, FlinkVerification
 from spark_ckpt.storage.errors import PathEscapeError
 from spark_ckpt.storage.resolve import S3fsNotFoundError
 from tests.cli.json_schema import DEFINITIONS, ERRORS, RESULTS, SCHEMA, alternatives, used, validator
@@ -89,7 +103,7 @@ from tests.cli.states import state_location
 from tests.metadata.corpus import FLINK, MUTANTS, VECTORS
 from tests.metadata.handles import checkpoint, everywhere
 from tests.metadata.strategies import checkpoints
-from tests.metadata.streams.corpus import job, lay_out
+from tests.metadata.streams.corpus import backend, flink_job, job, lay_out
 from tests.support.cli import run
 from tests.support.locations import OWNER, make_location
 
@@ -97,6 +111,11 @@ INCREMENTAL = VECTORS / "flink" / "f120-rocksdb-incr-p2-second"
 RANGE = m.KeyGroupRange(0, 1)
 INLINE = m.ByteStreamStateHandle("inline", b"\xff\x00state")
 EMPTY = m.EmptySegmentFileStateHandle()
+
+
+def _keyed_operator() -> m.OperatorState:
+    (operator,) = backend("types-full").metadata.operator_states
+    return operator
 
 
 def every_handle() -> m.CheckpointMetadata:
@@ -232,6 +251,12 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     StateSchemaError("/x", "reason"),
     StateRowError("/x", 8, "operator 0, store default", 1, "reason"),
     UnsupportedStateError("operator 0, store default", "reason"),
+    UnsupportedFlinkStateError("counts", "reason"),
+    UnsupportedStateKindError("/x", 8, "kind", "counts"),
+    RocksDbFormatError("/x", 8, "field", "reason"),
+    UnsupportedRocksDbError("/x", "feature"),
+    MissingTableError("/x", "000012.sst"),
+    ChecksumUnavailableError(),
     FilterError("n =", 3, "reason"),
     KafkaClientNotFoundError(),
     KafkaUnavailableError("h:9092", "reason"),
@@ -280,7 +305,22 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         "export": [(*rows, f"--to-{form}", next(new)) for form in ("parquet", "delta")],
         "diff": [(*states[0], 2, 3), (directory / "sources", 2, 3)],
     }
-    names = {"export": "read"}
+    flink = flink_job(directory / "flink")
+    moved = ("--map", f"oracle://ckpt={flink.parent}")
+    named = m.CheckpointMetadata(1, (), (replace(_keyed_operator(), name="Counts", uid="counts"),))
+    m.dump(named, directory / "named" / "_metadata", 5)
+    commands |= {
+        "flink_state": [(flink, *moved), (directory / "named",)],
+        "flink_read": [(flink, *moved, "--variable", "sum")],
+        "flink_export": [
+            (flink, *moved, "--variable", "sum", f"--to-{form}", next(new)) for form in ("parquet", "delta")
+        ],
+        "flink_diff": [(flink, 1, 2, *moved, "--variable", "sum")],
+        "flink_verify": [(flink, *moved)],
+    }
+    names = {"export": "read", "flink_export": "read"} | {
+        f"flink_{name}": name for name in ("state", "read", "diff", "verify")
+    }
     outputs = {
         name: [run(names.get(name, name), *arguments, "--json").json for arguments in each]
         for name, each in commands.items()
@@ -317,6 +357,9 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         "state_export": [ExportResult(Export("/x", "/y", "HDFS", False, 1, 3, True, 1, (stored,)))],
     }
     outputs |= {name: [printed(JsonOutput().show, result) for result in each] for name, each in results.items()}
+    places = (FlinkDamage("/x", "reason"), FlinkDamage("/x/1", "reason", 8, "00", 1))
+    flawed = FlinkVerification("/x", (FlinkVerdict("/x", None, [*places], [*places]),))
+    outputs["flink_verify"].append(printed(JsonOutput().show, FlinkVerifyResult(flawed)))
     return outputs
 
 
@@ -353,11 +396,11 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
         for derived in base.__subclasses__():
             yield from classes(derived)
 
-    packages = ("cli", "location", "metadata", "operations", "state")
+    packages = ("cli", "location", "metadata", "operations", "rocksdb", "state")
     own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
-    # `inspect` checks that its file exists before it calls `metadata.load`. No command reads the rows of Flink's state.
-    by_no_command = {"MetadataNotFoundError", "UnsupportedFlinkStateError"}
+    # `inspect` checks that its file exists before it calls `metadata.load`.
+    by_no_command = {"MetadataNotFoundError"}
     by_the_start_of_a_query = {"ForeignStateError", "ImportUnfinishedError", "RolledBackError"}
     assert named - by_no_command - by_the_start_of_a_query <= set(ERRORS)
 

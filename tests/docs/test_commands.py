@@ -11,6 +11,7 @@ import pytest
 from tests.docs.made_up import damage_newest, drop_older, make_totals
 from tests.docs.pages import DOCS, PAGES, blocks, command_lines, console
 from tests.docs.shapes import missing_line
+from tests.metadata.streams.corpus import job, lay_out
 from tests.support.cli import Run, run
 
 SHOWING = (DOCS / "demo.md", DOCS / "operations.md", DOCS / "reading-state.md")
@@ -56,6 +57,8 @@ def test_prints_what_the_page_shows(
         here = tmp_path / str(number)
         location = here / "build" / "demo" / "checkpoints" / "aircraft"
         shutil.copytree(aircraft, location)
+        savepoint = job("f120-savepoint-canonical-heap-p2")
+        shutil.copytree(lay_out(savepoint, here / "flink").parent, here / "flink" / "savepoint-4f1e2a")
         if arguments[0] == "verify":
             damage_newest(location)
         monkeypatch.chdir(here)

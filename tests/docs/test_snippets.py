@@ -16,10 +16,11 @@ import spark_ckpt
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY, RETAINED, STORE
 from tests.docs.made_up import KEYS, make_totals
 from tests.docs.pages import DOCS, PAGES, REPOSITORY, blocks
+from tests.metadata.streams.corpus import job, lay_out
 from tests.support.cli import run
 
 ELSEWHERE = {"metadata.md": 5, "first-steps.md": 2, "real-time-mode.md": 1, "moving.md": 1}
-HERE = {"README.md": 1, "reading-state.md": 2, "high-availability.md": 1, "json.md": 1, "operations.md": 2}
+HERE = {"README.md": 1, "reading-state.md": 3, "high-availability.md": 1, "json.md": 1, "operations.md": 2}
 
 
 @pytest.fixture
@@ -59,7 +60,12 @@ def test_a_session_can_have_zookeeper() -> None:
 
 def test_state_can_be_read(orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    places: dict[str, object] = {"s3://bucket/checkpointLocation": orders, "s3://bucket/rows": tmp_path / "rows"}
+    savepoint = lay_out(job("f120-savepoint-canonical-heap-p2"), tmp_path / "flink").parent
+    places: dict[str, object] = {
+        "s3://bucket/checkpointLocation": orders,
+        "s3://bucket/rows": tmp_path / "rows",
+        "s3://bucket/savepoint-4f1e2a": savepoint,
+    }
     scan = run_blocks(DOCS / "reading-state.md", places, location=str(orders))["scan"]
     assert scan.to_arrow().num_rows == KEYS
     assert parquet.read_table("rows.parquet").num_rows == KEYS

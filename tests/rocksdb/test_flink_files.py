@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from spark_ckpt import metadata as m
-from tests.metadata.streams.corpus import JOBS, StateVector
+from tests.metadata.streams.corpus import JOBS, ROWS, StateVector
 from tests.rocksdb.judge import Judge, files_of, read
 
 
@@ -22,7 +22,7 @@ def staged(vector: StateVector, handle: m.IncrementalRemoteKeyedStateHandle, fol
 def test_rows_are_those_of_rocksdb(rocksdb: Judge, tmp_path: Path) -> None:
     folders = [
         staged(vector, handle, tmp_path / f"{vector}-{number}")
-        for vector in JOBS
+        for vector in (*JOBS, *ROWS)
         for number, (_, handle) in enumerate(vector.keyed())
         if isinstance(handle, m.IncrementalRemoteKeyedStateHandle)
     ]

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from spark_ckpt import metadata as m
@@ -16,7 +15,7 @@ from spark_ckpt.rocksdb import MissingTableError, RocksDbFormatError
 from spark_ckpt.state.errors import UnsupportedFlinkStateError
 from spark_ckpt.state.flink import list_flink_states, read_flink_state
 from spark_ckpt.state.flink_rocksdb import RocksDbState
-from tests.metadata.streams.corpus import JOBS, StateVector, job
+from tests.metadata.streams.corpus import JOBS, ROWS, StateVector, job
 
 INCREMENTAL = [
     vector for vector in JOBS if any(isinstance(h, m.IncrementalRemoteKeyedStateHandle) for _, h in vector.keyed())
@@ -30,7 +29,7 @@ def handles(vector: StateVector) -> list[tuple[m.OperatorState, m.IncrementalRem
 def rows(vector: StateVector, kind: str) -> list[dict[str, Any]]:
     """Rows of the only state of a kind."""
     (state,) = (state for state in list_flink_states(vector.metadata, vector.files) if state.kind == kind)
-    table = pa.Table.from_batches(read_flink_state(vector.metadata, vector.files, state=state.name))
+    table = read_flink_state(vector.metadata, vector.files, state=state.name).to_arrow()
     found: list[dict[str, Any]] = table.to_pylist()
     return found
 
@@ -43,6 +42,42 @@ def entries(vector: StateVector, kind: str, **fields: Any) -> list[tuple[int, An
         return [(group, next(iter(entry.parts.values())).value) for group, entry in state.entries(state_id)]
 
 
+@pytest.mark.parametrize("vector", ROWS, ids=str)
+def test_rows_are_those_that_the_job_has_written(vector: StateVector) -> None:
+    """Keys of SQL, two bytes of key group, values with a time to live, keys that were cleared, and a rescaled job."""
+    numbers = [number for number in range(vector.job["keys"]) if number % 3 != 2]
+    keys = {number: {"kind": 0, "f0": f"key {number}", "f1": number} for number in numbers}
+    records = {number: 3 * (1 + number % 2) for number in numbers}
+
+    def of(state: str) -> dict[int, list[dict[str, Any]]]:
+        found: dict[int, list[dict[str, Any]]] = {}
+        for row in read_flink_state(vector.metadata, vector.files, state=state).to_arrow().to_pylist():
+            assert row["key"] == keys[row["key"]["f1"]]
+            found.setdefault(row["key"]["f1"], []).append(row)
+        return found
+
+    values = {name: {k: [row["value"] for row in rows] for k, rows in of(name).items()} for name in ("sum", "ttl")}
+    assert values["sum"] == {k: [records[k] * k + (records[k] - 3) * 1_000_000] for k in numbers}
+    assert {k: [value["value"] for value in each] for k, each in values["ttl"].items()} == {k: [k] for k in numbers}
+    assert {k: [row["list_element"] for row in rows] for k, rows in of("list").items()} == {
+        k: [k] * records[k] for k in numbers
+    }
+    assert {k: [(row["user_map_key"], row["user_map_value"]) for row in rows] for k, rows in of("map").items()} == {
+        k: [(f"m{k % 5}", k)] for k in numbers
+    }
+
+
+def test_operators_have_names_since_version_5() -> None:
+    (vector,) = (vector for vector in ROWS if str(vector).startswith("f20"))
+    (operator,) = {state.operator_id for state in list_flink_states(vector.metadata, vector.files)}
+    tables = [
+        read_flink_state(vector.metadata, vector.files, state="sum", operator=name).to_arrow()
+        for name in ("by-row", "KeyedProcess", operator.hex())
+    ]
+    assert tables[0].num_rows
+    assert tables[0] == tables[1] == tables[2]
+
+
 def test_there_are_vectors_of_each_kind() -> None:
     assert {str(vector).partition("-")[0] for vector in INCREMENTAL} >= {"f113", "f115", "f120"}
     assert any("native" in str(vector) for vector in INCREMENTAL)
@@ -51,13 +86,15 @@ def test_there_are_vectors_of_each_kind() -> None:
 @pytest.mark.parametrize("vector", INCREMENTAL, ids=str)
 def test_states_of_one_operator_agree(vector: StateVector) -> None:
     """The job keeps each value in a list, and sums and counts them."""
-    lists = {row["key"]: row["value"] for row in rows(vector, "LIST")}
+    lists: dict[Any, list[str]] = {}
+    for row in rows(vector, "LIST"):
+        lists.setdefault(row["key"], []).append(row["list_element"])
     assert lists
     assert {row["key"]: row["value"] for row in rows(vector, "VALUE")} == {
         key: sum(int(text[1:]) for text in seen) for key, seen in lists.items()
     }
     counts = Counter((key, f"k{int(text[1:]) % 3}") for key, seen in lists.items() for text in seen)
-    assert {(row["key"], row["map_key"]): row["value"] for row in rows(vector, "MAP")} == counts
+    assert {(row["key"], row["user_map_key"]): row["user_map_value"] for row in rows(vector, "MAP")} == counts
 
 
 @pytest.mark.parametrize("vector", INCREMENTAL, ids=str)

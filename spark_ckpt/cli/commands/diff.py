@@ -7,15 +7,34 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import click
+import pyarrow as pa
 
 from spark_ckpt.cli.formatting import plain
-from spark_ckpt.cli.options import Session, json_option, limit_option, pass_session, path_argument, store_options
+from spark_ckpt.cli.options import (
+    Session,
+    flink_files_options,
+    json_option,
+    limit_option,
+    pass_session,
+    path_argument,
+    store_options,
+)
 from spark_ckpt.cli.output import Part, Result
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
 from spark_ckpt.cli.results.sources import POSITIONS, change_json, change_table
-from spark_ckpt.cli.results.state import cell, columns_json, field_of, rows_json, view_json
+from spark_ckpt.cli.results.state import (
+    cell,
+    columns_json,
+    field_of,
+    fields_of,
+    flink_json,
+    rows_json,
+    title_of,
+    view_json,
+)
 from spark_ckpt.cli.terminal import Column, Table
 from spark_ckpt.state.diff import CHANGES, StateDiff, diff_state
+from spark_ckpt.state.flink_diff import FlinkDiff, diff_flink_state
 from spark_ckpt.state.source_changes import PositionChange
 
 
@@ -42,12 +61,7 @@ class DiffResult(Result):
     @classmethod
     def of(cls, diff: StateDiff, limit: int) -> DiffResult:
         """The first `limit` changes of rows, and of positions, or all if `limit` is 0. All changes are counted."""
-        rows: list[JsonObject] = []
-        counts = dict.fromkeys(CHANGES, 0)
-        for batch in diff.batches():
-            rows += rows_json(batch.slice(0, limit - len(rows)) if limit else batch)
-            for entry in batch.column("change").value_counts().to_pylist():
-                counts[entry["values"]] += entry["counts"]
+        rows, counts = _first(diff.batches(), limit)
         positions = list(diff.source_changes())
         position_counts = dict.fromkeys(CHANGES, 0)
         for change in positions:
@@ -83,6 +97,64 @@ class DiffResult(Result):
             yield _total(self.position_counts, len(self.positions))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FlinkDiffResult(Result):
+    """The first changes of a diff of Flink's state.
+
+    Args:
+        diff: the diff.
+        rows: the changes, by column.
+        counts: number of changes by kind.
+    """
+
+    has_state_rows: ClassVar[bool] = True
+
+    diff: FlinkDiff
+    rows: list[JsonObject]
+    counts: dict[str, int]
+
+    @classmethod
+    def of(cls, diff: FlinkDiff, limit: int) -> FlinkDiffResult:
+        """The first `limit` changes, or all if `limit` is 0. All changes are counted."""
+        return cls(diff, *_first(diff.batches(), limit))
+
+    def to_json(self) -> JsonObject:
+        """The state, its columns, and the changes of rows."""
+        diff = self.diff
+        return {
+            **flink_json(diff.state_after, diff.after),
+            "before_id": diff.before.metadata.checkpoint_id,
+            "columns": columns_json(diff.schema),
+            "counts": {**self.counts},
+            "changes": [*self.rows],
+        }
+
+    def render(self) -> Iterator[Part]:
+        """A table of the changed fields, and the number of changes."""
+        if self.rows:
+            columns = self.diff.state_after.columns
+            names = fields_of(list(columns.schema)[: columns.identity])
+            table = Table([Column("CHANGE"), *(Column(title_of(*name)) for name in names), Column("VALUE")])
+            for row in self.rows:
+                keys = (cell(field_of(row[name], part)) for name, part in names)
+                has_value = columns.identity < len(columns.columns)
+                change = _changed(row["before"], row["after"]) if has_value else ""
+                table.add_row(str(row["change"]), *keys, change)
+            yield table
+        yield _total(self.counts, len(self.rows))
+
+
+def _first(batches: Iterator[pa.RecordBatch], limit: int) -> tuple[list[JsonObject], dict[str, int]]:
+    """The first `limit` changes, or all if `limit` is 0, and the number of changes by kind."""
+    rows: list[JsonObject] = []
+    counts = dict.fromkeys(CHANGES, 0)
+    for batch in batches:
+        rows += rows_json(batch.slice(0, limit - len(rows)) if limit else batch)
+        for entry in batch.column("change").value_counts().to_pylist():
+            counts[entry["values"]] += entry["counts"]
+    return rows, counts
+
+
 def _total(counts: dict[str, int], shown: int) -> str:
     total = f"{counts['insert']:,} inserted, {counts['update']:,} updated, {counts['delete']:,} deleted"
     hidden = sum(counts.values()) - shown
@@ -107,6 +179,7 @@ def _changed(before: Json, after: Json) -> str:
 @click.argument("after", type=click.IntRange(min=0))
 @store_options
 @limit_option
+@flink_files_options
 @json_option
 @pass_session
 def diff_checkpoints(
@@ -114,15 +187,18 @@ def diff_checkpoints(
     location: str,
     before: int,
     after: int,
-    operator: int | None,
+    operator: int | str | None,
     store: str | None,
     variable: str | None,
     limit: int,
+    moved: list[tuple[str, str]],
+    allow_outside: bool,
 ) -> None:
     """Print the changes in state between two checkpoints.
 
-    LOCATION is the checkpointLocation of a query, as a path or URL. BEFORE and AFTER are checkpoint ids. All changes
-    are counted, regardless of --limit. Only differing key groups are read. Spark is not needed.
+    LOCATION is the checkpointLocation of a query, or the directory of a Flink job; a path or URL. BEFORE and AFTER are
+    checkpoint ids. All changes are counted, regardless of --limit. Of a query, only differing key groups are read.
+    Neither Spark nor Flink is needed.
 
     Below the rows are the changed positions of the query's sources, one per partition. KIND is inferred from the shape
     of the offset, because Spark records no connector.
@@ -132,5 +208,13 @@ def diff_checkpoints(
       spark-ckpt diff /path/to/checkpointLocation 16 17
       spark-ckpt diff /path/to/checkpointLocation 2 17 --operator 1 --store left-keyWithIndexToValue --limit 0 --json
     """
+    flink = diff_flink_state(
+        location, before, after, operator=operator, variable=variable, moved=moved, allow_outside=allow_outside
+    )
+    if flink is not None:
+        if store is not None:
+            raise click.UsageError("--store is for state of Spark: choose a state of Flink with --variable")
+        session.output.show(FlinkDiffResult.of(flink, limit))
+        return
     difference = diff_state(location, before, after, operator=operator, store=store, variable=variable)
     session.output.show(DiffResult.of(difference, limit))

@@ -11,7 +11,15 @@ import click
 from rich.tree import Tree
 
 from spark_ckpt.cli.end_offsets import read_end_offsets, topics_of
-from spark_ckpt.cli.options import Session, id_option, json_option, lag_option, pass_session, path_argument
+from spark_ckpt.cli.options import (
+    Session,
+    flink_files_options,
+    id_option,
+    json_option,
+    lag_option,
+    pass_session,
+    path_argument,
+)
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.inspection import Inspection, inspection_tree
 from spark_ckpt.cli.results.metadata_json import JsonObject
@@ -53,15 +61,7 @@ def _stream_options(command: _Command) -> _Command:
 
     @click.option("--streams", is_flag=True, help="Also open the state streams and count their entries.")
     @click.option("--entries", type=click.IntRange(min=1), help="Print the first N entries of each state.", metavar="N")
-    @click.option(
-        "--map",
-        "moved",
-        multiple=True,
-        callback=_pairs,
-        metavar="OLD=NEW",
-        help="Open files with paths below OLD in the directory NEW instead. Repeatable.",
-    )
-    @click.option("--allow-outside", is_flag=True, help="Also open files outside the checkpoint's own storage.")
+    @flink_files_options
     @wraps(command)
     def with_request(
         *arguments: Any,  # noqa: ANN401
@@ -77,16 +77,6 @@ def _stream_options(command: _Command) -> _Command:
         command(*arguments, streams=request, **others)
 
     return cast(_Command, with_request)
-
-
-def _pairs(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, str]]:
-    pairs = []
-    for value in values:
-        old, equals, new = value.partition("=")
-        if not (old and equals and new):
-            raise click.BadParameter(f"'{value}' is not OLD=NEW", param=parameter)
-        pairs.append((old, new))
-    return pairs
 
 
 @click.command("inspect")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import click
-import pyarrow as pa
 
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import (
     Session,
+    flink_files_options,
     id_option,
     json_option,
     limit_option,
@@ -21,10 +21,11 @@ from spark_ckpt.cli.options import (
 )
 from spark_ckpt.cli.output import Part, Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
-from spark_ckpt.cli.results.state import cell, columns_json, field_of, rows_json, view_json
+from spark_ckpt.cli.results.state import cell, columns_json, field_of, fields_of, rows_json, scan_json, title_of
 from spark_ckpt.cli.terminal import Column, Table
 from spark_ckpt.figures import count
-from spark_ckpt.state.read import StateScan, read_state
+from spark_ckpt.state.read import read_state
+from spark_ckpt.state.scan import Scan
 from spark_ckpt.state.views import Side
 
 
@@ -40,12 +41,12 @@ class RowsResult(Result):
 
     has_state_rows: ClassVar[bool] = True
 
-    scan: StateScan
+    scan: Scan
     rows: list[JsonObject]
     has_more: bool
 
     @classmethod
-    def of(cls, scan: StateScan, limit: int) -> RowsResult:
+    def of(cls, scan: Scan, limit: int) -> RowsResult:
         """The first `limit` rows of a scan, or all if `limit` is 0."""
         rows: list[JsonObject] = []
         for batch in scan.batches():
@@ -57,7 +58,7 @@ class RowsResult(Result):
     def to_json(self) -> JsonObject:
         """The view of the state, its columns, and the rows."""
         return {
-            **view_json(self.scan.view, self.scan.catalog),
+            **scan_json(self.scan),
             "columns": columns_json(self.scan.schema),
             "rows": [*self.rows],
             "has_more": self.has_more,
@@ -65,12 +66,8 @@ class RowsResult(Result):
 
     def render(self) -> Iterator[Part]:
         """A table with a column for each field of the structs, and the number of rows."""
-        names = [
-            (field.name, part.name)
-            for field in self.scan.schema
-            for part in (field.type if pa.types.is_struct(field.type) else [field])
-        ]
-        table = Table([Column(".".join(dict.fromkeys(name))) for name in names])
+        names = fields_of(self.scan.schema)
+        table = Table([Column(title_of(*name)) for name in names])
         for row in self.rows:
             table.add_row(*(cell(field_of(row[name], part)) for name, part in names))
         yield table
@@ -89,7 +86,7 @@ class ExportResult(Result):
         rows: number of rows.
     """
 
-    scan: StateScan
+    scan: Scan
     target: str
     kind: str
     rows: int
@@ -97,7 +94,7 @@ class ExportResult(Result):
     def to_json(self) -> JsonObject:
         """The view of the state, and the target."""
         return {
-            **view_json(self.scan.view, self.scan.catalog),
+            **scan_json(self.scan),
             "target": self.target,
             "target_format": self.kind,
             "row_count": self.rows,
@@ -118,12 +115,13 @@ class ExportResult(Result):
 @limit_option
 @click.option("--to-parquet", metavar="FILE", help="Write all rows to a new Parquet file instead.")
 @click.option("--to-delta", metavar="DIRECTORY", help="Write all rows to a new Delta table instead.")
+@flink_files_options
 @json_option
 @pass_session
 def read_rows(
     session: Session,
     location: str,
-    operator: int | None,
+    operator: int | str | None,
     store: str | None,
     variable: str | None,
     side: Side | None,
@@ -132,11 +130,13 @@ def read_rows(
     limit: int,
     to_parquet: str | None,
     to_delta: str | None,
+    moved: list[tuple[str, str]],
+    allow_outside: bool,
 ) -> None:
-    """Print rows of state, without Spark.
+    """Print rows of state, without Spark and Flink.
 
-    LOCATION is the checkpointLocation of a query, as a path or URL. Columns are named as in Spark's `statestore` data
-    source. `spark-ckpt state` lists operators and stores.
+    LOCATION is the checkpointLocation of a query, or a checkpoint, savepoint or job directory of Flink; a path or URL.
+    Columns are named as in Spark's `statestore` data source. `spark-ckpt state` lists operators, stores and states.
 
     A CONDITION compares columns with values: =, !=, <, <=, >, >=, in (...), is null. Combine comparisons with and, or,
     not. Write struct fields as key.user and strings in single quotes.
@@ -147,11 +147,20 @@ def read_rows(
       spark-ckpt read /path/to/checkpointLocation --where "key.user = 'a' and value.count > 3"
       spark-ckpt read /path/to/checkpointLocation --operator 1 --side left --limit 0 --json
       spark-ckpt read /path/to/checkpointLocation --variable count --to-parquet count.parquet
+      spark-ckpt read /path/to/savepoint-4f1e2a --operator my-uid --variable counts --where "key = 'a'"
     """
     if to_parquet and to_delta:
         raise click.UsageError("--to-parquet and --to-delta are mutually exclusive")
     scan = read_state(
-        location, operator=operator, store=store, variable=variable, side=side, id=checkpoint_id, where=where
+        location,
+        operator=operator,
+        store=store,
+        variable=variable,
+        side=side,
+        id=checkpoint_id,
+        where=where,
+        moved=moved,
+        allow_outside=allow_outside,
     )
     if to_parquet:
         session.output.show(ExportResult(scan, to_parquet, "parquet", scan.to_parquet(to_parquet)))

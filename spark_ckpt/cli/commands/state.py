@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import click
@@ -10,13 +10,23 @@ from rich.text import Text
 from rich.tree import Tree
 
 from spark_ckpt.cli.formatting import plain
-from spark_ckpt.cli.options import Session, id_option, json_option, pass_session, path_argument
+from spark_ckpt.cli.options import (
+    Session,
+    flink_files_options,
+    id_option,
+    json_option,
+    pass_session,
+    path_argument,
+)
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
 from spark_ckpt.cli.results.state import columns_json
 from spark_ckpt.figures import count, human_size
+from spark_ckpt.metadata import OperatorState
 from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.catalog import StateCatalog, Store, open_state
+from spark_ckpt.state.flink_catalog import FlinkCatalog, FlinkState
+from spark_ckpt.state.read import find_flink_state
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,19 +103,92 @@ def _store(store: Store) -> JsonObject:
     }
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FlinkStateResult(Result):
+    """The keyed states of a Flink checkpoint and the types of their rows.
+
+    Args:
+        catalog: the checkpoint.
+        states: its states.
+    """
+
+    catalog: FlinkCatalog
+    states: Sequence[FlinkState]
+
+    def to_json(self) -> JsonObject:
+        """`{"location", "checkpoint_id", "operators"}`."""
+        return {
+            "location": self.catalog.location,
+            "checkpoint_id": self.catalog.metadata.checkpoint_id,
+            "operators": [
+                {
+                    "operator_id": operator.operator_id.hex(),
+                    "name": operator.name,
+                    "uid": operator.uid,
+                    "parallelism": operator.parallelism,
+                    "max_parallelism": operator.max_parallelism,
+                    "state_bytes": operator.state_size,
+                    "states": [_flink_state(state) for state in self._of(operator)],
+                }
+                for operator in self.catalog.operators
+            ],
+        }
+
+    def render(self) -> Iterator[Tree]:
+        """A tree of operators, with the types of each state below."""
+        title = f"checkpoint {self.catalog.metadata.checkpoint_id} of Flink"
+        tree = Tree(Text(title, style="bold"), highlight=False)
+        for operator in self.catalog.operators:
+            names = [plain(name) for name in (operator.name, operator.uid) if name]
+            line = Text(" ".join([*names, operator.operator_id.hex()]), style="bold")
+            tasks, groups = count(operator.parallelism, "subtask"), count(operator.max_parallelism, "key group")
+            line.append(f", {tasks}, {groups}, {human_size(operator.state_size)}", style="not bold")
+            branch = tree.add(line)
+            for state in self._of(operator):
+                fields = [f"{column.name} {column.arrow.type}" for column in state.columns.columns]
+                split = state.columns.identity
+                types = f"({', '.join(fields[:split])}) -> ({', '.join(fields[split:])})"
+                branch.add(Text(plain(f"{state.name} {state.kind}: {types}")))
+        yield tree
+
+    def _of(self, operator: OperatorState) -> list[FlinkState]:
+        return [state for state in self.states if state.operator_id == operator.operator_id]
+
+
+def _flink_state(state: FlinkState) -> JsonObject:
+    columns: list[Json] = [
+        {"name": column.name, "type": str(column.arrow.type), "serializer": column.serializer}
+        for column in state.columns.columns
+    ]
+    return {
+        "name": state.name,
+        "kind": state.kind,
+        "key": columns[: state.columns.identity],
+        "value": columns[state.columns.identity :],
+    }
+
+
 @click.command("state")
 @path_argument("location")
 @id_option
+@flink_files_options
 @json_option
 @pass_session
-def show_state(session: Session, location: str, checkpoint_id: int | None) -> None:
+def show_state(
+    session: Session, location: str, checkpoint_id: int | None, moved: list[tuple[str, str]], allow_outside: bool
+) -> None:
     """Show operators, stores and row types of a checkpoint.
 
-    LOCATION is the checkpointLocation of a query, as a path or URL. No rows are read.
+    LOCATION is the checkpointLocation of a query, or a checkpoint, savepoint or job directory of Flink; a path or URL.
+    No rows are read.
 
     \b
     Examples:
       spark-ckpt state /path/to/checkpointLocation
       spark-ckpt state s3://bucket/checkpointLocation --id 17 --json
     """
-    session.output.show(StateResult(open_state(location, checkpoint_id)))
+    flink = find_flink_state(location, checkpoint_id, moved=moved, allow_outside=allow_outside)
+    if flink is None:
+        session.output.show(StateResult(open_state(location, checkpoint_id)))
+    else:
+        session.output.show(FlinkStateResult(flink, flink.states()))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import click
 
 from spark_ckpt.cli.formatting import plain
-from spark_ckpt.cli.options import DAMAGED, Session, json_option, pass_session, path_argument
+from spark_ckpt.cli.options import DAMAGED, Session, flink_files_options, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
@@ -16,6 +16,7 @@ from spark_ckpt.figures import count, human_size
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.verify import CheckpointVerdict, Verification, verify
+from spark_ckpt.state.flink_verify import FlinkDamage, FlinkVerdict, FlinkVerification, verify_flink
 
 _MOST_LINES = 20
 
@@ -65,6 +66,55 @@ class VerifyResult(Result):
             yield _remedy(verification)
 
 
+@dataclass(frozen=True, slots=True)
+class FlinkVerifyResult(Result):
+    """The damage found in checkpoints of Flink.
+
+    Args:
+        verification: verdicts on the checkpoints read, newest first.
+    """
+
+    verification: FlinkVerification
+
+    def to_json(self) -> JsonObject:
+        """`{"location", "whole", "checkpoints", "restorable"}`, checkpoints newest first."""
+        verification = self.verification
+        return {
+            "location": verification.location,
+            "whole": verification.is_whole,
+            "checkpoints": [_flink_verdict(verdict) for verdict in verification.checkpoints],
+            "restorable": list(verification.restorable),
+        }
+
+    def render(self) -> Iterator[str]:
+        """A line for each checkpoint with its damage and its unknown state below, and the remedy at the end."""
+        verification = self.verification
+        for verdict in verification.checkpoints:
+            what = verdict.path if verdict.checkpoint_id is None else f"checkpoint {verdict.checkpoint_id} of Flink"
+            read = f"{count(verdict.handles, 'handle')}, {human_size(verdict.size)}, {count(verdict.rows, 'row')}"
+            state = "intact" if verdict.is_whole else f"damaged in {count(len(verdict.damages), 'place')}"
+            yield f"{plain(what)}: {state}; {read} read"
+            yield from _damage_lines(verdict.damages)
+            if verdict.unread:
+                yield f"  not checked, because its type is unknown, in {count(len(verdict.unread), 'place')}:"
+                yield from _damage_lines(verdict.unread)
+        if not verification.is_whole and verification.restorable:
+            yield f"the newest intact checkpoint is {verification.restorable[0]}"
+
+
+def _flink_verdict(verdict: FlinkVerdict) -> JsonObject:
+    return {
+        "path": verdict.path,
+        "id": verdict.checkpoint_id,
+        "whole": verdict.is_whole,
+        "handles": verdict.handles,
+        "bytes": verdict.size,
+        "rows": verdict.rows,
+        "damages": [asdict(damage) for damage in verdict.damages],
+        "unread": [asdict(damage) for damage in verdict.unread],
+    }
+
+
 def _remedy(verification: Verification) -> str:
     if not verification.restorable:
         return "none of these checkpoints can be restored: recover the files from a backup"
@@ -74,7 +124,7 @@ def _remedy(verification: Verification) -> str:
     return f"roll back with: spark-ckpt rollback {plain(verification.location)} --id {newest}"
 
 
-def _damage_lines(damages: Sequence[Damage]) -> Iterator[str]:
+def _damage_lines(damages: Sequence[Damage | FlinkDamage]) -> Iterator[str]:
     for damage in damages[:_MOST_LINES]:
         yield f"  {plain(str(damage))}"
     if len(damages) > _MOST_LINES:
@@ -109,16 +159,26 @@ def _damage(damage: Damage) -> JsonObject:
 @path_argument("location")
 @click.option("--id", "checkpoint_id", type=click.IntRange(min=0), help="Read only this checkpoint.")
 @click.option("--all", "everything", is_flag=True, help="Read all retained checkpoints.")
+@flink_files_options
 @json_option
 @pass_session
-def verify_checkpoints(session: Session, location: str, checkpoint_id: int | None, everything: bool) -> None:
+def verify_checkpoints(
+    session: Session,
+    location: str,
+    checkpoint_id: int | None,
+    everything: bool,
+    moved: list[tuple[str, str]],
+    allow_outside: bool,
+) -> None:
     """Read checkpoints in full and report damage.
 
     LOCATION is the checkpointLocation of a query, or a savepoint, as a path or URL. The query may be running. By
-    default the command reads the newest checkpoint and, if it is damaged, earlier ones until one is intact.
+    default the command reads the newest checkpoint and, if it is damaged, earlier ones until one is intact. LOCATION
+    may also be a checkpoint, savepoint or job directory of Flink.
 
     It verifies the log of completed checkpoints; the digest of _metadata; the checksum, position, key group and version
-    of each block of state; the number of rows; and the agreement with Spark's offsets and commits.
+    of each block of state; the number of rows; and the agreement with Spark's offsets and commits. Of Flink, it decodes
+    every entry of every stream, and verifies the key group of each key and the checksum of each block of RocksDB.
 
     \b
     Exit status: 0 no damage, 1 verification failed, 3 damage found.
@@ -130,9 +190,19 @@ def verify_checkpoints(session: Session, location: str, checkpoint_id: int | Non
     """
     if everything and checkpoint_id is not None:
         raise click.UsageError("--all and --id are mutually exclusive")
-    storage, checkpoint_id = CheckpointLocation.open(location).copy_source(checkpoint_id)
     with progress_bar("reading") as progress:
-        verification = verify(storage, checkpoint_id, everything=everything, progress=progress)
-    session.output.show(VerifyResult(verification))
-    if not verification.is_whole:
+        flink = verify_flink(
+            location,
+            checkpoint_id,
+            everything=everything,
+            moved=moved,
+            allow_outside=allow_outside,
+            progress=progress,
+        )
+        if flink is None:
+            storage, checkpoint_id = CheckpointLocation.open(location).copy_source(checkpoint_id)
+            verification = verify(storage, checkpoint_id, everything=everything, progress=progress)
+    result = VerifyResult(verification) if flink is None else FlinkVerifyResult(flink)
+    session.output.show(result)
+    if not result.verification.is_whole:
         click.get_current_context().exit(DAMAGED)

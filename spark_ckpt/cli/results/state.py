@@ -13,6 +13,10 @@ from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
 from spark_ckpt.spark_files.types import map_leaf_types
 from spark_ckpt.state.catalog import StateCatalog
+from spark_ckpt.state.flink import FlinkScan
+from spark_ckpt.state.flink_catalog import FlinkCatalog, FlinkState
+from spark_ckpt.state.read import StateScan
+from spark_ckpt.state.scan import Scan
 from spark_ckpt.state.views import View
 
 _NULL = "null"
@@ -26,6 +30,24 @@ def view_json(view: View, catalog: StateCatalog) -> JsonObject:
         "operator_id": view.store.state.operator_id,
         "store": view.store.state.store,
         "variable": view.family.name,
+    }
+
+
+def scan_json(scan: Scan) -> JsonObject:
+    """The fields that name the state of a scan."""
+    if isinstance(scan, StateScan):
+        return view_json(scan.view, scan.catalog)
+    assert isinstance(scan, FlinkScan)
+    return flink_json(scan.state, scan.catalog)
+
+
+def flink_json(state: FlinkState, catalog: FlinkCatalog) -> JsonObject:
+    """The fields that name a state of Flink: location, checkpoint, operator and state."""
+    return {
+        "location": catalog.location,
+        "checkpoint_id": catalog.metadata.checkpoint_id,
+        "operator_id": state.operator_id.hex(),
+        "variable": state.name,
     }
 
 
@@ -60,6 +82,20 @@ def _json(value: object) -> Json:
         return str(value)
     assert value is None or isinstance(value, (str, int, float))
     return value
+
+
+def fields_of(columns: Iterable[pa.Field]) -> list[tuple[str, str]]:
+    """The fields of structs, and other columns as a field of themselves."""
+    return [
+        (field.name, part.name)
+        for field in columns
+        for part in (field.type if pa.types.is_struct(field.type) else [field])
+    ]
+
+
+def title_of(column: str, part: str) -> str:
+    """The title of a field."""
+    return ".".join(dict.fromkeys((column, part)))
 
 
 def field_of(value: Json, name: str) -> Json:

@@ -189,7 +189,7 @@ class _SubtaskReader:
                 report.states = [_state_report(meta, can_be_read=False) for meta in header.states]
                 if header.unknown is not None:
                     report.errors.append(header.unknown)
-                elif not data.at_end():
+                if header.is_complete and not data.at_end():
                     data.fail("header", "bytes follow the description of the states")
         for file in (*handle.shared_state, *handle.private_state):
             with report.collecting(), self._files.open(file.handle) as stream:

@@ -30,6 +30,19 @@ class UnknownSerializerError(StateStreamFormatError):
         self.class_name = class_name
 
 
+class UnsupportedStateKindError(StateStreamFormatError):
+    """State of a kind that cannot be read, such as one of Flink's asynchronous state API.
+
+    Attributes:
+        state: name of the state.
+    """
+
+    def __init__(self, path: str, offset: int, field: str, state: str) -> None:
+        reason = f"state {state!r} is of kind KEY_VALUE_V2, of the asynchronous state API: not supported"
+        super().__init__(path, offset, field, reason)
+        self.state = state
+
+
 class StateFileSizeError(SparkCkptError, ValueError):
     """State file with another size than in its handle.
 

@@ -29,16 +29,24 @@ END_OF_KEY_GROUP = 0xFFFF
 """End marker in place of a next state id (`FullSnapshotUtil.END_OF_KEY_GROUP_MARK`)."""
 
 _LAST_OF_STATE = 0x80
+_MARK = bytes([_LAST_OF_STATE])
 _DELIMITER = ord(",")
 _MOST_KEY_GROUPS_OF_ONE_BYTE = 128
 
 
 def read_full_entries(
-    data: StreamInput, header: KeyedHeader, key_group: int, max_parallelism: int, *, open_end: bool
+    data: StreamInput,
+    header: KeyedHeader,
+    key_group: int,
+    max_parallelism: int,
+    *,
+    open_end: bool,
+    only: int | None = None,
 ) -> Iterator[Entry]:
     """Entries of one key group, state by state.
 
-    An entry of a state with unknown serializers has a composite key and a value, both only as bytes.
+    Parts with unknown serializers are bytes. If the serializer of the key or of the namespace is unknown, so are the
+    ends of both, and the entry has a composite key.
 
     Args:
         data: bytes of the key group.
@@ -46,6 +54,7 @@ def read_full_entries(
         key_group: expected key group.
         max_parallelism: number of key groups.
         open_end: True if other bytes may follow.
+        only: id of a state, to skip the entries of others; None for all states.
 
     Raises:
         StateStreamFormatError: malformed, or another key group.
@@ -57,9 +66,13 @@ def read_full_entries(
     at = data.position
     state_id = data.u16("state_id")
     while state_id != END_OF_KEY_GROUP:
-        if header.unknown is None and state_id >= len(header.states):
+        if header.is_complete and state_id >= len(header.states):
             data.fail("state_id", f"no state {state_id}", at)
         more = True
+        if only not in (None, state_id):
+            while more:
+                data.mark()
+                more = reader.skip()
         while more:
             data.mark()
             parts, more = reader.read(state_id)
@@ -68,6 +81,35 @@ def read_full_entries(
         state_id = data.u16("state_id")
     if not open_end and not data.at_end():
         data.fail("end", "trailing bytes after the key group")
+
+
+def read_raw_rows(
+    data: StreamInput, header: KeyedHeader, key_group: int, state_id: int
+) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and values of one state in a key group, as RocksDB has them: no mark at the last one.
+
+    Args:
+        data: bytes of the key group.
+        header: header of the stream.
+        key_group: number of the key group, for errors.
+        state_id: position of the state in the header.
+
+    Raises:
+        StateStreamFormatError: malformed.
+    """
+    if header.compressed:
+        data = SnappyInput(data)
+    data.enter("key_group", key_group)
+    found = data.u16("state_id")
+    while found != END_OF_KEY_GROUP:
+        more = True
+        while more:
+            data.mark()
+            key, value = data.byte_array("key"), data.byte_array("value")
+            more = not key[:1] >= _MARK
+            if found == state_id:
+                yield (key if more else bytes([key[0] & ~_LAST_OF_STATE]) + key[1:]), value
+        found = data.u16("state_id")
 
 
 def read_row_entries(
@@ -103,10 +145,11 @@ def read_row_entries(
 
 def key_group_of_row(key: bytes, max_parallelism: int) -> int:
     """Key group with which the key of a row begins; of a key that is too short, that of its bytes."""
-    return int.from_bytes(key[: _prefix_bytes(max_parallelism)], "big")
+    return int.from_bytes(key[: prefix_bytes(max_parallelism)], "big")
 
 
-def _prefix_bytes(max_parallelism: int) -> int:
+def prefix_bytes(max_parallelism: int) -> int:
+    """Bytes of the key group before each key."""
     return 1 if max_parallelism <= _MOST_KEY_GROUPS_OF_ONE_BYTE else 2
 
 
@@ -121,33 +164,79 @@ class _EntryReader:
         self._data = data
         self._header = header
         self._key_group = key_group
-        self._prefix_bytes = _prefix_bytes(max_parallelism)
+        self._prefix_bytes = prefix_bytes(max_parallelism)
         self._checker = (
             KeyChecker(header.key_serializer, key_group, max_parallelism) if header.key_serializer is not None else None
         )
+        self._state: StateMetaInfoSnapshot | None = None
+        self._enter(None)
+
+    def _enter(self, state: StateMetaInfoSnapshot | None) -> None:
+        """Find out once which parts of a state's entries have unknown serializers."""
+        self._state = state
+        self._has_opaque_key = self._has_opaque_map_key = self._has_opaque_value = False
+        if state is None or self._checker is None:
+            return
+        value = state.value_serializer
+        self._has_opaque_value = value.is_opaque
+        if state.kind is BackendStateType.KEY_VALUE:
+            self._has_opaque_key = self._checker.key_serializer.is_opaque or state.namespace_serializer.is_opaque
+            if state.keyed_state_type == "MAP":
+                map_key, serializer = self._nested(state, 2)
+                self._has_opaque_map_key, self._has_opaque_value = map_key.is_opaque, serializer.is_opaque
 
     def read(self, state_id: int) -> tuple[dict[Part, Datum], bool]:
         """Parts of the next entry, and True if another entry of the state follows."""
         data = self._data
         state = self._header.states[state_id] if state_id < len(self._header.states) else None
+        if state is not self._state:
+            self._enter(state)
         end = data.count("key", 1) + data.position
         more = self._key_group_prefix()
         if state is None or self._checker is None:
-            parts = {Part.COMPOSITE_KEY: Datum(self._rest("key", end), known=False)}
+            parts = {Part.COMPOSITE_KEY: self._opaque("key", end)}
         elif state.kind is BackendStateType.PRIORITY_QUEUE:
-            parts = read_element(data, state.value_serializer, self._checker)
+            if self._has_opaque_value:
+                parts = {Part.ELEMENT: self._opaque("element", end)}
+            else:
+                parts = read_element(data, state.value_serializer, self._checker)
+        elif self._has_opaque_key:
+            parts = {Part.COMPOSITE_KEY: self._opaque("key", end)}
         else:
-            parts = self._key(state, self._checker)
+            parts = self._key(state, self._checker, end)
         self._check_end("key", end)
         end = data.count("value", 1) + data.position
         if state is None:
-            parts[Part.VALUE] = Datum(self._rest("value", end), known=False)
+            parts[Part.VALUE] = self._opaque("value", end)
         elif state.kind is BackendStateType.KEY_VALUE:
-            at = data.position
-            value = self._value(state, end)
-            parts[Part.VALUE] = Datum(data.since(at), value)
+            parts[Part.VALUE] = self._datum(state, end)
         self._check_end("value", end)
         return parts, more
+
+    def skip(self) -> bool:
+        """Skip the next entry; True if another entry of the state follows."""
+        data = self._data
+        end = data.count("key", 1) + data.position
+        more = self._key_group_prefix()
+        data.skip(max(0, end - data.position), "key")
+        self._check_end("key", end)
+        data.skip(data.count("value", 1), "value")
+        return more
+
+    def _datum(self, state: StateMetaInfoSnapshot, end: int) -> Datum:
+        """Value of an entry."""
+        at = self._data.position
+        if state.keyed_state_type == "MAP":
+            if self._has_opaque_value:
+                is_null = self._data.boolean("value")
+                return Datum(self._rest("value", end)) if is_null else self._opaque("value", end)
+        elif self._has_opaque_value:
+            return self._opaque("value", end)
+        value = self._value(state, end)
+        return Datum(self._data.since(at), value)
+
+    def _opaque(self, field: str, end: int) -> Datum:
+        return Datum(self._rest(field, end), known=False)
 
     def _check_end(self, field: str, end: int) -> None:
         if self._data.position != end:
@@ -166,7 +255,7 @@ class _EntryReader:
             self._data.fail("key", f"a key of key group {found} in key group {self._key_group}", at)
         return not first & _LAST_OF_STATE
 
-    def _key(self, state: StateMetaInfoSnapshot, checker: KeyChecker) -> dict[Part, Datum]:
+    def _key(self, state: StateMetaInfoSnapshot, checker: KeyChecker, end: int) -> dict[Part, Datum]:
         namespace_serializer = state.namespace_serializer
         with_lengths = not checker.key_serializer.has_fixed_length and not namespace_serializer.has_fixed_length
         parts = {Part.KEY: read_key(self._data, checker)}
@@ -177,7 +266,9 @@ class _EntryReader:
             self._length_of(parts[Part.NAMESPACE], "namespace")
         if state.keyed_state_type == "MAP":
             map_key, _ = self._nested(state, 2)
-            parts[Part.MAP_KEY] = read_datum(self._data, map_key, "map_key")
+            parts[Part.MAP_KEY] = (
+                self._opaque("map_key", end) if self._has_opaque_map_key else read_datum(self._data, map_key, "map_key")
+            )
         return parts
 
     def _length_of(self, datum: Datum, field: str) -> None:

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
-from spark_ckpt.metadata.streams.errors import UnknownSerializerError
+from spark_ckpt.metadata.streams.errors import UnknownSerializerError, UnsupportedStateKindError
+from spark_ckpt.metadata.streams.recovery import MOST_UNKNOWN, GuidedInput, HeaderSearch
 from spark_ckpt.metadata.streams.serializers import read_serializer
 from spark_ckpt.metadata.streams.stream_input import StreamInput
 from spark_ckpt.metadata.streams.types.base import Serializer
@@ -22,6 +24,8 @@ _KEYED_VERSION = 6
 _OPERATOR_VERSION, _OPERATOR_VERSION_WITHOUT_COMPRESSION = 6, 5
 _LEAST_OPTION = 2 + 2
 _LEAST_SERIALIZER = 2 + 4 + 2 + 4
+_MOST_RECOVERED = 1 << 20
+"""Largest header that is searched for the ends of unknown snapshots."""
 
 NAMESPACE_SERIALIZER, KEY_SERIALIZER, VALUE_SERIALIZER = "NAMESPACE_SERIALIZER", "KEY_SERIALIZER", "VALUE_SERIALIZER"
 """Names of the serializers of a state (`StateMetaInfoSnapshot.CommonSerializerKeys`)."""
@@ -42,6 +46,9 @@ _SERIALIZERS_OF = {
     BackendStateType.BROADCAST: {KEY_SERIALIZER, VALUE_SERIALIZER},
     BackendStateType.PRIORITY_QUEUE: {VALUE_SERIALIZER},
 }
+
+
+_KEYED = (BackendStateType.KEY_VALUE, BackendStateType.PRIORITY_QUEUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +96,28 @@ class KeyedHeader:
         compressed: True if the key groups are compressed.
         key_serializer: serializer of the keys of all states; None if unknown.
         states: states in the order of their ids.
-        unknown: error of the first unknown serializer; `states` then lacks its state and all later ones.
+        unknown: error of the first unknown serializer. Where it is, there is an `OpaqueSerializer`.
+        is_complete: False if the end of an unknown snapshot cannot be found: `states` then lacks its state and all
+            later ones.
     """
 
     compressed: bool
     key_serializer: Serializer | None
     states: tuple[StateMetaInfoSnapshot, ...]
     unknown: UnknownSerializerError | None = None
+    is_complete: bool = True
+
+    def is_opaque(self, state: StateMetaInfoSnapshot) -> bool:
+        """True if entries of a state have a part with an unknown serializer."""
+        parts = state.serializers.values()
+        if state.kind is BackendStateType.KEY_VALUE and (self.key_serializer is None or self.key_serializer.is_opaque):
+            return True
+        return any(part.is_opaque for part in parts)
+
+    def opaque_class(self, state: StateMetaInfoSnapshot) -> str:
+        """Name of the first unknown serializer of a state."""
+        parts = [*state.serializers.values(), *([] if self.key_serializer is None else [self.key_serializer])]
+        return next((str(part) for part in parts if part.is_opaque), "of the keys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +138,7 @@ class OperatorHeader:
 
 
 def read_keyed_header(data: StreamInput) -> KeyedHeader:
-    """Read the header of a keyed stream, up to the first unknown serializer.
+    """Read the header of a keyed stream, which ends with the data.
 
     Raises:
         StateStreamFormatError: malformed header.
@@ -126,13 +148,44 @@ def read_keyed_header(data: StreamInput) -> KeyedHeader:
         data.fail("version", f"unknown keyed stream version {version}; 6 (Flink 1.8 and later) is supported", at)
     compressed = data.boolean("compressed")
     states: list[StateMetaInfoSnapshot] = []
-    key_serializer = unknown = None
+    key_serializer = None
+    start = data.mark()
     try:
         key_serializer = read_serializer(data, "key_serializer")
-        _read_states(data, "states", (BackendStateType.KEY_VALUE, BackendStateType.PRIORITY_QUEUE), states)
-    except UnknownSerializerError as error:
-        unknown = error
-    return KeyedHeader(compressed, key_serializer, tuple(states), unknown)
+        _read_states(data, "states", _KEYED, states)
+    except UnknownSerializerError as unknown:
+        if data.position - start + data.remaining > _MOST_RECOVERED:
+            return KeyedHeader(compressed, key_serializer, tuple(states), unknown, is_complete=False)
+        data.skip_to_end("states")
+        if (found := _recovered(data.since(start))) is None:
+            return KeyedHeader(compressed, key_serializer, tuple(states), unknown, is_complete=False)
+        return KeyedHeader(compressed, *found, unknown)
+    return KeyedHeader(compressed, key_serializer, tuple(states))
+
+
+@lru_cache(maxsize=16)
+def _recovered(content: bytes) -> tuple[Serializer, tuple[StateMetaInfoSnapshot, ...]] | None:
+    """Key serializer and states of a header with unknown serializers; None if their ends cannot be found.
+
+    The subtasks of an operator have the same header, so a search serves all of them.
+    """
+
+    def key(data: GuidedInput) -> tuple[Serializer, int]:
+        return read_serializer(data, "key_serializer"), read_i16(data, "states")
+
+    search = HeaderSearch(content, "header")
+    for most in range(1, MOST_UNKNOWN + 1):
+        for (serializer, count), position, left in search.possibilities(key, 0, most):
+            states = search.sequence([_read_keyed_state] * count, position, left)
+            if states is not None and len({state.name for state in states}) == max(0, count):
+                return serializer, tuple(states)
+    return None
+
+
+def _read_keyed_state(data: StreamInput) -> StateMetaInfoSnapshot:
+    state = _read_state(data)
+    _check_state(data, state, "states", _KEYED, data.position)
+    return state
 
 
 def read_operator_header(data: StreamInput) -> OperatorHeader:
@@ -168,17 +221,23 @@ def _read_states(
         data.fail(field, f"negative count {count}", at)
     for index in range(count):
         data.enter(field, index)
-        at = data.mark()
+        at = data.position
         state = _read_state(data)
-        if state.kind not in kinds:
-            data.fail("kind", f"a state of kind {state.kind.name} among {field}", at)
-        if set(state.serializers) != _SERIALIZERS_OF[state.kind]:
-            found = ", ".join(sorted(state.serializers)) or "none"
-            data.fail("serializers", f"a state of kind {state.kind.name} with the serializers {found}", at)
+        _check_state(data, state, field, kinds, at)
         if any(state.name == other.name for other in states):
             data.fail("name", f"a second state named {state.name!r}", at)
         data.leave()
         states.append(state)
+
+
+def _check_state(
+    data: StreamInput, state: StateMetaInfoSnapshot, field: str, kinds: tuple[BackendStateType, ...], at: int
+) -> None:
+    if state.kind not in kinds:
+        data.fail("kind", f"a state of kind {state.kind.name} among {field}", at)
+    if set(state.serializers) != _SERIALIZERS_OF[state.kind]:
+        found = ", ".join(sorted(state.serializers)) or "none"
+        data.fail("serializers", f"a state of kind {state.kind.name} with the serializers {found}", at)
 
 
 def _read_state(data: StreamInput) -> StateMetaInfoSnapshot:
@@ -186,7 +245,7 @@ def _read_state(data: StreamInput) -> StateMetaInfoSnapshot:
     at = data.position
     ordinal = data.i32("kind")
     if ordinal == _KEY_VALUE_V2:
-        data.fail("kind", f"state {name!r} is of kind KEY_VALUE_V2, of the asynchronous state API: not supported", at)
+        raise UnsupportedStateKindError(data.path, at, data.where("kind"), name)
     if ordinal not in _KINDS:
         data.fail("kind", f"unknown kind {ordinal}", at)
     options = {data.utf("options"): data.utf("options") for _ in range(data.count("options", _LEAST_OPTION))}

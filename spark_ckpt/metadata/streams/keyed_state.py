@@ -11,9 +11,9 @@ import numpy as np
 from spark_ckpt.metadata.handles import KeyGroupsSavepointStateHandle, KeyGroupsStateHandle
 from spark_ckpt.metadata.streams.entries import Entry
 from spark_ckpt.metadata.streams.errors import StateStreamFormatError
-from spark_ckpt.metadata.streams.full_snapshot import read_full_entries
+from spark_ckpt.metadata.streams.full_snapshot import read_full_entries, read_raw_rows
 from spark_ckpt.metadata.streams.headers import KeyedHeader, read_keyed_header
-from spark_ckpt.metadata.streams.heap_snapshot import read_heap_entries
+from spark_ckpt.metadata.streams.heap_snapshot import Block, read_heap_blocks, read_heap_entries
 from spark_ckpt.metadata.streams.state_files import StateStream
 
 _NO_ENTRIES = 0
@@ -86,8 +86,12 @@ class KeyedState:
         """Key groups in the stream, ascending. In a full snapshot, each has entries."""
         return self._key_groups
 
-    def entries(self, group: KeyGroup) -> Iterator[Entry]:
+    def entries(self, group: KeyGroup, only: int | None = None) -> Iterator[Entry]:
         """Entries of a key group, state by state.
+
+        Args:
+            group: the key group.
+            only: id of a state, to skip the entries of others; None for all states.
 
         Raises:
             UnknownSerializerError: the entries cannot be separated.
@@ -98,7 +102,28 @@ class KeyedState:
         data = self._stream.input(group.offset, group.offset + group.size)
         # Key groups are contiguous, but a handle may have only some of them.
         open_end = group.offset + group.size == self._stream.size
-        return read(data, self.header, group.key_group, self._max_parallelism, open_end=open_end)
+        return read(data, self.header, group.key_group, self._max_parallelism, open_end=open_end, only=only)
+
+    def rows(self, group: KeyGroup, state_id: int) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values of one state in a key group of a full snapshot, with the key group before each key.
+
+        Raises:
+            StateStreamFormatError: malformed.
+            StorageError: the stream cannot be read.
+        """
+        data = self._stream.input(group.offset, group.offset + group.size)
+        return read_raw_rows(data, self.header, group.key_group, state_id)
+
+    def blocks(self, group: KeyGroup, state_id: int) -> Iterator[Block]:
+        """Entries of one state in a key group of a heap snapshot, not decoded.
+
+        Raises:
+            UnknownSerializerError: the entries cannot be separated.
+            StateStreamFormatError: malformed, or another key group.
+            StorageError: the stream cannot be read.
+        """
+        data = self._stream.input(group.offset, group.offset + group.size)
+        return read_heap_blocks(data, self.header, group.key_group, state_id, self._max_parallelism)
 
     def raw(self, group: KeyGroup) -> bytes:
         """All bytes of a key group, unchanged from the stream.

@@ -12,8 +12,19 @@ from __future__ import annotations
 from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.metadata.streams.errors import UnknownSerializerError
+from spark_ckpt.metadata.streams.recovery import GuidedInput
 from spark_ckpt.metadata.streams.stream_input import StreamInput
-from spark_ckpt.metadata.streams.types import big_numbers, composites, enums, primitives, row_data, text, times
+from spark_ckpt.metadata.streams.types import (
+    avro,
+    big_numbers,
+    composites,
+    enums,
+    pojo,
+    primitives,
+    row_data,
+    text,
+    times,
+)
 from spark_ckpt.metadata.streams.types.base import (
     NESTED_MAGIC,
     NESTED_VERSION,
@@ -24,6 +35,7 @@ from spark_ckpt.metadata.streams.types.base import (
     write_snapshot,
 )
 from spark_ckpt.metadata.streams.types.logical_types import UnknownLogicalTypeError
+from spark_ckpt.metadata.streams.types.opaque import OpaqueSerializer
 
 _SERIALIZER_VERSION = 2
 _SIMPLE_VERSION_WITH_NAME = 2
@@ -35,7 +47,7 @@ _SIMPLE: dict[str, SimpleSerializer] = {
     for serializer in module.SERIALIZERS
 }
 _CONFIGURED: dict[str, type[ConfiguredSerializer]] = {
-    kind.class_name: kind for kind in (*composites.SERIALIZERS, *enums.SERIALIZERS, *row_data.SERIALIZERS)
+    kind.class_name: kind for module in (composites, enums, row_data, pojo, avro) for kind in module.SERIALIZERS
 }
 
 CLASS_NAMES = frozenset((*_SIMPLE, *_CONFIGURED))
@@ -83,6 +95,8 @@ def _read_snapshot(data: DataInput) -> Serializer:
     name = data.utf("class_name")
     simple, configured = _SIMPLE.get(name), _CONFIGURED.get(name)
     if simple is None and configured is None:
+        if isinstance(data, GuidedInput):
+            return data.opaque(name)
         raise _UnknownClassError(name, at)
     at = data.position
     version = data.i32("snapshot_version")
@@ -95,10 +109,35 @@ def _read_snapshot(data: DataInput) -> Serializer:
     assert configured is not None
     if version != configured.snapshot_version:
         data.fail("snapshot_version", f"unknown version {version} of {name}", at)
-    return configured.read_content(data, _read_nested)
+    try:
+        return configured.read_content(data, _NESTED)
+    except UnknownLogicalTypeError:
+        if not isinstance(data, GuidedInput):
+            raise
+        data.position = at
+        return data.opaque(name)
 
 
-def _read_nested(data: DataInput) -> tuple[Serializer, ...]:
-    expect(data, "nested_magic_number", NESTED_MAGIC)
-    expect(data, "nested_version", NESTED_VERSION)
-    return tuple([_read_snapshot(data) for _ in data.each("nested", _LEAST_SNAPSHOT)])
+class _Nested:
+    """Reader of nested snapshots."""
+
+    def __call__(self, data: DataInput) -> tuple[Serializer, ...]:
+        expect(data, "nested_magic_number", NESTED_MAGIC)
+        expect(data, "nested_version", NESTED_VERSION)
+        return tuple([_read_snapshot(data) for _ in data.each("nested", _LEAST_SNAPSHOT)])
+
+    def framed(self, data: DataInput, field: str) -> Serializer:
+        at = data.position
+        content = data.byte_array(field)
+        inside = StreamInput(iter([content]), data.path, at + 4, data.position)
+        inside.enter(data.where(field))
+        try:
+            serializer = _read_snapshot(inside)
+        except (_UnknownClassError, UnknownLogicalTypeError) as unknown:
+            return OpaqueSerializer(unknown.class_name, content[inside.position - at - 4 :])
+        if inside.remaining:
+            inside.fail(field, f"{inside.remaining} trailing bytes")
+        return serializer
+
+
+_NESTED = _Nested()

@@ -31,14 +31,19 @@ class StreamInput(DataInput):
         self._start = self._mark = self.position = position
         self._end = end
 
-    @property
-    def path(self) -> str:
-        """Name of the stream."""
-        return self._path
-
     def at_end(self) -> bool:
         """True at the end of the stream."""
         return self.remaining == 0 or not self._has(1)
+
+    def available(self, most: int) -> int:
+        """Number of bytes that follow, at most `most`. Loads them into memory."""
+        most = min(most, self.remaining)
+        return most if self._has(most) else self._start + len(self._data) - self.position
+
+    def peek(self, length: int) -> bytes:
+        """Bytes that follow, which `available` has found, without reading them."""
+        at = self.position - self._start
+        return self._data[at : at + length]
 
     def mark(self) -> int:
         """Current position. Bytes from here on are kept until the next mark, for `since`."""
@@ -48,6 +53,10 @@ class StreamInput(DataInput):
     def since(self, position: int) -> bytes:
         """Bytes read since a position at or after the last mark."""
         return self._data[position - self._start : self.position - self._start]
+
+    def skip_to_end(self, field: str) -> None:
+        """Skip all remaining bytes; they are kept since the last mark."""
+        self._advance(self.remaining, field)
 
     def skip(self, length: int, field: str) -> None:
         """Skip `length` bytes."""

@@ -178,7 +178,7 @@ def read_f64(data: DataInput, field: str) -> float:
 
 def read_string(data: DataInput, field: str) -> str | None:
     """`StringSerializer`: number of UTF-16 code units plus 1 (0 for null), then each unit, all as varints."""
-    length = _varint(data, field, 32)
+    length = read_varint(data, field, 32)
     if length == 0:
         return None
     # Each unit has at least one byte, and mostly only one. Read that many at once.
@@ -191,11 +191,12 @@ def read_string(data: DataInput, field: str) -> str | None:
 def _with_long_units(data: DataInput, field: str, read: bytes) -> str:
     count = len(read)
     data.position -= count
-    text = b"".join(_varint(data, field, 16).to_bytes(2, "big") for _ in range(count))
+    text = b"".join(read_varint(data, field, 16).to_bytes(2, "big") for _ in range(count))
     return text.decode("utf-16-be", "surrogatepass")
 
 
-def _varint(data: DataInput, field: str, bits: int) -> int:
+def read_varint(data: DataInput, field: str, bits: int) -> int:
+    """An unsigned integer of a number of bits: 7 bits a byte, lowest first."""
     at = data.position
     value = shift = 0
     while (byte := data.u8(field)) >= 0x80:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from spark_ckpt import metadata as m
 from spark_ckpt.metadata.streams import Entry, KeyedState, StateFiles, StateStream, Value
@@ -106,6 +108,7 @@ def open_stream(content: bytes) -> StateStream:
 
 
 JOBS = [StateVector(vector.directory) for vector in FLINK]
+ROWS = [StateVector(path) for path in sorted((VECTORS / "rows").iterdir()) if path.is_dir()]
 BACKENDS = [StateVector(path) for path in sorted((VECTORS / "backends").iterdir()) if path.is_dir()]
 
 
@@ -122,6 +125,42 @@ def with_unknown_class(vector: StateVector, root: Path) -> StateVector:
     assert b"InstantSerializer" in content
     metadata.write_bytes(content.replace(b"InstantSerializer", b"UnknownSerializer"))
     return StateVector(directory)
+
+
+def with_unknown_end(vector: StateVector) -> StateVector:
+    """The vector, with a byte more before its first key group: an unknown serializer has no possible end."""
+    ((operator, handle),) = vector.key_groups()
+    inside, groups = handle.delegate_state_handle, handle.group_range_offsets
+    assert isinstance(inside, m.ByteStreamStateHandle)
+    first = int(groups.offsets[groups.offsets > 0].min())
+    longer = inline(inside.data[:first] + b"\0" + inside.data[first:])
+    moved = m.KeyGroupRangeOffsets.of(0, np.where(groups.offsets > 0, groups.offsets + 1, groups.offsets))
+    subtask = operator.subtask_states[0]
+    keyed = replace(handle, group_range_offsets=moved, delegate_state_handle=longer)
+    changed = replace(operator, subtask_states={0: replace(subtask, managed_keyed_state=keyed)})
+    m.dump(replace(vector.metadata, operator_states=(changed,)), vector.directory / "longer" / "_metadata")
+    return StateVector(vector.directory / "longer")
+
+
+def flink_job(directory: Path, *names: str) -> Path:
+    """Directory of a job with checkpoints 1, 2, ..., each a vector of the same job; its files lie beside it, at
+    `STORAGE_ROOT` for it.
+
+    Args:
+        directory: a new directory.
+        names: vectors; by default two of different backends and parallelisms.
+    """
+    for number, name in enumerate(names or ("f120-heap-p1-file", "f120-savepoint-canonical-heap-p2"), 1):
+        vector = job(name)
+        shutil.copytree(vector.directory, directory / name, dirs_exist_ok=True)
+        written = m.load(vector.directory)
+        # Relative paths count from the directory of the metadata.
+        for relative in vector.place.parent.iterdir() if vector.place.parent != vector.directory else ():
+            if relative.is_file():
+                (directory / "job" / f"chk-{number}").mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(relative, directory / "job" / f"chk-{number}" / relative.name)
+        m.dump(replace(written, checkpoint_id=number), directory / "job" / f"chk-{number}" / "_metadata", 4)
+    return directory / "job"
 
 
 def job(name: str) -> StateVector:

@@ -11,6 +11,7 @@ import pytest
 
 from spark_ckpt import metadata as m
 from spark_ckpt.metadata.streams import (
+    Datum,
     KeyedState,
     Layout,
     ManagedOperatorState,
@@ -21,7 +22,14 @@ from spark_ckpt.metadata.streams import (
     read_changes,
 )
 from spark_ckpt.metadata.streams.values import Instant
-from tests.metadata.streams.corpus import StateVector, backend, entries_of, values_of, with_unknown_class
+from tests.metadata.streams.corpus import (
+    StateVector,
+    backend,
+    entries_of,
+    values_of,
+    with_unknown_class,
+    with_unknown_end,
+)
 
 KEYS = 12
 WINDOW = TimeWindow(-1000, 59_000)
@@ -170,21 +178,32 @@ def test_unknown_serializer_in_a_full_snapshot(tmp_path: Path) -> None:
         assert unknown is not None
         assert unknown.class_name.endswith(".UnknownSerializer$UnknownSerializerSnapshot")
         assert str(state.header.key_serializer) == "Long"
-        known = {meta.name: i for i, meta in enumerate(state.header.states)}
-        assert {"known", "instant", "behind"} - known.keys()
+        names = [meta.name for meta in state.header.states]
+        assert set(names) == {"known", "instant", "behind"}
         assert state.can_read_entries
-        entries = [entry for _, entry in entries_of(state)]
-    # Each state has one entry, whether its name is known or not.
-    assert sorted(entry.state for entry in entries) == [0, 1, 2]
-    for entry in entries:
-        if entry.state in known.values():
-            assert entry.parts[Part.KEY].value == 7
-        else:
-            composite, value = entry.parts[Part.COMPOSITE_KEY], entry.parts[Part.VALUE]
-            assert (composite.known, value.known) == (False, False)
-            assert composite.raw == struct.pack(">qx", 7)
-    instant = next(entry for entry in entries if entry.state not in known.values())
-    assert instant.parts[Part.VALUE].raw == struct.pack(">qi", 7, 0)
+        found = {names[entry.state]: entry.parts for _, entry in entries_of(state)}
+    assert {name: parts[Part.KEY].value for name, parts in found.items()} == dict.fromkeys(names, 7)
+    assert found["instant"][Part.VALUE] == Datum(struct.pack(">qi", 7, 0), known=False)
+    assert (found["known"][Part.VALUE].value, found["behind"][Part.VALUE].value) == (49, 50)
+
+
+@pytest.mark.parametrize("name", ["unknown-full", "unknown-heap"])
+def test_a_header_whose_end_is_unknown(name: str, tmp_path: Path) -> None:
+    """A byte more before the first key group: the snapshot of the unknown serializer has no possible end."""
+    vector = with_unknown_end(with_unknown_class(backend(name), tmp_path))
+    ((operator, handle),) = vector.key_groups()
+    with vector.files.open(handle.delegate_state_handle) as stream:
+        state = KeyedState(handle, stream, operator.max_parallelism)
+        assert (state.header.is_complete, len(state.header.states)) == (False, 2)
+        if name == "unknown-heap":
+            with pytest.raises(UnknownSerializerError, match="UnknownSerializerSnapshot"):
+                next(state.entries(state.key_groups()[0]))
+            return
+        (entry,) = (entry for _, entry in entries_of(state) if entry.state == 2)
+    assert entry.parts == {
+        Part.COMPOSITE_KEY: Datum(struct.pack(">qx", 7), known=False),
+        Part.VALUE: Datum(struct.pack(">qi", 7, 0), known=False),
+    }
 
 
 def test_unknown_serializer_in_a_heap_snapshot(tmp_path: Path) -> None:
@@ -195,9 +214,14 @@ def test_unknown_serializer_in_a_heap_snapshot(tmp_path: Path) -> None:
         assert state.layout is Layout.HEAP
         assert not state.can_read_entries
         groups = state.key_groups()
-        with pytest.raises(UnknownSerializerError, match=r"unknown serializer snapshot .*UnknownSerializerSnapshot"):
-            next(state.entries(groups[0]))
+        names = [meta.name for meta in state.header.states]
+        found = list(entries_of(state))
         # The raw bytes are still available, by key group.
         raw = [state.raw(group) for group in groups]
     assert [struct.unpack_from(">i", part)[0] for part in raw] == list(range(8))
     assert sum(map(len, raw)) + groups[0].offset == stream.size
+    *separate, (key_group, rest) = found
+    assert [entry.parts[Part.KEY].value for _, entry in separate] == [7] * len(separate)
+    assert (names[rest.state], list(rest.parts)) == ("instant", [Part.VALUE])
+    assert raw[key_group].endswith(rest.parts[Part.VALUE].raw)
+    assert struct.pack(">qi", 7, 0) in rest.parts[Part.VALUE].raw

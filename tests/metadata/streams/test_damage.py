@@ -223,7 +223,7 @@ def full_stream(key: bytes, value: bytes, *, is_map: bool = False) -> tuple[byte
 @pytest.mark.parametrize(
     ("key", "value", "is_map", "reason"),
     [
-        (b"\x81" + bytes(16), b"\0" + bytes(8), False, None),
+        (b"\x81" + struct.pack(">qx", 7), b"\0" + bytes(8), False, None),
         (b"", b"\x81\0\0", False, "key group 0 in key group 1"),
         (b"\x81" + struct.pack(">qxq", 7, 1), b"\0" + bytes(8), True, None),
         (b"\x81" + struct.pack(">qxq", 7, 1), b"\1", True, None),

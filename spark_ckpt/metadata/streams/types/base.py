@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.metadata.data_output import DataOutput
@@ -37,6 +37,11 @@ class Serializer(ABC):
     def nested(self) -> tuple[Serializer, ...]:
         """Nested serializers, such as those of the keys and values of a map."""
         return ()
+
+    @property
+    def is_opaque(self) -> bool:
+        """True if its values cannot be read, because the serializer or a nested one is of an unknown class."""
+        return any(part.is_opaque for part in self.nested)
 
     @property
     @abstractmethod
@@ -116,8 +121,16 @@ class SimpleSerializer(Serializer):
         return self.name
 
 
-ReadNested: TypeAlias = Callable[[DataInput], tuple[Serializer, ...]]
-"""Reader of nested snapshots (`NestedSerializersSnapshotDelegate`)."""
+class ReadNested(Protocol):
+    """Reader of nested snapshots."""
+
+    def __call__(self, data: DataInput) -> tuple[Serializer, ...]:
+        """Snapshots as `NestedSerializersSnapshotDelegate` writes them."""
+        ...
+
+    def framed(self, data: DataInput, field: str) -> Serializer:
+        """A snapshot behind its `i32` length. One of an unknown class is opaque."""
+        ...
 
 
 class ConfiguredSerializer(Serializer):

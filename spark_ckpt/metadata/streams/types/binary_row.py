@@ -5,7 +5,10 @@ row         u8 row kind, a bit for each null field, padded to words of 8 bytes; 
 slot        a number; text and bytes up to 7 bytes, then 0x80 plus their length; else length or nanoseconds, u32,
             and offset in the row, u32
 variable    text, bytes; unscaled value of a DECIMAL with more than 18 digits, big-endian in 16 bytes; milliseconds
-            of a timestamp with more than 3 digits, i64
+            of a timestamp with more than 3 digits, i64; a row, an array or a map
+array       i32 n, a bit for each null element, padded to 4 bytes; elements: numbers in their own size, others in slots
+            as of a row; padded to 8 bytes; variable part
+map         i32 length of the array of keys, that array, array of values
 """
 
 from __future__ import annotations
@@ -14,13 +17,13 @@ import struct
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.metadata.streams.types.big_numbers import decimal_of, twos_complement, unscaled_of
 from spark_ckpt.metadata.streams.types.logical_types import LogicalType
 from spark_ckpt.metadata.streams.types.text import encode_utf8
-from spark_ckpt.metadata.streams.values import Timestamp, Value
+from spark_ckpt.metadata.streams.values import RowData, Timestamp, Value
 
 _U32 = 0xFFFFFFFF
 _KIND_BITS = 8
@@ -45,6 +48,7 @@ _NUMBERS = {
         "TIME_WITHOUT_TIME_ZONE": "<i",
     }.items()
 }
+_COUNT = LogicalType("INTEGER", nullable=False)
 _TEXTS = ("CHAR", "VARCHAR")
 _BINARIES = ("BINARY", "VARBINARY")
 
@@ -98,9 +102,10 @@ def decode(types: tuple[LogicalType, ...], row: bytes) -> tuple[int, tuple[Value
 
 @lru_cache(maxsize=64)
 def _readers(types: tuple[LogicalType, ...]) -> tuple[int, tuple[_Read, ...]]:
-    return _header_bytes(len(types)), tuple(map(_reader, types))
+    return header_bytes(len(types)), tuple(map(_reader, types))
 
 
+@lru_cache(maxsize=1024)
 def _reader(logical_type: LogicalType) -> _Read:
     root, parameters = logical_type.root, logical_type.parameters
     if (number := _NUMBERS.get(root)) is not None:
@@ -109,11 +114,81 @@ def _reader(logical_type: LogicalType) -> _Read:
         return _read_text
     if root in _BINARIES:
         return _variable
+    if root == "ROW":
+        return lambda row, at: _read_row(logical_type.children, row, at)
+    if root == "ARRAY":
+        return lambda row, at: _nested(row, at, lambda content: decode_array(logical_type.children[0], content))
+    if root in ("MAP", "MULTISET"):
+        keys, values = types_of_map(logical_type)
+        return lambda row, at: _nested(row, at, lambda content: decode_map(keys, values, content))
     if root == "DECIMAL":
         precision, scale = parameters
         unscaled = _read_long if is_compact_decimal(precision) else _read_unscaled
         return lambda row, at: decimal_of(unscaled(row, at), scale)
     return _read_compact_timestamp if is_compact_timestamp(parameters[0]) else _read_timestamp
+
+
+def types_of_map(logical_type: LogicalType) -> tuple[LogicalType, LogicalType]:
+    """Types of the keys and values of a MAP, or of the elements and counts of a MULTISET."""
+    if logical_type.root == "MULTISET":
+        return logical_type.children[0], _COUNT
+    keys, values = logical_type.children
+    return keys, values
+
+
+def decode_array(element: LogicalType, content: bytes) -> tuple[Value, ...]:
+    """Elements of an array.
+
+    Raises:
+        MalformedRowError: not an array of this type.
+    """
+    count = int.from_bytes(content[:4], "little", signed=True)
+    first = 4 + (count + 31) // 32 * 4
+    number = _NUMBERS.get(element.root)
+    size = _SLOT.size if number is None else number.size
+    if len(content) < 4 or count < 0 or first + count * size > len(content):
+        raise MalformedRowError(0, f"an array of {count} elements in {len(content)} bytes")
+    nulls = int.from_bytes(content[4:first], "little")
+    read = _reader(element)
+    return tuple([None if nulls >> n & 1 else read(content, first + n * size) for n in range(count)])
+
+
+def decode_map(keys: LogicalType, values: LogicalType, content: bytes) -> tuple[Value, ...]:
+    """Pairs of a map.
+
+    Raises:
+        MalformedRowError: not a map of these types.
+    """
+    size = int.from_bytes(content[:4], "little", signed=True)
+    if not 0 <= size <= len(content) - 4:
+        raise MalformedRowError(0, f"{size} bytes of keys in a map of {len(content)} bytes")
+    found, items = decode_array(keys, content[4 : 4 + size]), decode_array(values, content[4 + size :])
+    if len(found) != len(items):
+        raise MalformedRowError(0, f"a map of {len(found)} keys and {len(items)} values")
+    return tuple(zip(found, items, strict=True))
+
+
+_Result = TypeVar("_Result")
+
+
+def _nested(row: bytes, at: int, read: Callable[[bytes], _Result]) -> _Result:
+    (slot,) = _SLOT.unpack_from(row, at)
+    offset, length = slot >> 32, slot & _U32
+    _check(row, at, offset, length)
+    try:
+        return read(row[offset : offset + length])
+    except MalformedRowError as malformed:
+        raise MalformedRowError(offset + malformed.position, malformed.reason) from None
+    except struct.error:
+        raise MalformedRowError(at, "a value ends behind its array") from None
+
+
+def _read_row(types: tuple[LogicalType, ...], row: bytes, at: int) -> RowData:
+    def read(content: bytes) -> RowData:
+        kind, fields = decode(types, content)
+        return RowData(kind, fields, content)
+
+    return _nested(row, at, read)
 
 
 def _variable(row: bytes, at: int) -> bytes:
@@ -193,7 +268,7 @@ def encode(
     """
     if len(fields) != len(types) or not 0 <= kind <= 3:
         raise out.error(field, f"a row with {len(fields)} fields and kind {kind}; {len(types)} fields are expected")
-    header = _header_bytes(len(types))
+    header = header_bytes(len(types))
     row = bytearray(header + 8 * len(types))
     row[0] = kind
     for number, (logical_type, value) in enumerate(zip(types, fields, strict=True)):
@@ -239,6 +314,8 @@ def _write_field(row: bytearray, at: int, logical_type: LogicalType, value: Any,
                 content = twos_complement(unscaled)
                 _SLOT.pack_into(row, at, len(row) << 32 | len(content))
                 row += content.ljust(_DECIMAL_BYTES, b"\0")
+        elif logical_type.children or root == "ROW":
+            raise out.error(field, f"a {logical_type} can be read, but not written")
         elif not isinstance(value, Timestamp) or not 0 <= value.nanos < _NANOS:
             refuse()
         elif not is_compact_timestamp(parameters[0]):
@@ -271,5 +348,6 @@ def _write_variable(row: bytearray, at: int, content: bytes) -> None:
         row += content + bytes(-len(content) % 8)
 
 
-def _header_bytes(fields: int) -> int:
+def header_bytes(fields: int) -> int:
+    """Bytes of a row before its slots."""
     return (fields + 63 + _KIND_BITS) // 64 * 8

@@ -1,7 +1,8 @@
 """Logical types of Flink SQL, as serialised Java objects (`table.types.logical.LogicalType`).
 
 An object has no length prefix. The reader accepts the plain types below in exactly the bytes that Java writes for them,
-and names any other class. It creates no objects by name.
+takes ARRAY, MAP, MULTISET and ROW from the structure of their objects, and names any other class. It creates no objects
+by name.
 
     AC ED 00 05 73, description of the class, description of LogicalType; bool nullable, constant of LogicalTypeRoot;
     i32 of each parameter; for a timestamp, constant of TimestampKind
@@ -16,6 +17,13 @@ from typing import NamedTuple
 from spark_ckpt.metadata import modified_utf8
 from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.metadata.data_output import DataOutput
+from spark_ckpt.metadata.streams.types.java_structure import (
+    JavaContent,
+    JavaEnum,
+    JavaObject,
+    elements,
+    read_java,
+)
 
 _PACKAGE = "org.apache.flink.table.types.logical."
 _HEADER = bytes.fromhex("aced00057372")
@@ -30,22 +38,31 @@ _TIMESTAMP_KINDS = (REGULAR, "ROWTIME", "PROCTIME")
 
 @dataclass(frozen=True, slots=True)
 class LogicalType:
-    """Plain logical type.
+    """Logical type.
 
     Args:
         root: name in `LogicalTypeRoot`, such as `BIGINT`, `VARCHAR`, `TIMESTAMP_WITHOUT_TIME_ZONE`.
         parameters: length of a text or binary, precision and scale of a decimal, precision of a time or timestamp.
         nullable: False for `NOT NULL`.
         timestamp_kind: `TimestampKind` of a timestamp; None for other types.
+        children: element of an ARRAY or MULTISET, key and value of a MAP, fields of a ROW; none for plain types.
+        names: names of the fields of a ROW.
     """
 
     root: str
     parameters: tuple[int, ...] = ()
     nullable: bool = True
     timestamp_kind: str | None = None
+    children: tuple[LogicalType, ...] = ()
+    names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         name = _NAMES.get(self.root, self.root)
+        if self.names:
+            fields = [f"{field} {child}" for field, child in zip(self.names, self.children, strict=True)]
+            name += f"<{', '.join(fields)}>"
+        elif self.children:
+            name += f"<{', '.join(map(str, self.children))}>"
         if self.root in _MAX_NAMES and self.parameters == (MAX_LENGTH,):
             name = _MAX_NAMES[self.root]
         elif self.parameters:
@@ -119,6 +136,15 @@ _TYPES = (
 _BY_CLASS: Mapping[str, _JavaType] = {_PACKAGE + java.class_name: java for java in _TYPES}
 _BY_ROOT: Mapping[str, _JavaType] = {java.root: java for java in _TYPES}
 
+_ROW = _PACKAGE + "RowType"
+_NESTED: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    _PACKAGE + "ArrayType": ("ARRAY", ("elementType",)),
+    _PACKAGE + "MapType": ("MAP", ("keyType", "valueType")),
+    _PACKAGE + "MultisetType": ("MULTISET", ("elementType",)),
+    _ROW: ("ROW", ()),
+}
+"""Classes of types with nested types: their root, and the fields that hold the nested types."""
+
 ROOTS = tuple(_BY_ROOT)
 """Names of the roots of all plain types."""
 
@@ -130,11 +156,15 @@ def read_logical_type(data: DataInput) -> LogicalType:
         UnknownLogicalTypeError: another class.
         StateStreamFormatError: other bytes than Java writes.
     """
+    start = data.position
     _expect(data, _HEADER)
     at = data.position
     class_name = data.utf("class_name")
     if (java := _BY_CLASS.get(class_name)) is None:
-        raise UnknownLogicalTypeError(class_name, at)
+        if class_name not in _NESTED:
+            raise UnknownLogicalTypeError(class_name, at)
+        data.position = start
+        return _of_object(read_java(data), data)
     _expect(data, _after_class_name(java))
     nullable = data.boolean("nullable")
     _expect(data, _root(java))
@@ -146,6 +176,42 @@ def read_logical_type(data: DataInput) -> LogicalType:
         if (kind := data.utf("kind")) not in _TIMESTAMP_KINDS:
             data.fail("kind", f"unknown kind of timestamp {kind!r}", at)
     return LogicalType(java.root, parameters, nullable, kind)
+
+
+def _of_object(content: JavaContent, data: DataInput) -> LogicalType:
+    if not isinstance(content, JavaObject):
+        data.fail("type", "no logical type")
+    name, fields, at = content.class_name, content.fields, content.position
+    if name not in _NESTED and name not in _BY_CLASS:
+        raise UnknownLogicalTypeError(name, at)
+    root = fields.get("typeRoot")
+    nullable = bool(fields.get("isNullable"))
+    if not isinstance(root, JavaEnum):
+        data.fail("type", "a logical type without a root", at)
+    if (java := _BY_CLASS.get(name)) is not None:
+        parameters = [fields.get(bound.name) for bound in java.parameters]
+        numbers = tuple(
+            value
+            for bound, value in zip(java.parameters, parameters, strict=True)
+            if isinstance(value, int) and bound.least <= value <= bound.most
+        )
+        kind = fields.get("kind")
+        if root.name != java.root or len(numbers) != len(parameters) or java.has_kind != isinstance(kind, JavaEnum):
+            data.fail("type", f"a malformed {java.root}", at)
+        return LogicalType(java.root, numbers, nullable, kind.name if isinstance(kind, JavaEnum) else None)
+    names: tuple[str, ...] = ()
+    expected, nested = _NESTED[name]
+    if root.name != expected:
+        data.fail("type", f"a {expected} with the root {root.name}", at)
+    children = [fields.get(child) for child in nested]
+    if name == _ROW:
+        row_fields = elements(fields.get("fields"))
+        if row_fields is None or not all(isinstance(field, JavaObject) for field in row_fields):
+            data.fail("fields", "a ROW without a list of fields", at)
+        described = [field.fields for field in row_fields if isinstance(field, JavaObject)]
+        names = tuple(str(field.get("name")) for field in described)
+        children = [field.get("type") for field in described]
+    return LogicalType(root.name, (), nullable, None, tuple([_of_object(child, data) for child in children]), names)
 
 
 def write_logical_type(logical_type: LogicalType, out: DataOutput) -> None:

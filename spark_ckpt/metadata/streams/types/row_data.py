@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spark_ckpt.metadata.data_input import DataInput
@@ -11,6 +13,7 @@ from spark_ckpt.metadata.streams import assignment
 from spark_ckpt.metadata.streams.types import binary_row
 from spark_ckpt.metadata.streams.types.base import TABLE, ConfiguredSerializer, ReadNested, Serializer, write_nested
 from spark_ckpt.metadata.streams.types.big_numbers import decimal_of, twos_complement
+from spark_ckpt.metadata.streams.types.java_structure import read_java
 from spark_ckpt.metadata.streams.types.logical_types import LogicalType, read_logical_type, write_logical_type
 from spark_ckpt.metadata.streams.types.primitives import BOOLEAN, BYTE, BYTES, DOUBLE, FLOAT, INT, LONG, SHORT
 from spark_ckpt.metadata.streams.types.text import STRING_DATA
@@ -127,21 +130,28 @@ class RowDataSerializer(ConfiguredSerializer):
 
     Args:
         types: types of the fields.
+        content: content of the snapshot as read, if it has nested types, which only Flink writes.
     """
 
     types: tuple[LogicalType, ...]
+    content: bytes = field(default=b"", compare=False, repr=False)
 
     class_name: ClassVar[str] = f"{TABLE}.RowDataSerializer$RowDataSerializerSnapshot"
 
     @classmethod
     def read_content(cls, data: DataInput, read_nested: ReadNested) -> Self:
+        start = data.position
         types = tuple([read_logical_type(data) for _ in data.each("types", _LEAST_LOGICAL_TYPE)])
         at = data.position
         if read_nested(data) != tuple(map(serializer_of, types)):
             data.fail("nested", "other nested serializers than those of the types", at)
-        return cls(types)
+        is_plain = all(not logical_type.children for logical_type in types)
+        return cls(types, b"" if is_plain else data.since(start))
 
     def write_content(self, out: DataOutput) -> None:
+        if self.content:
+            out.raw(self.content)
+            return
         out.i32(len(self.types), "types")
         for logical_type in self.types:
             write_logical_type(logical_type, out)
@@ -175,6 +185,101 @@ class RowDataSerializer(ConfiguredSerializer):
 
     def __str__(self) -> str:
         return f"RowData<{', '.join(map(str, self.types))}>"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayDataSerializer(ConfiguredSerializer):
+    """`ArrayDataSerializer`: i32 length, then the array in its binary form. A value is a tuple.
+
+    Args:
+        element: type of the elements.
+        content: content of the snapshot as read: the type and its serializer as Java objects.
+    """
+
+    element: LogicalType
+    content: bytes = field(default=b"", compare=False, repr=False)
+
+    class_name: ClassVar[str] = f"{TABLE}.ArrayDataSerializer$ArrayDataSerializerSnapshot"
+
+    @classmethod
+    def read_content(cls, data: DataInput, read_nested: ReadNested) -> Self:
+        start = data.position
+        element = read_logical_type(data)
+        read_java(data)
+        return cls(element, data.since(start))
+
+    def write_content(self, out: DataOutput) -> None:
+        _write_as_read(self, self.content, out)
+
+    @property
+    def has_fixed_length(self) -> bool:
+        return False
+
+    def read(self, data: DataInput, field: str) -> Value:
+        return _read_binary(data, field, lambda content: binary_row.decode_array(self.element, content))
+
+    def write(self, value: Any, out: DataOutput, field: str) -> None:
+        raise out.error(field, f"a value of {self} can be read, but not written")
+
+    def __str__(self) -> str:
+        return f"ARRAY<{self.element}>"
+
+
+@dataclass(frozen=True, slots=True)
+class MapDataSerializer(ConfiguredSerializer):
+    """`MapDataSerializer`: i32 length, then the map in its binary form. A value is a tuple of pairs.
+
+    Args:
+        key: type of the keys.
+        value: type of the values.
+        content: content of the snapshot as read: the types and their serializers as Java objects.
+    """
+
+    key: LogicalType
+    value: LogicalType
+    content: bytes = field(default=b"", compare=False, repr=False)
+
+    class_name: ClassVar[str] = f"{TABLE}.MapDataSerializer$MapDataSerializerSnapshot"
+
+    @classmethod
+    def read_content(cls, data: DataInput, read_nested: ReadNested) -> Self:
+        start = data.position
+        key, value = read_logical_type(data), read_logical_type(data)
+        read_java(data)
+        read_java(data)
+        return cls(key, value, data.since(start))
+
+    def write_content(self, out: DataOutput) -> None:
+        _write_as_read(self, self.content, out)
+
+    @property
+    def has_fixed_length(self) -> bool:
+        return False
+
+    def read(self, data: DataInput, field: str) -> Value:
+        return _read_binary(data, field, lambda content: binary_row.decode_map(self.key, self.value, content))
+
+    def write(self, value: Any, out: DataOutput, field: str) -> None:
+        raise out.error(field, f"a value of {self} can be read, but not written")
+
+    def __str__(self) -> str:
+        return f"MAP<{self.key}, {self.value}>"
+
+
+def _write_as_read(serializer: Serializer, content: bytes, out: DataOutput) -> None:
+    if not content:
+        raise out.error("content", f"a snapshot of {serializer} can be read, but not written")
+    out.raw(content)
+
+
+def _read_binary(data: DataInput, field: str, read: Callable[[bytes], Value]) -> Value:
+    content = data.byte_array(field)
+    try:
+        return read(content)
+    except binary_row.MalformedRowError as malformed:
+        data.fail(field, malformed.reason, data.position - len(content) + malformed.position)
+    except struct.error:
+        data.fail(field, "a value ends behind its array", data.position - len(content))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +336,25 @@ _BY_ROOT: dict[str, Serializer] = {
 
 
 def serializer_of(logical_type: LogicalType) -> Serializer:
-    """Serializer of the values of a plain type (`InternalSerializers`)."""
+    """Serializer of the values of a type (`InternalSerializers`)."""
     if (simple := _BY_ROOT.get(logical_type.root)) is not None:
         return simple
     if logical_type.root == "DECIMAL":
         return DecimalDataSerializer(*logical_type.parameters)
+    if logical_type.root == "ARRAY":
+        return ArrayDataSerializer(logical_type.children[0])
+    if logical_type.root in ("MAP", "MULTISET"):
+        return MapDataSerializer(*binary_row.types_of_map(logical_type))
+    if logical_type.root == "ROW":
+        return RowDataSerializer(logical_type.children)
     return TimestampDataSerializer(*logical_type.parameters)
 
 
-SERIALIZERS = (DecimalDataSerializer, TimestampDataSerializer, RowDataSerializer, BinaryRowDataSerializer)
+SERIALIZERS = (
+    DecimalDataSerializer,
+    TimestampDataSerializer,
+    RowDataSerializer,
+    ArrayDataSerializer,
+    MapDataSerializer,
+    BinaryRowDataSerializer,
+)

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from spark_ckpt.metadata.streams.types.avro import AvroSerializer
 from spark_ckpt.metadata.streams.types.base import Serializer
 from spark_ckpt.metadata.streams.types.big_numbers import BIG_DECIMAL, BIG_INTEGER
 from spark_ckpt.metadata.streams.types.composites import (
@@ -24,6 +25,7 @@ from spark_ckpt.metadata.streams.types.composites import (
 )
 from spark_ckpt.metadata.streams.types.enums import EnumSerializer
 from spark_ckpt.metadata.streams.types.logical_types import MAX_LENGTH, REGULAR, LogicalType
+from spark_ckpt.metadata.streams.types.pojo import PojoField, PojoSerializer
 from spark_ckpt.metadata.streams.types.primitives import (
     BOOLEAN,
     BYTE,
@@ -38,8 +40,10 @@ from spark_ckpt.metadata.streams.types.primitives import (
     VOID_NAMESPACE,
 )
 from spark_ckpt.metadata.streams.types.row_data import (
+    ArrayDataSerializer,
     BinaryRowDataSerializer,
     DecimalDataSerializer,
+    MapDataSerializer,
     RowDataSerializer,
     TimestampDataSerializer,
 )
@@ -67,6 +71,43 @@ from spark_ckpt.metadata.streams.values import (
     TimeWindow,
 )
 
+OWN = "io.github.sparkckpt.flinkcheck.FlinkSerializers"
+POJO = PojoSerializer(f"{OWN}$Pojo", (PojoField("number", f"{OWN}$Pojo", INT),))
+AVRO_SCHEMA = json.dumps(
+    {
+        "type": "record",
+        "name": "Everything",
+        "namespace": "com.example",
+        "fields": [
+            {"name": name, "type": kind}
+            for name, kind in {
+                "s": "string",
+                "i": "int",
+                "l": "long",
+                "f": "float",
+                "d": "double",
+                "b": "boolean",
+                "bytes": "bytes",
+                "fixed": {"type": "fixed", "name": "Three", "size": 3},
+                "enum": {"type": "enum", "name": "Colour", "symbols": ["RED", "GREEN"]},
+                "optional": ["null", "string"],
+                "several": ["null", "string", "long"],
+                "array": {"type": "array", "items": "int"},
+                "map": {"type": "map", "values": "long"},
+                "nested": {"type": "record", "name": "Nested", "fields": [{"name": "x", "type": "int"}]},
+                "millis": {"type": "long", "logicalType": "timestamp-millis"},
+                "micros": {"type": "long", "logicalType": "timestamp-micros"},
+                "day": {"type": "int", "logicalType": "date"},
+                "price": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+            }.items()
+        ],
+    },
+    separators=(",", ":"),
+)
+"""Schema of the dump, as Avro writes it."""
+
+FILE_OF_2_1 = Path(__file__).with_name("flink_serializers_2.1.jsonl")
+"""Lines that differ in Flink 2.1, but for Kryo's."""
 FILE = Path(__file__).with_name("flink_serializers.jsonl")
 KEY_GROUPS = 128
 
@@ -95,10 +136,10 @@ class FlinkSerializer:
 
 
 @cache
-def flink_serializers() -> dict[str, FlinkSerializer]:
-    """All dumped serializers, by name."""
+def flink_serializers(file: Path = FILE) -> dict[str, FlinkSerializer]:
+    """All dumped serializers of a file, by name."""
     found = {}
-    for line in map(json.loads, FILE.read_text().splitlines()):
+    for line in map(json.loads, file.read_text().splitlines()):
         values = tuple(
             FlinkValue(bytes.fromhex(value["bytes"]), value["hash"], value["keyGroup"]) for value in line["values"]
         )
@@ -264,13 +305,153 @@ IN_PYTHON: dict[str, tuple[Serializer, tuple[Any, ...]]] = {
         (RowData(0, tuple(None if number % 3 == 0 else number for number in range(60))),),
     ),
     "rowdata<-D>": (TWO, (RowData(3, ("ab", 5)),)),
+    "pojo": (POJO, ()),
+    "pojo<order>": (
+        PojoSerializer(
+            f"{OWN}$Order",
+            tuple(
+                PojoField(name, f"{OWN}$Order", serializer)
+                for name, serializer in {
+                    "amount": LONG,
+                    "at": INSTANT,
+                    "colour": EnumSerializer(f"{OWN}$Colour", ("RED", "GREEN")),
+                    "inner": POJO,
+                    "name": STRING,
+                    "parts": ListSerializer((INT,)),
+                }.items()
+            ),
+        ),
+        (
+            (1, Instant(3, 5), "GREEN", (7,), "a", (1, 2)),
+            (None, Instant(3, 5), "GREEN", None, None, ()),
+            None,
+        ),
+    ),
 }
 """The same serializers and values in Python, by their name in the dump."""
 
+INNER = LogicalType("ROW", children=(LogicalType("INTEGER"), VARCHAR), names=("id", "name"))
+
+
+def array(element: LogicalType, *, nullable: bool = True) -> LogicalType:
+    return LogicalType("ARRAY", nullable=nullable, children=(element,))
+
+
+def mapping(key: LogicalType, value: LogicalType, *, nullable: bool = True) -> LogicalType:
+    return LogicalType("MAP", nullable=nullable, children=(key, value))
+
+
+_OF_ROW = LogicalType("ROW", children=(LogicalType("INTEGER", nullable=False), VARCHAR), names=("id", "name"))
+NESTED_TYPES = {
+    "ARRAY<BIGINT>": array(BIGINT),
+    "ARRAY<STRING NOT NULL> NOT NULL": array(replace(VARCHAR, nullable=False), nullable=False),
+    "ARRAY<ARRAY<INT>>": array(array(LogicalType("INTEGER"))),
+    "MAP<STRING, BIGINT>": mapping(VARCHAR, BIGINT),
+    "MAP<INT, ARRAY<STRING>> NOT NULL": mapping(LogicalType("INTEGER"), array(VARCHAR), nullable=False),
+    "MULTISET<STRING>": LogicalType("MULTISET", children=(VARCHAR,)),
+    "ROW<`id` INT NOT NULL, `name` STRING>": _OF_ROW,
+    "ROW<`a` ARRAY<ROW<`id` INT NOT NULL, `name` STRING>> '...'> NOT NULL": LogicalType(
+        "ROW", nullable=False, children=(array(_OF_ROW),), names=("a",)
+    ),
+    "ARRAY<TIMESTAMP(6)>": array(timestamp(6)),
+    "MAP<STRING, DECIMAL(30, 2)>": mapping(VARCHAR, LogicalType("DECIMAL", (30, 2))),
+}
+"""Logical types with nested ones, by their name in the dump."""
+
+LONG_TEXT = "a longer string"
+READ_ONLY: dict[str, tuple[Serializer, tuple[Any, ...]]] = {
+    **{f"type {name}": (RowDataSerializer((logical_type,)), ()) for name, logical_type in NESTED_TYPES.items()},
+    "rowdata<arrays of numbers>": (
+        RowDataSerializer(
+            tuple(
+                array(LogicalType(root))
+                for root in ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE")
+            )
+        ),
+        (
+            RowData(
+                0,
+                ((True, None, False), (1, None), (-1, 2, None), (1, None, 3), (1 << 40, None), (1.5, None), (-2.5,)),
+            ),
+            RowData(0, ((), None, None, None, None, None, ())),
+        ),
+    ),
+    "rowdata<array of 40 ints>": (
+        RowDataSerializer((array(LogicalType("INTEGER")),)),
+        (RowData(0, (tuple(None if number % 3 == 0 else number for number in range(40)),)),),
+    ),
+    "rowdata<nested>": (
+        RowDataSerializer(
+            (
+                array(VARCHAR),
+                array(LogicalType("DECIMAL", (30, 2))),
+                array(timestamp(6)),
+                array(array(VARCHAR)),
+                array(INNER),
+                INNER,
+                LogicalType("VARBINARY", (MAX_LENGTH,)),
+            )
+        ),
+        (
+            RowData(
+                0,
+                (
+                    ("ab", None, LONG_TEXT),
+                    (Decimal("-1.50"), None),
+                    (Timestamp(-1234, 567_000), None),
+                    ((LONG_TEXT,), None, ()),
+                    (RowData(0, (1, LONG_TEXT)), None, RowData(0, (None, "ab"))),
+                    RowData(2, (2, None)),
+                    b"\1",
+                ),
+            ),
+            RowData(0, (None,) * 7),
+        ),
+    ),
+    "rowdata<maps>": (
+        RowDataSerializer(
+            (
+                mapping(VARCHAR, BIGINT),
+                mapping(LogicalType("INTEGER"), array(VARCHAR)),
+                LogicalType("MULTISET", children=(VARCHAR,)),
+                mapping(VARCHAR, INNER),
+            )
+        ),
+        (
+            RowData(
+                0,
+                (
+                    (("ab", 1), (LONG_TEXT, None)),
+                    ((7, (LONG_TEXT, None)),),
+                    ((LONG_TEXT, 3),),
+                    (("ab", RowData(0, (1, LONG_TEXT))),),
+                ),
+            ),
+            RowData(0, ((), None, None, None)),
+        ),
+    ),
+    "arraydata<bigint>": (ArrayDataSerializer(BIGINT), ((1 << 40, None), ())),
+    "mapdata<int,bigint>": (
+        MapDataSerializer(LogicalType("INTEGER"), BIGINT),
+        (((7, 1), (8, None)), ()),
+    ),
+    "avro": (
+        AvroSerializer.of("org.apache.avro.generic.GenericRecord", AVRO_SCHEMA),
+        tuple(
+            (
+                *("hä", -5, 1 << 40, 1.5, -2.5, True, b"\1\2", b"\3\4\5", "GREEN"),
+                *choices,
+                *((9,), -1234, 1_234_567, 19000, b"\xff\x6a"),
+            )
+            for choices in (("here", ("long", 7), (1, 2, 3), (("k", 1),)), (None, None, (), ()))
+        ),
+    ),
+}
+"""Serializers whose values are read only, and their values, by their name in the dump."""
+
 UNKNOWN = {
-    "pojo": "org.apache.flink.api.java.typeutils.runtime.PojoSerializerSnapshot",
     "kryo": "org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializerSnapshot",
-    "type array": "org.apache.flink.table.types.logical.ArrayType",
+    "type INTERVAL": "org.apache.flink.table.types.logical.YearMonthIntervalType",
 }
 """Classes outside of our table, by their name in the dump."""
 

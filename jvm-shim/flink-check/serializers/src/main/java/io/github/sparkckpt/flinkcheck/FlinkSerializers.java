@@ -15,6 +15,7 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.LocalDate;
@@ -28,6 +29,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import org.apache.avro.Schema;
+import org.apache.avro.generic.GenericData;
+import org.apache.avro.generic.GenericRecord;
 import org.apache.flink.api.common.serialization.SerializerConfigImpl;
 import org.apache.flink.api.common.typeinfo.TypeHint;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
@@ -60,6 +64,7 @@ import org.apache.flink.api.java.tuple.Tuple2;
 import org.apache.flink.api.java.typeutils.runtime.NullableSerializer;
 import org.apache.flink.api.java.typeutils.runtime.RowSerializer;
 import org.apache.flink.core.memory.DataOutputViewStreamWrapper;
+import org.apache.flink.formats.avro.typeutils.AvroSerializer;
 import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
 import org.apache.flink.runtime.state.VoidNamespace;
 import org.apache.flink.runtime.state.VoidNamespaceSerializer;
@@ -68,11 +73,15 @@ import org.apache.flink.streaming.api.operators.TimerHeapInternalTimer;
 import org.apache.flink.streaming.api.operators.TimerSerializer;
 import org.apache.flink.streaming.api.windowing.windows.TimeWindow;
 import org.apache.flink.table.data.DecimalData;
+import org.apache.flink.table.data.GenericArrayData;
+import org.apache.flink.table.data.GenericMapData;
 import org.apache.flink.table.data.GenericRowData;
 import org.apache.flink.table.data.StringData;
 import org.apache.flink.table.data.TimestampData;
+import org.apache.flink.table.runtime.typeutils.ArrayDataSerializer;
 import org.apache.flink.table.runtime.typeutils.BinaryRowDataSerializer;
 import org.apache.flink.table.runtime.typeutils.DecimalDataSerializer;
+import org.apache.flink.table.runtime.typeutils.MapDataSerializer;
 import org.apache.flink.table.runtime.typeutils.RowDataSerializer;
 import org.apache.flink.table.runtime.typeutils.StringDataSerializer;
 import org.apache.flink.table.runtime.typeutils.TimestampDataSerializer;
@@ -88,6 +97,9 @@ import org.apache.flink.table.types.logical.FloatType;
 import org.apache.flink.table.types.logical.IntType;
 import org.apache.flink.table.types.logical.LocalZonedTimestampType;
 import org.apache.flink.table.types.logical.LogicalType;
+import org.apache.flink.table.types.logical.MapType;
+import org.apache.flink.table.types.logical.MultisetType;
+import org.apache.flink.table.types.logical.RowType;
 import org.apache.flink.table.types.logical.SmallIntType;
 import org.apache.flink.table.types.logical.TimeType;
 import org.apache.flink.table.types.logical.TimestampKind;
@@ -95,6 +107,8 @@ import org.apache.flink.table.types.logical.TimestampType;
 import org.apache.flink.table.types.logical.TinyIntType;
 import org.apache.flink.table.types.logical.VarBinaryType;
 import org.apache.flink.table.types.logical.VarCharType;
+import org.apache.flink.table.types.logical.YearMonthIntervalType;
+import org.apache.flink.table.types.logical.YearMonthIntervalType.YearMonthResolution;
 import org.apache.flink.types.Row;
 import org.apache.flink.types.RowKind;
 
@@ -116,9 +130,33 @@ public final class FlinkSerializers {
         GREEN
     }
 
-    /** Class for the serializer of POJOs, which is outside of our table. */
+    /** Class for the serializer of POJOs. */
     public static class Pojo {
         public int number;
+    }
+
+    /** POJO with fields of several types, one of them a POJO. */
+    public static class Order {
+        public String name;
+        public Long amount;
+        public Pojo inner;
+        public List<Integer> parts;
+        public Colour colour;
+        public Instant at;
+
+        static Order of(String name, Long amount, Integer inner, Integer... parts) {
+            Order order = new Order();
+            order.name = name;
+            order.amount = amount;
+            if (inner != null) {
+                order.inner = new Pojo();
+                order.inner.number = inner;
+            }
+            order.parts = List.of(parts);
+            order.colour = Colour.GREEN;
+            order.at = Instant.ofEpochSecond(3, 5);
+            return order;
+        }
     }
 
     private FlinkSerializers() {}
@@ -129,6 +167,9 @@ public final class FlinkSerializers {
         composites();
         logicalTypes();
         rows();
+        nestedRows();
+        nestedData();
+        avro();
         out.flush();
     }
 
@@ -211,6 +252,12 @@ public final class FlinkSerializers {
         dump("nullable<long>", NullableSerializer.wrap(LongSerializer.INSTANCE, false), 5L, null);
         dump("padded<long>", NullableSerializer.wrap(LongSerializer.INSTANCE, true), 5L, null);
         dump("pojo", serializer(TypeInformation.of(Pojo.class)));
+        dump(
+                "pojo<order>",
+                serializer(Types.POJO(Order.class, orderFields())),
+                Order.of("a", 1L, 7, 1, 2),
+                Order.of(null, null, null),
+                null);
         dump("kryo", serializer(TypeInformation.of(UUID.class)));
     }
 
@@ -246,8 +293,188 @@ public final class FlinkSerializers {
                             : type instanceof LocalZonedTimestampType local ? " " + local.getKind() : "";
             dump("type " + type + kind, new RowDataSerializer(type));
         }
-        dump("type array", new RowDataSerializer(new ArrayType(new BigIntType())));
+        for (LogicalType type : nestedTypes()) {
+            dump("type " + type, new RowDataSerializer(type));
+        }
+        dump("type INTERVAL", new RowDataSerializer(new YearMonthIntervalType(YearMonthResolution.MONTH)));
     }
+
+    private static List<LogicalType> nestedTypes() {
+        LogicalType bigint = new BigIntType();
+        LogicalType string = new VarCharType(VarCharType.MAX_LENGTH);
+        LogicalType row = RowType.of(new LogicalType[] {new IntType(false), string}, new String[] {"id", "name"});
+        return List.of(
+                new ArrayType(bigint),
+                new ArrayType(false, string.copy(false)),
+                new ArrayType(new ArrayType(new IntType())),
+                new MapType(string, bigint),
+                new MapType(false, new IntType(), new ArrayType(string)),
+                new MultisetType(string),
+                row,
+                new RowType(false, List.of(new RowType.RowField("a", new ArrayType(row), "described"))),
+                new ArrayType(new TimestampType(6)),
+                new MapType(string, new DecimalType(30, 2)));
+    }
+
+    private static void nestedRows() throws IOException {
+        LogicalType string = new VarCharType(VarCharType.MAX_LENGTH);
+        StringData shortText = StringData.fromString("ab");
+        StringData longText = StringData.fromString("a longer string");
+        RowDataSerializer numbers = new RowDataSerializer(
+                new ArrayType(new BooleanType()),
+                new ArrayType(new TinyIntType()),
+                new ArrayType(new SmallIntType()),
+                new ArrayType(new IntType()),
+                new ArrayType(new BigIntType()),
+                new ArrayType(new FloatType()),
+                new ArrayType(new DoubleType()));
+        dump(
+                "rowdata<arrays of numbers>",
+                numbers,
+                binary(
+                        numbers,
+                        array(true, null, false),
+                        array((byte) 1, null),
+                        array((short) -1, (short) 2, null),
+                        array(1, null, 3),
+                        array(1L << 40, null),
+                        array(1.5f, null),
+                        array(-2.5)),
+                binary(numbers, array(), null, null, null, null, null, array()));
+        Object[] forty = new Object[40];
+        Arrays.setAll(forty, number -> number % 3 == 0 ? null : number);
+        RowDataSerializer ints = new RowDataSerializer(new ArrayType(new IntType()));
+        dump("rowdata<array of 40 ints>", ints, binary(ints, array(forty)));
+        RowType inner = RowType.of(new LogicalType[] {new IntType(), string}, new String[] {"id", "name"});
+        RowDataSerializer nested = new RowDataSerializer(
+                new ArrayType(string),
+                new ArrayType(new DecimalType(30, 2)),
+                new ArrayType(new TimestampType(6)),
+                new ArrayType(new ArrayType(string)),
+                new ArrayType(inner),
+                inner,
+                new VarBinaryType(VarBinaryType.MAX_LENGTH));
+        dump(
+                "rowdata<nested>",
+                nested,
+                binary(
+                        nested,
+                        array(shortText, null, longText),
+                        array(decimal("-1.50", 30), null),
+                        array(TimestampData.fromEpochMillis(-1234, 567_000), null),
+                        array(array(longText), null, array()),
+                        array(GenericRowData.of(1, longText), null, GenericRowData.of(null, shortText)),
+                        GenericRowData.ofKind(RowKind.UPDATE_AFTER, 2, null),
+                        new byte[] {1}),
+                binary(nested, new Object[7]));
+        RowDataSerializer maps = new RowDataSerializer(
+                new MapType(string, new BigIntType()),
+                new MapType(new IntType(), new ArrayType(string)),
+                new MultisetType(string),
+                new MapType(string, inner));
+        dump(
+                "rowdata<maps>",
+                maps,
+                binary(
+                        maps,
+                        map(shortText, 1L, longText, null),
+                        map(7, array(longText, null)),
+                        map(longText, 3),
+                        map(shortText, GenericRowData.of(1, longText))),
+                binary(maps, map(), null, null, null));
+    }
+
+    private static void nestedData() throws IOException {
+        dump(
+                "arraydata<bigint>",
+                new ArrayDataSerializer(new BigIntType()),
+                array(1L << 40, null),
+                array());
+        dump(
+                "mapdata<int,bigint>",
+                new MapDataSerializer(new IntType(), new BigIntType()),
+                map(7, 1L, 8, null),
+                map());
+    }
+
+    private static GenericArrayData array(Object... elements) {
+        return new GenericArrayData(elements);
+    }
+
+    private static GenericMapData map(Object... pairs) {
+        Map<Object, Object> content = new LinkedHashMap<>();
+        for (int i = 0; i < pairs.length; i += 2) {
+            content.put(pairs[i], pairs[i + 1]);
+        }
+        return new GenericMapData(content);
+    }
+
+    private static Map<String, TypeInformation<?>> orderFields() {
+        Map<String, TypeInformation<?>> fields = new LinkedHashMap<>();
+        fields.put("name", Types.STRING);
+        fields.put("amount", Types.LONG);
+        fields.put("inner", Types.POJO(Pojo.class));
+        fields.put("parts", Types.LIST(Types.INT));
+        fields.put("colour", Types.ENUM(Colour.class));
+        fields.put("at", Types.INSTANT);
+        return fields;
+    }
+
+    private static void avro() throws IOException {
+        Schema schema = new Schema.Parser().parse(AVRO_SCHEMA);
+        GenericData.Record record = new GenericData.Record(schema);
+        record.put("s", "h\u00e4");
+        record.put("i", -5);
+        record.put("l", 1L << 40);
+        record.put("f", 1.5f);
+        record.put("d", -2.5);
+        record.put("b", true);
+        record.put("bytes", ByteBuffer.wrap(new byte[] {1, 2}));
+        record.put("fixed", new GenericData.Fixed(schema.getField("fixed").schema(), new byte[] {3, 4, 5}));
+        record.put("enum", new GenericData.EnumSymbol(schema.getField("enum").schema(), "GREEN"));
+        record.put("optional", "here");
+        record.put("several", 7L);
+        record.put("array", List.of(1, 2, 3));
+        record.put("map", Map.of("k", 1L));
+        GenericData.Record nested = new GenericData.Record(schema.getField("nested").schema());
+        nested.put("x", 9);
+        record.put("nested", nested);
+        record.put("millis", -1234L);
+        record.put("micros", 1_234_567L);
+        record.put("day", 19000);
+        record.put("price", ByteBuffer.wrap(new BigDecimal("-1.50").unscaledValue().toByteArray()));
+        GenericData.Record other = new GenericData.Record(record, true);
+        other.put("optional", null);
+        other.put("several", null);
+        other.put("array", List.of());
+        other.put("map", Map.of());
+        dump("avro", new AvroSerializer<>(GenericRecord.class, schema), record, other);
+    }
+
+    private static final String AVRO_SCHEMA =
+            """
+            {"type": "record", "name": "Everything", "namespace": "com.example", "fields": [
+              {"name": "s", "type": "string"},
+              {"name": "i", "type": "int"},
+              {"name": "l", "type": "long"},
+              {"name": "f", "type": "float"},
+              {"name": "d", "type": "double"},
+              {"name": "b", "type": "boolean"},
+              {"name": "bytes", "type": "bytes"},
+              {"name": "fixed", "type": {"type": "fixed", "name": "Three", "size": 3}},
+              {"name": "enum", "type": {"type": "enum", "name": "Colour", "symbols": ["RED", "GREEN"]}},
+              {"name": "optional", "type": ["null", "string"]},
+              {"name": "several", "type": ["null", "string", "long"]},
+              {"name": "array", "type": {"type": "array", "items": "int"}},
+              {"name": "map", "type": {"type": "map", "values": "long"}},
+              {"name": "nested", "type": {"type": "record", "name": "Nested", "fields": [
+                {"name": "x", "type": "int"}]}},
+              {"name": "millis", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+              {"name": "micros", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+              {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+              {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}}
+            ]}
+            """;
 
     private static void rows() throws IOException {
         RowDataSerializer two = new RowDataSerializer(new VarCharType(VarCharType.MAX_LENGTH), new BigIntType());
@@ -340,9 +567,10 @@ public final class FlinkSerializers {
         List<Object> lines = new ArrayList<>();
         for (Object value : values) {
             Map<String, Object> described = new LinkedHashMap<>();
-            described.put("text", String.valueOf(value instanceof byte[] bytes ? HEX.formatHex(bytes) : value));
+            described.put("text", text(value));
             described.put("bytes", written(view -> ((TypeSerializer<Object>) serializer).serialize(value, view)));
-            boolean isKey = value != null && !(value instanceof byte[]) && !(value instanceof Enum<?>);
+            boolean isKey = value != null
+                    && !(value instanceof byte[] || value instanceof Enum<?> || value instanceof Order);
             described.put("hash", isKey ? value.hashCode() : null);
             described.put(
                     "keyGroup", isKey ? KeyGroupRangeAssignment.assignToKeyGroup(value, KEY_GROUPS) : null);
@@ -350,6 +578,13 @@ public final class FlinkSerializers {
         }
         line.put("values", lines);
         out.println(JSON.writeValueAsString(line));
+    }
+
+    private static String text(Object value) {
+        if (value instanceof byte[] bytes) {
+            return HEX.formatHex(bytes);
+        }
+        return value instanceof Order order ? "Order " + order.name : String.valueOf(value);
     }
 
     private interface Writing {

@@ -1,0 +1,93 @@
+"""Differences between checkpoints of real Flink, beside those of their entries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_ckpt.metadata.streams.values import Timer
+from spark_ckpt.state import flink
+from spark_ckpt.state.errors import StateNotFoundError
+from spark_ckpt.state.flink_catalog import FlinkState
+from spark_ckpt.state.flink_diff import FlinkDiff, diff_flink_state
+from spark_ckpt.state.flink_sources import open_source
+from tests.metadata.streams.corpus import StateVector, flink_job, job
+
+HEAP, CANONICAL, ROCKSDB = "f120-heap-p1-file", "f120-savepoint-canonical-heap-p2", "f120-rocksdb-incr-p2-second"
+
+
+def diff(place: Path, variable: str, before: int = 1, after: int = 2) -> FlinkDiff:
+    found = diff_flink_state(str(place), before, after, variable=variable, moved=[("oracle://ckpt", str(place.parent))])
+    assert found is not None
+    return found
+
+
+def content(vector: StateVector, name: str) -> dict[Any, Any]:
+    """Values of a state by key, from the entries of each handle."""
+    found: dict[Any, Any] = {}
+    for operator, handle in vector.keyed():
+        source = open_source(handle, vector.files, operator.max_parallelism)  # type: ignore[arg-type]
+        for state_id, meta in enumerate(source.header.states):
+            for _, entry in source.entries(state_id) if meta.name == name else ():
+                parts = {part.value: datum.value for part, datum in entry.parts.items()}
+                if isinstance(element := parts.get("element"), Timer):
+                    found[element.key, element.timestamp] = None
+                elif meta.keyed_state_type == "MAP" and source.is_heap:
+                    found |= {(parts["key"], key): value for key, value in parts["value"] or ()}  # type: ignore[union-attr, misc, str-unpack]
+                elif "map key" in parts:
+                    found[parts["key"], parts["map key"]] = parts["value"]
+                else:
+                    value = parts["value"]
+                    found[(parts["key"],)] = list(value) if isinstance(value, tuple) else value
+        source.close()
+    return found
+
+
+@pytest.mark.parametrize("names", [(HEAP, CANONICAL), (CANONICAL, ROCKSDB), (ROCKSDB, HEAP), (HEAP, HEAP)])
+@pytest.mark.parametrize(
+    "state", ["sum", "list", "map", "_timer_state/event_user-timers", "_timer_state/processing_user-timers"]
+)
+def test_changes_are_those_of_the_entries(
+    names: tuple[str, str], state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flink, "BATCH_ROWS", 7)
+    old, new = (content(job(name), state) for name in names)
+    expected = {("delete", key, value, None) for key, value in frozen(old).items() if key not in new}
+    expected |= {("insert", key, None, value) for key, value in frozen(new).items() if key not in old}
+    expected |= {
+        ("update", key, value, frozen(new)[key])
+        for key, value in frozen(old).items()
+        if key in new and new[key] != old[key]
+    }
+    difference = diff(flink_job(tmp_path / "flink", *names), state)
+    batches = list(difference.batches())
+    assert all(0 < len(batch) <= 7 and batch.schema == difference.schema for batch in batches)
+    found = set()
+    for batch in batches:
+        for row in batch.to_pylist():
+            kind, *key, before, after, _ = row.values()
+            found.add((kind, tuple(key), *frozen({0: before, 1: after}).values()))
+    assert found == expected
+    assert bool(found) == (names[0] != names[1])
+
+
+def frozen(values: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+
+
+def test_a_location_of_spark_is_left_to_its_diff(tmp_path: Path) -> None:
+    (tmp_path / "ckpt" / "chk-1").mkdir(parents=True)
+    assert diff_flink_state(str(tmp_path), 1, 2) is None
+
+
+def test_a_state_that_one_side_lacks_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StateNotFoundError, match="no state 'other'"):
+        diff(flink_job(tmp_path / "flink"), "other")
+
+
+def test_one_state_is_enough(tmp_path: Path) -> None:
+    difference = diff(flink_job(tmp_path / "flink"), "sum")
+    assert isinstance(difference.state_after, FlinkState)
+    assert difference.schema.names == ["change", "key", "before", "after", "key_group"]
