@@ -72,7 +72,7 @@ def _log_completed(checkpoint_id: int, stats: CheckpointStats) -> None:
 
 
 def _discard_report(report: Report) -> None:
-    """Drop a report: the job has no driver that wants it."""
+    """Drop a report: the job has no driver."""
 
 
 class Job:
@@ -82,7 +82,7 @@ class Job:
         trigger: first trigger of the job, which opens it.
         environment: dependencies shared by jobs.
         notify: receives notifications of executors.
-        report: receives reports of checkpoints, if the trigger asks for them.
+        report: receives reports of checkpoints.
 
     Raises:
         SparkCkptError: see `open_job`.
@@ -115,7 +115,7 @@ class Job:
         self._aborted: tuple[PendingCheckpoint, Abort] | None = None
         self._deferred_deletes: set[str] = set()  # files of acks of this batch that do not count
         self._checkpoint_cache.remember(self._parent, own=self._parent.version == trigger.version)
-        self._reporting = Reporting(trigger, self._open.store.generation, report)
+        self._reporting = Reporting(trigger, self._open.store.generation, self._open.cleaner, report)
         self._report_restore()
 
     @property

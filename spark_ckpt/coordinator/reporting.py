@@ -12,6 +12,7 @@ from spark_ckpt.coordinator.failures import Abort
 from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.reports import Report, Run
+from spark_ckpt.location.cleaner import Cleaner
 
 _log = logging.getLogger(__name__)
 
@@ -21,15 +22,20 @@ class Reporting:
 
     The report of a completed checkpoint is made by `flush`, after its last ack has been answered.
 
+    A store without a query has none.
+
     Args:
-        trigger: first trigger of the job, which says whether the driver wants reports.
+        trigger: first trigger of the job, which says whether the driver wants operators and subtasks.
         generation: generation of the job's claim.
+        cleaner: cleaner of the job, whose backlog is part of each report.
         send: sends a report to the driver.
     """
 
-    def __init__(self, trigger: Trigger, generation: int, send: Callable[[Report], None]) -> None:
-        self._run = Run.of(trigger, generation) if trigger.reports else None
+    def __init__(self, trigger: Trigger, generation: int, cleaner: Cleaner, send: Callable[[Report], None]) -> None:
+        self._run = None if trigger.is_standalone else Run.of(trigger, generation)
+        self._detailed = trigger.report_details
         self._operators = trigger.operators
+        self._cleaner = cleaner
         self._send = send
         self._unsent: Callable[[Run], Report] | None = None
 
@@ -45,22 +51,25 @@ class Reporting:
     def completed(self, pending: PendingCheckpoint, state: CheckpointState, stats: CheckpointStats) -> None:
         """Note a durable checkpoint, for `flush`."""
         if self._run is not None:  # the acks in `pending` hold state
-            operators = self._operators
-            self._unsent = lambda run: reports.completed(run, operators, pending, state, stats)
+            operators, detailed = self._operators, self._detailed
+            self._unsent = lambda run: reports.completed(run, operators, pending, state, stats, detailed=detailed)
 
     def failed(self, pending: PendingCheckpoint, abort: Abort, now_ms: int) -> None:
         """Report an aborted checkpoint."""
-        operators = self._operators
-        self._report(lambda run: reports.failed(run, operators, pending, abort, now_ms))
+        operators, detailed = self._operators, self._detailed
+        self._report(lambda run: reports.failed(run, operators, pending, abort, now_ms, detailed=detailed))
 
     def flush(self) -> None:
         """Report the completed checkpoint that was noted last, if any."""
         make, self._unsent = self._unsent, None
         if make is not None and self._run is not None:
             try:
-                self._send(make(self._run))
+                self._send({**make(self._run), **self._deletions()})
             except Exception:
                 _log.exception("cannot report a checkpoint to the driver")
+
+    def _deletions(self) -> Report:
+        return {"files_to_delete": self._cleaner.backlog, "files_left_behind": self._cleaner.left_behind}
 
     def _report(self, make: Callable[[Run], Report]) -> None:
         self.flush()

@@ -320,11 +320,14 @@ def test_executors_are_told_what_became_of_checkpoints(process: SideProcess, dri
     assert "3 of 4 subtasks" in process.notified[-1]["reason"]
 
 
-def test_a_driver_that_asks_for_them_gets_reports_of_checkpoints(process: SideProcess, driver: RemoteDriver) -> None:
+def test_a_driver_gets_reports_of_checkpoints_with_details_if_it_asks_for_them(process: SideProcess, driver: RemoteDriver) -> None:
     process.ask(*wire.START)
     run_batch(process, driver, 1)
-    assert process.reported == []
-    driver.run_id, driver.wants_reports, driver.query_name = "another run", True, "n\u00e4me"
+    process.ask("close", {"job": driver.run_id, "status": "cancelled"})
+    assert [report["status"] for report in process.reported] == ["triggered", "completed"]
+    assert not any("subtasks" in report for report in process.reported)
+    process.reported.clear()
+    driver.run_id, driver.report_details, driver.query_name = "another run", True, "n\u00e4me"
     run_batch(process, driver, 2)
     process.ask(*wire.trigger(driver.make_trigger(3)))
     process.ask("close", {"job": driver.run_id, "status": "cancelled"})
@@ -337,6 +340,7 @@ def test_a_driver_that_asks_for_them_gets_reports_of_checkpoints(process: SidePr
         ("failed", 3, "n\u00e4me"),
     ]
     assert {report["run_id"] for report in process.reported} == {"another run"}
+    assert [len(report.get("subtasks", ())) for report in process.reported] == [0, 0, 4, 0, 0]
 
 
 def test_a_declined_attempt_makes_room_for_another(process: SideProcess, driver: RemoteDriver) -> None:

@@ -18,6 +18,7 @@ from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.reports import LONGEST_CAUSE, MOST_SUBTASKS, Run
 from spark_ckpt.format.keys import SubtaskKey
 from tests.coordinator import pending_checkpoint as sample
+from tests.support.cleaner import ImmediateCleaner
 from tests.support.driver import Driver
 
 RUN = Run("run", "query", "name", 3)
@@ -27,7 +28,7 @@ AGGREGATE = Operator(1, "stateStoreSave", ("default",), 3)
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Driver:
-    return Driver(tmp_path, operators=(JOIN, AGGREGATE), query_name='<b>"x"', wants_reports=True)
+    return Driver(tmp_path, operators=(JOIN, AGGREGATE), query_name='<b>"x"', report_details=True)
 
 
 def statuses(driver: Driver) -> list[tuple[str, int]]:
@@ -123,12 +124,36 @@ def test_a_restarted_side_process_restores_nothing(driver: Driver) -> None:
     assert statuses(again) == [("triggered", 1), ("completed", 1)]
 
 
-def test_nothing_is_reported_to_a_driver_that_does_not_ask(tmp_path: Path) -> None:
-    driver = Driver(tmp_path)
+def test_reports_lack_details_that_the_driver_does_not_ask_for(driver: Driver, tmp_path: Path) -> None:
+    plain = Driver(tmp_path / "plain", operators=driver.operators)
+    for run in (driver, plain):
+        run.batch(1)
+        run.trigger(2).close(JobStatus.CANCELLED)
+    assert statuses(plain) == statuses(driver) == [("triggered", 0), ("completed", 0), ("triggered", 1), ("failed", 1)]
+    for full, short in zip(driver.reports, plain.reports, strict=True):
+        assert set(full) - set(short) == {"operators", "subtasks"} & set(full)
+
+
+def test_a_store_without_a_query_has_no_reports(tmp_path: Path) -> None:
+    operators = (Operator(0, "standalone", ("default",), 1),)
+    driver = Driver(tmp_path, run_id=f"standalone:{tmp_path}", operators=operators, report_details=True)
     driver.batch(1)
     assert driver.job is not None
     assert driver.reports == []
     assert driver.job._reporting._unsent is None
+
+
+def test_reports_have_the_backlog_of_deletions(driver: Driver) -> None:
+    driver.environment = replace(driver.environment, make_cleaner=ImmediateCleaner)
+    driver.batch(1)
+    driver.hold_deletions()
+    for version in range(2, 6):
+        driver.batch(version)
+    backlog = [report["files_to_delete"] for report in driver.reports]
+    assert backlog[0] == 0
+    assert backlog[-1] > 0
+    assert backlog == sorted(backlog)
+    assert {report["files_left_behind"] for report in driver.reports} == {0}
 
 
 def test_a_checkpoint_does_not_fail_for_its_report(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
