@@ -40,6 +40,8 @@ private[ckpt] final class CheckpointReport(json: JsonNode) {
   def cause: String = text("cause")
   def path: String = text("path")
   def completingMs: Option[Long] = number("completing_ms")
+  def filesToDelete: Option[Long] = number("files_to_delete")
+  def filesLeftBehind: Option[Long] = number("files_left_behind")
 
   /** From the trigger to the end: the checkpoint is durable, or was aborted. */
   def durationMs: Option[Long] = number("duration_ms").map(_ + completingMs.getOrElse(0L))
