@@ -320,7 +320,9 @@ def test_executors_are_told_what_became_of_checkpoints(process: SideProcess, dri
     assert "3 of 4 subtasks" in process.notified[-1]["reason"]
 
 
-def test_a_driver_gets_reports_of_checkpoints_with_details_if_it_asks_for_them(process: SideProcess, driver: RemoteDriver) -> None:
+def test_a_driver_gets_reports_of_checkpoints_with_details_if_it_asks_for_them(
+    process: SideProcess, driver: RemoteDriver
+) -> None:
     process.ask(*wire.START)
     run_batch(process, driver, 1)
     process.ask("close", {"job": driver.run_id, "status": "cancelled"})
