@@ -116,7 +116,8 @@ def test_a_running_driver(job: DriverJob, prometheus: Prometheus, tmp_path: Path
 def check_names(beans: dict[str, Any], prometheus: Prometheus) -> None:
     """The page lists the metrics of both kinds of sources; JMX and Prometheus have exactly those."""
     page = (REPOSITORY / "docs" / "metrics.md").read_text().partition("## In Spark's metrics system")[2]
-    documented = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and "Ckpt" not in line]
+    lines = page.partition("## Prometheus and Grafana")[0].splitlines()
+    documented = [line.split("`")[1] for line in lines if line.startswith("| `")]
     of_query = {name.rpartition(".checkpoints.")[2] for name in beans if ".checkpoints." in name}
     of_driver = {name.rpartition(".sparkCkptDriver.")[2] for name in beans if ".sparkCkptDriver." in name}
     assert sorted(documented) == sorted([*of_query, *of_driver])
