@@ -101,6 +101,9 @@ def test_a_running_driver(job: DriverJob, prometheus: Prometheus, tmp_path: Path
 
     kill(job.side_process())
     eventually(lambda: "SparkCkptSideProcessRestarts" in prometheus.firing(), what=prometheus.log, poll=0.2)
+    await_checkpoints(
+        prometheus, "orders_2"
+    )  # the new side process has opened the run: one that cannot has none to fail
     take_over(folder / OTHER)
     both = {"SparkCkptFenced", "SparkCkptCheckpointsFail"}
     eventually(lambda: both <= prometheus.firing(), what=lambda: f"{prometheus.firing()}", poll=0.2)
@@ -111,6 +114,13 @@ def test_a_running_driver(job: DriverJob, prometheus: Prometheus, tmp_path: Path
 
     (folder / "stop").touch()
     assert job.wait() == 0, job.output()[-4000:]
+
+
+def await_checkpoints(prometheus: Prometheus, query: str) -> None:
+    """Waits for three more checkpoints: the figure may lag by one, and another may have begun in the process before."""
+    completed = f'spark_ckpt_numberOfCompletedCheckpoints{{query="{query}"}}'
+    ((_, before),) = prometheus.await_data(completed)
+    eventually(lambda: prometheus.query(f"{completed} >= {before + 3}"), what=prometheus.log, poll=0.2)
 
 
 def check_names(beans: dict[str, Any], prometheus: Prometheus) -> None:
