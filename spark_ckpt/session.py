@@ -55,6 +55,7 @@ def configure(
     bridge_timeout: float | str | None = None,
     log_level: str | None = None,
     log_format: str | None = None,
+    tracing: str | None = None,
     python: str | os.PathLike[str] | None = None,
 ) -> SparkSession.Builder:
     """Configure the session of `builder` to keep streaming state in Flink-style checkpoints.
@@ -113,6 +114,8 @@ def configure(
         Time that a task waits for an answer of the coordinator, in seconds or with a unit.
     log_level, log_format
         The coordinator's records in the driver's log: `debug`, `info`, `warning` or `error`; `text` or `json`.
+    tracing
+        Spans of checkpoints: `off` or `otel`.
     python
         Python of the side process on the driver, by default this one. It must have spark_ckpt installed.
 
@@ -154,6 +157,7 @@ def configure(
         config.BRIDGE_TIMEOUT: bridge_timeout,
         config.LOG_LEVEL: log_level,
         config.LOG_FORMAT: log_format,
+        config.TRACING: tracing,
         config.PYTHON: sys.executable if python is None else os.fspath(python),
     }
     texts = {setting.key: _text_of(value) for setting, value in options.items() if value is not None}

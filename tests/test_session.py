@@ -84,6 +84,7 @@ def test_every_setting_has_a_typed_option(builder: Builder) -> None:
         bridge_timeout=90.5,
         log_level="warning",
         log_format="json",
+        tracing="otel",
         python=Path("/opt/python"),
     )
     ours = {key: value for key, value in options(builder).items() if key.startswith(PREFIX)}

@@ -211,7 +211,7 @@ def parse_trigger(header: Mapping[str, Any]) -> Trigger:
         offset_log=header.get("offset_log"),
         real_time_ms=None if header.get("real_time_ms") is None else int(header["real_time_ms"]),
         log_epoch=None if header.get("log_epoch") is None else int(header["log_epoch"]),
-        reports=header.get("reports") is True,
+        report_details=header.get("report_details") is True,
     )
 
 

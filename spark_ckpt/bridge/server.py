@@ -19,6 +19,7 @@ from spark_ckpt.bridge.driver_files import DriverFiles
 from spark_ckpt.bridge.log import LogContext, enter, wants_debug
 from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.bridge.settings_check import check_settings
+from spark_ckpt.bridge.tracing import OTEL, Spans, exported_spans, flush
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.errors import JobNotOpenError
@@ -141,6 +142,7 @@ class Server:
             worker.stop()
         for worker in (*self._ending, *self._workers.values()):
             worker.join(_SHUTDOWN_SECONDS)
+        flush()
         self._writer.close(_SHUTDOWN_SECONDS)
 
 
@@ -152,6 +154,7 @@ class _JobWorker:
         self._writer = writer
         self._job: Job | None = None
         self._context: LogContext | None = None
+        self._spans: Spans | None = None
         self._rolled_back: RolledBackError | None = None
         self._name = name
         self._queue: queue.SimpleQueue[tuple[Message, Mapping[str, Any]] | None] = queue.SimpleQueue()
@@ -218,10 +221,14 @@ class _JobWorker:
     def _trigger(self, message: Message, header: Mapping[str, Any]) -> Message:
         trigger = protocol.parse_trigger(header)
         if self._context is None:
-            self._context = LogContext.of(trigger, CheckpointConfig.parse(trigger.settings))
+            config = CheckpointConfig.parse(trigger.settings)
+            self._context = LogContext.of(trigger, config)
+            self._spans = exported_spans() if config.tracing == OTEL else None
         enter(replace(self._context, batch=trigger.batch_id))
         if self._job is None:
-            self._job = Job(trigger, self._environment, self._notify, self._report)
+            detailed = trigger.report_details or self._spans is not None
+            first = replace(trigger, report_details=detailed)
+            self._job = Job(first, self._environment, self._notify, self._report)
         return protocol.trigger_reply(message.id, self._job.trigger(trigger))
 
     def _locate(self, message: Message, header: Mapping[str, Any]) -> Message:
@@ -260,6 +267,8 @@ class _JobWorker:
 
     def _report(self, report: Report) -> None:
         self._writer.put(protocol.report(report))
+        if self._spans is not None:
+            self._spans.add(report)
 
     def _opened(self) -> Job:
         if self._job is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from spark_ckpt.bridge.tracing import OTEL, check_installed
 from spark_ckpt.config import CheckpointConfig
 
 
@@ -12,6 +13,9 @@ def check_settings(header: Mapping[str, Any]) -> None:
     """Checks that a query can run with its settings.
 
     Raises:
-        SettingError: a setting is misspelt, has an invalid value, or contradicts another one.
+        SettingError: a setting is misspelt, has an invalid value, contradicts another one, or needs a package that is
+            not installed.
     """
-    CheckpointConfig.parse({str(key): str(text) for key, text in header["settings"].items()})
+    config = CheckpointConfig.parse({str(key): str(text) for key, text in header["settings"].items()})
+    if config.tracing == OTEL:
+        check_installed()

@@ -32,6 +32,7 @@ from spark_ckpt.config.settings import (
     STORE,
     TIMEOUT,
     TOLERABLE_FAILURES,
+    TRACING,
     ZOOKEEPER_CLIENT_FILE,
     ZOOKEEPER_PATH,
     ZOOKEEPER_QUORUM,
@@ -71,6 +72,7 @@ class CheckpointConfig:
     bridge_timeout: float = 300.0
     log_level: str = "info"
     log_format: str = "text"
+    tracing: str = "off"
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> CheckpointConfig:
@@ -109,6 +111,7 @@ class CheckpointConfig:
             bridge_timeout=_set(BRIDGE_TIMEOUT, ours),
             log_level=_set(LOG_LEVEL, ours),
             log_format=_set(LOG_FORMAT, ours),
+            tracing=_set(TRACING, ours),
         )
         check_contradictions(config, ours)
         return config

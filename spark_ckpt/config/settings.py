@@ -264,6 +264,13 @@ LOG_FORMAT = Setting[str](
     "location, batch and checkpoint as fields.",
     one_of("text", "json"),
 )
+TRACING = Setting[str](
+    "tracing",
+    "name",
+    "off",
+    "Spans of checkpoints: `off`, or `otel` for [OpenTelemetry](metrics.md#opentelemetry) (extra `otel`).",
+    one_of("off", "otel"),
+)
 
 SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     MAX_PARALLELISM,
@@ -291,5 +298,6 @@ SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     BRIDGE_TIMEOUT,
     LOG_LEVEL,
     LOG_FORMAT,
+    TRACING,
 )
 """All settings."""

@@ -72,7 +72,7 @@ def _log_completed(checkpoint_id: int, stats: CheckpointStats) -> None:
 
 
 def _discard_report(report: Report) -> None:
-    """Drop a report: the job has no driver that wants it."""
+    """Drop a report: the job has no driver."""
 
 
 class Job:
@@ -82,7 +82,7 @@ class Job:
         trigger: first trigger of the job, which opens it.
         environment: dependencies shared by jobs.
         notify: receives notifications of executors.
-        report: receives reports of checkpoints, if the trigger asks for them.
+        report: receives reports of checkpoints.
 
     Raises:
         SparkCkptError: see `open_job`.

@@ -57,7 +57,7 @@ class Trigger:
     offset_log: str | None = None
     real_time_ms: int | None = None
     log_epoch: int | None = None
-    reports: bool = False
+    report_details: bool = False
 
     @property
     def is_real_time(self) -> bool:

@@ -29,9 +29,11 @@ class Reporting:
 
     The report of a completed checkpoint is made by `flush`, after its last ack has been answered.
 
+    A store without a query has none.
+
     Args:
-        trigger: first trigger of the job, which says whether the driver wants reports.
-        job: the open job.
+        trigger: first trigger of the job, which says whether the driver wants details.
+        job: the open job; the backlog of its cleaner is part of each report.
         send: sends a report to the driver; thread-safe.
         environment: its clock spaces the reports of acks, and a background thread looks for savepoints.
     """
@@ -39,8 +41,10 @@ class Reporting:
     def __init__(
         self, trigger: Trigger, job: OpenJob, send: Callable[[Report], None], environment: Environment
     ) -> None:
-        self._run = Run.of(trigger, job.store.generation) if trigger.reports else None
+        self._run = None if trigger.is_standalone else Run.of(trigger, job.store.generation)
+        self._detailed = trigger.report_details
         self._operators = trigger.operators
+        self._cleaner = job.cleaner
         self._send = send
         self._clock = environment.clock
         self._in_background = environment.in_background
@@ -49,7 +53,8 @@ class Reporting:
         self._unsent: Callable[[Run], Report] | None = None
         self._acks = 0  # in the newest report of the pending checkpoint
         self._progress_due = 0.0
-        self._report(lambda run: reports.started(run, trigger, job))
+        if self._detailed:
+            self._report(lambda run: reports.started(run, trigger, job))
 
     def restored(self, state: CheckpointState, path: str, now_ms: int) -> None:
         """Report the checkpoint that the run starts from."""
@@ -69,34 +74,34 @@ class Reporting:
 
     def seconds_to_progress(self, pending: PendingCheckpoint | None) -> float | None:
         """Seconds until `progressed` has a report to send; None if it has none."""
-        if self._run is None or pending is None or len(pending.acks) == self._acks:
+        if self._run is None or not self._detailed or pending is None or len(pending.acks) == self._acks:
             return None
         return max(0.0, self._progress_due - self._clock.monotonic())
 
     def completed(self, pending: PendingCheckpoint, state: CheckpointState, stats: CheckpointStats) -> None:
         """Note a durable checkpoint, for `flush`."""
         if self._run is not None:  # the acks in `pending` hold state
-            operators = self._operators
-            self._unsent = lambda run: reports.completed(run, operators, pending, state, stats)
+            operators, detailed = self._operators, self._detailed
+            self._unsent = lambda run: reports.completed(run, operators, pending, state, stats, detailed=detailed)
 
     def failed(self, pending: PendingCheckpoint, abort: Abort, now_ms: int) -> None:
         """Report an aborted checkpoint."""
-        operators = self._operators
-        self._report(lambda run: reports.failed(run, operators, pending, abort, now_ms))
+        operators, detailed = self._operators, self._detailed
+        self._report(lambda run: reports.failed(run, operators, pending, abort, now_ms, detailed=detailed))
 
     def flush(self) -> None:
         """Report the completed checkpoint that was noted last, if any."""
         make, self._unsent = self._unsent, None
         if make is not None and self._run is not None:
             try:
-                self._send(make(self._run))
+                self._send({**make(self._run), **self._deletions()})
             except Exception:
                 _log.exception("cannot report a checkpoint to the driver")
 
     def look_for_savepoint(self) -> None:
         """Report the latest savepoint of the query, if it is new. Looks at most once a minute, on another thread."""
         run = self._run
-        if run is not None and (now := self._clock.monotonic()) >= self._savepoints_due:
+        if run is not None and self._detailed and (now := self._clock.monotonic()) >= self._savepoints_due:
             self._savepoints_due = now + SAVEPOINT_SECONDS
             self._in_background(lambda: self._report_savepoint(run))
 
@@ -107,6 +112,9 @@ class Reporting:
     def _noted(self, acks: int) -> None:
         if self._run is not None:
             self._acks, self._progress_due = acks, self._clock.monotonic() + PROGRESS_SECONDS
+
+    def _deletions(self) -> Report:
+        return {"files_to_delete": self._cleaner.backlog, "files_left_behind": self._cleaner.left_behind}
 
     def _report(self, make: Callable[[Run], Report]) -> None:
         self.flush()

@@ -1,4 +1,4 @@
-"""Reports of checkpoints for Spark's UI and its event log (docs/protocol.md, section 1.7)."""
+"""Reports of checkpoints for Spark's metrics, its UI and its event log (docs/protocol.md, section 1.7)."""
 
 from __future__ import annotations
 
@@ -122,6 +122,8 @@ def completed(
     pending: PendingCheckpoint,
     state: CheckpointState,
     stats: CheckpointStats,
+    *,
+    detailed: bool = True,
 ) -> Report:
     """Report of a durable checkpoint.
 
@@ -131,6 +133,7 @@ def completed(
         pending: the checkpoint before completion, with all acks.
         state: the checkpoint with its record.
         stats: its statistics.
+        detailed: whether it has operators and subtasks.
     """
     record = state.record
     assert record is not None
@@ -142,11 +145,19 @@ def completed(
         "duration_ms": stats.duration_ms,
         "completing_ms": stats.completing_ms,
         "failures": dict(stats.failures),
-        **_acknowledged(operators, pending, state.table),
+        **(_acknowledged(operators, pending, state.table) if detailed else {}),
     }
 
 
-def failed(run: Run, operators: Iterable[Operator], pending: PendingCheckpoint, abort: Abort, now_ms: int) -> Report:
+def failed(
+    run: Run,
+    operators: Iterable[Operator],
+    pending: PendingCheckpoint,
+    abort: Abort,
+    now_ms: int,
+    *,
+    detailed: bool = True,
+) -> Report:
     """Report of an aborted checkpoint.
 
     Args:
@@ -155,6 +166,7 @@ def failed(run: Run, operators: Iterable[Operator], pending: PendingCheckpoint, 
         pending: the checkpoint with the acks so far.
         abort: reason of the abort.
         now_ms: time of the abort, milliseconds since 1970 UTC.
+        detailed: whether it has operators and subtasks.
     """
     stats = stats_of_failed(pending, abort, now_ms)
     return {
@@ -165,7 +177,7 @@ def failed(run: Run, operators: Iterable[Operator], pending: PendingCheckpoint, 
         "failures": dict(stats.failures),
         "reason": abort.reason.value,
         "cause": redacted(str(abort))[:LONGEST_CAUSE],
-        **_acknowledged(operators, pending, {}),
+        **(_acknowledged(operators, pending, {}) if detailed else {}),
     }
 
 

@@ -38,6 +38,18 @@ class Cleaner(ABC):
         self._storage = storage
         self._clock = clock or SystemClock()
         self._taken: OrderedDict[str, None] = OrderedDict()
+        # One thread submits and one deletes, so each writes a count of its own.
+        self._submitted = self._handled = self._left_behind = 0
+
+    @property
+    def backlog(self) -> int:
+        """Number of files that wait for their deletion."""
+        return self._submitted - self._handled
+
+    @property
+    def left_behind(self) -> int:
+        """Number of files that could not be deleted."""
+        return self._left_behind
 
     @abstractmethod
     def submit(self, names: Iterable[str]) -> None:
@@ -54,6 +66,7 @@ class Cleaner(ABC):
     def _new(self, names: Iterable[str]) -> list[str]:
         new = [name for name in names if name not in self._taken]
         self._taken.update(dict.fromkeys(new))
+        self._submitted += len(new)
         while len(self._taken) > _MOST_REMEMBERED:
             self._taken.popitem(last=False)
         return new
@@ -69,7 +82,9 @@ class Cleaner(ABC):
         else:
             for name in names:  # a file that always fails must not prevent the deletion of others
                 if (error := self._done(self._delete_for_good, [name])) is not None:
+                    self._left_behind += 1
                     _log.warning("unreferenced file left behind, cannot delete %s: %s", name, error)
+        self._handled += len(names)
         directories = {name.rpartition("/")[0] for name in names}
         for directory in (name for name in directories if name.rpartition("/")[2].startswith("chk-")):
             if (error := self._done(self._storage.remove_empty, directory)) is not None:

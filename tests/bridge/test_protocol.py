@@ -300,6 +300,6 @@ def test_a_report(name: str) -> None:
 
 
 @pytest.mark.parametrize("wanted", [False, True])
-def test_a_trigger_asks_for_reports(wanted: bool) -> None:
-    original = Trigger("job", "location", "query", 0, 1, (), reports=wanted)
-    assert protocol.parse_trigger(wire.trigger(original)[1]).reports is wanted
+def test_a_trigger_asks_for_details_of_reports(wanted: bool) -> None:
+    original = Trigger("job", "location", "query", 0, 1, (), report_details=wanted)
+    assert protocol.parse_trigger(wire.trigger(original)[1]).report_details is wanted

@@ -321,7 +321,7 @@ def test_executors_are_told_what_became_of_checkpoints(process: SideProcess, dri
 
 
 def test_acks_are_reported_while_no_message_comes(process: SideProcess, driver: RemoteDriver) -> None:
-    driver.wants_reports = True
+    driver.report_details = True
     process.ask(*wire.START)
     process.ask(*wire.trigger(driver.make_trigger(1)))
     for ack in driver.acks(1)[:3]:
@@ -330,11 +330,16 @@ def test_acks_are_reported_while_no_message_comes(process: SideProcess, driver: 
     assert (report["acks"], report["expected"]) == (3, 4)
 
 
-def test_a_driver_that_asks_for_them_gets_reports_of_checkpoints(process: SideProcess, driver: RemoteDriver) -> None:
+def test_a_driver_gets_reports_of_checkpoints_with_details_if_it_asks_for_them(
+    process: SideProcess, driver: RemoteDriver
+) -> None:
     process.ask(*wire.START)
     run_batch(process, driver, 1)
-    assert process.reported == []
-    driver.run_id, driver.wants_reports, driver.query_name = "another run", True, "n\u00e4me"
+    process.ask("close", {"job": driver.run_id, "status": "cancelled"})
+    assert [report["status"] for report in process.reported] == ["triggered", "completed"]
+    assert not any("subtasks" in report for report in process.reported)
+    process.reported.clear()
+    driver.run_id, driver.report_details, driver.query_name = "another run", True, "n\u00e4me"
     run_batch(process, driver, 2)
     process.ask(*wire.trigger(driver.make_trigger(3)))
     process.ask("close", {"job": driver.run_id, "status": "cancelled"})
@@ -349,6 +354,9 @@ def test_a_driver_that_asks_for_them_gets_reports_of_checkpoints(process: SidePr
         ("failed", 3, "n\u00e4me"),
     ]
     assert {report["run_id"] for report in process.reported} == {"another run"}
+    details = [(report["status"], len(report.get("subtasks", ()))) for report in process.reported]
+    expected = [("started", 0), ("restored", 0), ("triggered", 0), ("completed", 4), ("triggered", 0), ("failed", 0)]
+    assert details == expected
 
 
 def test_a_declined_attempt_makes_room_for_another(process: SideProcess, driver: RemoteDriver) -> None:

@@ -39,8 +39,8 @@ def trigger(message: Trigger) -> Request:
     }
     if message.real_time_ms is not None:
         header["real_time_ms"] = message.real_time_ms
-    if message.reports:
-        header["reports"] = True
+    if message.report_details:
+        header["report_details"] = True
     return "trigger", header, b"", b""
 
 

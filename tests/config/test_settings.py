@@ -49,6 +49,7 @@ def test_the_table_has_the_defaults_of_the_class() -> None:
         config.bridge_timeout,
         config.log_level,
         config.log_format,
+        config.tracing,
     ]
 
 
@@ -97,6 +98,7 @@ def test_values_are_typed() -> None:
         bridge__timeout="112.5",
         log__level="debug",
         log__format="JSON",
+        tracing="OTel",
     )
     assert config == CheckpointConfig(
         max_parallelism=1600,
@@ -124,6 +126,7 @@ def test_values_are_typed() -> None:
         bridge_timeout=112.5,
         log_level="debug",
         log_format="json",
+        tracing="otel",
     )
 
 
@@ -160,6 +163,7 @@ GOOD: dict[str, dict[str, object]] = {
     "bridge.timeout": {"300.0": 300.0, "300": 300.0, "5m": 300.0, "1501ms": 1.501, "365d": 365 * 86_400.0},
     "log.level": {"info": "info", "DEBUG": "debug"},
     "log.format": {"text": "text", "Json": "json"},
+    "tracing": {"off": "off", "OTel": "otel"},
 }
 """Valid texts of each setting with their values, including the limits of its range."""
 
@@ -192,6 +196,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "bridge.timeout": NO_DURATIONS,
     "log.level": ("", "warn", "trace"),
     "log.format": ("", "xml"),
+    "tracing": ("", "true", "jaeger"),
 }
 """Invalid texts of each setting, including the nearest values outside its range."""
 

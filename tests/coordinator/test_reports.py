@@ -23,6 +23,7 @@ from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.savepoint_notes import SavepointNote, SavepointNotes, write_note
 from spark_ckpt.storage.local import LocalStorage
 from tests.coordinator import pending_checkpoint as sample
+from tests.support.cleaner import ImmediateCleaner
 from tests.support.driver import Driver
 
 LATER_NOTE = b'{"format": 2, "id": 1, "batch_id": 1, "taken_ms": 1, "path": "x"}'
@@ -33,7 +34,7 @@ AGGREGATE = Operator(1, "stateStoreSave", ("default",), 3)
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Driver:
-    return Driver(tmp_path, operators=(JOIN, AGGREGATE), query_name='<b>"x"', wants_reports=True)
+    return Driver(tmp_path, operators=(JOIN, AGGREGATE), query_name='<b>"x"', report_details=True)
 
 
 def of_checkpoints(driver: Driver) -> list[reports.Report]:
@@ -183,7 +184,7 @@ def test_the_reason_tells_a_fenced_run(driver: Driver) -> None:
 
 def test_a_run_is_reported_with_all_settings_and_without_credentials(tmp_path: Path) -> None:
     settings = {"retained": "5", "timeout": "5m", "python": "s3a://key:secret@bucket/python"}
-    driver = Driver(tmp_path, settings=settings, wants_reports=True)
+    driver = Driver(tmp_path, settings=settings, report_details=True)
     driver.trigger(1)
     values = {name: (text, is_set) for name, text, is_set in driver.reports[0]["settings"]}
     assert list(values) == [setting.suffix for setting in SETTINGS]
@@ -263,12 +264,36 @@ def test_acks_are_not_counted_for_a_driver_that_does_not_ask(tmp_path: Path) -> 
     assert job.seconds_to_timer is None
 
 
-def test_nothing_is_reported_to_a_driver_that_does_not_ask(tmp_path: Path) -> None:
-    driver = Driver(tmp_path)
+def test_reports_lack_details_that_the_driver_does_not_ask_for(driver: Driver, tmp_path: Path) -> None:
+    plain = Driver(tmp_path / "plain", operators=driver.operators)
+    for run in (driver, plain):
+        run.batch(1)
+        run.trigger(2).close(JobStatus.CANCELLED)
+    assert statuses(plain) == statuses(driver) == [("triggered", 0), ("completed", 0), ("triggered", 1), ("failed", 1)]
+    for full, short in zip(of_checkpoints(driver), plain.reports, strict=True):
+        assert set(full) - set(short) == {"operators", "subtasks"} & set(full)
+
+
+def test_a_store_without_a_query_has_no_reports(tmp_path: Path) -> None:
+    operators = (Operator(0, "standalone", ("default",), 1),)
+    driver = Driver(tmp_path, run_id=f"standalone:{tmp_path}", operators=operators, report_details=True)
     driver.batch(1)
     assert driver.job is not None
     assert driver.reports == []
     assert driver.job._reporting._unsent is None
+
+
+def test_reports_have_the_backlog_of_deletions(driver: Driver) -> None:
+    driver.environment = replace(driver.environment, make_cleaner=ImmediateCleaner)
+    driver.batch(1)
+    driver.hold_deletions()
+    for version in range(2, 6):
+        driver.batch(version)
+    backlog = [report["files_to_delete"] for report in driver.reports]
+    assert backlog[0] == 0
+    assert backlog[-1] > 0
+    assert backlog == sorted(backlog)
+    assert {report["files_left_behind"] for report in driver.reports} == {0}
 
 
 def test_a_checkpoint_does_not_fail_for_its_report(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:

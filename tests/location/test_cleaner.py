@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -66,6 +67,24 @@ def test_gives_up_and_goes_on(
     assert not storage.exists("ckpt/shared/b")
     assert "left behind" in caplog.text
     assert storage.describe("ckpt/shared/a") in caplog.text
+    assert (cleaner.backlog, cleaner.left_behind) == (0, 1)
+
+
+def test_files_that_wait_for_their_deletion_are_counted(storage: FaultyStorage) -> None:
+    cleaner = ThreadCleaner(storage, NoClock())
+    may_delete, delete = threading.Event(), storage.delete_all
+
+    def wait(names: Sequence[str]) -> None:
+        may_delete.wait(PATIENCE)
+        delete(names)
+
+    storage.delete_all = wait  # type: ignore[method-assign]
+    cleaner.submit(["ckpt/shared/a", "ckpt/shared/b"])
+    cleaner.submit(["ckpt/shared/a", "ckpt/chk-3/_metadata"])
+    assert cleaner.backlog == 3
+    may_delete.set()
+    cleaner.close(PATIENCE)
+    assert (cleaner.backlog, cleaner.left_behind) == (0, 0)
 
 
 def test_the_deletion_of_records_is_durable_before_files_go(

@@ -17,8 +17,8 @@ SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 """Variable with the options of each driver's JVM that `spark-submit` or PySpark starts."""
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""Options of JVMs that live for seconds or minutes. By default, the code cache of the first compiler alone has 48 MiB; a
-session that runs many queries fills it, and a thread is then busy making room."""
+"""Options of JVMs that live for seconds or minutes. By default, the code cache of the first compiler alone has 48 MiB:
+a session that runs many queries fills it, and a thread is then busy making room."""
 
 _WITH_ARCHIVE = f"-XX:SharedArchiveFile={ARCHIVE} -Xlog:disable -Xlog:all=error:stderr"
 """Without the warnings about another class path."""

@@ -71,7 +71,7 @@ class Driver:
     """Length of the batches in real-time mode, where the end offsets follow the acks."""
     log_epoch: int | None = None
     query_name: str | None = None
-    wants_reports: bool = False
+    report_details: bool = False
 
     def __post_init__(self) -> None:
         self.job: Job | None = None
@@ -104,7 +104,7 @@ class Driver:
             real_time_ms=self.real_time_ms,
             log_epoch=self.log_epoch,
             query_name=self.query_name,
-            reports=self.wants_reports,
+            report_details=self.report_details,
         )
 
     def trigger(self, version: int) -> Job:

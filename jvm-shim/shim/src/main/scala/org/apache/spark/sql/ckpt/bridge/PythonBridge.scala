@@ -43,7 +43,8 @@ private[ckpt] final class PythonBridge(
     sparkVersion: String,
     files: HadoopFiles,
     onNotify: Message => Unit)
-    extends Logging {
+    extends SideProcessStatus
+    with Logging {
   import PythonBridge._
 
   private val waiting = new ConcurrentHashMap[Long, Promise[Message]]()
@@ -54,15 +55,19 @@ private[ckpt] final class PythonBridge(
   private val givenUp = mutable.HashMap.empty[String, BridgeFailure]
   private val fileThreads = ThreadUtils.newDaemonCachedThreadPool("spark-ckpt-files")
   private var nextId = 0L
-  private var process: BridgeProcess = _
+  @volatile private var process: BridgeProcess = _
+  @volatile private var starts = 0L
   private var failedStarts = 0
   private var closed = false
 
   /** Starts the process ahead of the first request. */
   def warmUp(): Unit = lock.synchronized { ensureProcess() }
 
-  /** Process id of the running side process, for diagnosis. */
-  def pid: Option[Long] = lock.synchronized(Option(process).map(_.pid))
+  override def pid: Option[Long] = Option(process).map(_.pid)
+
+  override def restarts: Long = (starts - 1).max(0)
+
+  override def openRequests: Int = waiting.size
 
   /** Sends a request. The future holds the reply (`ok` or `error`) or fails with [[BridgeFailure]]. */
   def send(message: Message): Future[Message] = {
@@ -117,6 +122,7 @@ private[ckpt] final class PythonBridge(
 
   private def ensureProcess(): Unit = if (process == null) {
     process = new BridgeProcess(Seq(python, "-c", Program), onMessage, onEnd)
+    starts += 1
     logInfo(s"started the Python side process ${process.pid}: $python, module spark_ckpt.bridge")
     val again = (replayLog.messages ++ unanswered.values).distinctBy(_.id).sortBy(_.id)
     inFlight.starting(again)

@@ -21,9 +21,11 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.{SparkContext, SparkEnv, SPARK_VERSION, TaskContext}
 import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.internal.Logging
+import org.apache.spark.metrics.MetricsSystem
 import org.apache.spark.sql.ckpt.{CheckpointExtensions, CheckpointFailure, CheckpointStateStoreProvider, Settings}
 import org.apache.spark.sql.ckpt.bridge.{HadoopFiles, PythonBridge}
 import org.apache.spark.sql.ckpt.compat.StreamingPlans
+import org.apache.spark.sql.ckpt.metrics.CheckpointMetrics
 import org.apache.spark.sql.ckpt.protocol.Coordinator
 import org.apache.spark.sql.ckpt.ui.CheckpointUI
 import org.apache.spark.sql.classic.SparkSession
@@ -146,7 +148,7 @@ private[ckpt] object CheckpointDriver extends Logging {
   lazy val withoutApplication: CheckpointRequests = {
     val executors = new RegisteredExecutors
     val files = new HadoopFiles(() => SparkHadoopUtil.get.conf)
-    requestsOver(pythonExecutable(None, Map.empty), SPARK_VERSION, files, executors, () => None, _ => ())
+    requestsOver(pythonExecutable(None, Map.empty), SPARK_VERSION, files, executors, () => None, None, _ => ())
   }
 
   private def isDriver: Boolean = SparkEnv.get != null && SparkEnv.get.executorId == SparkContext.DRIVER_IDENTIFIER
@@ -156,8 +158,8 @@ private[ckpt] object CheckpointDriver extends Logging {
       val executors = new RegisteredExecutors
       val files = new HadoopFiles(() => session.fold(context.hadoopConfiguration)(_.sessionState.newHadoopConf()))
       val python = pythonExecutable(Some(context), settings)
-      val report: JsonNode => Unit = CheckpointUI.post(context, _)
-      val requests = requestsOver(python, context.version, files, executors, () => session, report)
+      val requests = requestsOver(python, context.version, files, executors, () => session,
+        Some(context.env.metricsSystem), CheckpointUI.post(context, _))
       context.env.rpcEnv.setupEndpoint(Coordinator.Endpoint, new CheckpointEndpoint(context.env.rpcEnv, requests))
       context.addSparkListener(new TaskEndListener(requests))
       CheckpointUI.attach(context)
@@ -173,8 +175,10 @@ private[ckpt] object CheckpointDriver extends Logging {
       files: HadoopFiles,
       executors: RegisteredExecutors,
       session: () => Option[SparkSession],
-      report: JsonNode => Unit): CheckpointRequests = {
-    lazy val requests: CheckpointRequests = new CheckpointRequests(bridge, executors, session, report)
+      system: Option[MetricsSystem],
+      post: JsonNode => Unit): CheckpointRequests = {
+    lazy val requests: CheckpointRequests =
+      new CheckpointRequests(bridge, executors, session, system.map(new CheckpointMetrics(_, bridge)), post)
     lazy val bridge = new PythonBridge(python, sparkVersion, files, notification => requests.notified(notification))
     requests
   }

@@ -21,6 +21,7 @@ import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.bridge.PythonBridge
+import org.apache.spark.sql.ckpt.metrics.CheckpointMetrics
 import org.apache.spark.sql.ckpt.protocol._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
@@ -32,13 +33,15 @@ import org.apache.spark.util.ThreadUtils
  *
  * @param executors receivers of the side process's unsolicited messages
  * @param session   a session of the queries' shared state; changes as sessions come and go
- * @param report    receives reports of checkpoints; must not block
+ * @param metrics   metrics of the queries; None without an application
+ * @param post      receives reports of checkpoints for people; must not block
  */
 private[ckpt] final class CheckpointRequests(
     val bridge: PythonBridge,
     val executors: RegisteredExecutors,
     session: () => Option[SparkSession],
-    report: JsonNode => Unit)
+    metrics: Option[CheckpointMetrics],
+    post: JsonNode => Unit)
     extends Coordinator
     with Logging {
   private final class Job(val id: String) {
@@ -61,8 +64,11 @@ private[ckpt] final class CheckpointRequests(
 
   /** Handles an unsolicited message of the side process. */
   def notified(notification: Message): Unit =
-    if (notification.kind == Message.Report) report(notification.json)
-    else {
+    if (notification.kind == Message.Report) {
+      val report = notification.json
+      metrics.foreach(_.reported(report))
+      post(report)
+    } else {
       val told = Notification.of(notification)
       if (told.event == Notification.GoingBack) open.askAgain(told.job)
       else executors.tell(notification)
@@ -111,7 +117,7 @@ private[ckpt] final class CheckpointRequests(
     if (batchId > job.batchId || failedBefore) {
       triggerOf(job, header, batchId) match {
         case Some(trigger) =>
-          jobs.put(job.id, job)
+          if (jobs.put(job.id, job) == null) began(job)
           job.batchId = batchId
           job.triggered = bridge.send(trigger).map(noteTrigger(job, _))
         case None => // an attempt of a batch that is over: the coordinator knows what to say to it
@@ -119,6 +125,9 @@ private[ckpt] final class CheckpointRequests(
     }
     if (job.triggered == null) Future.unit else job.triggered.map { reply => reply.orThrow(); () }
   }
+
+  private def began(job: Job): Unit =
+    for (metrics <- metrics; run <- job.execution) metrics.began(job.id, run.id.toString, Option(run.name))
 
   /** Tasks with their state in memory do not ask the side process, but must keep to the same limits. */
   private def noteTrigger(job: Job, reply: Message): Message = {
@@ -151,11 +160,13 @@ private[ckpt] final class CheckpointRequests(
 
   def stageCompleted(stageId: Int): Unit = jobOfStage.remove(stageId)
 
-  def queryEnded(runId: String, failed: Boolean): Unit = {
+  /** @param exception stack trace of the failure that has ended the query */
+  def queryEnded(runId: String, exception: Option[String]): Unit = {
     jobOfStage.forget(runId)
     open.forget(runId)
     Option(jobs.remove(runId)).foreach { job =>
-      close(runId, QueryStatus.of(failed, job.execution))
+      metrics.foreach(_.ended(runId, exception))
+      close(runId, QueryStatus.of(exception.isDefined, job.execution)).onComplete(_ => metrics.foreach(_.closed(runId)))
       executors.tell(Notification(runId, Notification.Ended, -1).toMessage)
     }
   }
@@ -167,10 +178,12 @@ private[ckpt] final class CheckpointRequests(
       close(job, QueryStatus.Suspended)
     }
 
-  private def close(job: String, status: String): Unit =
-    tell(Close(job, status).toMessage)
+  private def close(job: String, status: String): Future[Message] = send(Close(job, status).toMessage)
 
-  override def tell(message: Message): Unit = bridge.send(message).onComplete {
+  override def tell(message: Message): Unit = send(message)
+
+  /** Sends a message whose sender needs no answer. */
+  private def send(message: Message): Future[Message] = bridge.send(message).andThen {
     case Success(reply) if reply.isError => logWarning(s"the side process refused ${message.kind}: ${reply.header}")
     case Failure(e) => logWarning(s"cannot send ${message.kind} to the side process", e)
     case _ =>

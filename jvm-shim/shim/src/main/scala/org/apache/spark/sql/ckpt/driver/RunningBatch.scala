@@ -73,7 +73,7 @@ private[driver] object RunningBatch {
         FileSystemSettings.of(location, plan.sparkSession.sessionState.newHadoopConf()),
         StreamingPlans.realTimeMs(execution.trigger),
         LogFence.epochOf(new Path(location)),
-        CheckpointUI.wantsReports(plan.sparkSession.sparkContext))
+        CheckpointUI.wantsDetails(plan.sparkSession.sparkContext))
     }
 
   /** Text of a batch's entry in the offset log, as this run has written it. */

@@ -27,7 +27,7 @@ private[driver] final class TaskEndListener(requests: CheckpointRequests) extend
     if (event.stageInfo.failureReason.isEmpty) requests.stageCompleted(event.stageInfo.stageId)
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case ended: QueryTerminatedEvent => requests.queryEnded(ended.runId.toString, ended.exception.isDefined)
+    case ended: QueryTerminatedEvent => requests.queryEnded(ended.runId.toString, ended.exception)
     case _ =>
   }
 

@@ -52,7 +52,7 @@ private[ckpt] final case class SourceOffset(name: String, offset: Option[String]
  * @param hadoop    settings of the location's file system
  * @param realTimeMs length of the batch in real-time mode, where [[EndOffsets]] follows the acks; None in other modes
  * @param logEpoch  log epoch at the start of the query, if its logs are fenced
- * @param reports   whether the driver wants reports of checkpoints
+ * @param reportDetails whether the driver wants operators and subtasks in reports of checkpoints
  */
 private[ckpt] final case class Trigger(
     job: String,
@@ -70,7 +70,7 @@ private[ckpt] final case class Trigger(
     hadoop: Iterable[(String, String)],
     realTimeMs: Option[Long] = None,
     logEpoch: Option[Long] = None,
-    reports: Boolean = false) {
+    reportDetails: Boolean = false) {
 
   def toMessage: Message = Message(Trigger.Kind, toJson.toString)
 
@@ -103,7 +103,7 @@ private[ckpt] final case class Trigger(
     offsetLog.foreach(header.put("offset_log", _))
     realTimeMs.foreach(header.put("real_time_ms", _))
     logEpoch.foreach(header.put("log_epoch", _))
-    if (reports) header.put("reports", true)
+    if (reportDetails) header.put("report_details", true)
     val ours = header.putObject("settings")
     settings.foreach { case (key, value) => ours.put(key, value) }
     val fileSystem = header.putObject("hadoop")

@@ -42,6 +42,8 @@ private[ckpt] final class CheckpointReport(json: JsonNode) {
   def cause: String = text("cause")
   def path: String = text("path")
   def completingMs: Option[Long] = number("completing_ms")
+  def filesToDelete: Option[Long] = number("files_to_delete")
+  def filesLeftBehind: Option[Long] = number("files_left_behind")
 
   /** From the trigger to the last acknowledgement, or until it was aborted. */
   def acknowledgedMs: Option[Long] = number("duration_ms")

@@ -25,10 +25,12 @@ import org.apache.spark.ui.SparkUI
 /** The tab of a running application, and the events behind it. */
 private[ckpt] object CheckpointUI extends Logging {
 
-  /** Whether anything reads reports: the UI or the event log. */
-  def wantsReports(context: SparkContext): Boolean = context.ui.isDefined || context.isEventLogEnabled
+  /** Whether anything shows the operators and subtasks of reports: the UI or the event log. */
+  def wantsDetails(context: SparkContext): Boolean = context.ui.isDefined || context.isEventLogEnabled
 
-  def post(context: SparkContext, report: JsonNode): Unit = context.listenerBus.post(SparkListenerCheckpoint(report))
+  /** Posts a report for the UI and the event log, if there is either. */
+  def post(context: SparkContext, report: JsonNode): Unit =
+    if (wantsDetails(context)) context.listenerBus.post(SparkListenerCheckpoint(report))
 
   /** Attaches the tab if the application has a UI. Never throws: no query fails for its tab. */
   def attach(context: SparkContext): Unit =

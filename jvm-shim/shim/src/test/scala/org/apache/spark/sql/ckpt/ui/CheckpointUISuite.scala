@@ -31,24 +31,24 @@ class CheckpointUISuite extends AnyFunSuite {
 
   private def hasTab(context: SparkContext): Boolean = context.ui.exists(_.getTabs.exists(_.name == "Checkpoints"))
 
-  private def trigger(reports: Boolean) = Trigger("job", "location", "query", None, 0, 1, 1, "4.2.0", Nil, None, None,
-    Nil, Nil, reports = reports).toMessage.json
+  private def trigger(details: Boolean) = Trigger("job", "location", "query", None, 0, 1, 1, "4.2.0", Nil, None, None,
+    Nil, Nil, reportDetails = details).toMessage.json
 
-  test("the driver asks for reports only if it says so") {
-    assert(trigger(reports = true).path("reports").asBoolean())
-    assert(!trigger(reports = false).has("reports"))
+  test("the driver asks for details of reports only if it says so") {
+    assert(trigger(details = true).path("report_details").asBoolean())
+    assert(!trigger(details = false).has("report_details"))
   }
 
   test("without UI and event log there is nothing to report to") {
     withContext("spark.ui.enabled" -> "false") { context =>
-      assert(!CheckpointUI.wantsReports(context))
+      assert(!CheckpointUI.wantsDetails(context))
       CheckpointUI.attach(context)
     }
   }
 
   test("events reach listeners and the tab") {
     withContext("spark.ui.enabled" -> "true") { context =>
-      assert(CheckpointUI.wantsReports(context) && !hasTab(context))
+      assert(CheckpointUI.wantsDetails(context) && !hasTab(context))
       val seen = mutable.Buffer.empty[SparkListenerEvent]
       context.addSparkListener(new SparkListener {
         override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
