@@ -44,13 +44,25 @@ class SavepointNote:
 
 
 def write_note(storage: Storage, note: SavepointNote) -> None:
-    """Write the note of a savepoint into the location of the query. Never raises: the savepoint is complete."""
+    """Write the note of a savepoint into the location of the query, in place of earlier ones.
+
+    Never raises: the savepoint is complete.
+    """
     content = {"format": FORMAT, **asdict(note), "path": redacted(note.path)}
     name = f"{note.taken_ms:020}-{uuid.uuid4().hex}.json"
     try:
         storage.write_atomic(f"{_DIRECTORY}/{name}", json.dumps(content).encode() + b"\n")
     except StorageError as e:
         _log.info("the running query will not show this savepoint: %s", e)
+        return
+    try:
+        storage.delete_all([f"{_DIRECTORY}/{other}" for other in _names(storage) if other < name])
+    except StorageError as e:
+        _log.info("notes of earlier savepoints stay until the next one: %s", e)
+
+
+def _names(storage: Storage) -> list[str]:
+    return [file.name for file in storage.list(_DIRECTORY) if _NAME.fullmatch(file.name)]
 
 
 class SavepointNotes:
@@ -67,8 +79,7 @@ class SavepointNotes:
     def next(self) -> SavepointNote | None:
         """The newest note, if it is newer than at the last call. Never raises."""
         try:
-            names = [file.name for file in self._storage.list(_DIRECTORY) if _NAME.fullmatch(file.name)]
-            newest = max(names, default="")
+            newest = max(_names(self._storage), default="")
             if newest <= self._newest:
                 return None
             self._newest = newest

@@ -90,7 +90,7 @@ def check_no_orphans(storage: Storage, records: Iterable[Record], findings: Find
             used.add(record.metadata.path)
             used |= read_checkpoint(storage, record).files()
     for entry in storage.list("ckpt"):
-        if entry.is_directory and entry.name not in ("completed", "rollbacks"):
+        if entry.is_directory and entry.name not in ("completed", "rollbacks", "savepoints"):
             for file in storage.list(f"ckpt/{entry.name}"):
                 name = f"{entry.name}/{file.name}"
                 findings.check(name in used, f"nothing refers to ckpt/{name}")
