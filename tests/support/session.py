@@ -69,3 +69,10 @@ def open_session(
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel(os.environ.get("SPARK_CKPT_TEST_LOG_LEVEL", "ERROR"))
     return spark
+
+
+def write_ui_address(spark: SparkSession, folder: Path) -> None:
+    """Writes the address of Spark's UI to the file `ui`, or an empty one without a UI. It appears whole."""
+    address = folder / "ui.part"
+    address.write_text(spark.sparkContext.uiWebUrl or "")
+    address.rename(folder / "ui")

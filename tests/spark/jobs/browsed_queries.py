@@ -1,7 +1,8 @@
 """Driver program of the browser's test: queries with what the UI's pages have to show.
 
 - `wide` has 200 partitions and one batch;
-- the one with the hostile name has two operators and a batch every 200 ms;
+- the one with the hostile name has two operators and a batch every 500 ms: 200 newer checkpoints would displace the
+  subtasks of `wide`;
 - `failing` fails in its third batch;
 - `waiting` has a second batch in which one of three subtasks never acknowledges.
 
@@ -18,11 +19,10 @@ from pathlib import Path
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.streaming.query import StreamingQuery
 
-from tests.spark.jobs.watched_queries import FAILING, STEADY, failing_at
+from tests.spark.jobs.watched_queries import FAILING, STEADY, failing_at, start
 from tests.support.provider import CKPT
-from tests.support.session import open_session
+from tests.support.session import open_session, write_ui_address
 from tests.support.waiting import eventually
 
 WIDE = "wide"
@@ -39,18 +39,16 @@ def main(arguments: list[str]) -> int:
     folder: Path = options.folder
     spark = open_session(CKPT, folder, conf=dict(pair.split("=", 1) for pair in options.conf))
     spark.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
-    wide = _start(_grouped(spark, 1000), folder, WIDE, "1 hour")
+    wide = start(_grouped(spark, 1000), folder, WIDE, "1 hour")
     eventually(lambda: wide.lastProgress is not None)
     spark.conf.set("spark.sql.shuffle.partitions", "3")
-    steady = _start(_without_duplicates(spark), folder, STEADY, "200 milliseconds")
-    failing = _start(failing_at(spark, 25), folder, FAILING, "0 seconds")
+    steady = start(_without_duplicates(spark), folder, STEADY, "500 milliseconds")
+    failing = start(failing_at(spark, 25), folder, FAILING, "0 seconds")
     with suppress(StreamingQueryException):
         failing.awaitTermination()
-    waiting = _start(_waiting(spark, 13), folder, WAITING, "0 seconds")
+    waiting = start(_waiting(spark, 13), folder, WAITING, "0 seconds")
     eventually(lambda: waiting.lastProgress is not None)
-    address = folder / "ui.part"
-    address.write_text(spark.sparkContext.uiWebUrl or "")
-    address.rename(folder / "ui")
+    write_ui_address(spark, folder)
     eventually((folder / "stop").exists)
     for query in (waiting, steady, wide):
         query.stop()
@@ -73,12 +71,6 @@ def _waiting(spark: SparkSession, value: int) -> DataFrame:
     stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load().dropDuplicates(["value"])
     forever = sf.expr("cast(reflect('java.lang.Thread', 'sleep', 100000000L) as bigint)")
     return stream.withColumn("value", sf.when(sf.col("value") == value, forever).otherwise(sf.col("value")))
-
-
-def _start(frame: DataFrame, folder: Path, name: str, interval: str) -> StreamingQuery:
-    location = folder / ("steady" if name == STEADY else name)
-    writer = frame.writeStream.format("noop").outputMode("update").queryName(name)
-    return writer.option("checkpointLocation", str(location)).trigger(processingTime=interval).start()
 
 
 if __name__ == "__main__":

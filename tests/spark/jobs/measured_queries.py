@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.support.provider import CKPT
-from tests.support.session import open_session
+from tests.support.session import open_session, write_ui_address
 from tests.support.waiting import eventually
 
 RESTARTED = "orders"
@@ -37,9 +37,7 @@ def main(arguments: list[str]) -> int:
     _start(spark, folder, RESTARTED).stop()
     again = _start(spark, folder, RESTARTED)
     (folder / "jmx").write_text(json.dumps(_beans(spark)))
-    address = folder / "ui.part"
-    address.write_text(spark.sparkContext.uiWebUrl or "")
-    address.rename(folder / "ui")
+    write_ui_address(spark, folder)
     eventually((folder / "stop").exists)
     again.stop()
     spark.stop()

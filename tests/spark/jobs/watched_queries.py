@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.support.provider import CKPT
-from tests.support.session import open_session
+from tests.support.session import open_session, write_ui_address
 from tests.support.waiting import eventually
 
 STEADY = """<script>alert("steady")</script>&'"""
@@ -31,14 +31,12 @@ def main(arguments: list[str]) -> int:
     folder: Path = options.folder
     conf = dict(pair.split("=", 1) for pair in options.conf)
     spark = open_session(CKPT, folder, conf=conf)
-    steady = _start(_counted(spark), folder, STEADY, "200 milliseconds")
-    failing = _start(failing_at(spark, 25), folder, FAILING, "0 seconds")
+    steady = start(_counted(spark), folder, STEADY, "200 milliseconds")
+    failing = start(failing_at(spark, 25), folder, FAILING, "0 seconds")
     try:
         failing.awaitTermination()
     except StreamingQueryException:
-        address = folder / "ui.part"
-        address.write_text(spark.sparkContext.uiWebUrl or "")
-        address.rename(folder / "ui")
+        write_ui_address(spark, folder)
     eventually((folder / "stop").exists)
     steady.stop()
     spark.stop()
@@ -60,7 +58,8 @@ def failing_at(spark: SparkSession, value: int) -> DataFrame:
     return rows.withColumn("value", sf.when(sf.col("value") == value, failure).otherwise(sf.col("value")))
 
 
-def _start(frame: DataFrame, folder: Path, name: str, interval: str) -> StreamingQuery:
+def start(frame: DataFrame, folder: Path, name: str, interval: str) -> StreamingQuery:
+    """Starts a query, with its location in a folder of its name."""
     location = folder / ("steady" if name == STEADY else name)
     writer = frame.writeStream.format("noop").outputMode("update").queryName(name)
     return writer.option("checkpointLocation", str(location)).trigger(processingTime=interval).start()

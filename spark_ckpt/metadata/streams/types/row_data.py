@@ -166,12 +166,7 @@ class RowDataSerializer(ConfiguredSerializer):
         return False
 
     def read(self, data: DataInput, field: str) -> Value:
-        row = data.byte_array(field)
-        try:
-            kind, fields = binary_row.decode(self.types, row)
-        except binary_row.MalformedRowError as malformed:
-            data.fail(field, malformed.reason, data.position - len(row) + malformed.position)
-        return RowData(kind, fields, row)
+        return _read_binary(data, field, lambda row: RowData(*binary_row.decode(self.types, row), row))
 
     def write(self, value: Any, out: DataOutput, field: str) -> None:
         if not isinstance(value, RowData):
