@@ -400,7 +400,8 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
     own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
     # `inspect` checks that its file exists before it calls `metadata.load`.
-    by_no_command = {"MetadataNotFoundError"}
+    # Nothing calls the writer of savepoints yet.
+    by_no_command = {"MetadataNotFoundError", "FlinkRowError", "UnsupportedForFlinkError"}
     by_the_start_of_a_query = {"ForeignStateError", "ImportUnfinishedError", "RolledBackError"}
     assert named - by_no_command - by_the_start_of_a_query <= set(ERRORS)
 
