@@ -51,6 +51,7 @@ _NUMBERS = {
     "DATE": "i4",
     "TIME_WITHOUT_TIME_ZONE": "i4",
 }
+_FALSE = pa.scalar(False)
 _PADDINGS = pa.array([bytes(size) for size in range(_WORD)], pa.large_binary())
 
 
@@ -125,7 +126,7 @@ def _slots(kind: LogicalType, column: pa.Array, nulls: Mask, *, codegen: bool) -
     if (number := _NUMBERS.get(kind.root)) is not None:
         return _Slots(_numbers(column, nulls, number))
     if kind.root == "BOOLEAN":
-        return _Slots(column.fill_null(value=False).to_numpy(zero_copy_only=False).astype(np.uint64))
+        return _Slots(column.fill_null(_FALSE).to_numpy(zero_copy_only=False).astype(np.uint64))
     if kind.root == "DECIMAL":
         if is_compact_decimal(kind.parameters[0]):
             return _Slots(np.where(nulls, 0, unscaled_longs(column)).astype(np.int64).view(np.uint64))
