@@ -11,6 +11,7 @@ from spark_ckpt.operations.errors import TargetNotEmptyError
 from spark_ckpt.operations.snapshot import find_record
 from spark_ckpt.operations.verify import Progress
 from spark_ckpt.state.catalog import open_state
+from spark_ckpt.state.to_flink.check import MOST_KEY_GROUPS
 from spark_ckpt.state.to_flink.export_savepoint import FlinkExport, export_plan
 from spark_ckpt.state.to_flink.forms import KeyForm, ValueForm
 from spark_ckpt.state.to_flink.model import DEFAULT_MAX_PARALLELISM
@@ -107,8 +108,8 @@ def export_savepoint(
 def _target(uid: str | None, operator_id: bytes | str | None, max_parallelism: int) -> Target:
     if (uid is None) == (operator_id is None):
         raise ValueError("give the uid of the operator in the Flink job, or its id, and not both")
-    if not 0 < max_parallelism <= 1 << 15:
-        raise ValueError(f"a max parallelism of {max_parallelism} is not within 1 to 32768")
+    if not 0 < max_parallelism <= MOST_KEY_GROUPS:
+        raise ValueError(f"a max parallelism of {max_parallelism} is not within 1 to {MOST_KEY_GROUPS}")
     if uid is not None:
         return Target.of_uid(uid, max_parallelism)
     assert operator_id is not None

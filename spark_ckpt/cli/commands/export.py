@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -25,9 +25,12 @@ from spark_ckpt.cli.results.transferred import store_json, store_lines
 from spark_ckpt.cli.spark_session import query_settings, session_options, spark_session
 from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.operations.exporting import FORMATS, Export
+from spark_ckpt.state.to_flink.check import MOST_KEY_GROUPS
 from spark_ckpt.state.to_flink.forms import KeyForm, ValueForm
 from spark_ckpt.transfer import export_location
 from spark_ckpt.transfer.flink import OPERATOR_ID_BYTES, export_savepoint
+
+_Command = TypeVar("_Command", bound=Callable[..., None])
 
 FLINK = "flink"
 """Format of a savepoint of Flink."""
@@ -90,7 +93,7 @@ def _operator_id(_: click.Context, parameter: click.Parameter, value: str | None
     return content
 
 
-def _flink_options(command: Callable[..., None]) -> Callable[..., None]:
+def _flink_options(command: _Command) -> _Command:
     """Adds the options of the format `flink`, each with a default that tells if it was given."""
     for option in (
         committed_id_option,
@@ -104,7 +107,7 @@ def _flink_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option(
             "--max-parallelism",
-            type=click.IntRange(1, 1 << 15),
+            type=click.IntRange(1, MOST_KEY_GROUPS),
             help="flink: number of key groups; the job must have the same.  [default: 128]",
         ),
         click.option(

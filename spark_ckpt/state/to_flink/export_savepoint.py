@@ -140,5 +140,5 @@ def _result(plan: Plan, target: Storage, written: Written | None) -> FlinkExport
         plan.key.java,
         tuple(states),
         None if written is None else len(written.files),
-        None if written is None else written.bytes,
+        None if written is None else written.size,
     )
