@@ -1,4 +1,4 @@
-"""Export to Flink of a location: its checkpoint, its driver, the arguments. Tests of `state.to_flink` judge the rows."""
+"""Export to Flink of a location: its checkpoint, driver and arguments. Tests of `state.to_flink` judge the rows."""
 
 from __future__ import annotations
 
