@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from spark_ckpt.location.file_system import storage_at
 from spark_ckpt.location.find import CheckpointLocation
@@ -17,6 +18,7 @@ from spark_ckpt.state.to_flink.forms import KeyForm, ValueForm
 from spark_ckpt.state.to_flink.model import DEFAULT_MAX_PARALLELISM
 from spark_ckpt.state.to_flink.plan import Target, plan_operator
 from spark_ckpt.state.to_flink.source_operator import Forms
+from spark_ckpt.state.to_flink.sources import ONLY
 
 OPERATOR_ID_BYTES = 16
 
@@ -31,6 +33,7 @@ def export_savepoint(
     operator: int | None = None,
     value: str = "plain",
     sql_aggregate: bool = False,
+    source_uids: Mapping[str, str] | str | None = None,
     max_parallelism: int = DEFAULT_MAX_PARALLELISM,
     id: int | None = None,  # noqa: A002  (the word of the command)
     force: bool = False,
@@ -57,6 +60,10 @@ def export_savepoint(
         Type of values: `plain`, `rowdata` or `row`.
     sql_aggregate
         True to write an aggregate as that of a `GROUP BY` of Flink SQL.
+    source_uids
+        Uids of sources in the job by Spark's name of the source, such as `{"0": "orders"}`, or the uid of the only
+        source. A `KafkaSource` with this uid continues from the positions of the query; for other sources, the
+        operator has them as text.
     max_parallelism
         Number of key groups, 1 to 32,768. The job must have the same, or not set it.
     id
@@ -83,7 +90,7 @@ def export_savepoint(
     NoCheckpointError, CheckpointNotFoundError, NotCommittedError
         There is no such checkpoint to continue from.
     StateNotFoundError
-        No such operator, or one must be selected.
+        No such operator or source, or one must be selected.
     UnsupportedForFlinkError
         The operator, a key or a value cannot be in a savepoint of Flink. Nothing was written.
     FlinkRowError
@@ -101,7 +108,8 @@ def export_savepoint(
     new = storage_at(os.fspath(target))
     if new.list(""):
         raise TargetNotEmptyError(new.location)
-    plan = plan_operator(open_state(place, record.id), operator, into, forms)
+    uids = {ONLY: source_uids} if isinstance(source_uids, str) else source_uids
+    plan = plan_operator(open_state(place, record.id), operator, into, forms, uids)
     return export_plan(plan, new, dry_run=dry_run, progress=progress)
 
 

@@ -98,7 +98,7 @@ from spark_ckpt.state.errors import (
 )
 from spark_ckpt.state.flink_verify import FlinkDamage, FlinkVerdict, FlinkVerification
 from spark_ckpt.state.to_flink.errors import FlinkRowError, UnsupportedForFlinkError
-from spark_ckpt.state.to_flink.export_savepoint import ExportedState, FlinkExport
+from spark_ckpt.state.to_flink.export_savepoint import ExportedSource, ExportedState, FlinkExport
 from spark_ckpt.state.to_flink.model import StateKind
 from spark_ckpt.storage.errors import PathEscapeError
 from spark_ckpt.storage.resolve import S3fsNotFoundError
@@ -368,11 +368,13 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         ExportedState(kind.name, kind.name, "count", "new ...", "", number, 0) for number, kind in enumerate(StateKind)
     ]
     to_flink = FlinkExport(
-        *("/x", "/y", False, 1, 3, 0, "dedupe", "counts", "00", 128, "Types.LONG"), tuple(by_kind), 2, 9
+        *("/x", "/y", False, 1, 3, 0, "dedupe", "counts", "00", 128, "Types.LONG"), tuple(by_kind), (), 2, 9
     )
     unwritten = ExportedState("count", "VALUE", "count", "new ...", "note", None, None)
+    read = ExportedSource(SourceState("0", b"", (position,)), "orders", "00", "OffsetsInitializer...")
+    sources = (read, ExportedSource(SourceState("1", b""), None, None, ""))
     results["savepoint_export"] = [
-        SavepointExportResult(to_flink),
+        SavepointExportResult(replace(to_flink, sources=sources)),
         SavepointExportResult(replace(to_flink, uid=None, dry_run=True, states=(unwritten,), files=None, bytes=None)),
     ]
     outputs |= {name: [printed(JsonOutput().show, result) for result in each] for name, each in results.items()}

@@ -27,6 +27,7 @@ from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.operations.exporting import FORMATS, Export
 from spark_ckpt.state.to_flink.check import MOST_KEY_GROUPS
 from spark_ckpt.state.to_flink.forms import KeyForm, ValueForm
+from spark_ckpt.state.to_flink.sources import ONLY
 from spark_ckpt.transfer import export_location
 from spark_ckpt.transfer.flink import OPERATOR_ID_BYTES, export_savepoint
 
@@ -93,6 +94,14 @@ def _operator_id(_: click.Context, parameter: click.Parameter, value: str | None
     return content
 
 
+def _source_uids(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | None:
+    uids = {}
+    for value in values:
+        name, equals, uid = value.partition("=")
+        uids[name if equals else ONLY] = uid if equals else value
+    return uids or None
+
+
 def _flink_options(command: _Command) -> _Command:
     """Adds the options of the format `flink`, each with a default that tells if it was given."""
     for option in (
@@ -122,6 +131,15 @@ def _flink_options(command: _Command) -> _Command:
         ),
         click.option(
             "--operator-id", callback=_operator_id, metavar="HEX", help="flink: id of the operator, instead of its uid."
+        ),
+        click.option(
+            "--source-uid",
+            "source_uids",
+            multiple=True,
+            metavar="[SOURCE=]UID",
+            callback=_source_uids,
+            help="flink: uid of a source in the job, which continues from the positions of Spark's source with this "
+            "name; it may omit the name if the query has only one. Repeatable.",
         ),
         click.option("--uid", help="flink: uid of the operator in the job."),
     ):
@@ -188,8 +206,8 @@ def export_query(
         _export_to_flink(session, location, new_location, given, force, dry_run)
         return
     if given:
-        option = next(iter(given)).replace("checkpoint_id", "id").replace("_", "-")
-        raise click.UsageError(f"--{option} is for --format flink only")
+        option = {"checkpoint_id": "id", "source_uids": "source-uid"}.get(next(iter(given)), next(iter(given)))
+        raise click.UsageError(f"--{option.replace('_', '-')} is for --format flink only")
     with (
         spark_session("spark-ckpt export", master, conf) as spark,
         progress_bar("exporting") as progress,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.cli.results.sources import position_line, source_json
 from spark_ckpt.figures import count, human_size
-from spark_ckpt.state.to_flink.export_savepoint import ExportedState, FlinkExport
+from spark_ckpt.state.to_flink.export_savepoint import ExportedSource, ExportedState, FlinkExport
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class SavepointExportResult(Result):
 
     def to_json(self) -> JsonObject:
         """`{"location", "target", "dry_run", "checkpoint_id", "batch_id", "operator_id", "name", "flink_operator":
-        {"uid", "operator_id", "max_parallelism", "key"}, "states", "files", "bytes"}`."""
+        {"uid", "operator_id", "max_parallelism", "key"}, "states", "sources", "files", "bytes"}`."""
         exported = self.exported
         return {
             "location": exported.location,
@@ -41,6 +42,7 @@ class SavepointExportResult(Result):
                 "key": exported.key,
             },
             "states": [_state_json(state) for state in exported.states],
+            "sources": [_source_json(source) for source in exported.sources],
             "files": exported.files,
             "bytes": exported.bytes,
         }
@@ -58,6 +60,8 @@ class SavepointExportResult(Result):
         yield f"  keyBy: {plain(exported.key)}"
         for state in exported.states:
             yield from _state_lines(state)
+        for source in exported.sources:
+            yield from _source_lines(source)
         if exported.files is not None and exported.bytes is not None:
             yield f"{count(exported.files, 'file')}, {human_size(exported.bytes)}"
             yield "start the Flink job from this savepoint, and do not start the query again"
@@ -73,6 +77,26 @@ def _state_json(state: ExportedState) -> JsonObject:
         "rows": state.rows,
         "skipped": state.skipped,
     }
+
+
+def _source_json(source: ExportedSource) -> JsonObject:
+    return {
+        **source_json(source.source),
+        "uid": source.uid,
+        "operator_id": source.operator_id,
+        "java": source.java,
+    }
+
+
+def _source_lines(source: ExportedSource) -> Iterator[str]:
+    kind = f" ({source.source.kind})" if source.source.kind else ""
+    into = "" if source.uid is None else f": operator {source.operator_id}, uid {plain(source.uid)}"
+    yield f"  source {plain(source.source.name)}{kind}{into}"
+    if source.java:
+        yield f"    {plain(source.java)}"
+        return
+    for position in source.source.positions:
+        yield f"    {position_line(position)}"
 
 
 def _state_lines(state: ExportedState) -> Iterator[str]:

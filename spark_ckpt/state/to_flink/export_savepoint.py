@@ -8,9 +8,11 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from spark_ckpt.checkpoint.sources import SourceState
 from spark_ckpt.state.to_flink.check import check
 from spark_ckpt.state.to_flink.model import FlinkOperator, Written
 from spark_ckpt.state.to_flink.plan import Plan
+from spark_ckpt.state.to_flink.sources import PlannedSource
 from spark_ckpt.state.to_flink.writer import write_savepoint
 from spark_ckpt.storage import Storage
 
@@ -42,6 +44,23 @@ class ExportedState:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportedSource:
+    """A source of the query in an export to Flink.
+
+    Args:
+        source: its name and positions.
+        uid: uid of the source in the Flink job that continues from them; None if they are only reported.
+        operator_id: its id in hexadecimal; None if they are only reported.
+        java: expression in Java for the positions; empty if it is not Kafka.
+    """
+
+    source: SourceState
+    uid: str | None
+    operator_id: str | None
+    java: str
+
+
+@dataclass(frozen=True, slots=True)
 class FlinkExport:
     """Result of an export to Flink, or of its dry run.
 
@@ -58,6 +77,7 @@ class FlinkExport:
         max_parallelism: number of key groups, which the job must have too.
         key: expression in Java for the type of the keys.
         states: states of the operator.
+        sources: sources of the query.
         files: number of files; None after a dry run.
         bytes: bytes of them; None after a dry run.
     """
@@ -74,6 +94,7 @@ class FlinkExport:
     max_parallelism: int
     key: str
     states: tuple[ExportedState, ...]
+    sources: tuple[ExportedSource, ...]
     files: int | None
     bytes: int | None
 
@@ -94,11 +115,14 @@ def export_plan(
         FlinkRowError: a row does not fit. The savepoint has no `_metadata`.
         SegmentError, StateRowError, StorageError: a file is damaged, or cannot be read or written.
     """
-    check(plan.operator)
+    for operator in plan.operators:
+        check(operator)
     if dry_run:
         return _result(plan, target, None)
     catalog = plan.source.catalog
-    rows: list[tuple[FlinkOperator, dict[str, Iterator[pa.RecordBatch]]]] = [(plan.operator, plan.rows())]
+    rows: list[tuple[FlinkOperator, dict[str, Iterator[pa.RecordBatch]]]] = [
+        (operator, plan.rows() if operator is plan.operator else {}) for operator in plan.operators
+    ]
     partitions = plan.source.stores[0].state.parallelism
     # The number of keys; entries of maps and timers are more.
     total = sum(sum(store.state.rows) for store in plan.source.stores)
@@ -139,6 +163,14 @@ def _result(plan: Plan, target: Storage, written: Written | None) -> FlinkExport
         operator.max_parallelism,
         plan.key.java,
         tuple(states),
+        tuple(map(_source, plan.sources)),
         None if written is None else len(written.files),
         None if written is None else written.size,
     )
+
+
+def _source(planned: PlannedSource) -> ExportedSource:
+    operator = planned.operator
+    if operator is None:
+        return ExportedSource(planned.source, None, None, planned.java)
+    return ExportedSource(planned.source, operator.uid, operator.operator_id.hex(), planned.java)

@@ -21,6 +21,7 @@ from spark_ckpt.state.to_flink.operators.session_windows import session_windows
 from spark_ckpt.state.to_flink.operators.transform_with_state import transform_with_state
 from spark_ckpt.state.to_flink.planned_state import PlannedState
 from spark_ckpt.state.to_flink.source_operator import Forms, SourceOperator
+from spark_ckpt.state.to_flink.sources import PlannedSource, plan_sources
 
 _Mapping: TypeAlias = Callable[[SourceOperator], list[PlannedState]]
 
@@ -71,19 +72,32 @@ class Plan:
         operator: the operator of Flink.
         key: type of its keys.
         states: its states.
+        sources: sources of the query.
     """
 
     source: SourceOperator
     operator: FlinkOperator
     key: FlinkType
     states: Sequence[PlannedState]
+    sources: Sequence[PlannedSource] = ()
+
+    @property
+    def operators(self) -> list[FlinkOperator]:
+        """All operators of the savepoint: the one with the states, and sources with positions."""
+        return [self.operator, *(each.operator for each in self.sources if each.operator is not None)]
 
     def rows(self) -> dict[str, Iterator[pa.RecordBatch]]:
         """Rows of each state, read on demand."""
         return {planned.state.name: planned.batches(self.operator.title) for planned in self.states}
 
 
-def plan_operator(catalog: StateCatalog, operator: int | str | None, target: Target, forms: Forms) -> Plan:
+def plan_operator(
+    catalog: StateCatalog,
+    operator: int | str | None,
+    target: Target,
+    forms: Forms,
+    source_uids: Mapping[str, str] | None = None,
+) -> Plan:
     """Plan of the export of an operator. Reads no row.
 
     Args:
@@ -91,9 +105,10 @@ def plan_operator(catalog: StateCatalog, operator: int | str | None, target: Tar
         operator: Spark's operator number; None if only one is stateful.
         target: operator of the Flink job.
         forms: types of its keys and values.
+        source_uids: uids of sources of the Flink job, as in `plan_sources`.
 
     Raises:
-        StateNotFoundError: no such operator, or one must be selected.
+        StateNotFoundError: no such operator or source, or one must be selected.
         UnsupportedForFlinkError: the operator, its keys or its values cannot be in a savepoint of Flink.
         UnsupportedStateError: only Spark can read the state.
     """
@@ -116,4 +131,5 @@ def plan_operator(catalog: StateCatalog, operator: int | str | None, target: Tar
         target.max_parallelism,
         codegen=forms.is_sql,
     )
-    return Plan(source, made, key, states)
+    sources = plan_sources(catalog, source_uids or {}, target.max_parallelism)
+    return Plan(source, made, key, states, sources)

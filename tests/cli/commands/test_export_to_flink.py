@@ -6,6 +6,7 @@ import pytest
 
 from spark_ckpt.cli.results.savepoint_export import SavepointExportResult
 from spark_ckpt.state.to_flink.export_savepoint import ExportedState, FlinkExport
+from spark_ckpt.state.to_flink.operator_id import operator_id_of
 from tests.docs.made_up import make_totals
 from tests.support.cli import run
 
@@ -21,7 +22,7 @@ def location(tmp_path: Path) -> Path:
 
 def test_the_output_has_all_that_a_job_declares(location: Path, tmp_path: Path) -> None:
     done = run("export", location, tmp_path / "s", *FLINK)
-    first, operator, key, state, java, columns, files, advice = done.stdout.splitlines()
+    first, operator, key, state, java, columns, source, offset, files, advice = done.stdout.splitlines()
     assert first == f"{location}: checkpoint 24 of batch 22, operator 0 (stateStoreSave), exported to {tmp_path / 's'}"
     assert operator.startswith("  operator ")
     assert operator.endswith(", uid totals, max parallelism 128")
@@ -29,6 +30,7 @@ def test_the_output_has_all_that_a_job_declares(location: Path, tmp_path: Path) 
     assert state == "  aggregate: 12 rows"
     assert java.startswith('    new ValueStateDescriptor<>("aggregate", InternalTypeInfo.ofFields(new BigIntType(), ')
     assert columns == "    columns: count, count_2, sum, sum_2, max, max_2"
+    assert (source, offset) == ("  source 0 (file)", "    offset 22")
     assert files.startswith("3 files, ")
     assert advice == "start the Flink job from this savepoint, and do not start the query again"
     shown = run("read", tmp_path / "s", "--limit", 0, "--json").json
@@ -41,6 +43,15 @@ def test_a_dry_run_prints_the_same_and_writes_nothing(location: Path, tmp_path: 
     done = run("export", location, tmp_path / "s", *FLINK)
     lines = planned.stdout.replace("would be exported", "exported").splitlines()
     assert lines == done.stdout.replace("aggregate: 12 rows", "aggregate").splitlines()[:-2]
+
+
+def test_sources_with_a_uid(location: Path, tmp_path: Path) -> None:
+    for number, uid in enumerate(("files", "0=files")):
+        done = run("export", location, tmp_path / str(number), *FLINK, "--source-uid", uid)
+        assert f"  source 0 (file): operator {operator_id_of('files').hex()}, uid files" in done.stdout.splitlines()
+    refused = run("export", location, tmp_path / "s", *FLINK, "--source-uid", "1=files")
+    assert refused.status == 1
+    assert "no source '1'; available: 0" in refused.stderr
 
 
 def test_all_options(location: Path, tmp_path: Path) -> None:
@@ -85,6 +96,7 @@ def test_a_refused_key_has_a_status_of_its_own(location: Path, tmp_path: Path) -
         ((*FLINK, "--max-parallelism", "40000"), "40000 is not in the range 1<=x<=32768"),
         (("--format", "spark-hdfs", "--key", "long"), "--key is for --format flink only"),
         (("--format", "spark-hdfs", "--id", "5"), "--id is for --format flink only"),
+        (("--format", "spark-hdfs", "--source-uid", "x"), "--source-uid is for --format flink only"),
         (("--format", "spark-hdfs", "--sql-aggregate"), "--sql-aggregate is for --format flink only"),
     ],
 )
@@ -100,7 +112,7 @@ def test_timers_and_expired_values_are_counted() -> None:
         ExportedState("t", "EVENT_TIMER", "$t", "// nothing", "they fire", 1, 0),
         ExportedState("count", "VALUE", "count", "new", "", 2, 1),
     )
-    exported = FlinkExport("/x", "/y", False, 1, 0, 0, "tws", "u", "00", 128, "Types.LONG", states, 3, 2048)
+    exported = FlinkExport("/x", "/y", False, 1, 0, 0, "tws", "u", "00", 128, "Types.LONG", states, (), 3, 2048)
     lines = list(SavepointExportResult(exported).render())
     assert lines[3:7] == ["  t: 1 timer", "    // nothing", "    they fire", "  count: 2 rows, 1 expired one left out"]
 
