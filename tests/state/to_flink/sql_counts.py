@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +43,32 @@ NEW = ("new", 9, 3 * SECOND)
 
 def write_sql(directory: Path, *, codegen: bool = True) -> None:
     """Write the state of the aggregate."""
-    operator = FlinkOperator.of_uid(UID, KEY, [FlinkState("accState", StateKind.VALUE, ACCUMULATORS)], codegen=codegen)
     keys = [{"kind": 0, "f0": s, "f1": number, "f2": time} for s, number, time in KEYS.values()]
-    values = [{"kind": 0, "f0": count, "f1": total} for count, total in (STATE[name] for name in KEYS)]
+    _write(directory, KEY, keys, [STATE[name] for name in KEYS], codegen=codegen)
+
+
+def write_global(directory: Path, count: int, total: int) -> None:
+    """Write the state of the same aggregate without a `GROUP BY`: its only key is a row without fields."""
+    _write(directory, RowDataSerializer(()), [{"kind": 0}], [(count, total)], codegen=True)
+
+
+def _write(
+    directory: Path,
+    key: RowDataSerializer,
+    keys: Sequence[dict[str, Any]],
+    state: Sequence[tuple[int, int | None]],
+    *,
+    codegen: bool,
+) -> None:
+    operator = FlinkOperator.of_uid(UID, key, [FlinkState("accState", StateKind.VALUE, ACCUMULATORS)], codegen=codegen)
+    values = [{"kind": 0, "f0": count, "f1": total} for count, total in state]
     batch = pa.RecordBatch.from_pydict(
-        {"key": pa.array(keys, arrow_type(KEY).type), "value": pa.array(values, arrow_type(ACCUMULATORS).type)}
+        {"key": pa.array(keys, arrow_type(key).type), "value": pa.array(values, arrow_type(ACCUMULATORS).type)}
     )
     write_savepoint(LocalStorage(directory), [(operator, {"accState": iter([batch])})], parallelism=2)
 
 
-def sql_request(directory: Path, backend: str, *, parallelism: int) -> dict[str, Any]:
+def sql_request(directory: Path, backend: str, *, parallelism: int, query: str = QUERY) -> dict[str, Any]:
     """Request for the query over one row more of each key, and of a new one."""
     rows = [(s, number, None if time is None else TIMES[time], 5) for s, number, time in (*KEYS.values(), NEW)]
     return {
@@ -60,7 +77,7 @@ def sql_request(directory: Path, backend: str, *, parallelism: int) -> dict[str,
         "backend": backend,
         "parallelism": parallelism,
         "maxParallelism": 128,
-        "query": QUERY,
+        "query": query,
         "input": rows,
     }
 

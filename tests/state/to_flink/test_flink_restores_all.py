@@ -20,7 +20,7 @@ from spark_ckpt.state.to_flink.operator_id import operator_id_of
 from spark_ckpt.state.to_flink.writer import write_savepoint
 from spark_ckpt.storage import LocalStorage
 from tests.state.to_flink.counts import ALL, assert_equal, read_request, restore_request, write
-from tests.state.to_flink.sql_counts import assert_counted, expected_changes, sql_request, write_sql
+from tests.state.to_flink.sql_counts import assert_counted, expected_changes, sql_request, write_global, write_sql
 from tests.support.flink_restore import NEWEST, OLDEST, ask
 
 pytestmark = pytest.mark.flink
@@ -56,6 +56,18 @@ def test_queries_of_sql_count_on(tmp_path: Path, line: str) -> None:
     write_sql(tmp_path)
     for answer in ask([sql_request(tmp_path, backend, parallelism=2) for backend in BACKENDS], line):
         assert_counted(answer)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_an_aggregate_without_keys_counts_on(tmp_path: Path, line: str) -> None:
+    write_global(tmp_path, 7, 70)
+    (answer,) = ask([sql_request(tmp_path, "rocksdb", parallelism=1, query="SELECT COUNT(*), SUM(v) FROM t")], line)
+    assert answer.rows is not None, answer.exception
+    expected = []
+    for number in range(5):
+        count, total = 7 + number, 70 + 5 * number
+        expected += [f"-U[{count}, {total}]", f"+U[{count + 1}, {total + 5}]"]
+    assert answer.rows == expected
 
 
 def test_without_the_place_of_a_null_a_key_of_sql_begins_anew(tmp_path: Path) -> None:
