@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from spark_ckpt import metadata as m
@@ -29,10 +30,12 @@ from spark_ckpt.state.to_flink.model import (
     Rows,
     StateKind,
 )
+from spark_ckpt.state.to_flink.operator_id import operator_id_of
 from spark_ckpt.state.to_flink.writer import key_groups_of_subtask, write_savepoint
 from spark_ckpt.storage import LocalStorage
 from tests.metadata.streams.corpus import BACKENDS, JOBS, StateVector
 from tests.metadata.streams.types.flink_serializers import VARCHAR, timestamp
+from tests.state.to_flink.counts import ALL, write
 from tests.state.to_flink.rewriting import keyed_streams, operators_of, rows_of
 
 CANONICAL = [
@@ -79,7 +82,7 @@ def files_of(directory: Path) -> StateFiles:
     return StateFiles(str(directory / "_metadata"))
 
 
-def values(batch: pa.RecordBatch) -> list[str]:
+def values(batch: pa.RecordBatch | pa.Table) -> list[str]:
     """Rows in a fixed order."""
     return sorted(map(repr, batch.to_pylist()))
 
@@ -145,6 +148,18 @@ def test_all_rows_are_read_back(tmp_path: Path, max_parallelism: int, parallelis
         assert written.rows[operator.operator_id, name] == len(expected)
     (state,) = m.load(tmp_path).operator_states
     assert (state.parallelism, state.max_parallelism) == (parallelism, max_parallelism)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_keys_of_each_type_are_read_back(tmp_path: Path, kind: str) -> None:
+    write(tmp_path, [kind], max_parallelism=300)
+    found = read_back(tmp_path)
+    for name, batches in ALL[kind].rows().items():
+        expected = pa.Table.from_batches(batches)
+        if name == "list":
+            expected = expected.filter(pc.greater(pc.list_value_length(expected["value"]), 0))
+        assert len(expected) > 10
+        assert values(found[operator_id_of(ALL[kind].uid), name]) == values(expected)
 
 
 def test_rows_that_exceed_memory_lie_in_a_file_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
