@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.metadata.errors import MetadataValueError
 from spark_ckpt.metadata.handles import DistributionMode
@@ -63,7 +65,7 @@ def check(operator: FlinkOperator) -> None:
     if not 1 <= operator.max_parallelism <= MOST_KEY_GROUPS:
         refuse(None, f"the max parallelism {operator.max_parallelism} is not 1 to {MOST_KEY_GROUPS}")
     for names in ([state.name for state in operator.states], [state.name for state in operator.operator_states]):
-        if twice := {name for name in names if names.count(name) > 1}:
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
             refuse(min(twice), "two states have this name")
         if len(names) > _MOST_STATES:
             refuse(None, f"{len(names)} states; Flink has at most {_MOST_STATES}")

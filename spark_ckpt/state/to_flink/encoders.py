@@ -259,15 +259,12 @@ def _list(encode: Encode, array: pa.Array) -> Encoded:
 
 def _map(keys: Encode, values: Encode, array: pa.Array) -> Encoded:
     refuse_nulls(array)
-    counts = pc.list_value_length(pc.cast(array, _as_list(array.type))).to_numpy(zero_copy_only=False).astype(np.int64)
-    inside = pc.cast(array, _as_list(array.type)).flatten()
-    key, value = inside.flatten()
+    offsets = array.offsets.to_numpy().astype(np.int64)
+    counts, start, end = np.diff(offsets), int(offsets[0]), int(offsets[-1])
+    # Unlike the offsets, keys and items are those of the whole array, of which this may be a slice.
+    key, value = (part.slice(start, end - start) for part in (array.keys, array.items))
     entries = ragged(joined((*_inside(keys, key).parts, optional(values, nullable_flags, value)), len(key)))
     return Encoded((fixed(counts, ">i4"), _joined_lists(counts, entries, NOTHING)))
-
-
-def _as_list(kind: pa.MapType) -> pa.DataType:
-    return pa.list_(pa.struct([pa.field("key", kind.key_type, nullable=False), pa.field("value", kind.item_type)]))
 
 
 def _tuple(parts: Sequence[Encode], array: pa.Array) -> Encoded:
