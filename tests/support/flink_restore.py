@@ -24,7 +24,7 @@ OLDEST, NEWEST = "1.20", "2.1"
 PROFILES: dict[str, tuple[str, ...]] = {OLDEST: (), NEWEST: ("-Pflink-2",)}
 HEAP = "-Xmx1200m"
 RUN_SECONDS = 1500
-_OPEN = (
+OPEN_PACKAGES = (
     *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.lang.ref", "java.util", "java.util.concurrent"),
     *("java.util.concurrent.atomic", "java.io", "java.net", "java.nio", "java.text", "java.time", "java.math"),
     "sun.nio.ch",
@@ -56,7 +56,7 @@ def class_path(line: str = OLDEST) -> str:
 
 def ask(requests: Sequence[dict[str, Any]], line: str = OLDEST) -> list[Answer]:
     """Answers to requests, from one JVM with a line of Flink."""
-    opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPEN]
+    opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPEN_PACKAGES]
     command = ["java", HEAP, "-XX:+UseSerialGC", *opens, "-cp", class_path(line), MAIN_CLASS]
     lines = "".join(json.dumps(request) + "\n" for request in requests)
     run = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=RUN_SECONDS)
