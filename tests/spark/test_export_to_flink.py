@@ -79,8 +79,8 @@ def test_aggregate_by_window(spark: SparkSession, runner: QueryRunner, rng: rand
         feed.drop(batch)
 
     def plan() -> DataFrame:
-        user = sf.expr("if(key = 'k1', null, key)").alias("user")
-        frame = feed.stream(spark).withWatermark("ts", "10 minutes").groupBy(sf.window("ts", "7 seconds"), user)
+        named = feed.stream(spark).selectExpr("ts", "value", "if(key = 'k1', null, key) AS user")
+        frame = named.withWatermark("ts", "10 minutes").groupBy(sf.window("ts", "7 seconds"), "user")
         only_even = sf.expr("if(value % 2 = 0, value, null)")
         return frame.agg(sf.count("*"), sf.sum(only_even), sf.min("value"), sf.max("value"))
 
