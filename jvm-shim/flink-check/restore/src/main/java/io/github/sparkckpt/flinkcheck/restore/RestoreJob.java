@@ -13,13 +13,11 @@ package io.github.sparkckpt.flinkcheck.restore;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.flink.api.common.functions.MapFunction;
+import org.apache.flink.api.common.functions.OpenContext;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.functions.KeySelector;
-import org.apache.flink.runtime.state.FunctionInitializationContext;
-import org.apache.flink.runtime.state.FunctionSnapshotContext;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
-import org.apache.flink.streaming.api.checkpoint.CheckpointedFunction;
 import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
@@ -91,15 +89,12 @@ final class RestoreJob {
         }
     }
 
-    static final class Count extends KeyedProcessFunction<Object, String, String> implements CheckpointedFunction {
+    static final class Count extends KeyedProcessFunction<Object, String, String> {
 
         private transient States states;
 
         @Override
-        public void snapshotState(FunctionSnapshotContext context) {}
-
-        @Override
-        public void initializeState(FunctionInitializationContext context) {
+        public void open(OpenContext context) {
             states = new States(getRuntimeContext());
         }
 
