@@ -16,7 +16,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from spark_ckpt import export_savepoint
 from tests.support.events import SCHEMA, events
-from tests.support.flink_restore import ask
+from tests.support.flink_restore import NEWEST, OLDEST, ask
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog
@@ -28,6 +28,8 @@ KEY_GROUPS = {"rocksdb": 128, "hashmap": 1000}
 BEFORE_1970 = "1969-12-31 23:59:58.000123"
 
 pytestmark = pytest.mark.slow
+
+lines = pytest.mark.parametrize("line", [OLDEST, pytest.param(NEWEST, marks=pytest.mark.flink)])
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +63,10 @@ class Summing(StatefulProcessor):
 
 
 @needs_rows
-def test_transform_with_state(spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path) -> None:
+@lines
+def test_transform_with_state(
+    line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
+) -> None:
     """As a process function. The order of a list is that of Spark's."""
     feed = runner.feed("events", SCHEMA)
     for batch in events(rng, 4, keys=60):
@@ -74,9 +79,8 @@ def test_transform_with_state(spark: SparkSession, runner: QueryRunner, rng: ran
 
     runner.drain(plan(), sink, lambda: sum(map(bool, sink.batches().values())) == len(feed.batches))
     rows: dict[str, list[int]] = {}
-    for batch in feed.batches:
-        for _, key, value in batch:
-            rows.setdefault(str(key), []).append(int(str(value)))
+    for _, key, value in feed.rows():
+        rows.setdefault(str(key), []).append(int(str(value)))
     requests = []
     for backend, key_groups in KEY_GROUPS.items():
         savepoint = tmp_path / backend
@@ -89,7 +93,7 @@ def test_transform_with_state(spark: SparkSession, runner: QueryRunner, rng: ran
     for key, values in rows.items():
         expected[_counted(key, sum(values), [] if key == "k3" else sorted(values), values)] += 1
         expected.update(_text(["EVENT_TIME", key, 10**15 + value]) for value in set(values))
-    for answer in ask(requests):
+    for answer in ask(requests, line):
         found = [
             _text(["counted", row[1], row[2], sorted(row[3]), row[4]] if row[0] == "counted" else row)
             for row in answer.parsed
@@ -107,7 +111,10 @@ def _text(row: list[Any]) -> str:
     return json.dumps(row, sort_keys=True)
 
 
-def test_group_by_of_flink_sql(spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path) -> None:
+@lines
+def test_group_by_of_flink_sql(
+    line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
+) -> None:
     """COUNT, SUM, MIN and MAX by three columns with nulls go on where Spark has stopped."""
     feed = runner.feed("events", SCHEMA)
     for batch in events(rng, 3, keys=12):
@@ -158,7 +165,7 @@ def test_group_by_of_flink_sql(spark: SparkSession, runner: QueryRunner, rng: ra
     for key, (_, _, _, count, total, least, most) in zip(keys, state, strict=True):
         expected[_change("-U", key, count, total, least, most)] += 1
         expected[_change("+U", key, count + 1, total + added, least, added)] += 1
-    for answer in ask(requests):
+    for answer in ask(requests, line):
         assert answer.rows is not None, answer.exception
         assert Counter(answer.rows) == expected
 

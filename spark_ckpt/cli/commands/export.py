@@ -172,7 +172,15 @@ def export_query(
     conf: Mapping[str, str],
     force: bool,
     dry_run: bool,
-    **of_flink: Any,  # noqa: ANN401  (options of several types)
+    uid: str | None,
+    operator_id: bytes | None,
+    key: str | None,
+    value: str | None,
+    max_parallelism: int | None,
+    operator: int | None,
+    sql_aggregate: bool,
+    source_uids: dict[str, str] | None,
+    checkpoint_id: int | None,
 ) -> None:
     """Give the state of a query to a provider of Spark, or to Flink.
 
@@ -199,15 +207,26 @@ def export_query(
       spark-ckpt export s3a://bucket/orders s3a://bucket/orders-hdfs --format spark-hdfs --dry-run
       spark-ckpt export /checkpoints/orders /savepoints/orders --format flink --uid orders --key string
     """
-    given = {name: value for name, value in of_flink.items() if value not in (None, False)}
+    of_flink = {
+        "uid": uid,
+        "operator_id": operator_id,
+        "key": key,
+        "value": value,
+        "max_parallelism": max_parallelism,
+        "operator": operator,
+        "sql_aggregate": sql_aggregate or None,
+        "source_uids": source_uids,
+        "id": checkpoint_id,
+    }
+    given = {name: value for name, value in of_flink.items() if value is not None}
     if state_format == FLINK:
         if master is not None or conf:
             raise click.UsageError("--master and --conf are for a Spark job, and --format flink has none")
         _export_to_flink(session, location, new_location, given, force, dry_run)
         return
     if given:
-        option = {"checkpoint_id": "id", "source_uids": "source-uid"}.get(next(iter(given)), next(iter(given)))
-        raise click.UsageError(f"--{option.replace('_', '-')} is for --format flink only")
+        option = next(iter(given)).replace("source_uids", "source-uid").replace("_", "-")
+        raise click.UsageError(f"--{option} is for --format flink only")
     with (
         spark_session("spark-ckpt export", master, conf) as spark,
         progress_bar("exporting") as progress,
@@ -232,9 +251,6 @@ def _export_to_flink(
         raise click.UsageError("--format flink needs --key: jobs that key by different types hash keys differently")
     if ("uid" in given) == ("operator_id" in given):
         raise click.UsageError("--format flink needs either --uid or --operator-id")
-    checkpoint_id = given.pop("checkpoint_id", None)
     with progress_bar("exporting") as progress:
-        exported = export_savepoint(
-            location, target, id=checkpoint_id, force=force, dry_run=dry_run, progress=progress, **given
-        )
+        exported = export_savepoint(location, target, force=force, dry_run=dry_run, progress=progress, **given)
     session.output.show(SavepointExportResult(exported))

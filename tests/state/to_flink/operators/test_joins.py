@@ -31,7 +31,7 @@ def test_golden_locations(golden: Any) -> None:
     most = 0
     for side in ("left", "right"):
         read: dict[int, list[tuple[Any, ...]]] = {}
-        for each in spark_ckpt.read_state(location, side=side).to_arrow().to_pylist():  # type: ignore[arg-type]
+        for each in spark_ckpt.read_state(location, side=side).to_arrow().to_pylist():
             read.setdefault(each["key"]["field0"], []).append(tuple(each["value"].values()))
         rows = rows_of(plan, side)
         found = {each["key"]: [tuple(value.values())[1:-1] for value in each["value"]] for each in rows}
