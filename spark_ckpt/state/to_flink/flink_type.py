@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -68,6 +69,11 @@ class FlinkType:
     def arrow(self) -> pa.DataType:
         """Arrow type of the serializer."""
         return arrow_type(self.serializer).type
+
+
+def java_text(text: str) -> str:
+    """String literal in Java. Its escapes are those of JSON."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def structs(columns: Sequence[pa.Array], kind: pa.DataType, values: pa.Array) -> pa.StructArray:

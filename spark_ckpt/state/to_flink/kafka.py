@@ -7,7 +7,7 @@ coordinator         i32 1, i32 version, i32 length, state of the enumerator (`So
 enumerator          version 1: i32 n, then for each assigned partition UTF topic, i32 partition
                     (`KafkaSourceEnumStateSerializer`, which reads its earlier versions too)
 
-Without the state of the enumerator, the source would discover all partitions anew and read each twice.
+Without the state of the enumerator, the source would assign all partitions as new ones.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.metadata.streams.types.primitives import BYTES
 from spark_ckpt.spark_files.source_positions import KafkaPosition
+from spark_ckpt.state.to_flink.flink_type import java_text
 from spark_ckpt.state.to_flink.model import SOURCE_READER_STATE, FlinkOperator, FlinkOperatorState
 
 _SPLIT_VERSION, _COORDINATOR_VERSION, _ENUMERATOR_VERSION = 0, 1, 1
@@ -50,7 +51,7 @@ def kafka_source(
 def starting_offsets(positions: Sequence[KafkaPosition]) -> str:
     """Expression in Java for the positions, for a `KafkaSource` that starts without state."""
     entries = [
-        f'entry(new TopicPartition("{position.topic}", {position.partition}), {position.offset}L)'
+        f"entry(new TopicPartition({java_text(position.topic)}, {position.partition}), {position.offset}L)"
         for position in positions
     ]
     return f"OffsetsInitializer.offsets(Map.ofEntries({', '.join(entries)}))"

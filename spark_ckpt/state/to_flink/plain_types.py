@@ -25,6 +25,7 @@ from spark_ckpt.state.to_flink.flink_type import (
     FlinkType,
     NotForFlinkError,
     check_no_null,
+    java_text,
     rows_of_kind,
     structs,
 )
@@ -108,7 +109,7 @@ def _row(kind: Struct) -> FlinkType:
         converted = [field.of(column) for field, column in zip(fields, values.flatten(), strict=True)]
         return rows_of_kind(converted, arrow, values)
 
-    names = ", ".join(f'"{name}"' for name in kind.names)
+    names = ", ".join(map(java_text, kind.names))
     java = f"Types.ROW_NAMED(new String[] {{{names}}}, {', '.join(field.java for field in fields)})"
     return FlinkType(serializer, java, convert)
 

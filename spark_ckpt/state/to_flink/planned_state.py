@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_ckpt.state.to_flink.errors import FlinkRowError, UnsupportedForFlinkError
-from spark_ckpt.state.to_flink.flink_type import FlinkType, NotForFlinkError, NullValueError
+from spark_ckpt.state.to_flink.flink_type import FlinkType, NotForFlinkError, NullValueError, java_text
 from spark_ckpt.state.to_flink.model import KEY, MAP_KEY, TIMESTAMP, VALUE, FlinkState, StateKind
 from spark_ckpt.state.to_flink.source_rows import SourceRows
 
@@ -107,19 +107,19 @@ def _lists(values: pa.Array, counts: np.ndarray) -> pa.ListArray:
 def value_state(name: str, value: FlinkType) -> tuple[FlinkState, str]:
     """Value state, and its declaration."""
     state = FlinkState(name, StateKind.VALUE, value.serializer)
-    return state, f'new ValueStateDescriptor<>("{name}", {value.java})'
+    return state, f"new ValueStateDescriptor<>({java_text(name)}, {value.java})"
 
 
 def list_state(name: str, element: FlinkType) -> tuple[FlinkState, str]:
     """List state, and its declaration."""
     state = FlinkState(name, StateKind.LIST, element.serializer)
-    return state, f'new ListStateDescriptor<>("{name}", {element.java})'
+    return state, f"new ListStateDescriptor<>({java_text(name)}, {element.java})"
 
 
 def map_state(name: str, map_key: FlinkType, value: FlinkType) -> tuple[FlinkState, str]:
     """Map state, and its declaration."""
     state = FlinkState(name, StateKind.MAP, value.serializer, map_key.serializer)
-    return state, f'new MapStateDescriptor<>("{name}", {map_key.java}, {value.java})'
+    return state, f"new MapStateDescriptor<>({java_text(name)}, {map_key.java}, {value.java})"
 
 
 def timers(kind: StateKind) -> tuple[FlinkState, str]:

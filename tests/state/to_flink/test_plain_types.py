@@ -149,6 +149,11 @@ def test_a_part_of_an_array_converts_like_a_copy_of_it(json: object) -> None:
             assert part.to_pylist() == flink.of(pa.array(values[start : start + length], kind.arrow)).to_pylist()
 
 
+def test_names_in_java() -> None:
+    java = plain_type(spark({"type": "struct", "fields": [{"name": 'a"\\\n', "type": "long"}]})).java
+    assert java == 'Types.ROW_NAMED(new String[] {"a\\"\\\\\\n"}, Types.LONG)'
+
+
 @pytest.mark.parametrize("json", ["void", "interval", "variant", struct(), array_of("variant")])
 def test_what_flink_has_no_type_for(json: object) -> None:
     with pytest.raises(NotForFlinkError, match="Flink has no type for Spark's"):
