@@ -11,7 +11,7 @@ import pytest
 from spark_ckpt.spark_files.types import struct_of
 from spark_ckpt.state.to_flink.flink_type import NotForFlinkError, NullValueError
 from spark_ckpt.state.to_flink.forms import KeyForm, ValueForm, key_type, value_type
-from tests.state.to_flink.test_plain_types import array_of, struct
+from tests.state.to_flink.spark_json import array_of, struct
 
 WINDOW = struct(window=struct(start="timestamp", end="timestamp"), user="string")
 START, END = datetime(2024, 1, 1, tzinfo=timezone.utc), datetime(2024, 1, 2, tzinfo=timezone.utc)

@@ -16,7 +16,7 @@ from spark_ckpt.spark_files.types import Struct, struct_of
 from spark_ckpt.state.to_flink.flink_type import FlinkType
 from spark_ckpt.state.to_flink.forms import KeyForm, ValueForm, key_type, value_type
 from spark_ckpt.state.to_flink.planned_state import list_state, map_state, value_state
-from tests.state.to_flink.test_plain_types import array_of, map_of, struct
+from tests.state.to_flink.spark_json import array_of, map_of, struct
 from tests.support.flink_restore import HEAP, NEWEST, OLDEST, OPEN_PACKAGES, class_path
 
 SECONDS = 600

@@ -14,20 +14,9 @@ from hypothesis import strategies as st
 from spark_ckpt.spark_files.types import SparkType, type_of
 from spark_ckpt.state.to_flink.flink_type import NotForFlinkError, NullValueError
 from spark_ckpt.state.to_flink.plain_types import plain_type, tuple_type
+from tests.state.to_flink.spark_json import array_of, map_of, struct
 
 EPOCH = datetime(1970, 1, 1)
-
-
-def struct(**types: object) -> dict[str, object]:
-    return {"type": "struct", "fields": [{"name": name, "type": kind} for name, kind in types.items()]}
-
-
-def array_of(element: object) -> dict[str, object]:
-    return {"type": "array", "elementType": element, "containsNull": True}
-
-
-def map_of(key: object, value: object) -> dict[str, object]:
-    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
 
 
 def spark(json: object) -> SparkType:
