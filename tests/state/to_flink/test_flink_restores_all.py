@@ -35,7 +35,9 @@ KEY_GROUPS = [128, 1024]
 def test_the_state_processor_api_reads_every_row(tmp_path: Path, line: str, max_parallelism: int) -> None:
     write(tmp_path, list(ALL), max_parallelism=max_parallelism)
     for answer in ask([read_request(tmp_path, kind, backend) for kind in ALL for backend in BACKENDS], line):
-        assert_equal(answer)
+        # RocksDB sorts keys as unsigned bytes, and this line merges those of several states as signed ones
+        # (`RocksMultiStateKeysIterator`): it returns some negative numbers once for each state.
+        assert_equal(answer, repeats=line == NEWEST and answer.request["backend"] == "rocksdb")
 
 
 @pytest.mark.parametrize("line", LINES)
