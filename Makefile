@@ -121,7 +121,7 @@ test-long: prepare $(FLOOR_JAR)  ## more kills, damages and long runs, beyond ma
 test-yarn: prepare  ## a YARN cluster that loses nodes, application masters and connections
 	$(RUN) -m pytest tests/spark/test_yarn.py $(PYTEST_ARGS)
 
-test-flink: prepare  ## savepoints of ours in jobs of Flink 1.20 and 2.1: all types of keys, backends, numbers of key groups
+test-flink: $(INSTALLED)  ## savepoints of ours in jobs of Flink 1.20 and 2.1: all types of keys, backends, numbers of key groups
 	$(RUN) -m pytest -m flink $(PYTEST_ARGS)
 
 test-random: prepare $(FLOOR_JAR)  ## test-python with fresh random input; PYTEST_ARGS=

@@ -48,8 +48,11 @@ def write_sql(directory: Path, *, codegen: bool = True) -> None:
 
 
 def write_global(directory: Path, count: int, total: int) -> None:
-    """Write the state of the same aggregate without a `GROUP BY`: its only key is a row without fields."""
-    _write(directory, RowDataSerializer(()), [{"kind": 0}], [(count, total)], codegen=True)
+    """Write the state of the same aggregate without a `GROUP BY`: its only key is a row without fields.
+
+    Flink SQL gives the operator the max parallelism 1, whatever that of the job, and restores no other.
+    """
+    _write(directory, RowDataSerializer(()), [{"kind": 0}], [(count, total)], codegen=True, max_parallelism=1)
 
 
 def _write(
@@ -59,13 +62,17 @@ def _write(
     state: Sequence[tuple[int, int | None]],
     *,
     codegen: bool,
+    max_parallelism: int = 128,
 ) -> None:
-    operator = FlinkOperator.of_uid(UID, key, [FlinkState("accState", StateKind.VALUE, ACCUMULATORS)], codegen=codegen)
+    states = [FlinkState("accState", StateKind.VALUE, ACCUMULATORS)]
+    operator = FlinkOperator.of_uid(UID, key, states, max_parallelism, codegen=codegen)
     values = [{"kind": 0, "f0": count, "f1": total} for count, total in state]
     batch = pa.RecordBatch.from_pydict(
         {"key": pa.array(keys, arrow_type(key).type), "value": pa.array(values, arrow_type(ACCUMULATORS).type)}
     )
-    write_savepoint(LocalStorage(directory), [(operator, {"accState": iter([batch])})], parallelism=2)
+    write_savepoint(
+        LocalStorage(directory), [(operator, {"accState": iter([batch])})], parallelism=min(2, max_parallelism)
+    )
 
 
 def sql_request(directory: Path, backend: str, *, parallelism: int, query: str = QUERY) -> dict[str, Any]:

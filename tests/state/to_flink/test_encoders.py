@@ -268,6 +268,15 @@ def test_no_rows() -> None:
             assert found.hashes().size == 0
 
 
+def test_rows_without_fields() -> None:
+    """Keys of an aggregate of SQL without `GROUP BY`."""
+    serializer = RowDataSerializer(())
+    found = encoder_of(serializer)(in_arrow(serializer, [RowData(0, ())] * 2))
+    assert content_of(found, 2) == one_by_one(serializer, [RowData(0, ())] * 2)
+    assert found.hashes is not None
+    assert found.hashes().tolist() == [serializer.hash_code(RowData(0, ()))] * 2
+
+
 def test_a_void_namespace_is_a_byte() -> None:
     assert encoded(VOID_NAMESPACE, [None, None]) == [b"\0", b"\0"]
 

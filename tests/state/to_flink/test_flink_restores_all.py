@@ -35,7 +35,9 @@ KEY_GROUPS = [128, 1024]
 def test_the_state_processor_api_reads_every_row(tmp_path: Path, line: str, max_parallelism: int) -> None:
     write(tmp_path, list(ALL), max_parallelism=max_parallelism)
     for answer in ask([read_request(tmp_path, kind, backend) for kind in ALL for backend in BACKENDS], line):
-        assert_equal(answer)
+        # RocksDB sorts rows by unsigned bytes, and this line merges the keys of several states by signed ones
+        # (`RocksMultiStateKeysIterator`): a key of a row with bytes above 127 may come once for each state.
+        assert_equal(answer, repeats=line == NEWEST and answer.request["backend"] == "rocksdb")
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -88,7 +90,11 @@ def test_a_wrong_hash_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(entries, "key_groups_of", shifted)
     write(tmp_path, ["long"])
     (answer,) = ask([restore_request(tmp_path, "long", "hashmap")])
-    if answer.rows is not None:
+    if answer.rows is None:
+        # Timers are looked up by the range of key groups.
+        assert answer.exception is not None
+        assert "KeyGroupRange" in answer.exception
+    else:
         with pytest.raises(AssertionError):
             assert_equal(answer)
 

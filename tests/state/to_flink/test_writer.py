@@ -32,7 +32,7 @@ from spark_ckpt.state.to_flink.model import (
 )
 from spark_ckpt.state.to_flink.operator_id import operator_id_of
 from spark_ckpt.state.to_flink.writer import key_groups_of_subtask, write_savepoint
-from spark_ckpt.storage import LocalStorage
+from spark_ckpt.storage import CreateOutcome, CreateResult, LocalStorage
 from tests.metadata.streams.corpus import BACKENDS, JOBS, StateVector
 from tests.metadata.streams.types.flink_serializers import VARCHAR, timestamp
 from tests.state.to_flink.counts import ALL, write
@@ -353,6 +353,40 @@ def test_files_of_a_failed_attempt_are_deleted(tmp_path: Path, is_late: bool) ->
     with pytest.raises(TargetExistsError if is_late else StorageError):
         write_savepoint(storage, [(operator, streamed({"sum": rows(KEYS, STRING)["sum"]}))], parallelism=3)
     assert [file.name for file in storage.list("")] == (["_metadata"] if is_late else [])
+
+
+class Unanswered(LocalStorage):
+    """Storage whose answer to the create of `_metadata` is lost, or whose create fails.
+
+    Args:
+        root: the directory.
+        is_created: True if the file may be there.
+    """
+
+    def __init__(self, root: Path, *, is_created: bool) -> None:
+        super().__init__(root)
+        self.is_created = is_created
+
+    def create_exclusive(self, name: str, data: bytes) -> CreateResult:
+        if not self.is_created:
+            raise StorageError(name, "create", "no permission")
+        super().create_exclusive(name, data)
+        return CreateResult(CreateOutcome.UNKNOWN)
+
+    def read(self, name: str) -> bytes:
+        raise StorageError(name, "read", "no connection")
+
+
+@pytest.mark.parametrize("is_created", [False, True])
+def test_files_stay_if_the_metadata_may_refer_to_them(tmp_path: Path, is_created: bool) -> None:
+    operator = FlinkOperator.of_uid("counts", STRING, [STATES[0]])
+    batch = rows(KEYS, STRING)["sum"]
+    with pytest.raises(StorageError):
+        write_savepoint(Unanswered(tmp_path, is_created=is_created), [(operator, {"sum": iter([batch])})])
+    if is_created:
+        assert values(read_back(tmp_path)[operator.operator_id, "sum"]) == values(batch)
+    else:
+        assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
