@@ -181,6 +181,8 @@ private[backend] final class RecordPages(
 
   /** Frees a page of several records. Nothing may still refer to it. */
   def free(number: Int): Unit = {
+    // First, so that a reader who finds no marks or no page expects no records.
+    usedWords(number) = 0
     marks.remove(number)
     if (pages(number) == null) {
       evicted.free(number)
@@ -188,7 +190,6 @@ private[backend] final class RecordPages(
       capacity -= pages(number).length
       pages(number) = null
     }
-    usedWords(number) = 0
     if (openPage == number) openPage = -1
     if (coldPage == number) coldPage = -1
     freeNumbers.push(number)

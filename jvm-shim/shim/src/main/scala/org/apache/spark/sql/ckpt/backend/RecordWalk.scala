@@ -107,10 +107,11 @@ private[backend] final class RecordWalk(
   private def nextPage(): Boolean = {
     if (number < numbers) number += 1
     if (number < numbers) {
+      // In this order: another thread may evict the page, or free one whose records are all dead.
+      dead = if (number < marks.length) marks(number) else null
+      current = pages(number)
       used = usedWords(number)
       word = if (number == 0) 1 else 0
-      current = pages(number)
-      dead = if (number < marks.length) marks(number) else null
       if (current == null && used > 0) {
         val all = evicted()
         val local = if (all == null) null else all.page(number)
