@@ -17,6 +17,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from spark_ckpt import export_savepoint, read_state
+from spark_ckpt.state.errors import StateNotFoundError
 from spark_ckpt.state.to_flink.errors import UnsupportedForFlinkError
 from spark_ckpt.state.to_flink.export_savepoint import FlinkExport
 from tests.support.events import SCHEMA, events
@@ -102,6 +103,30 @@ def test_an_average_is_no_accumulator_of_sql(spark: SparkSession, runner: QueryR
     with pytest.raises(UnsupportedForFlinkError, match="none of COUNT, SUM, MIN and MAX"):
         export(runner, "rowdata", sql_aggregate=True)
     assert len(export(runner, "string").states) == 1
+
+
+def test_one_of_two_operators(spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path) -> None:
+    """Each goes into a savepoint of its own, under the id that the job gives to its uid."""
+    feed = runner.feed("events", SCHEMA)
+    for batch in events(rng, 3):
+        feed.drop(batch)
+
+    def plan() -> DataFrame:
+        frame = feed.stream(spark).withWatermark("ts", "10 minutes").dropDuplicates(["key", "ts"])
+        return frame.groupBy("key").agg(sf.count("*"))
+
+    drain(runner, plan, "update")
+    with pytest.raises(StateNotFoundError, match=r"choose an operator; available: 0 \(.*\), 1 \(.*\)"):
+        export(runner, "string")
+    for number, (key, state) in enumerate((("string", "aggregate"), ("rowdata", "seen"))):
+        location = tmp_path / str(number)
+        exported = export_savepoint(
+            runner.location, location, operator=number, key=key, uid=f"uid-{number}", force=True
+        )
+        rows = read_state(location).to_arrow().to_pylist()
+        assert [each.name for each in exported.states] == [state]
+        expected = len({row[1] for row in feed.rows()}) if number == 0 else len({row[:2] for row in feed.rows()})
+        assert len(rows) == expected
 
 
 class Keeping(StatefulProcessor):

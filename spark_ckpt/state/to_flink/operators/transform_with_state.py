@@ -83,7 +83,11 @@ def _timers(operator: SourceOperator, name: str, view: View) -> PlannedState:
     assert isinstance(grouping, Struct)
     key: FlinkType = operator.key(grouping)
     parts = Parts(lambda keys: key.of(keys.field(0)), timestamp=lambda keys: keys.field(1))
-    note = "Flink starts without a watermark: they fire at its first one" if kind is StateKind.EVENT_TIMER else ""
+    note = (
+        "Spark's watermark is not exported: they fire when that of the job has passed them"
+        if kind is StateKind.EVENT_TIMER
+        else ""
+    )
     return PlannedState(state, java, name, key, operator.read(view), parts, note)
 
 
