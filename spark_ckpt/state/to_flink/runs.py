@@ -30,14 +30,12 @@ _PIECE = 4 << 20
 
 
 class SpillFile:
-    """Temporary file of sorted runs. It has no name, so that it is gone with the process, however that ends.
-
-    Args:
-        most_in_memory: bytes of runs to keep in memory before the file is used.
+    """Temporary file of sorted runs that exceed `MOST_IN_MEMORY`. It has no name, so that it is gone with the process,
+    however that ends.
     """
 
-    def __init__(self, most_in_memory: int = MOST_IN_MEMORY) -> None:
-        self._left = most_in_memory
+    def __init__(self) -> None:
+        self._left = MOST_IN_MEMORY
         self._file: IO[bytes] | None = None
         self._end = 0
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
@@ -14,8 +15,8 @@ from spark_ckpt.metadata.handles import DistributionMode
 from spark_ckpt.metadata.streams.types.primitives import LONG
 from spark_ckpt.metadata.streams.types.text import STRING
 from spark_ckpt.state.flink_vectors import key_groups_of
-from spark_ckpt.state.to_flink import entries
-from spark_ckpt.state.to_flink.model import FlinkOperator, FlinkOperatorState
+from spark_ckpt.state.to_flink import entries, runs
+from spark_ckpt.state.to_flink.model import FlinkOperator, FlinkOperatorState, FlinkState, StateKind
 from spark_ckpt.state.to_flink.operator_id import operator_id_of
 from spark_ckpt.state.to_flink.writer import write_savepoint
 from spark_ckpt.storage import LocalStorage
@@ -51,6 +52,24 @@ def test_jobs_count_on(tmp_path: Path, line: str, max_parallelism: int) -> None:
     ]
     for answer in ask(requests, line):
         assert_equal(answer)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_runs_from_the_temporary_file_are_read(tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Key groups of many sorted runs, most of which exceeded memory."""
+    monkeypatch.setattr(runs, "RUN_BYTES", 1 << 18)
+    monkeypatch.setattr(runs, "MOST_IN_MEMORY", 1 << 20)
+    keys, numbers = [f"key-{number}" for number in range(100_000)], np.arange(100_000)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for at in range(0, len(keys), 5_000):
+            yield pa.RecordBatch.from_pydict({"key": keys[at : at + 5_000], "value": numbers[at : at + 5_000]})
+
+    operator = FlinkOperator.of_uid(ALL["string"].uid, STRING, [FlinkState("sum", StateKind.VALUE, LONG)], 1024)
+    write_savepoint(LocalStorage(tmp_path), [(operator, {"sum": batches()})], parallelism=3)
+    (answer,) = ask([read_request(tmp_path, "string", "hashmap")], line)
+    found = answer.parsed
+    assert sorted(found, key=lambda row: row[1]) == [[key, number, [], {}, [], []] for number, key in enumerate(keys)]
 
 
 @pytest.mark.parametrize("line", LINES)

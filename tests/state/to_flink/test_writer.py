@@ -167,7 +167,7 @@ def test_rows_that_exceed_memory_lie_in_a_file_without_a_name(tmp_path: Path, mo
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
     monkeypatch.setattr(runs, "RUN_BYTES", 2000)
-    monkeypatch.setattr(runs.SpillFile.__init__, "__defaults__", (5000,))
+    monkeypatch.setattr(runs, "MOST_IN_MEMORY", 5000)
     spilled = []
     close = runs.SpillFile.__exit__
 
