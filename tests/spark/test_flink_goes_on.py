@@ -170,6 +170,33 @@ def test_group_by_of_flink_sql(
         assert Counter(answer.rows) == expected
 
 
+@lines
+def test_aggregate_of_flink_sql_without_grouping(
+    line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
+) -> None:
+    feed = runner.feed("events", SCHEMA)
+    for batch in events(rng, 3):
+        feed.drop(batch)
+    runner.drain(feed.stream(spark).agg(sf.count("*"), sf.sum("value")), BatchLog(runner.folder / "out", "update"))
+    export_savepoint(
+        runner.location, tmp_path / "s", key="rowdata", uid="sql_group-aggregate", sql_aggregate=True, force=True
+    )
+    values = [int(str(value)) for _, _, value in feed.rows()]
+    request = {
+        "do": "sql",
+        "savepoint": str(tmp_path / "s"),
+        "backend": "rocksdb",
+        "parallelism": 2,
+        "maxParallelism": 128,
+        "query": "SELECT COUNT(*), SUM(v) FROM t",
+        "input": [("a", 1, None, 5)],
+    }
+    (answer,) = ask([request], line)
+    assert answer.rows is not None, answer.exception
+    count, total = len(values), sum(values)
+    assert answer.rows == [_change("-U", (), count, total), _change("+U", (), count + 1, total + 5)]
+
+
 def _change(kind: str, key: tuple[Any, ...], *accumulators: int) -> str:
     """Row of a changelog, as Flink prints it."""
     return f"{kind}[{', '.join('null' if each is None else str(each) for each in (*key, *accumulators))}]"

@@ -130,7 +130,7 @@ def export_plan(
         target,
         rows,
         checkpoint_id=catalog.found.metadata.checkpoint_id,
-        parallelism=min(partitions, plan.operator.max_parallelism),
+        parallelism=min(partitions, *(operator.max_parallelism for operator in plan.operators)),
         progress=lambda done: progress(done, max(done, total)),
     )
     return _result(plan, target, written)

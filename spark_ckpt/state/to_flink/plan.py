@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from spark_ckpt.metadata.streams.types.row_data import RowDataSerializer
 from spark_ckpt.spark_files.operators import JOIN, REAL_TIME_AGGREGATION, SESSION_WINDOW, TRANSFORM_WITH_STATE
 from spark_ckpt.state.catalog import StateCatalog
 from spark_ckpt.state.to_flink.flink_type import FlinkType
@@ -128,8 +129,17 @@ def plan_operator(
         target.operator_id,
         key.serializer,
         tuple(planned.state for planned in states),
-        target.max_parallelism,
+        _max_parallelism(target, states[0], forms),
         codegen=forms.is_sql,
     )
     sources = plan_sources(catalog, source_uids or {}, target.max_parallelism)
     return Plan(source, made, key, states, sources)
+
+
+def _max_parallelism(target: Target, state: PlannedState, forms: Forms) -> int:
+    """Number of key groups of the operator.
+
+    Flink SQL runs an aggregate without grouping with one, whatever the job has.
+    """
+    is_global = isinstance(state.key.serializer, RowDataSerializer) and not state.key.serializer.types
+    return 1 if forms.is_sql and is_global else target.max_parallelism

@@ -9,6 +9,8 @@ import pytest
 import spark_ckpt
 from spark_ckpt.format.segments import Section
 from spark_ckpt.state.to_flink.errors import UnsupportedForFlinkError
+from spark_ckpt.state.to_flink.export_savepoint import export_plan
+from spark_ckpt.storage import LocalStorage
 from tests.golden.locations import golden_locations
 from tests.state.to_flink.plans import plan_of, rows_of
 from tests.support.state_location import Schema, StateLocation, row, schema
@@ -90,6 +92,17 @@ def test_an_aggregate_without_grouping(tmp_path: Path) -> None:
     location = location_of(tmp_path, schema(), value)
     location.commit(Section(((row(schema()), row(value, 7)),)))
     assert rows_of(plan_of(location, "rowdata"), "aggregate") == [{"key": {"kind": 0}, "value": {"kind": 0, "f0": 7}}]
+
+
+@pytest.mark.parametrize(("is_sql", "max_parallelism"), [(False, 128), (True, 1)])
+def test_key_groups_of_an_aggregate_without_grouping(tmp_path: Path, is_sql: bool, max_parallelism: int) -> None:
+    location = location_of(tmp_path / "q", schema(), buffers("count"))
+    location.commit(Section(((row(schema()), row(buffers("count"), 7)),)))
+    plan = plan_of(location, "rowdata", is_sql=is_sql)
+    assert plan.operator.max_parallelism == max_parallelism
+    assert export_plan(plan, LocalStorage(tmp_path / "s")).files == min(2, max_parallelism) + 1
+    (found,) = spark_ckpt.read_state(tmp_path / "s").to_arrow().to_pylist()
+    assert (found["key"], found["value"]) == ({"kind": 0}, {"kind": 0, "f0": 7})
 
 
 def test_only_an_aggregate_has_accumulators(tmp_path: Path) -> None:
