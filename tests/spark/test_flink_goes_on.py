@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -112,18 +113,23 @@ def _text(row: list[Any]) -> str:
 
 
 @lines
+@pytest.mark.parametrize("has_zone", [False, True], ids=["local", "zoned"])
 def test_group_by_of_flink_sql(
-    line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
+    has_zone: bool, line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
 ) -> None:
-    """COUNT, SUM, MIN and MAX by three columns with nulls go on where Spark has stopped."""
+    """COUNT, SUM, MIN and MAX by three columns with nulls go on where Spark has stopped.
+
+    A timestamp of Spark is TIMESTAMP_LTZ, one without a time zone TIMESTAMP.
+    """
     feed = runner.feed("events", SCHEMA)
     for batch in events(rng, 3, keys=12):
         feed.drop(batch)
+    moment = f"timestamp'{BEFORE_1970} UTC'" if has_zone else f"timestamp_ntz'{BEFORE_1970}'"
     number = "cast(substr(key, 2) as int)"
     columns = {
         "s": f"if(key = 'k1', null, repeat(key, 1 + {number} % 4))",
         "l": f"if(key in ('k1', 'k2'), null, cast({number} as long))",
-        "ts": f"if(key in ('k1', 'k3'), null, timestamp_ntz'{BEFORE_1970}' + make_dt_interval(0, 0, 0, {number}))",
+        "ts": f"if(key in ('k1', 'k3'), null, {moment} + make_dt_interval(0, 0, 0, {number}))",
         "v": "value",
     }
 
@@ -134,10 +140,12 @@ def test_group_by_of_flink_sql(
     runner.drain(grouped(feed.stream(spark)), BatchLog(runner.folder / "out", "update"))
     state = [tuple(row) for row in grouped(feed.table(spark)).collect()]
     assert any(row[:3] == (None, None, None) for row in state)
-    query = "SELECT s, l, ts, COUNT(*), SUM(v), MIN(v), MAX(v) FROM t GROUP BY s, l, ts"
+    ts_of_flink = "CAST(ts AS TIMESTAMP_LTZ(6))" if has_zone else "ts"
+    query = f"SELECT s, l, {ts_of_flink}, COUNT(*), SUM(v), MIN(v), MAX(v) FROM t GROUP BY s, l, {ts_of_flink}"
     added = 1_000_000
-    new = ("new", 99, "2024-01-01T00:00:00.000001")
-    keys = [(s, number, None if ts is None else ts.isoformat(timespec="microseconds")) for s, number, ts, *_ in state]
+    new = ("new", 99, datetime(2024, 1, 1, microsecond=1))
+    # PySpark shows times in the local zone, which is also that of Flink SQL.
+    keys = [row[:3] for row in state]
     requests = []
     for backend, key_groups in KEY_GROUPS.items():
         savepoint = tmp_path / backend
@@ -158,13 +166,20 @@ def test_group_by_of_flink_sql(
                 "parallelism": 2,
                 "maxParallelism": key_groups,
                 "query": query,
-                "input": [(*key, added) for key in (*keys, new)],
+                "input": [(s, number, ts and ts.isoformat(), added) for s, number, ts in (*keys, new)],
             }
         )
-    expected = Counter([_change("+I", new, 1, added, added, added)])
+
+    def shown(key: tuple[Any, ...]) -> tuple[Any, ...]:
+        ts = key[2]
+        if ts is None or not has_zone:
+            return (*key[:2], ts and ts.isoformat())
+        return (*key[:2], ts.astimezone(timezone.utc).replace(tzinfo=None).isoformat() + "Z")
+
+    expected = Counter([_change("+I", shown(new), 1, added, added, added)])
     for key, (_, _, _, count, total, least, most) in zip(keys, state, strict=True):
-        expected[_change("-U", key, count, total, least, most)] += 1
-        expected[_change("+U", key, count + 1, total + added, least, added)] += 1
+        expected[_change("-U", shown(key), count, total, least, most)] += 1
+        expected[_change("+U", shown(key), count + 1, total + added, least, added)] += 1
     for answer in ask(requests, line):
         assert answer.rows is not None, answer.exception
         assert Counter(answer.rows) == expected
