@@ -41,10 +41,17 @@ def row(schema: dict[str, Any], values: Sequence[Any]) -> bytes:
     for index, (kind, value) in enumerate(zip(types, values, strict=True)):
         if value is None:
             bits |= 1 << index
-        slot, more = _slot(kind, value, null_bytes + 8 * len(types) + len(tail))
+        at = null_bytes + 8 * len(types) + len(tail)
+        # A row keeps the place of a long decimal that is null (`UnsafeRowWriter.write(int, Decimal, int, int)`).
+        is_kept = value is None and _is_long_decimal(kind)
+        slot, more = (_pointer(at, 0), bytes(16)) if is_kept else _slot(kind, value, at)
         slots += slot.ljust(8, b"\0")
         tail += more
     return bits.to_bytes(null_bytes, "little") + slots + tail
+
+
+def _is_long_decimal(kind: Any) -> bool:
+    return isinstance(kind, str) and kind.startswith("decimal") and int(kind[8:].split(",")[0]) > 18
 
 
 def array(element: Any, values: Sequence[Any]) -> bytes:
