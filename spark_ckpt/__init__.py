@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spark_ckpt.from_flink import import_flink_savepoint
     from spark_ckpt.jars import jar_path
     from spark_ckpt.session import configure
     from spark_ckpt.state.read import read_state
@@ -17,6 +18,7 @@ __all__ = [
     "__version__",
     "configure",
     "export_location",
+    "import_flink_savepoint",
     "import_location",
     "jar_path",
     "read_state",
@@ -28,6 +30,7 @@ __version__ = "0.2.0"
 _HOMES = {
     "configure": "spark_ckpt.session",
     "export_location": "spark_ckpt.transfer",
+    "import_flink_savepoint": "spark_ckpt.from_flink",
     "import_location": "spark_ckpt.transfer",
     "jar_path": "spark_ckpt.jars",
     "read_state": "spark_ckpt.state.read",

@@ -100,7 +100,8 @@ class RowEncoder:
         elif not isinstance(target.family.key.types[1], Fixed):
             raise FlinkTypeError(state.name, _TIME, "int64", str(target.family.key.types[1].arrow))
         fits = [fit for fit in (self._key, self._map_key, self._value) if fit is not None]
-        self.columns = tuple(column for fit in fits for column in fit.columns)
+        time = (_TIME, f"key.{target.family.key.names[1]}", "int64", "int64") if target.kind.is_timers else None
+        self.columns = (*(column for fit in fits for column in fit.columns), *([time] if time else []))
 
     def encode(self, batch: pa.RecordBatch) -> Iterator[FamilyRows]:
         """Rows of a batch for each column family, each checked by decoding it again.

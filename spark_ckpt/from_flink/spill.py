@@ -38,7 +38,7 @@ class RowSpill:
         parallelism: number of partitions of the store.
         key_group_factors: numbering of the key groups.
         families: column families of the store, in the order of sections.
-        buffer_bytes: bytes in memory before they are written.
+        buffer_bytes: bytes in memory before they are written; by default `BUFFER_BYTES`.
 
     Raises:
         StorageError: the temporary directory has no space, or cannot be written.
@@ -49,12 +49,12 @@ class RowSpill:
         parallelism: int,
         key_group_factors: Sequence[int],
         families: Sequence[str],
-        buffer_bytes: int = BUFFER_BYTES,
+        buffer_bytes: int | None = None,
     ) -> None:
         self._parallelism = parallelism
         self._factors = tuple(key_group_factors)
         self._numbers = {name: number for number, name in enumerate(families)}
-        self._buffer_bytes = buffer_bytes
+        self._buffer_bytes = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
         self._edges: list[NDArray[np.int64]] = []
