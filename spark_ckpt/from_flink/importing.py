@@ -81,6 +81,7 @@ def import_flink_savepoint(
     source, target = os.fspath(savepoint), os.fspath(location)
     flink = find_flink_state(source, id, moved=moved, allow_outside=allow_outside)
     if flink is None:
+        CheckpointLocation.open(source).of_query()
         raise FlinkImportRefusedError(source, "it belongs to a query of Spark. Take over its state: spark-ckpt import")
     flink.require_whole()
     storage = CheckpointLocation.open(target).of_query()

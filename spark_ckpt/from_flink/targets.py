@@ -94,7 +94,7 @@ def _targets(catalog: StateCatalog, store: Store) -> Iterator[Target]:
     families = {family.name: family for family in store.families}
     if store.state.name in AGGREGATIONS and store.state.store == DEFAULT_STORE:
         family = families[DEFAULT_FAMILY]
-        yield Target(store, TargetKind.AGGREGATE, family, family.key, (), _problem(store, family))
+        yield Target(store, TargetKind.AGGREGATE, family, family.key, (), _problem(store))
     if store.state.name not in TRANSFORM_WITH_STATE:
         return
     metadata = read_operator_metadata(catalog.storage, store.state.operator_id, catalog.batch.batch_id)
@@ -103,7 +103,7 @@ def _targets(catalog: StateCatalog, store: Store) -> Iterator[Target]:
         family = families.get(name)
         if family is None or name.endswith(_BY_TIME):
             continue
-        problem = _problem(store, family) or ("it has a time to live" if name in with_ttl else None)
+        problem = _problem(store) or ("it has a time to live" if name in with_ttl else None)
         if kind is VariableKind.TIMER:
             by_time = families[name.removesuffix(_BY_KEY) + _BY_TIME]
             timers = TargetKind.EVENT_TIMERS if name.startswith("$event") else TargetKind.PROCESSING_TIMERS
@@ -122,11 +122,9 @@ def _first(key: Struct) -> Struct:
     return first
 
 
-def _problem(store: Store, family: FamilySchema) -> str | None:
+def _problem(store: Store) -> str | None:
     if store.values_are_avro:
         return "its values are in Avro (spark.sql.streaming.stateStore.encodingFormat); start the query with unsaferow"
-    if family.has_collation:
-        return "its text has a collation, by which Spark partitions; only UTF8_BINARY is supported"
     return None
 
 

@@ -35,14 +35,12 @@ class FamilySchema:
         key: type of the keys as stored.
         value: type of the values.
         required: columns of the values that Spark declares as never null.
-        has_collation: True if text in keys or values has another collation than by bytes.
     """
 
     name: str
     key: Struct
     value: Struct
     required: frozenset[str] = frozenset()
-    has_collation: bool = False
 
 
 def read_schema(storage: Storage, store: StoreKey, name: str | None = None) -> tuple[FamilySchema, ...]:
@@ -153,9 +151,7 @@ def _schema(name: str, key: str, value: str) -> FamilySchema:
     kind = struct_of(fields)
     nullable = [bool(field.get("nullable", True)) for field in fields["fields"]]
     required = frozenset(column for column, may_be_null in zip(kind.names, nullable, strict=True) if not may_be_null)
-    # `StringType.jsonValue` has the collation in the type, `StructField` in the metadata of the column.
-    has_collation = any(mark in text for text in (key, value) for mark in ("__COLLATIONS", '"string collate '))
-    return FamilySchema(name, struct_of(json.loads(key)), kind, required, has_collation)
+    return FamilySchema(name, struct_of(json.loads(key)), kind, required)
 
 
 def _chunks(source: DataInput) -> str:
