@@ -17,7 +17,7 @@ from tests.metadata.streams.corpus import job, lay_out
 from tests.support.cli import Run, run
 
 SHOWING = (DOCS / "demo.md", DOCS / "flink-import.md", DOCS / "operations.md", DOCS / "reading-state.md")
-"""Pages with commands on the output of `make demo`, or on a savepoint of Flink. The first steps use a query of their own."""
+"""Pages with commands on the output of `make demo` or on a savepoint of Flink. The first steps use their own query."""
 
 DAMAGED = 3
 """Exit status of `verify` on the pages that show its findings."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from kafka import KafkaAdminClient, KafkaProducer
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.stateful_processor import (
@@ -23,7 +25,9 @@ from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage
 from tests.metadata.corpus import VECTORS
 from tests.metadata.streams.corpus import StateVector, job, lay_out
+from tests.support.checkpoints import committed_batches
 from tests.support.feeds import at
+from tests.support.kafka import KafkaBroker
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, Rows, assert_same_rows
@@ -181,13 +185,12 @@ def aggregated(frame: DataFrame) -> DataFrame:
 SQL_SCHEMA = "word string, day int, v long"
 
 
-@pytest.mark.parametrize("name", ["f120-sql-hashmap", "f120-sql-rocksdb"])
-def test_an_aggregation_continues(name: str, runner: QueryRunner, spark: SparkSession, tmp_path: Path) -> None:
+def test_an_aggregation_continues(runner: QueryRunner, spark: SparkSession, tmp_path: Path) -> None:
     feed = runner.feed("events", SQL_SCHEMA)
     sink = BatchLog(tmp_path / "out", "update", keys=2)
     feed.drop([])
     runner.drain(aggregated(feed.stream(spark)), sink)
-    done = import_flink_savepoint(sql_job(name, tmp_path), runner.location, force=True)
+    done = import_flink_savepoint(sql_job("f120-sql-hashmap", tmp_path), runner.location, force=True)
     (state,) = done.states
     assert (state.spark, state.spark_kind, state.rows) == ("0/default", "aggregate", 21)
     new = [sql_row(number) for number in range(SQL_ROWS, SQL_ROWS + 50)] + [("new", 0, 5)]
@@ -216,3 +219,72 @@ def test_an_aggregation_without_a_key_continues(runner: QueryRunner, spark: Spar
     values = [sql_row(number)[2] for number in range(SQL_ROWS)]
     total = sum(value for value in values if value is not None)
     assert_same_rows(runner.finish(sink), [(SQL_ROWS + 1, total + 5)])
+
+
+class OrdersOfFlink:
+    """The topic of the job `f120-sql-kafka`: record i is row i of the jobs, in partition i % 3.
+
+    Args:
+        servers: address of the broker.
+    """
+
+    name = "orders-of-flink"
+    partitions = 3
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        with KafkaAdminClient(bootstrap_servers=servers) as admin:
+            admin.create_topics({self.name: {"num_partitions": self.partitions}}, wait_for_metadata=True)
+
+    def delete(self) -> None:
+        """Deletes the topic."""
+        with KafkaAdminClient(bootstrap_servers=self._servers) as admin:
+            admin.delete_topics([self.name])
+
+    def send(self, numbers: range) -> None:
+        """Appends records."""
+        producer = KafkaProducer(bootstrap_servers=self._servers)
+        for number in numbers:
+            producer.send(self.name, str(number).encode(), partition=number % self.partitions)
+        producer.flush()
+        producer.close()
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        """The rows, from the newest record on."""
+        reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", self._servers)
+        number = sf.col("value").cast("string").cast("int")
+        numbers = (
+            reader.option("subscribe", self.name).option("startingOffsets", "latest").load().select(number.alias("i"))
+        )
+        i = sf.col("i")
+        is_null = (i % 5 == 0) | (i % 7 == 5)
+        return numbers.select(
+            sf.when(i % 7 != 6, sf.concat(sf.lit("word "), (i % 7).cast("string"))).alias("word"),
+            (i % 3).alias("day"),
+            sf.when(~is_null, i.cast("long") * 10).alias("v"),
+        )
+
+
+@pytest.fixture
+def orders(kafka: KafkaBroker) -> Iterator[OrdersOfFlink]:
+    topic = OrdersOfFlink(kafka.bootstrap_servers)
+    yield topic
+    topic.delete()
+
+
+def test_a_kafka_query_continues_at_the_offsets_of_flink(
+    orders: OrdersOfFlink, runner: QueryRunner, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Records that Flink has read are not read again, and none is left out."""
+    sink = BatchLog(tmp_path / "out", "update", keys=2)
+    runner.drain(aggregated(orders.stream(spark)), sink, lambda: committed_batches(runner.location) == [0])
+    more = SQL_ROWS + 61
+    orders.send(range(more))
+    done = import_flink_savepoint(sql_job("f120-sql-kafka", tmp_path), runner.location, force=True)
+    assert done.continues_there
+    assert json.loads(done.starting_offsets or "") == {orders.name: {"0": 100, "1": 100, "2": 100}}
+    runner.drain(aggregated(orders.stream(spark)), sink)
+    answer: Rows = [
+        tuple(row) for row in aggregated(spark.createDataFrame(map(sql_row, range(more)), SQL_SCHEMA)).collect()
+    ]
+    assert_same_rows(runner.finish(sink), answer)

@@ -1,5 +1,6 @@
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.serialization.SimpleStringSchema;
@@ -19,7 +20,7 @@ import org.apache.flink.types.Row;
 
 /**
  * DIRECTORY GLOBAL BACKEND [KAFKA]: a job in Flink SQL and a canonical savepoint of it, after 300 rows. With KAFKA, the
- * address of a broker, the numbers of the rows are the records of the topic "orders" there.
+ * address of a broker, the numbers of the rows are the records of the topic "orders-of-flink" there.
  *
  * <p>Row i has word = "word " + i % 7, or null if i % 7 is 6; day = i % 3; v = i * 10, or null if i % 5 is 0. All rows of
  * word "word 5" have a null v. If GLOBAL is true, the aggregation has no GROUP BY.
@@ -59,7 +60,14 @@ public final class SqlJob {
         while (DONE.get() < ROWS) {
             Thread.sleep(100);
         }
-        System.err.println(job.triggerSavepoint(directory.toUri().toString(), SavepointFormatType.CANONICAL).get());
+        while (true) {
+            try {
+                job.triggerSavepoint(directory.toUri().toString(), SavepointFormatType.CANONICAL).get();
+                break;
+            } catch (ExecutionException e) { // some tasks are not running yet
+                Thread.sleep(100);
+            }
+        }
         job.cancel().get();
         System.exit(0);
     }
@@ -67,7 +75,7 @@ public final class SqlJob {
     private static DataStream<Integer> ofKafka(StreamExecutionEnvironment env, String servers) {
         KafkaSource<String> source = KafkaSource.<String>builder()
                 .setBootstrapServers(servers)
-                .setTopics("orders")
+                .setTopics("orders-of-flink")
                 .setGroupId("flink")
                 .setStartingOffsets(OffsetsInitializer.earliest())
                 .setValueOnlyDeserializer(new SimpleStringSchema())
