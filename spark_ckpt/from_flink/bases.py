@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +28,7 @@ FILE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Family:
+class WrittenFamily:
     """A column family of a store, as its rows are written.
 
     Args:
@@ -42,10 +43,11 @@ class _Family:
 
     @property
     def is_list(self) -> bool:
+        """True if a key has a list of values."""
         return self.target.kind is TargetKind.LIST
 
 
-def families_of(targets: Sequence[Target]) -> dict[str, _Family]:
+def families_of(targets: Sequence[Target]) -> dict[str, WrittenFamily]:
     """The families with rows of their own, by name, in the order of their sections.
 
     Args:
@@ -54,16 +56,16 @@ def families_of(targets: Sequence[Target]) -> dict[str, _Family]:
     found = {}
     for target in targets:
         counter = target.beside[0] if target.kind is TargetKind.LIST and target.beside else None
-        found[target.family.name] = _Family(target.family, target, counter)
+        found[target.family.name] = WrittenFamily(target.family, target, counter)
         if target.kind.is_timers:
-            found |= {other.name: _Family(other, target, None) for other in target.beside}
+            found |= {other.name: WrittenFamily(other, target, None) for other in target.beside}
     return found
 
 
 def write_bases(
     storage: Storage,
     spill: RowSpill,
-    families: Mapping[str, _Family],
+    families: Mapping[str, WrittenFamily],
     version: int,
     written: Callable[[str], None],
     done: Callable[[], None],
@@ -117,7 +119,7 @@ def _entry(segment: BaseSegment, version: int) -> ChainEntry:
     return ChainEntry(True, version, segment.key_groups, segment.offsets, len(segment.data), None, 0)
 
 
-def _groups(table: pa.Table, families: Sequence[_Family]) -> Iterator[tuple[int, list[BaseSection]]]:
+def _groups(table: pa.Table, families: Sequence[WrittenFamily]) -> Iterator[tuple[int, list[BaseSection]]]:
     """Key groups of a partition with their sections."""
     key_groups, numbers = (table.column(name).to_numpy() for name in ("key_group", "family"))
     keys, values = (table.column(name) for name in ("key", "value"))
@@ -136,7 +138,7 @@ def _groups(table: pa.Table, families: Sequence[_Family]) -> Iterator[tuple[int,
         yield current, sections
 
 
-def _sections(family: _Family, keys: list[bytes], values: list[bytes]) -> Iterator[BaseSection]:
+def _sections(family: WrittenFamily, keys: list[bytes], values: list[bytes]) -> Iterator[BaseSection]:
     name = family.schema.name
     if not family.is_list:
         if len(set(keys)) != len(keys):
@@ -151,9 +153,9 @@ def _sections(family: _Family, keys: list[bytes], values: list[bytes]) -> Iterat
         yield BaseSection(family.counter.name, list(lists), _lengths(family.counter.value, lists.values()))
 
 
-def _lengths(kind: Struct, lists: Iterator[list[bytes]] | object) -> list[bytes]:
+def _lengths(kind: Struct, lists: Iterable[list[bytes]]) -> list[bytes]:
     """Rows with the lengths of lists (`ListStateMetricsImpl`)."""
-    lengths = [len(rows) for rows in lists]  # type: ignore[attr-defined]
+    lengths = [len(rows) for rows in lists]
     rows = pa.StructArray.from_arrays([pa.array(lengths, kind.types[0].arrow)], fields=list(kind.arrow))
     encoded = encode_rows(kind, rows)
     data = encoded.buffer.data.tobytes()
@@ -161,9 +163,8 @@ def _lengths(kind: Struct, lists: Iterator[list[bytes]] | object) -> list[bytes]
     return [data[start : start + size] for start in encoded.starts.tolist()]
 
 
-def _repeated(family: _Family, keys: Sequence[bytes]) -> FlinkRowError:
-    seen: set[bytes] = set()
-    key = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+def _repeated(family: WrittenFamily, keys: Sequence[bytes]) -> FlinkRowError:
+    (key, _), *_ = Counter(keys).most_common(1)
     row = rows_of(np.frombuffer(key, np.uint8), np.array([len(key)]), family.target.title)
     text = str(decode_rows(family.schema.key, row).to_pylist()[0])
     return FlinkRowError(family.target.title, "key", text, "two rows of Flink have this key in the query")

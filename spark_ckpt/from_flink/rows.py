@@ -91,9 +91,9 @@ class RowEncoder:
                     state.name, f"key.{target.key.names[index]}", kind, str(field.type), "keys with fractions"
                 )
         if target.kind is TargetKind.MAP:
-            kind = target.family.key.types[1]
-            assert isinstance(kind, Struct)
-            self._map_key = self._fit(_MAP_KEY, kind, None)
+            map_key = target.family.key.types[1]
+            assert isinstance(map_key, Struct)
+            self._map_key = self._fit(_MAP_KEY, map_key, None)
         if not target.kind.is_timers:
             name = _VALUE_COLUMNS[target.kind]
             self._value = self._fit(name, target.family.value, order.value, target.family.required)

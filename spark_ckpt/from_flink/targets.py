@@ -93,8 +93,8 @@ def targets_of(catalog: StateCatalog) -> tuple[Target, ...]:
 def _targets(catalog: StateCatalog, store: Store) -> Iterator[Target]:
     families = {family.name: family for family in store.families}
     if store.state.name in AGGREGATIONS and store.state.store == DEFAULT_STORE:
-        family = families[DEFAULT_FAMILY]
-        yield Target(store, TargetKind.AGGREGATE, family, family.key, (), _problem(store))
+        default = families[DEFAULT_FAMILY]
+        yield Target(store, TargetKind.AGGREGATE, default, default.key, (), _problem(store))
     if store.state.name not in TRANSFORM_WITH_STATE:
         return
     metadata = read_operator_metadata(catalog.storage, store.state.operator_id, catalog.batch.batch_id)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from spark_ckpt.checkpoint.chains import ChainTable
+from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation, inline_state_in_file, with_chains
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, Owner
@@ -87,7 +86,7 @@ class ImportWriter:
             if next(FlinkScan(self._plan.flink, state).batches(), None) is not None:
                 raise error
 
-    def _write(self, store: Store) -> list:  # type: ignore[type-arg]
+    def _write(self, store: Store) -> list[Chain]:
         encoders = [each for each in self._plan.encoders if each.pair.target.store.state.key == store.state.key]
         families = families_of([encoder.pair.target for encoder in encoders])
         factors = self._place.catalog.batch.key_group_factors
@@ -156,6 +155,3 @@ class ImportWriter:
     def _step(self) -> None:
         self._done += 1
         self._progress(self._done, self._steps)
-
-
-__all__: Sequence[str] = ["ImportWriter"]

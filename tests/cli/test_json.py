@@ -361,10 +361,10 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     store = RescaledStore(0, "dedupe", "default", 3, 4, 9)
     rescaling = Rescaling("/x", 3, 4, 7, 12, 14, 1000, (store,))
     dry = replace(rescaling, checkpoint_id=None, new_bytes=0)
-    flink = FlinkImport(
+    of_flink = FlinkImport(
         "/flink", 3, "/x", 1, 5, 100, FLINK_STATES, ("u/a",), ("u/b",), ("0/c",), LEFT, '{"orders":{"0":17}}', True
     )
-    dry_flink = replace(flink, checkpoint_id=None, starting_offsets=None)
+    dry_flink = replace(of_flink, checkpoint_id=None, starting_offsets=None)
     stored = TransferredStore(0, "dedupe", "default", 3, 4, 9, {"default": 4})
     known = TransferredStore(0, "dedupe", "default", 3, None, None, {"default": None})
     imported = Import("/x", "/x", "HDFS", 3, True, 1, 5, (stored,))
@@ -383,7 +383,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         "rescale": [RescaleResult(rescaling), RescaleResult(dry)],
         "import": [ImportResult(imported), ImportResult(planned)],
         "import_undo": [UndoResult(Undo("/x", False, "HDFS", 3, True, 5))],
-        "import_flink": [FlinkImportResult(flink), FlinkImportResult(dry_flink)],
+        "import_flink": [FlinkImportResult(of_flink), FlinkImportResult(dry_flink)],
         "state_export": [ExportResult(Export("/x", "/y", "HDFS", False, 1, 3, True, 1, (stored,)))],
     }
     outputs |= {name: [printed(JsonOutput().show, result) for result in each] for name, each in results.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ names = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 def sections(draw: st.DrawFn) -> Section:
     lists = draw(st.booleans())
     values = st.lists(rows, max_size=4).map(tuple) if lists else rows
-    entries = draw(st.dictionaries(rows, values, min_size=1, max_size=6))
+    entries: dict[bytes, Any] = draw(st.dictionaries(rows, values, min_size=1, max_size=6))
     return Section(tuple(entries.items()), draw(names), lists)
 
 

@@ -81,7 +81,7 @@ def test_another_order() -> None:
 def test_rows_within_rows() -> None:
     nested = {"type": "struct", "fields": schema(a="string", b="long")["fields"]}
     source = pa.struct([("f0", pa.int32()), ("f1", ROW)])
-    values = [{"f0": 1, "f1": {"kind": 0, "f0": "x", "f1": 2}}, {"f0": 3, "f1": None}]
+    values: list[dict[str, Any]] = [{"f0": 1, "f1": {"kind": 0, "f0": "x", "f1": 2}}, {"f0": 3, "f1": None}]
     expected = [{"n": 1, "inner": {"a": "x", "b": 2}}, {"n": 3, "inner": None}]
     assert converted(source, values, n="long", inner=nested) == expected
     listed = {"type": "array", "elementType": nested}

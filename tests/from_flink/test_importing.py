@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from spark_ckpt.completed import FilesystemCompletedCheckpointStore
 from spark_ckpt.coordinator import open_job
 from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.format.segments import Section
-from spark_ckpt.from_flink import checking, import_flink_savepoint, rows, spill, writing
+from spark_ckpt.from_flink import checking, import_flink_savepoint, rows, spill
 from spark_ckpt.from_flink.errors import (
     FlinkImportCheckError,
     FlinkImportRefusedError,
@@ -36,7 +36,7 @@ from spark_ckpt.storage import LocalStorage
 from tests.from_flink.places import OFFSETS, files_of, target, variables_of_the_vectors
 from tests.metadata.streams.corpus import JOBS, ROWS, StateVector, job, lay_out
 from tests.support.locations import OWNER
-from tests.support.state_location import row, schema
+from tests.support.state_location import Schema, row, schema
 
 SAVEPOINT = "f120-savepoint-canonical-heap-p2"
 WHOLE = [
@@ -73,10 +73,10 @@ def moved(name: str, tmp_path: Path) -> list[tuple[str, str]]:
     return [("oracle://ckpt/", str(tmp_path / "flink"))]
 
 
-def query(directory: Path, key: str = "long", **changes: Any) -> Path:
+def query(directory: Path, key: str = "long", changes: Mapping[str, tuple[Schema, Schema]] | None = None) -> Path:
     """A location for the states of the vectors."""
     families, kinds = variables_of_the_vectors(key)
-    return Path(target(directory, families | changes, kinds).path)
+    return Path(target(directory, families | dict(changes or {}), kinds).path)
 
 
 def table(location: str, **arguments: Any) -> list[str]:
@@ -187,7 +187,7 @@ def test_a_dry_run_lists_the_columns_and_writes_nothing(tmp_path: Path) -> None:
 def test_types_that_do_not_fit(
     family: str, schemas: tuple[Any, Any], column: str, types: tuple[str, str], tmp_path: Path
 ) -> None:
-    location = query(tmp_path / "query", **{family: schemas})
+    location = query(tmp_path / "query", changes={family: schemas})
     before = files_of(location)
     with pytest.raises(FlinkTypeError) as refused:
         import_flink_savepoint(laid_out(SAVEPOINT, tmp_path), location)
@@ -397,13 +397,13 @@ def _first(which: Any, count: int) -> Any:
 
 def test_keys_that_become_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     location = query(tmp_path / "query")
-    encode = writing.RowEncoder.encode
+    encode = rows.RowEncoder.encode
 
-    def twice(self: writing.RowEncoder, batch: Any) -> Any:
+    def twice(self: rows.RowEncoder, batch: Any) -> Any:
         yield from encode(self, batch)
         yield from encode(self, batch)
 
-    monkeypatch.setattr(writing.RowEncoder, "encode", twice)
+    monkeypatch.setattr(rows.RowEncoder, "encode", twice)
     with pytest.raises(FlinkRowError, match="two rows of Flink have this key"):
         import_flink_savepoint(laid_out(SAVEPOINT, tmp_path), location)
 
