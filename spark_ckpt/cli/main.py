@@ -32,7 +32,7 @@ from spark_ckpt.cli.standard_streams import ReaderGone, redacted_errors, replace
 from spark_ckpt.errors import SparkCkptError, StorageError, UnsupportedFormatError
 from spark_ckpt.from_flink.errors import (
     FlinkImportRefusedError,
-    FlinkRowError,
+    FlinkImportRowError,
     FlinkStateNotMappedError,
     FlinkTypeError,
 )
@@ -47,7 +47,7 @@ from spark_ckpt.operations.errors import (
 
 _STATUSES = {
     FlinkImportRefusedError: REFUSED,
-    FlinkRowError: REFUSED,
+    FlinkImportRowError: REFUSED,
     FlinkStateNotMappedError: REFUSED,
     FlinkTypeError: REFUSED,
     LocationInUseError: IN_USE,

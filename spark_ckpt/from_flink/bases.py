@@ -14,7 +14,7 @@ from spark_ckpt.checkpoint.chains import Chain, ChainEntry
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.publish import merge_into_file
 from spark_ckpt.format.segment_writer import BaseSection, BaseSegment, encode_base, list_value
-from spark_ckpt.from_flink.errors import FlinkRowError
+from spark_ckpt.from_flink.errors import FlinkImportRowError
 from spark_ckpt.from_flink.spill import RowSpill
 from spark_ckpt.from_flink.targets import Target, TargetKind
 from spark_ckpt.spark_files.schemas import DEFAULT_FAMILY, FamilySchema
@@ -84,7 +84,7 @@ def write_bases(
         The chain of each partition.
 
     Raises:
-        FlinkRowError: two rows have the same key.
+        FlinkImportRowError: two rows have the same key.
         KeyGroupTooLargeError: a key group does not fit into a block.
         StorageError: a file cannot be written.
     """
@@ -163,8 +163,8 @@ def _lengths(kind: Struct, lists: Iterable[list[bytes]]) -> list[bytes]:
     return [data[start : start + size] for start in encoded.starts.tolist()]
 
 
-def _repeated(family: WrittenFamily, keys: Sequence[bytes]) -> FlinkRowError:
+def _repeated(family: WrittenFamily, keys: Sequence[bytes]) -> FlinkImportRowError:
     (key, _), *_ = Counter(keys).most_common(1)
     row = rows_of(np.frombuffer(key, np.uint8), np.array([len(key)]), family.target.title)
     text = str(decode_rows(family.schema.key, row).to_pylist()[0])
-    return FlinkRowError(family.target.title, "key", text, "two rows of Flink have this key in the query")
+    return FlinkImportRowError(family.target.title, "key", text, "two rows of Flink have this key in the query")

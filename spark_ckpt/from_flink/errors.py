@@ -61,7 +61,7 @@ class FlinkTypeError(SparkCkptError):
         self.spark_type = spark_type
 
 
-class FlinkRowError(SparkCkptError):
+class FlinkImportRowError(SparkCkptError):
     """A row of Flink's state has a value that the query's state cannot have. Nothing was changed.
 
     Attributes:

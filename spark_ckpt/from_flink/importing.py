@@ -69,7 +69,7 @@ def import_flink_savepoint(
         FlinkImportRefusedError: the location is not that of such a query, or the savepoint not one of Flink.
         FlinkStateNotMappedError: a state with rows has no state variable, or none can be found for it.
         FlinkTypeError: the types of a state and its variable do not fit.
-        FlinkRowError: a value does not fit.
+        FlinkImportRowError: a value does not fit.
         FlinkImportCheckError: the written rows differ from Flink's.
         KeyGroupTooLargeError: a key group has more than 1 GiB.
         UnsupportedFlinkStateError: part of Flink's state cannot be read.

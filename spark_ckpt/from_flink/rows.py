@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark_ckpt.from_flink.errors import FlinkRowError, FlinkTypeError
+from spark_ckpt.from_flink.errors import FlinkImportRowError, FlinkTypeError
 from spark_ckpt.from_flink.fitting import Fit, UnfitValueError, fit_rows
 from spark_ckpt.from_flink.mapping import Pair
 from spark_ckpt.from_flink.targets import TargetKind
@@ -107,7 +107,7 @@ class RowEncoder:
         """Rows of a batch for each column family, each checked by decoding it again.
 
         Raises:
-            FlinkRowError: a value does not fit.
+            FlinkImportRowError: a value does not fit.
         """
         target = self.pair.target
         keys = self._convert(self._key, batch, "key")
@@ -152,7 +152,7 @@ class RowEncoder:
             key = str(batch.column("key")[e.index].as_py())
             if len(key) > _MOST_KEY_CHARACTERS:
                 key = f"{key[:_MOST_KEY_CHARACTERS]}..."
-            raise FlinkRowError(self.pair.state.name, e.column, key, e.reason) from None
+            raise FlinkImportRowError(self.pair.state.name, e.column, key, e.reason) from None
 
     def _rows(
         self, family: FamilySchema, keys: pa.StructArray, values: pa.StructArray | None, hashes: NDArray[np.int32]

@@ -201,9 +201,8 @@ def _big_decimals(kind: Decimal, column: pa.Array, in_row: bool) -> _Values:
     scale = kind.arrow.scale
     contents = [b"" if value is None else _big_endian(int(value.scaleb(scale))) for value in column.to_pylist()]
     sizes = np.array([len(content) for content in contents], np.int64)
-    reserved = np.full(sizes.size, _DECIMAL_BYTES, np.int64)
-    if not in_row:
-        reserved[_nulls(column)] = 0
+    # Rows keep 16 bytes for each, nulls included; arrays do not (`UnsafeRowWriter.write`, `UnsafeArrayWriter.write`).
+    reserved = np.full(sizes.size, _DECIMAL_BYTES, np.int64) if in_row else _padded(sizes)
     return _Values(np.frombuffer(b"".join(contents), np.uint8), np.cumsum(sizes) - sizes, sizes, reserved)
 
 

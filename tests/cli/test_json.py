@@ -59,7 +59,7 @@ from spark_ckpt.format.segment_writer import KeyGroupTooLargeError
 from spark_ckpt.from_flink.errors import (
     FlinkImportCheckError,
     FlinkImportRefusedError,
-    FlinkRowError,
+    FlinkImportRowError,
     FlinkStateNotMappedError,
     FlinkTypeError,
 )
@@ -262,7 +262,7 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     FlinkImportRefusedError("/x", "reason"),
     FlinkStateNotMappedError("u/s", "reason", ["0/s"]),
     FlinkTypeError("s", "value", "int64", "string"),
-    FlinkRowError("s", "value", "a", "reason"),
+    FlinkImportRowError("s", "value", "a", "reason"),
     FlinkImportCheckError("0/s", 5, 4),
     KeyGroupTooLargeError(7, 2**31),
     SparkLogFormatError("/x", "reason"),

@@ -20,7 +20,7 @@ from spark_ckpt.from_flink import checking, import_flink_savepoint, rows, spill
 from spark_ckpt.from_flink.errors import (
     FlinkImportCheckError,
     FlinkImportRefusedError,
-    FlinkRowError,
+    FlinkImportRowError,
     FlinkStateNotMappedError,
     FlinkTypeError,
 )
@@ -404,7 +404,7 @@ def test_keys_that_become_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         yield from encode(self, batch)
 
     monkeypatch.setattr(rows.RowEncoder, "encode", twice)
-    with pytest.raises(FlinkRowError, match="two rows of Flink have this key"):
+    with pytest.raises(FlinkImportRowError, match="two rows of Flink have this key"):
         import_flink_savepoint(laid_out(SAVEPOINT, tmp_path), location)
 
 
