@@ -126,7 +126,7 @@ def _groups(table: pa.Table, families: Sequence[WrittenFamily]) -> Iterator[tupl
     starts = np.flatnonzero(np.diff(np.stack((key_groups, numbers)), prepend=-1).any(axis=0))
     sections: list[BaseSection] = []
     current = -1
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(table)], strict=True):
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(table)][: starts.size], strict=True):
         if key_groups[start] != current:
             if sections:
                 yield current, sections

@@ -133,6 +133,6 @@ def _is_start_of_global_aggregation(catalog: StateCatalog, store: Store) -> bool
     for _, merged in merged_rows(catalog, view):
         _, values = decode_merged(view, merged)
         for column in values.flatten():
-            if not pc.all(pc.fill_null(pc.equal(column.cast("string"), "0"), True)).as_py():
+            if not pc.all(pc.fill_null(pc.equal(column.cast("string"), "0"), True), min_count=0).as_py():
                 return False
     return True

@@ -51,6 +51,7 @@ def target(
     variables: Mapping[str, str] | None = None,
     *,
     rows: Section | None = None,
+    conf: Mapping[str, str] | None = None,
 ) -> StateLocation:
     """A location of a `transformWithState`, or of an aggregation without `variables`, after one batch.
 
@@ -59,9 +60,11 @@ def target(
         families: column families.
         variables: kinds of the state variables.
         rows: rows of the batch.
+        conf: settings of the query in its offset log.
     """
     name = "stateStoreSave" if variables is None else TWS
-    location = StateLocation(directory, families, name=name, variables=variables, offsets=OFFSETS.encode())
+    offsets = OFFSETS.with_conf(conf or {})
+    location = StateLocation(directory, families, name=name, variables=variables, offsets=offsets.encode())
     location.sources = tuple(Source(name, offset) for name, offset in OFFSETS.offsets.items())
     location.storage.write_atomic(QUERY, b'{"id":"query"}')
     if rows is None:
@@ -69,7 +72,7 @@ def target(
     else:
         location.commit(rows, rows=len(rows.entries))
     log = SparkLog(location.storage)
-    log.add_offsets(0, OFFSETS)
+    log.add_offsets(0, offsets)
     log.add_commit(0, COMMIT)
     return location
 

@@ -32,7 +32,7 @@ _VALUES = {
     "bytes": "transform(sequence(1, id % 4), x -> cast(x as byte))",
     "decimals": "array(cast(id as decimal(38, 0)), null, cast(id as decimal(38, 0)) * 12345678901234567890)",
     "table": "map('a', id, repeat('b', cast(id as int)), null)",
-    "inner": "named_struct('n', if(id % 4 = 0, null, id), 't', if(id < 0, null, string(id)), 'd', cast(null as decimal(30, 0)))",
+    "inner": "named_struct('n', if(id % 4 = 0, null, id), 't', nullif(string(id), ''), 'd', cast(null as decimal(30)))",
     "inners": "array(named_struct('a', nullif(id, -1), 'b', nullif(array(string(id)), array(''))), null)",
 }
 
