@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -58,7 +59,9 @@ class RowSpill:
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
         self._edges: list[NDArray[np.int64]] = []
-        self._file = Path(tempfile.mkstemp(prefix="spark-ckpt-import-")[1])
+        descriptor, path = tempfile.mkstemp(prefix="spark-ckpt-import-")
+        os.close(descriptor)
+        self._file = Path(path)
         self._writer = pa.ipc.new_file(str(self._file), _SCHEMA)
 
     def __enter__(self) -> RowSpill:

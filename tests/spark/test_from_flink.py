@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.stateful_processor import (
@@ -22,6 +23,7 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from spark_ckpt import import_flink_savepoint, read_state
 from spark_ckpt.operations.verify import verify
+from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import LocalStorage
 from tests.metadata.corpus import VECTORS
 from tests.metadata.streams.corpus import StateVector, job, lay_out
@@ -202,6 +204,32 @@ def test_an_aggregation_continues(runner: QueryRunner, spark: SparkSession, tmp_
     assert_same_rows(runner.finish(sink), [row for row in answer if row[:2] in touched])
     table = read_state(str(runner.location)).to_arrow().to_pylist()
     assert_same_rows([(*row["key"].values(), *row["value"].values()) for row in table], answer)
+
+
+def test_no_query_starts_from_half_an_import(
+    runner: QueryRunner, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would go on from empty state without a word."""
+    feed = runner.feed("events", SQL_SCHEMA)
+    sink = BatchLog(tmp_path / "out", "update", keys=2)
+    feed.drop([])
+    runner.drain(aggregated(feed.stream(spark)), sink)
+    source = sql_job("f120-sql-hashmap", tmp_path)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SparkLog, "add_commit", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            import_flink_savepoint(source, runner.location, force=True)
+    feed.drop([("new", 0, 5)])
+    with pytest.raises(StreamingQueryException, match="an import into this location was interrupted"):
+        runner.drain(aggregated(feed.stream(spark)), sink)
+    import_flink_savepoint(source, runner.location, force=True)
+    runner.drain(aggregated(feed.stream(spark)), sink)
+    assert sink.rows() == [("new", 0, 1, 1, 5, 5, 5)]
+    assert read_state(str(runner.location)).to_arrow().num_rows == 22
 
 
 def test_an_aggregation_without_a_key_continues(runner: QueryRunner, spark: SparkSession, tmp_path: Path) -> None:
