@@ -44,6 +44,7 @@ from spark_ckpt.operations.errors import (
     RollbackRefusedError,
     TransferRefusedError,
 )
+from spark_ckpt.state.to_flink.errors import UnsupportedForFlinkError
 
 _STATUSES = {
     FlinkImportRefusedError: REFUSED,
@@ -56,6 +57,7 @@ _STATUSES = {
     QueryMayRunError: IN_USE,
     RollbackRefusedError: REFUSED,
     TransferRefusedError: REFUSED,
+    UnsupportedForFlinkError: REFUSED,
     UnsupportedFormatError: REFUSED,
 }
 

@@ -38,6 +38,7 @@ RESULTS = (
     "import_undo",
     "import_flink",
     "state_export",
+    "savepoint_export",
 )
 ERRORS = [name for name, definition in DEFINITIONS.items() if "allOf" in definition]
 

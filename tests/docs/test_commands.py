@@ -16,7 +16,7 @@ from tests.from_flink.places import variables_of_the_vectors
 from tests.metadata.streams.corpus import job, lay_out
 from tests.support.cli import Run, run
 
-SHOWING = (DOCS / "demo.md", DOCS / "flink-import.md", DOCS / "operations.md", DOCS / "reading-state.md")
+SHOWING = tuple(DOCS / f"{name}.md" for name in ("demo", "flink", "flink-import", "operations", "reading-state"))
 """Pages with commands on the output of `make demo` or on a savepoint of Flink. The first steps use their own query."""
 
 DAMAGED = 3
@@ -76,10 +76,14 @@ def lines_on_orders() -> list[str]:
     lines = {line for page in PAGES for line in command_lines(page) if line.startswith("spark-ckpt ")}
     here = {line for line in lines if ORDERS in line or any(place in line for place in SAVEPOINTS)}
     # Statistics come from a coordinator, and imports and exports need Spark; neither has run on these locations.
-    elsewhere = ("history", "import", "export", "import-flink")
+    elsewhere, without_spark = ("history", "import", "export", "import-flink"), "--format flink"
     endless = "--watch"
     return sorted(
-        line for line in here if "://" not in line and line.split()[1] not in elsewhere and endless not in line.split()
+        line
+        for line in here
+        if "://" not in line
+        and (line.split()[1] not in elsewhere or without_spark in line)
+        and endless not in line.split()
     )
 
 
