@@ -92,7 +92,7 @@ def started(run: Run, trigger: Trigger, job: OpenJob) -> Report:
         "key_group_factors": list(job.key_group_factors),
         "spark_version": trigger.spark_version,
         "spark_ckpt_version": __version__,
-        "settings": [[value.suffix, redacted(value.text), value.is_set] for value in values],
+        "settings": [[value.suffix, redacted(value.text), value.is_set, value.default] for value in values],
     }
 
 

@@ -20,6 +20,7 @@ RECORDS: list[Record] = [
     record(7, 3),
     ClaimRecord(9, 4, owner("ü"), "attempt", 1_700_000_000_000),
     ClaimRecord(9, 4, owner("ü"), "attempt", 1_700_000_000_000, (3, 4, 8), ProcessIdentity("b", "n", 5)),
+    ClaimRecord(9, 4, owner("ü"), "attempt", 1_700_000_000_000, (3, 4, 8), log_epoch=2, release="0.2.0"),
 ]
 
 

@@ -30,6 +30,8 @@ private[ui] object Cells {
   /** Microseconds as milliseconds: a snapshot often takes less than one. */
   def micros(value: Long): String = s"${BigDecimal(value, 3).bigDecimal.toPlainString} ms"
 
+  def phase(micros: Option[Long]): Seq[Node] = Text(micros.fold(Absent)(Cells.micros))
+
   /** Minimum, mean and maximum. */
   def spread(values: Option[Seq[Long]], show: Long => String): Seq[Node] =
     Text(values.fold(Absent)(_.map(show).mkString(" / ")))
