@@ -75,6 +75,17 @@ class Contender:
         assert self.job.wait() == 0, self.job.output()[-4000:]
 
 
+def restore_phases(history: WebPage) -> dict[int, str]:
+    """Phase "Restore" of the operator, by batches of completed checkpoints."""
+    found = {}
+    for row in history.tables["history-table"]:
+        if row[2] == "COMPLETED":
+            details = read_page(history.links[row[0]])
+            assert details is not None
+            found[int(row[1])] = details.tables["spreads"][0][4]
+    return found
+
+
 @pytest.fixture
 def contenders() -> Iterator[list[Contender]]:
     """Drivers that end with the test."""
@@ -113,6 +124,9 @@ def test_a_second_driver_takes_over_and_finds_a_savepoint(tmp_path: Path, conten
     assert details is not None
     assert f"{first.process}" in details.text
     assert f"run {before[RUN_ID]}" in details.text
+    phases = restore_phases(details)
+    assert phases.pop(1) != "-"
+    assert set(phases.values()) <= {"-"}  # the next batches have the state in memory
 
     first.allow("go")
     lost = first.await_in(STATUS, "FENCED")
