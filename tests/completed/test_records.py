@@ -24,7 +24,9 @@ RECORDS: list[Record] = [
 ]
 
 
-@pytest.mark.parametrize("original", RECORDS, ids=["checkpoint", "claim of an earlier release", "claim"])
+@pytest.mark.parametrize(
+    "original", RECORDS, ids=["checkpoint", "claim of an earlier release", "claim", "claim with all fields"]
+)
 def test_a_record_is_read_as_it_was_written(original: Record) -> None:
     assert decode_record(encode_record(original), "file", original.id) == original
 

@@ -100,7 +100,8 @@ class StoreCommitSuite extends AnyFunSuite {
 
   test("an ack tells how long its store loaded state, if it did") {
     withStore() { h =>
-      def restores = h.coordinator.heard.asScala.filter(_.kind == "ack").map(_.json.path("timings_us").path("restore"))
+      def restores =
+        h.coordinator.heard.asScala.toSeq.filter(_.kind == "ack").map(_.json.path("timings_us").path("restore"))
       h.commit(0, 1)
       h.commit(1, 2)
       h.notify(Notification.Ended, -1)
