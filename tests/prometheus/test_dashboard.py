@@ -95,6 +95,8 @@ def test_everything_asks_the_chosen_data_source() -> None:
     chosen, *variables = content["templating"]["list"]
     assert (chosen["name"], chosen["type"], chosen["query"]) == ("datasource", "datasource", "prometheus")
     assert [variable["type"] for variable in variables] == ["query"] * len(variables)
+    # Both are required in a value (`VariableOption` of Grafana's package `@grafana/schema`).
+    assert all({"text", "value"} <= set(v["current"]) for v in content["templating"]["list"] if "current" in v)
     found = list(sources(content))
     assert len(found) == len(variables) + len(graphs()) + sum(len(panel["targets"]) for panel in graphs()) + 1
     assert all(source == SOURCE for source in found)
