@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spark_ckpt.from_flink import import_flink_savepoint
     from spark_ckpt.jars import jar_path
     from spark_ckpt.session import configure
     from spark_ckpt.state.read import read_state
@@ -19,6 +20,7 @@ __all__ = [
     "configure",
     "export_location",
     "export_savepoint",
+    "import_flink_savepoint",
     "import_location",
     "jar_path",
     "read_state",
@@ -31,6 +33,7 @@ _HOMES = {
     "configure": "spark_ckpt.session",
     "export_location": "spark_ckpt.transfer",
     "export_savepoint": "spark_ckpt.transfer.flink",
+    "import_flink_savepoint": "spark_ckpt.from_flink",
     "import_location": "spark_ckpt.transfer",
     "jar_path": "spark_ckpt.jars",
     "read_state": "spark_ckpt.state.read",

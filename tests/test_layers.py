@@ -16,7 +16,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "__init__ | __main__",
         "cli | bridge",
-        "session | transfer",
+        "from_flink | session | transfer",
         "coordinator",
         "operations | state",
         "location",

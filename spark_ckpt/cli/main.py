@@ -16,6 +16,7 @@ from spark_ckpt.cli.commands.export import export_query
 from spark_ckpt.cli.commands.gc import collect_orphans
 from spark_ckpt.cli.commands.history import show_history
 from spark_ckpt.cli.commands.import_ import import_query
+from spark_ckpt.cli.commands.import_flink import import_flink_state
 from spark_ckpt.cli.commands.inspect import inspect_checkpoint
 from spark_ckpt.cli.commands.list import list_checkpoints
 from spark_ckpt.cli.commands.read import read_rows
@@ -29,6 +30,12 @@ from spark_ckpt.cli.commands.verify import verify_checkpoints
 from spark_ckpt.cli.options import FAILED, IN_USE, REFUSED, Session
 from spark_ckpt.cli.standard_streams import ReaderGone, redacted_errors, replace_closed, writing
 from spark_ckpt.errors import SparkCkptError, StorageError, UnsupportedFormatError
+from spark_ckpt.from_flink.errors import (
+    FlinkImportRefusedError,
+    FlinkImportRowError,
+    FlinkStateNotMappedError,
+    FlinkTypeError,
+)
 from spark_ckpt.operations.errors import (
     LocationInUseError,
     NotCommittedError,
@@ -40,6 +47,10 @@ from spark_ckpt.operations.errors import (
 from spark_ckpt.state.to_flink.errors import UnsupportedForFlinkError
 
 _STATUSES = {
+    FlinkImportRefusedError: REFUSED,
+    FlinkImportRowError: REFUSED,
+    FlinkStateNotMappedError: REFUSED,
+    FlinkTypeError: REFUSED,
     LocationInUseError: IN_USE,
     NotCommittedError: REFUSED,
     RescaleRefusedError: REFUSED,
@@ -100,6 +111,7 @@ main.add_command(diff_checkpoints)
 main.add_command(examine_location)
 main.add_command(export_query)
 main.add_command(import_query)
+main.add_command(import_flink_state)
 main.add_command(inspect_checkpoint)
 main.add_command(list_checkpoints)
 main.add_command(read_rows)

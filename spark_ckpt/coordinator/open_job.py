@@ -202,14 +202,15 @@ def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpoin
         ForeignStateError, VersionNotFoundError, DamagedCheckpointError: see `open_job`.
     """
     record = _record_to_start_from(trigger, store)
+    version = trigger.version - 1
+    # An import from Flink follows the first batch, whose checkpoint stays.
+    if version == 1 or (version > 1 and record is None):
+        _check_no_import(storage)
     if record is not None:
         return load_checkpoint(storage, record, store.all())
-    version = trigger.version - 1
     if version <= 0:
         return CheckpointState()
     retained = store.all()
-    if (marker := read_marker(storage)) is not None and marker.checkpoint_id is None:
-        raise ImportUnfinishedError(storage.location)
     if not retained and (found := foreign_state(storage)) is not None:
         raise ForeignStateError(storage.location, found, version)
     hint = ""
@@ -220,6 +221,12 @@ def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpoin
     if not retained and checkpoint_directories(storage):
         hint = f"It has checkpoints of a query that used another store: set {STORE.key} to that store"
     raise VersionNotFoundError(storage.location, version, {record.id: record.version for record in retained}, hint)
+
+
+def _check_no_import(storage: Storage) -> None:
+    marker = read_marker(storage)
+    if marker is not None and marker.checkpoint_id is None:
+        raise ImportUnfinishedError(storage.location)
 
 
 def _record_to_start_from(trigger: Trigger, store: CompletedCheckpointStore) -> CheckpointRecord | None:

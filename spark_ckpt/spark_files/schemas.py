@@ -34,11 +34,13 @@ class FamilySchema:
         name: name of the column family.
         key: type of the keys as stored.
         value: type of the values.
+        required: columns of the values that Spark declares as never null.
     """
 
     name: str
     key: Struct
     value: Struct
+    required: frozenset[str] = frozenset()
 
 
 def read_schema(storage: Storage, store: StoreKey, name: str | None = None) -> tuple[FamilySchema, ...]:
@@ -78,9 +80,9 @@ def decode_schema(content: bytes, path: str) -> tuple[FamilySchema, ...]:
     try:
         version = source.utf("version")
         if version == "v1":
-            return (FamilySchema(DEFAULT_FAMILY, _struct(source.utf("key")), _struct(source.utf("value"))),)
+            return (_schema(DEFAULT_FAMILY, source.utf("key"), source.utf("value")),)
         if version == "v2":
-            return (FamilySchema(DEFAULT_FAMILY, _struct(_chunks(source)), _struct(_chunks(source))),)
+            return (_schema(DEFAULT_FAMILY, _chunks(source), _chunks(source)),)
         if version == "v3":
             return tuple(_family(source) for _ in source.each("families", 20))
         raise ValueError(f"unknown schema version '{version}'; v1 to v3 are supported")
@@ -135,12 +137,21 @@ def _nullable(value: Any) -> Any:  # noqa: ANN401  (a type in JSON)
 def _family(source: DataInput) -> FamilySchema:
     name = source.utf("name")
     source.u16("key schema id")
-    key = _struct(_chunks(source))
+    key = _chunks(source)
     source.u16("value schema id")
-    value = _struct(_chunks(source))
+    value = _chunks(source)
     for _ in ("key encoder", "user key"):  # the first is for scans, the second repeats a part of the key
         _chunks(source)
-    return FamilySchema(name, key, value)
+    return _schema(name, key, value)
+
+
+def _schema(name: str, key: str, value: str) -> FamilySchema:
+    """Schema of a family, from the JSON of its key and value types."""
+    fields = json.loads(value)
+    kind = struct_of(fields)
+    nullable = [bool(field.get("nullable", True)) for field in fields["fields"]]
+    required = frozenset(column for column, may_be_null in zip(kind.names, nullable, strict=True) if not may_be_null)
+    return FamilySchema(name, struct_of(json.loads(key)), kind, required)
 
 
 def _chunks(source: DataInput) -> str:
@@ -151,7 +162,3 @@ def _chunks(source: DataInput) -> str:
             yield source.utf("chunk")
 
     return "".join(parts())
-
-
-def _struct(text: str) -> Struct:
-    return struct_of(json.loads(text))

@@ -144,6 +144,29 @@ class FlinkCatalog:
         """Number of key groups of the operator of a state."""
         return next(o.max_parallelism for o in self.metadata.operator_states if o.operator_id == state.operator_id)
 
+    def require_whole(self) -> None:
+        """Checks that `states` lists all keyed state, with all of its rows and all records before the checkpoint.
+
+        Raises:
+            UnsupportedFlinkStateError: part of the state is in a changelog, is raw, or has no name; or the checkpoint
+                has records that the state lacks.
+            UnsupportedFlinkStateError, StateStreamFormatError, RocksDbFormatError, StorageError: as in `states`.
+        """
+        for operator in self.metadata.operator_states:
+            name = _operator_title(operator)
+            for subtask in operator.subtask_states.values():
+                keyed = subtask.managed_keyed_state
+                if isinstance(keyed, m.ChangelogStateBackendHandle) and keyed.non_materialized_state_handles:
+                    reason = "part of its state is in a changelog, whose changes cannot be read"
+                    raise UnsupportedFlinkStateError(name, f"{reason}; take a canonical savepoint")
+                if subtask.raw_keyed_state is not None:
+                    reason = "it has raw keyed state, such as timers of a job with timers on the heap beside RocksDB"
+                    raise UnsupportedFlinkStateError(name, f"{reason}; take a canonical savepoint")
+                if subtask.input_channel_state or subtask.result_subpartition_state:
+                    reason = "the checkpoint is unaligned and holds records on their way to it"
+                    raise UnsupportedFlinkStateError(name, f"{reason}; take a savepoint")
+        self._require_complete(None)
+
     def _operator(self, text: str) -> m.OperatorState:
         found = [each for each in self.operators if text in (each.operator_id.hex(), each.uid, each.name)]
         if len(found) != 1:

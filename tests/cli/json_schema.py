@@ -36,6 +36,7 @@ RESULTS = (
     "rescale",
     "import",
     "import_undo",
+    "import_flink",
     "state_export",
     "savepoint_export",
 )

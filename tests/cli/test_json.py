@@ -40,6 +40,7 @@ from spark_ckpt.cli.commands.export import ExportResult
 from spark_ckpt.cli.commands.gc import GcResult
 from spark_ckpt.cli.commands.history import History, HistoryEntry
 from spark_ckpt.cli.commands.import_ import ImportResult, UndoResult
+from spark_ckpt.cli.commands.import_flink import FlinkImportResult
 from spark_ckpt.cli.commands.list import CheckpointList
 from spark_ckpt.cli.commands.rescale import RescaleResult
 from spark_ckpt.cli.commands.restore import RestoreResult
@@ -55,6 +56,17 @@ from spark_ckpt.completed import CheckpointRecord, MetadataReference
 from spark_ckpt.completed.errors import DamagedRecordError, FencedError, UnknownOutcomeError
 from spark_ckpt.format.errors import SegmentError
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_writer import KeyGroupTooLargeError
+from spark_ckpt.from_flink.errors import (
+    FlinkImportCheckError,
+    FlinkImportRefusedError,
+    FlinkImportRowError,
+    FlinkStateNotMappedError,
+    FlinkTypeError,
+)
+from spark_ckpt.from_flink.operator_state import LeftBehind
+from spark_ckpt.from_flink.result import FlinkImport, ImportedState
+from spark_ckpt.from_flink.targets import TargetKind
 from spark_ckpt.location import errors as location_errors
 from spark_ckpt.location.errors import CheckpointNotFoundError, LinkedStateError, ModificationTimeUnknownError
 from spark_ckpt.location.find import CheckpointLocation, FoundCheckpoint
@@ -203,6 +215,13 @@ REPORTS = [
 ]
 
 
+FLINK_STATES = tuple(
+    ImportedState("u/s", "VALUE", "0/s", kind.value, rows, (("key", "key.key", "int64", "int64"),))
+    for kind in TargetKind
+    for rows in (None, 5)
+)
+LEFT = (LeftBehind("source", ("offset",)),)
+
 ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     location_errors.LocationNotFoundError("/x"),
     location_errors.ForeignLocationError("/x", "reason"),
@@ -244,6 +263,12 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     operation_errors.TransferRefusedError("/x", "reason"),
     operation_errors.QueryMayRunError("/x", "/x/offsets/1", 5, 60),
     operation_errors.StateTransferError("SourceStateError", "message"),
+    FlinkImportRefusedError("/x", "reason"),
+    FlinkStateNotMappedError("u/s", "reason", ["0/s"]),
+    FlinkTypeError("s", "value", "int64", "string"),
+    FlinkImportRowError("s", "value", "a", "reason"),
+    FlinkImportCheckError("0/s", 5, 4),
+    KeyGroupTooLargeError(7, 2**31),
     SparkLogFormatError("/x", "reason"),
     SparkLogEntryExistsError("/x"),
     VersionNotFoundError("/x", 5, {7: 3, 8: 4}),
@@ -344,6 +369,10 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     store = RescaledStore(0, "dedupe", "default", 3, 4, 9)
     rescaling = Rescaling("/x", 3, 4, 7, 12, 14, 1000, (store,))
     dry = replace(rescaling, checkpoint_id=None, new_bytes=0)
+    of_flink = FlinkImport(
+        "/flink", 3, "/x", 1, 5, 100, FLINK_STATES, ("u/a",), ("u/b",), ("0/c",), LEFT, '{"orders":{"0":17}}', True
+    )
+    dry_flink = replace(of_flink, checkpoint_id=None, starting_offsets=None)
     stored = TransferredStore(0, "dedupe", "default", 3, 4, 9, {"default": 4})
     known = TransferredStore(0, "dedupe", "default", 3, None, None, {"default": None})
     imported = Import("/x", "/x", "HDFS", 3, True, 1, 5, (stored,))
@@ -362,6 +391,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         "rescale": [RescaleResult(rescaling), RescaleResult(dry)],
         "import": [ImportResult(imported), ImportResult(planned)],
         "import_undo": [UndoResult(Undo("/x", False, "HDFS", 3, True, 5))],
+        "import_flink": [FlinkImportResult(of_flink), FlinkImportResult(dry_flink)],
         "state_export": [ExportResult(Export("/x", "/y", "HDFS", False, 1, 3, True, 1, (stored,)))],
     }
     by_kind = [
@@ -417,7 +447,7 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
         for derived in base.__subclasses__():
             yield from classes(derived)
 
-    packages = ("cli", "location", "metadata", "operations", "rocksdb", "state")
+    packages = ("cli", "from_flink", "location", "metadata", "operations", "rocksdb", "state")
     own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
     # `inspect` checks that its file exists before it calls `metadata.load`.

@@ -11,11 +11,13 @@ import pytest
 from tests.docs.made_up import damage_newest, drop_older, make_totals
 from tests.docs.pages import DOCS, PAGES, blocks, command_lines, console
 from tests.docs.shapes import missing_line
+from tests.from_flink.places import target as make_import_target
+from tests.from_flink.places import variables_of_the_vectors
 from tests.metadata.streams.corpus import job, lay_out
 from tests.support.cli import Run, run
 
-SHOWING = (DOCS / "demo.md", DOCS / "flink.md", DOCS / "operations.md", DOCS / "reading-state.md")
-"""Pages with commands on the output of `make demo`. The first steps use a query of their own."""
+SHOWING = tuple(DOCS / f"{name}.md" for name in ("demo", "flink", "flink-import", "operations", "reading-state"))
+"""Pages with commands on the output of `make demo` or on a savepoint of Flink. The first steps use their own query."""
 
 DAMAGED = 3
 """Exit status of `verify` on the pages that show its findings."""
@@ -59,6 +61,7 @@ def test_prints_what_the_page_shows(
         shutil.copytree(aircraft, location)
         savepoint = job("f120-savepoint-canonical-heap-p2")
         shutil.copytree(lay_out(savepoint, here / "flink").parent, here / "flink" / "savepoint-4f1e2a")
+        make_import_target(here / "checkpoints" / "sums", *variables_of_the_vectors("long"))
         if arguments[0] == "verify":
             damage_newest(location)
         monkeypatch.chdir(here)
@@ -73,7 +76,7 @@ def lines_on_orders() -> list[str]:
     lines = {line for page in PAGES for line in command_lines(page) if line.startswith("spark-ckpt ")}
     here = {line for line in lines if ORDERS in line or any(place in line for place in SAVEPOINTS)}
     # Statistics come from a coordinator, and imports and exports need Spark; neither has run on these locations.
-    elsewhere, without_spark = ("history", "import", "export"), "--format flink"
+    elsewhere, without_spark = ("history", "import", "export", "import-flink"), "--format flink"
     endless = "--watch"
     return sorted(
         line

@@ -16,6 +16,7 @@ import spark_ckpt
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY, RETAINED, STORE
 from tests.docs.made_up import KEYS, make_totals
 from tests.docs.pages import DOCS, PAGES, REPOSITORY, blocks
+from tests.from_flink.places import target, variables_of_the_vectors
 from tests.metadata.streams.corpus import job, lay_out
 from tests.support.cli import run
 
@@ -26,6 +27,7 @@ HERE = {
     "high-availability.md": 1,
     "json.md": 1,
     "operations.md": 2,
+    "flink-import.md": 1,
     "flink.md": 1,
 }
 
@@ -77,6 +79,13 @@ def test_state_can_be_read(orders: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert scan.to_arrow().num_rows == KEYS
     assert parquet.read_table("rows.parquet").num_rows == KEYS
     assert len(list((tmp_path / "rows" / "_delta_log").iterdir())) == 1
+
+
+def test_state_of_flink_can_be_imported(tmp_path: Path) -> None:
+    location = target(tmp_path / "sums", *variables_of_the_vectors("long")).path
+    savepoint = lay_out(job("f120-savepoint-canonical-heap-p2"), tmp_path / "flink").parent
+    names = run_blocks(DOCS / "flink-import.md", {"flink/savepoint-4f1e2a": savepoint, "checkpoints/sums": location})
+    assert names["imported"].checkpoint_id is not None
 
 
 def test_the_schema_is_that_of_the_output(orders: Path) -> None:

@@ -1,4 +1,4 @@
-"""Segments as written by executors. The package only reads them, so this encoder describes the layout independently."""
+"""Segments as written by executors: a description of the layout that does not depend on the package's own."""
 
 from __future__ import annotations
 

@@ -41,10 +41,17 @@ def row(schema: dict[str, Any], values: Sequence[Any]) -> bytes:
     for index, (kind, value) in enumerate(zip(types, values, strict=True)):
         if value is None:
             bits |= 1 << index
-        slot, more = _slot(kind, value, null_bytes + 8 * len(types) + len(tail))
+        at = null_bytes + 8 * len(types) + len(tail)
+        # A row keeps the place of a long decimal that is null (`UnsafeRowWriter.write(int, Decimal, int, int)`).
+        is_kept = value is None and _is_long_decimal(kind)
+        slot, more = (_pointer(at, 0), bytes(16)) if is_kept else _slot(kind, value, at)
         slots += slot.ljust(8, b"\0")
         tail += more
     return bits.to_bytes(null_bytes, "little") + slots + tail
+
+
+def _is_long_decimal(kind: Any) -> bool:
+    return isinstance(kind, str) and kind.startswith("decimal") and int(kind[8:].split(",")[0]) > 18
 
 
 def array(element: Any, values: Sequence[Any]) -> bytes:
@@ -56,13 +63,13 @@ def array(element: Any, values: Sequence[Any]) -> bytes:
     for index, value in enumerate(values):
         if value is None:
             bits |= 1 << index
-        slot, more = _slot(element, value, start + len(tail))
+        slot, more = _slot(element, value, start + len(tail), in_row=False)
         slots += slot.ljust(width, b"\0")
         tail += more
     return struct.pack("<q", len(values)) + bits.to_bytes(null_bytes, "little") + _padded(slots) + tail
 
 
-def _slot(kind: Any, value: Any, at: int) -> tuple[bytes, bytes]:
+def _slot(kind: Any, value: Any, at: int, *, in_row: bool = True) -> tuple[bytes, bytes]:
     """Bytes of the value's slot, and bytes of its variable-length part at `at`."""
     if value is None or kind == "void":
         return b"", b""
@@ -74,7 +81,8 @@ def _slot(kind: Any, value: Any, at: int) -> tuple[bytes, bytes]:
         if precision <= 18:
             return struct.pack("<q", unscaled), b""
         content = unscaled.to_bytes((unscaled + (unscaled < 0)).bit_length() // 8 + 1, "big", signed=True)
-        return _pointer(at, len(content)), content.ljust(16, b"\0")
+        # In an array, it takes no more words than it needs (`UnsafeArrayWriter.write(int, Decimal, int, int)`).
+        return _pointer(at, len(content)), content.ljust(16, b"\0") if in_row else _padded(content)
     content = _content(kind, value)
     return _pointer(at, len(content)), _padded(content)
 

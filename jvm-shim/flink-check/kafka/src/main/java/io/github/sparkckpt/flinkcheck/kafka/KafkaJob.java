@@ -20,9 +20,9 @@ import org.apache.flink.util.Collector;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /**
- * KafkaJob SERVERS TOPIC SAVEPOINT UID PARALLELISM NUMBER: a {@link KafkaSource} with this uid restores the savepoint and
- * reads the topic. Prints partition and offset of each record, until that number of records have come, and any that come
- * within the seconds after it. Without state, the source would begin at the earliest offsets.
+ * KafkaJob SERVERS TOPIC SAVEPOINT UID PARALLELISM NUMBER: a {@link KafkaSource} with this uid restores the savepoint
+ * and reads the topic. Prints partition and offset of each record, until that number of records have come, and any that
+ * come within the seconds after it. Without state, the source would begin at the earliest offsets.
  */
 public final class KafkaJob {
 
