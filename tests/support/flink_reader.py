@@ -188,15 +188,15 @@ public final class Exported {
 
 
 def rows_in_flink(
-    exported: FlinkExport, folder: Path, backend: str = "rocksdb", line: str = OLDEST
+    exported: FlinkExport, folder: Path, line: str = OLDEST, backend: str = "rocksdb"
 ) -> list[tuple[Any, ...]]:
     """Rows of all keyed states, as real Flink reads them: name, key, key of a map if it is one, and value.
 
     Args:
         exported: a finished export whose operator has a uid.
-        folder: an empty folder for the program.
-        backend: state backend of Flink.
+        folder: new folder for the program.
         line: line of Flink.
+        backend: state backend of Flink.
     """
     assert exported.uid is not None
     folder.mkdir()
