@@ -100,8 +100,9 @@ def test_the_first_batch_after_a_rescale_counts_the_rows(
     spark: SparkSession, runner: QueryRunner, feed: Feed, sink: BatchLog, start: Start
 ) -> None:
     """A rescale estimates the rows of each partition; whoever loads them counts them."""
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
     start(1)
-    rescale(LocalStorage(runner.location), 1, force=True)
+    rescale(LocalStorage(runner.location), 2, force=True)
     feed.drop([(1, 5), (KEYS, 5)])
     restored, rows = start(1)
     assert restored > KEYS * 24

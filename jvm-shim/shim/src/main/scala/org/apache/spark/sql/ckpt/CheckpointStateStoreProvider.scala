@@ -340,7 +340,6 @@ class CheckpointStateStoreProvider
       turn.closed(store.epoch)
     }
     restored = RestoreCost.Nothing
-    state.loadRestLater(() => !closed)
     // A chain at its bound takes longer to restore than a snapshot.
     if (!bases.isRequired) snapshotReports.foreach(_.committed(version))
     CoordinatorReports.commit(storeId, version, storeConf, hadoopConf)
@@ -401,6 +400,7 @@ class CheckpointStateStoreProvider
       case Notification.Complete if state.backend.version == version - 1 && state.hasCommitted =>
         // This thread serves all queries, and has no time to load.
         if (!state.isPending) state.fold()
+      case Notification.Complete if state.backend.version == version => state.loadRestLater(() => !closed)
       case Notification.Aborted if state.isAt(version - 1) => state.forgetAborted()
       case Notification.Ended => release()
       case _ =>

@@ -99,6 +99,7 @@ class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
       val store = h.open(2)
       put(h, store, 1, 5)
       store.commit()
+      h.notify(Notification.Complete, 3)
       assert(hasFewRows(h))
       eventually(timeout(5.minutes), interval(50.millis))(assert(!hasFewRows(h)))
       assert(contents(h, 3) == all + (1L -> 5L))
@@ -206,7 +207,10 @@ class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
       val store = h.open(2)
       assert(get(h, store, 7).contains(7))
       store.commit()
-      if (waits) Thread.sleep(2500)
+      if (waits) {
+        h.notify(Notification.Complete, 3)
+        Thread.sleep(2500)
+      }
       h.asTask(batch = 3)
       assert(intercept[CheckpointFailure](h.open(3)).error == "StateFileError")
       h.coordinator.damage(version = 1, fromEnd = 1)

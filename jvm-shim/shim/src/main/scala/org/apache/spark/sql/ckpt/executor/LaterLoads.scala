@@ -20,10 +20,10 @@ import org.apache.spark.sql.ckpt.backend.{KeyedStateBackend, TableRetiredExcepti
 import org.apache.spark.util.ThreadUtils
 
 /**
- * Loads, in the background, what restarted stores have left in their files. Each store waits a little after its first
- * batch: a run of one batch ends meanwhile, and a query without a pause loads the rest with its next batch.
+ * Loads, in the background, what restarted stores have left in their files. It waits a little after their first batch:
+ * a run of one batch ends meanwhile, and a query without a pause loads the rest with its next batch.
  *
- * @param wait time from the end of a store's first batch
+ * @param wait time from the end of the first batch
  * @param core core that all background threads of the executor share
  */
 private[executor] final class LaterLoads(wait: FiniteDuration, core: SharedCore) extends Logging {
