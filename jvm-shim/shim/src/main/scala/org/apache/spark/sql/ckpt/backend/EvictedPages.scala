@@ -117,6 +117,12 @@ private[backend] final class EvictedPages(file: LocalFile) {
     dead(number)(word >>> 6) |= 1L << word
   }
 
+  /** Takes marks of the records that died before the eviction of a page. */
+  def setDead(number: Int, marks: Array[Long]): Unit = synchronized {
+    dead(number) = Arrays.copyOf(marks, ((pages(number).length >>> 3) + 63) >>> 6)
+    memory += dead(number).length * 8L
+  }
+
   /** Gives up a page. */
   def free(number: Int): Unit = {
     removed(pages(number))

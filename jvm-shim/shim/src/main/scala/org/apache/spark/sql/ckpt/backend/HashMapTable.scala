@@ -346,7 +346,7 @@ final class HashMapTable private[backend] (
     val t = currentTable
     val evicts = t.evicts
     t.generation += 1
-    t.beginChanges(b.memoryBytes + (if (log == null) 0L else log.memoryBytes))
+    t.beginChanges(b.memoryBytes + (if (log == null) 0L else log.memoryBytes), b.count)
     var entry = 0
     while (entry < b.count) {
       val address = b.tableAddress(entry)

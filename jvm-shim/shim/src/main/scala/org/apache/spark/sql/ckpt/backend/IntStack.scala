@@ -32,6 +32,8 @@ private[backend] final class IntStack {
     items(count)
   }
 
+  def top: Int = items(count - 1)
+
   def clear(): Unit = count = 0
 
   /** Removes one value, wherever it is. */

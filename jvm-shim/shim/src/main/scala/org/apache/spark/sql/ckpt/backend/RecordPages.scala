@@ -24,7 +24,8 @@ import org.apache.spark.unsafe.Platform
  * A record above 8 KiB has a page of its own, of any size. Such pages are addressed by the last 16 words of all page
  * numbers, which no shared page reaches: 8 million of them can be told apart, and they take no numbers from the others.
  *
- * Snapshots can share pages: see [[share]] and [[writable]].
+ * Snapshots can share pages: see [[share]] and [[writable]]. A record that dies on a shared page can be marked beside
+ * it, so that the page needs no copy: see [[marks]].
  *
  * A page can be evicted to a local file, and then never changes: records that die there are marked in memory. Its array
  * is null: see [[EvictedPages]].
@@ -60,6 +61,9 @@ private[backend] final class RecordPages(
   private val liveSnapshots = new IntStack
   private val liveShares = new java.util.ArrayList[SharedPages]
   @volatile private var newestLive = 0
+
+  /** Marks of records that died on shared pages in memory. */
+  val marks: DeadMarks = new DeadMarks
 
   /** Bytes of all pages in memory. */
   def bytes: Long = capacity
@@ -119,6 +123,15 @@ private[backend] final class RecordPages(
     copy
   }
 
+  /** True if a live snapshot has the page of an address, a page of several records in memory. */
+  def isShared(address: Int): Boolean = (address & WordMask) < FirstOwnWord && isPageShared(address >>> PageShift)
+
+  /** True if a live snapshot has the page of this number. */
+  def isPageShared(number: Int): Boolean = birth(number) < newestLive
+
+  /** True if a snapshot is live. */
+  def hasSnapshots: Boolean = newestLive > 0
+
   /** Memory for a new record, which no snapshot has: it can be written through [[page]]. */
   def allocate(words: Int): Int = {
     if (words > OwnPageWords) {
@@ -168,13 +181,15 @@ private[backend] final class RecordPages(
 
   /** Frees a page of several records. Nothing may still refer to it. */
   def free(number: Int): Unit = {
+    // First, so that a reader who finds no marks or no page expects no records.
+    usedWords(number) = 0
+    marks.remove(number)
     if (pages(number) == null) {
       evicted.free(number)
     } else {
       capacity -= pages(number).length
       pages(number) = null
     }
-    usedWords(number) = 0
     if (openPage == number) openPage = -1
     if (coldPage == number) coldPage = -1
     freeNumbers.push(number)
@@ -185,6 +200,8 @@ private[backend] final class RecordPages(
     val page = pages(number)
     makeEvicted(file)
     val local = evicted.add(number, page, usedWords(number) << 3)
+    // The marks stay here as well: a reader may be on the page in memory.
+    if (marks.on(number) != null) evicted.setDead(number, marks.on(number))
     pages(number) = null
     capacity -= page.length
     liveSnapshots.synchronized(liveShares.forEach(_.evicted(number, page, local)))
@@ -221,7 +238,7 @@ private[backend] final class RecordPages(
     liveSnapshots.push(snapshotsTaken)
     newestLive = snapshotsTaken
     val shared = new SharedPages(this, snapshotsTaken, Arrays.copyOf(pages, pageCount),
-      Arrays.copyOf(usedWords, pageCount), Arrays.copyOf(ownPages, ownCount),
+      Arrays.copyOf(usedWords, pageCount), marks.copied(), Arrays.copyOf(ownPages, ownCount),
       if (evicted == null) null else evicted.share(pageCount, ownCount))
     liveShares.add(shared)
     shared
@@ -236,11 +253,11 @@ private[backend] final class RecordPages(
 
   /** Walk over the present records. */
   def walk(linkWords: Int): RecordWalk =
-    new RecordWalk(pages, usedWords, pageCount, ownPages, ownCount, () => evicted, linkWords)
+    new RecordWalk(pages, usedWords, marks.all, pageCount, ownPages, ownCount, () => evicted, linkWords)
 
   /** Walk over the records of a page. */
   def walkOf(number: Int, linkWords: Int): RecordWalk =
-    new RecordWalk(pages, usedWords, number + 1, ownPages, 0, () => evicted, linkWords, number)
+    new RecordWalk(pages, usedWords, marks.all, number + 1, ownPages, 0, () => evicted, linkWords, number)
 
   private def nextPageWords: Int =
     math.max(FirstPageWords, math.min((capacity + localBytes) >>> 3, largestPageWords.toLong)).toInt
@@ -349,6 +366,7 @@ private[backend] final class SharedPages(
     id: Int,
     pages: Array[Array[Byte]],
     usedWords: Array[Int],
+    marks: Array[Array[Long]],
     ownPages: Array[Array[Byte]],
     private var local: EvictedPages) {
 
@@ -367,11 +385,13 @@ private[backend] final class SharedPages(
 
   /** A walk over the records. */
   def walk(linkWords: Int): RecordWalk =
-    new RecordWalk(pages, usedWords, pages.length, ownPages, ownPages.length, () => synchronized(local), linkWords)
+    new RecordWalk(
+      pages, usedWords, marks, pages.length, ownPages, ownPages.length, () => synchronized(local), linkWords)
 
   private[backend] def evicted(number: Int, page: Array[Byte], to: LocalPage): Unit = synchronized {
     if (!closed && number < pages.length && (pages(number) eq page)) {
       makeLocal().adopt(number, to)
+      if (number < marks.length && marks(number) != null) local.setDead(number, marks(number))
       pages(number) = null
     }
   }

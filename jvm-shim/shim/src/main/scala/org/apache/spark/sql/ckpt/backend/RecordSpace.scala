@@ -35,6 +35,12 @@ private[backend] final class RecordSpace(table: StateTable, tier: LocalTier) {
   private var killedSinceCompaction = 0L
   private var hand = 0
 
+  /**
+   * True if a change of a record on a page that a snapshot shares leaves the page as it is: the record moves, and its
+   * old place is marked as dead. Else the page is copied.
+   */
+  var copiesRecords: Boolean = false
+
   // Of evicted pages.
   private var localWords = 0L
   private var localDead = 0L
@@ -51,11 +57,11 @@ private[backend] final class RecordSpace(table: StateTable, tier: LocalTier) {
     sum + deadWords.length * 4L + (if (eviction == null) 0L else eviction.bytes)
   }
 
-  /** Memory for a record; a snapshot may share its page. */
+  /** Memory for a record, to be written through [[pageOfNew]]; a snapshot may share its page. */
   def allocate(words: Int): Int = {
     if (eviction != null) eviction.beforeAllocation()
     val places = if (words <= LargestReuse) freePlaces(words) else null
-    if (places != null && places.nonEmpty) {
+    if (places != null && places.nonEmpty && !(copiesRecords && pages.isShared(places.top))) {
       val address = places.pop()
       deadWords(address >>> RecordPages.PageShift) -= words
       totalDead -= words
@@ -91,7 +97,10 @@ private[backend] final class RecordSpace(table: StateTable, tier: LocalTier) {
   }
 
   private def putSpare(address: Int, words: Int): Unit =
-    Platform.putLong(pages.writable(address), RecordPages.offset(address), TableRecord.spare(words, table.linkWords))
+    Platform.putLong(pageOfNew(address), RecordPages.offset(address), TableRecord.spare(words, table.linkWords))
+
+  /** The page of an allocated place, for writing its record. If records are copied, it is no place that was reused. */
+  def pageOfNew(address: Int): Array[Byte] = if (copiesRecords) pages.page(address) else pages.writable(address)
 
   /** Spare words behind a record of this many words in a page of several in memory. */
   def spareAfter(address: Int, words: Int): Int =
@@ -122,16 +131,38 @@ private[backend] final class RecordSpace(table: StateTable, tier: LocalTier) {
     } else if (pages.page(address) == null) {
       killEvicted(address, words)
     } else {
-      val page = pages.writable(address)
-      val offset = RecordPages.offset(address)
-      Platform.putLong(page, offset, TableRecord.dead(Platform.getLong(page, offset)))
       addDead(address >>> RecordPages.PageShift, words)
       totalDead += words
       killedSinceCompaction += words
-      if (words <= LargestReuse) {
-        if (freePlaces(words) == null) freePlaces(words) = new IntStack
-        freePlaces(words).push(address)
-      }
+      if (keepsPage(address)) pages.marks.add(address) else freePlace(address, words)
+    }
+  }
+
+  /** True if a record of this address must move to be changed. */
+  def keepsPage(address: Int): Boolean = copiesRecords && pages.isShared(address)
+
+  private def freePlace(address: Int, words: Int): Unit = {
+    val page = pages.writable(address)
+    val offset = RecordPages.offset(address)
+    Platform.putLong(page, offset, TableRecord.dead(Platform.getLong(page, offset)))
+    if (words <= LargestReuse) {
+      if (freePlaces(words) == null) freePlaces(words) = new IntStack
+      freePlaces(words).push(address)
+    }
+  }
+
+  /** A view of all records. */
+  def share(): SharedPages = {
+    settle()
+    pages.share()
+  }
+
+  /** Frees the places of records that died on pages while a snapshot shared them, and none does any more. */
+  private def settle(): Unit = pages.marks.take(!pages.isPageShared(_)) { address =>
+    val page = pages.page(address)
+    if (page != null) {
+      val offset = RecordPages.offset(address)
+      freePlace(address, TableRecord.words(Platform.getLong(page, offset), page, offset, table.linkWords))
     }
   }
 
@@ -189,12 +220,13 @@ private[backend] final class RecordSpace(table: StateTable, tier: LocalTier) {
 
   /**
    * Frees pages that are at least a fifth dead, if a fifth of everything is. Moves at most a few words per word that
-   * died since, so a batch pays no more than it and its predecessors have removed.
+   * this batch has killed: enough to keep the share of dead words from growing, so no batch has to catch up.
    */
   def compact(all: Boolean): Unit = {
+    settle()
+    val budget = if (all) Long.MaxValue else MinBudget + killedSinceCompaction * 8
+    killedSinceCompaction = 0
     if (totalDead > SmallestDead && totalDead * 5 > (pages.bytes >>> 3)) {
-      val budget = if (all) Long.MaxValue else MinBudget + killedSinceCompaction * 8
-      killedSinceCompaction = 0
       val chosen = choose(budget)
       if (eviction == null) empty(chosen) else eviction.without(empty(chosen))
     }
@@ -277,7 +309,9 @@ private[backend] final class RecordSpace(table: StateTable, tier: LocalTier) {
       val offset = RecordPages.offset(address)
       val header = Platform.getLong(page, offset)
       val words = TableRecord.words(header, page, offset, table.linkWords)
-      if (!TableRecord.isDead(header)) table.relocate(address, page, offset, allocate(words), words)
+      if (!TableRecord.isDead(header) && !pages.marks.has(address)) {
+        table.relocate(address, page, offset, allocate(words), words)
+      }
       word += words
     }
     totalDead -= deadWords(number)

@@ -19,6 +19,7 @@ import org.apache.spark.unsafe.Platform
  *
  * @param pages pages by number, null if freed or evicted
  * @param usedWords used words of each page
+ * @param marks    marks of dead records on pages in memory, a bit for each word, null for a page without any
  * @param ownPages pages of single records by number, null if freed or evicted
  * @param evicted      evicted pages, null if there are none. Pages may be evicted during the walk
  * @param linkWords words of links in each record
@@ -27,6 +28,7 @@ import org.apache.spark.unsafe.Platform
 private[backend] final class RecordWalk(
     pages: Array[Array[Byte]],
     usedWords: Array[Int],
+    marks: Array[Array[Long]],
     numbers: Int,
     ownPages: Array[Array[Byte]],
     ownNumbers: Int,
@@ -36,7 +38,7 @@ private[backend] final class RecordWalk(
 
   private var number = from - 1
   private var current: Array[Byte] = _
-  // Marks of records that died after the eviction of the page, null if there are none.
+  // Marks of records that died while the page could not be changed, null if there are none.
   private var dead: Array[Long] = _
   private var word = 0
   private var used = 0
@@ -105,10 +107,11 @@ private[backend] final class RecordWalk(
   private def nextPage(): Boolean = {
     if (number < numbers) number += 1
     if (number < numbers) {
+      // In this order: another thread may evict the page, or free one whose records are all dead.
+      dead = if (number < marks.length) marks(number) else null
+      current = pages(number)
       used = usedWords(number)
       word = if (number == 0) 1 else 0
-      current = pages(number)
-      dead = null
       if (current == null && used > 0) {
         val all = evicted()
         val local = if (all == null) null else all.page(number)

@@ -84,7 +84,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   def rawBytes: Long = rawSize
 
   /** Bytes of memory. */
-  def memoryBytes: Long = pages.bytes + pages.evictedMemoryBytes + index.bytes + space.bytes +
+  def memoryBytes: Long = pages.bytes + pages.evictedMemoryBytes + pages.marks.bytes + index.bytes + space.bytes +
     (if (recordsRead == null) 0L else recordsRead.bytes) + Option(loading).fold(0L)(_.bytes) +
     (if (chains == null) 0L else chains.bytes) + (if (order == null) 0L else order.bytes)
 
@@ -100,13 +100,26 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   /** True if an error on the local disk may have lost records. */
   def isBroken: Boolean = eviction != null && eviction.isBroken
 
-  /** The table is about to change, by changes that take this memory. */
-  def beginChanges(buffered: Long): Unit = if (eviction != null) eviction.begin(buffered)
+  /**
+   * The table is about to change.
+   *
+   * @param buffered bytes of memory that the changes take
+   * @param changes number of changed records, 0 if unknown
+   */
+  def beginChanges(buffered: Long, changes: Int = 0): Unit = {
+    // The links of a chain are in the records: their pages are copied in any case.
+    space.copiesRecords = chains == null && changes > 0 && pages.hasSnapshots &&
+      changes < StateTable.MostCopiedRecords * pages.numbers.toLong
+    if (eviction != null) eviction.begin(buffered)
+  }
 
   /** The table has changed. Records that were read from evicted pages are forgotten. */
-  def endChanges(): Unit = if (eviction != null) {
-    forgetRead()
-    eviction.end()
+  def endChanges(): Unit = {
+    space.copiesRecords = false
+    if (eviction != null) {
+      forgetRead()
+      eviction.end()
+    }
   }
 
   /**
@@ -244,13 +257,13 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     }
   }
 
-  /** Replaces the value of an existing key, in place if it takes the same number of words. */
+  /** Replaces the value of an existing key, in place if it takes the same number of words and no snapshot has it. */
   def update(hash: Int, address: Int, valueBase: AnyRef, valueOffset: Long, valueLength: Int): Unit = {
     val present = pages.page(address)
     val header =
       if (present == null) this.header(address) else Platform.getLong(present, RecordPages.offset(address))
     val oldLength = TableRecord.valueLength(header)
-    if (Bytes.words(oldLength) == Bytes.words(valueLength) && present != null) {
+    if (Bytes.words(oldLength) == Bytes.words(valueLength) && present != null && !space.keepsPage(address)) {
       rawSize += valueLength.toLong - oldLength
       if (eviction != null) eviction.touched(address)
       val page = pages.writable(address)
@@ -367,14 +380,13 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     val valueAt = cursor.valueOffset - fromOffset
     val words = ((valueAt + 7 + had + rowsLength) >>> 3).toInt
     val oldWords = ((valueAt + 7 + had) >>> 3).toInt
-    if (!evicted && hasRoom(address, oldWords, words)) {
+    if (!evicted && !space.keepsPage(address) && hasRoom(address, oldWords, words)) {
       if (eviction != null) eviction.touched(address)
       extendList(pages.writable(address), fromOffset, valueAt, had, rows, rowsBase, rowsOffset, rowsLength)
     } else {
       val moved =
         if (words > RecordPages.OwnPageWords) space.allocateWithRoom(words) else space.allocateWithSpare(words)
-      // A reused place may be on a page that a snapshot shares.
-      val to = pages.writable(moved)
+      val to = space.pageOfNew(moved)
       val toOffset = RecordPages.offset(moved)
       Platform.copyMemory(from, fromOffset, to, toOffset, valueAt + had)
       extendList(to, toOffset, valueAt, had, rows, rowsBase, rowsOffset, rowsLength)
@@ -415,7 +427,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   def compact(all: Boolean): Unit = space.compact(all)
 
   /** A consistent view of all records. */
-  def snapshot(): TableSnapshot = new TableSnapshot(pages.share(), linkWords, keys, rawSize)
+  def snapshot(): TableSnapshot = new TableSnapshot(space.share(), linkWords, keys, rawSize)
 
   /** A table with the same records and another access. */
   def rebuilt(other: KeyAccess): StateTable = {
@@ -445,7 +457,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       address: Int, from: Array[Byte], fromOffset: Long, moved: Int, words: Int): Unit = {
     TableRecord.point(from, fromOffset, linkWords, cursor)
     val hash = Bytes.hash(cursor.keyBase, cursor.keyOffset, cursor.keyLength)
-    val to = pages.writable(moved)
+    val to = space.pageOfNew(moved)
     Platform.copyMemory(from, fromOffset, to, RecordPages.offset(moved), words.toLong << 3)
     replaceAddress(hash, address, moved)
   }
@@ -474,8 +486,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     val header = TableRecord.header(valueLength, keyWords, keyGroup)
     val head = TableRecord.headWords(header) + linkWords
     val address = space.allocate(head + keyWords + Bytes.words(valueLength))
-    // A reused place may be on a page that a snapshot shares.
-    val page = pages.writable(address)
+    val page = space.pageOfNew(address)
     val offset = RecordPages.offset(address)
     Platform.putLong(page, offset, header)
     if (keyWords >= TableRecord.LongKey) Platform.putLong(page, offset + 8, keyWords)
@@ -491,6 +502,12 @@ private[backend] object StateTable {
 
   /** Offset of a record in an array of its own. */
   val RecordStart: Long = Platform.BYTE_ARRAY_OFFSET.toLong
+
+  /**
+   * Most changes per page with which records are copied, not the pages that snapshots share. From some 30 changes per
+   * page on, a moved record takes longer than its share of a copied page; and it leaves a place that may stay unused.
+   */
+  final val MostCopiedRecords = 8
 
   /** Least memory for records that were read from evicted pages, in bytes. */
   final val LeastRecordsRead = 1L << 20

@@ -13,8 +13,8 @@ package org.apache.spark.sql.ckpt.backend
 import org.apache.spark.unsafe.Platform
 
 /**
- * Records of a table at one moment. It holds the pages of that moment; the table copies a page before it changes a
- * record there. Read by one thread, closed from any.
+ * Records of a table at one moment. It holds the pages of that moment; before a record there changes, the table copies
+ * the page, or moves the record. Read by one thread, closed from any.
  */
 private[backend] final class TableSnapshot(
     shared: SharedPages,

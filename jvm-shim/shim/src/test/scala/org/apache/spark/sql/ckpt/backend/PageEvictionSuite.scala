@@ -293,6 +293,34 @@ class PageEvictionSuite extends AnyFunSuite with EvictedState {
     s.check()
   }
 
+  test("records that died beside a snapshot stay dead when their pages are evicted, for later snapshots too") {
+    val directory = Files.createTempDirectory("evicted")
+    val s = new Store(new LocalTier(4L << 20, new MemoryBudget, () => directory.resolve(UUID.randomUUID().toString)))
+    s.batch(for (i <- 0 until 20000) s.set(longs(i, i), longs(1, 2, 3, 4, i)))
+    val first = (s.backend.snapshotBase(), copyOf(s.model))
+    s.batch {
+      for (i <- 0 until 40) s.set(longs(i * 500, i * 500), longs(5, 6, 7, 8, i))
+      for (i <- 0 until 40) s.unset(longs(i * 500 + 1, i * 500 + 1))
+    }
+    val marks = s.family.table.pages.marks
+    val marked = (0 until s.family.table.pages.numbers).filter(marks.on(_) != null)
+    assert(marked.nonEmpty && s.family.table.localBytes == 0)
+    val second = (s.backend.snapshotBase(), copyOf(s.model))
+    s.batch(for (i <- 0 until 100000) s.set(longs(i, 7), longs(1, 2, 3, 4, -i)))
+    assert(marked.exists(s.family.table.pages.localAt(_) != null), "no page with marks was evicted")
+    s.check()
+    val third = (s.backend.snapshotBase(), copyOf(s.model))
+    Seq(first, second, third).zipWithIndex.foreach { case ((snapshot, model), i) =>
+      val other = new HashMapStateBackend(K)
+      other.restore(i + 1, 0, Seq(segment(isBase = true, snapshot.toBytes())), everything)
+      snapshot.close()
+      assertSame(contents(other.reader("default", i + 1)), model)
+    }
+    s.batch(for (i <- 0 until 40) s.set(longs(i * 500 + 1, i * 500 + 1), longs(9, i)))
+    assert(marks.pages == 0)
+    s.check()
+  }
+
   test("damage on the disk fails the reader, and the state is no longer served") {
     val s = filled(5000)
     val written = base(s.backend)
