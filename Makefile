@@ -36,7 +36,7 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-long test-yarn test-random spark-suites spark-suites-local fuzz faults \
+.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-flink test-long test-yarn test-random spark-suites spark-suites-local fuzz faults \
 	simulate tiers power-loss soak soak-kafka soak-yarn endurance bench bench-rescale bench-import bench-latency lint actionlint format generate docs site wheel clean
 
 help:  ## list the targets
@@ -107,13 +107,13 @@ test-interfaces-%: .venv-%/.installed
 test-core-%: .venv-%/.installed
 	.venv-$*/bin/python -m pytest tests/spark -m "core and not long" $(PYTEST_ARGS)
 
-test-versions: test test-long test-yarn  ## all tests on all Spark minors, and Spark's own suites: hours in full
+test-versions: test test-flink test-long test-yarn  ## all tests on all Spark minors, and Spark's own suites: hours in full
 	for minor in $(OTHER_SPARKS); do $(MAKE) test-scala test-python test-long SPARK=$$minor || exit; done
 	for minor in $(SPARKS_WITH_SUITES); do $(MAKE) spark-suites SPARK=$$minor || exit; done
 	$(MAKE) spark-suites-local
 
 test-python: prepare $(FLOOR_JAR) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(CLASS_ARCHIVE) $(OTHER_INSTALLED))  ## unit tests of the library, queries through PySpark, restores, conformance
-	$(RUN) -m pytest -m "not cluster and not long" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
+	$(RUN) -m pytest -m "not cluster and not flink and not long" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
 
 test-long: prepare $(FLOOR_JAR)  ## more kills, damages and long runs, beyond make test: twenty minutes
 	$(RUN) -m pytest -m long $(or $(PYTEST_ARGS),$(IN_PARALLEL))
@@ -121,8 +121,11 @@ test-long: prepare $(FLOOR_JAR)  ## more kills, damages and long runs, beyond ma
 test-yarn: prepare  ## a YARN cluster that loses nodes, application masters and connections
 	$(RUN) -m pytest tests/spark/test_yarn.py $(PYTEST_ARGS)
 
+test-flink: $(INSTALLED)  ## savepoints of ours in jobs of Flink 1.20 and 2.1: all types of keys, backends, numbers of key groups
+	$(RUN) -m pytest -m flink $(PYTEST_ARGS)
+
 test-random: prepare $(FLOOR_JAR)  ## test-python with fresh random input; PYTEST_ARGS=
-	SPARK_CKPT_TEST_SEED=fresh $(RUN) -m pytest -m "not cluster and not long" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
+	SPARK_CKPT_TEST_SEED=fresh $(RUN) -m pytest -m "not cluster and not flink and not long" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
 
 spark-suites: jar $(INSTALLED)  ## Spark's published streaming and state suites, with our provider; SUITES="A B" SPARK=4.x
 	$(RUN) -m tests.suites $(SUITES)

@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from spark_ckpt.session import configure
     from spark_ckpt.state.read import read_state
     from spark_ckpt.transfer import export_location, import_location, undo_import_of_location
+    from spark_ckpt.transfer.flink import export_savepoint
 
 __all__ = [
     "__version__",
     "configure",
     "export_location",
+    "export_savepoint",
     "import_location",
     "jar_path",
     "read_state",
@@ -28,6 +30,7 @@ __version__ = "0.2.0"
 _HOMES = {
     "configure": "spark_ckpt.session",
     "export_location": "spark_ckpt.transfer",
+    "export_savepoint": "spark_ckpt.transfer.flink",
     "import_location": "spark_ckpt.transfer",
     "jar_path": "spark_ckpt.jars",
     "read_state": "spark_ckpt.state.read",

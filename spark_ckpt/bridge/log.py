@@ -69,8 +69,9 @@ def enter(context: LogContext) -> None:
 class RecordFormatter(logging.Formatter):
     """Formatter of both formats.
 
-    Text: each line of a message starts with `LEVEL logger [query, batch]`, because the jar logs line by line. JSON: one
-    line per record, whose first field is the level.
+    Text: each line of a message starts with `LEVEL logger [query, batch, checkpoint]`, because the jar logs line by
+    line. JSON: one line per record, whose first field is the level. A record names its checkpoint (`extra`) once that
+    has an id, which is when it is durable.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -78,8 +79,7 @@ class RecordFormatter(logging.Formatter):
         context = _current.get()
         if context is not None and context.as_json:
             return redacted(json.dumps(self._fields(record, context)))
-        where = f" [{context.query}, batch {context.batch}]" if context is not None else ""
-        start = f"{record.levelname} {record.name}{where} "
+        start = f"{record.levelname} {record.name}{_place(record, context)} "
         return "\n".join(start + line for line in redacted(super().format(record)).splitlines() or [""])
 
     def _fields(self, record: logging.LogRecord, context: LogContext) -> dict[str, Any]:
@@ -93,11 +93,23 @@ class RecordFormatter(logging.Formatter):
             "batch": context.batch,
             "message": record.getMessage(),
         }
-        if (checkpoint := getattr(record, "checkpoint", None)) is not None:
+        if (checkpoint := _checkpoint_of(record)) is not None:
             fields["checkpoint"] = checkpoint
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
         return fields
+
+
+def _place(record: logging.LogRecord, context: LogContext | None) -> str:
+    if context is None:
+        return ""
+    checkpoint = _checkpoint_of(record)
+    return f" [{context.query}, batch {context.batch}{'' if checkpoint is None else f', checkpoint {checkpoint}'}]"
+
+
+def _checkpoint_of(record: logging.LogRecord) -> int | None:
+    found: int | None = getattr(record, "checkpoint", None)
+    return found
 
 
 def wants_debug() -> bool:

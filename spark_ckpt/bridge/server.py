@@ -157,12 +157,13 @@ class _JobWorker:
         self._spans: Spans | None = None
         self._rolled_back: RolledBackError | None = None
         self._name = name
-        self._queue: queue.SimpleQueue[tuple[Message, Mapping[str, Any]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Message, Mapping[str, Any], float] | None] = queue.SimpleQueue()
+        self._arrived = 0.0  # when the message in hand arrived
         self._thread = threading.Thread(target=self._run, name=f"spark-ckpt-job-{name}", daemon=True)
         self._thread.start()
 
     def put(self, message: Message, header: Mapping[str, Any]) -> None:
-        self._queue.put((message, header))
+        self._queue.put((message, header, time.perf_counter()))
 
     @property
     def is_alive(self) -> bool:
@@ -176,20 +177,22 @@ class _JobWorker:
 
     def _run(self) -> None:
         while (item := self._next()) is not None:
-            message, header = item
+            message, header, self._arrived = item
             began = time.perf_counter()
             reply = _guarded(message, lambda m=message, h=header: self._handle(m, h))  # type: ignore[misc]
             assert reply is not None
             if wants_debug():
                 _log.debug("%s in %.1f ms", message.kind, (time.perf_counter() - began) * 1000)
             self._writer.put(reply)
+            if message.kind == "ack":
+                self._run_unsolicited(self._answered)
             if message.kind in _MAY_COMPLETE:
                 self._run_unsolicited(Job.housekeeping)
             if message.kind == "close":
                 return
         self._run_unsolicited(lambda job: job.close(JobStatus.SUSPENDED))
 
-    def _next(self) -> tuple[Message, Mapping[str, Any]] | None:
+    def _next(self) -> tuple[Message, Mapping[str, Any], float] | None:
         """Next message, or None at the end. While it waits, the pending checkpoint may expire, and acks be reported."""
         while True:
             seconds = self._job.seconds_to_timer if self._job is not None else None
@@ -236,7 +239,10 @@ class _JobWorker:
 
     def _ack(self, message: Message, header: Mapping[str, Any]) -> Message:
         ack = protocol.parse_ack(header, message.index, message.payload)
-        return protocol.ack_reply(message.id, self._opened().acknowledge(ack))
+        return protocol.ack_reply(message.id, self._opened().acknowledge(ack, time.perf_counter() - self._arrived))
+
+    def _answered(self, job: Job) -> None:
+        job.answered(time.perf_counter() - self._arrived)
 
     def _end_offsets(self, message: Message, header: Mapping[str, Any]) -> Message:
         reply = self._opened().end_offsets(protocol.parse_end_offsets(header))

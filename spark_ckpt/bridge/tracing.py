@@ -33,8 +33,9 @@ _FLUSH_MS = 1000
 _FIGURES = ("new_bytes", "state_bytes", "chain_length", "rows")
 _OF_CHECKPOINT = ("status", "query_id", "query_name", "run_id", "generation", "batch_id", "id", "acks", *_FIGURES)
 _IDENTITY = ("operator_id", "store", "partition", "executor")
-_OF_SUBTASK = (*_IDENTITY, *_FIGURES)
-_SUBTASK = (*_IDENTITY, "acknowledged_ms", "start_delay_ms", "snapshot_us", "write_us", *_FIGURES)
+_OF_SUBTASK = (*_IDENTITY, *_FIGURES, "restore_us")
+_TIMES = ("acknowledged_ms", "start_delay_ms", "snapshot_us", "write_us")
+_SUBTASK = (*_IDENTITY, *_TIMES, *_FIGURES, "restore_us", "acknowledge_us")
 """Columns of `subtasks` in a report."""
 
 
@@ -126,11 +127,11 @@ class Spans:
         attributes = {name: subtask[name] for name in _OF_SUBTASK if subtask[name] is not None}
         snapshot = triggered + subtask["start_delay_ms"] * 1000
         write = snapshot + subtask["snapshot_us"]
-        acknowledge = write + subtask["write_us"]
-        end = max(acknowledge, triggered + subtask["acknowledged_ms"] * 1000)
+        acknowledge = max(write + subtask["write_us"], triggered + subtask["acknowledged_ms"] * 1000)
+        end = acknowledge + (subtask["acknowledge_us"] or 0)
         span = self._start("subtask", triggered, root, attributes)
         self._span("snapshot", snapshot, write, span)
-        self._span("write", write, acknowledge, span)
+        self._span("write", write, write + subtask["write_us"], span)
         self._span("acknowledge", acknowledge, end, span)
         span.end(end * 1000)
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_ckpt import __version__
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry
 from spark_ckpt.checkpoint.packing import Unpacking, packed
 from spark_ckpt.completed import OperatorSummary
@@ -222,6 +223,8 @@ class SparkBatch:
         sources: names of the sources.
         stores: stores of all operators.
         log: store of completed checkpoints with its record; None for a store without a log.
+        release: release of spark-ckpt that wrote it; None if it was not read from a `_metadata`, or if that is of a
+            release without this field.
     """
 
     batch_id: int
@@ -236,6 +239,7 @@ class SparkBatch:
     sources: tuple[str, ...] = ()
     stores: tuple[StoreState, ...] = field(default=())
     log: str | None = None
+    release: str | None = None
 
     def summaries(self) -> tuple[OperatorSummary, ...]:
         """Summaries of its stores for a listing."""
@@ -252,7 +256,7 @@ class SparkBatch:
         )
 
     def encode(self) -> bytes:
-        """Payload of the master state: JSON."""
+        """Payload of the master state: JSON, with this release as the one that wrote it."""
         fields = {
             "batch_id": self.batch_id,
             "version": self.version,
@@ -260,6 +264,7 @@ class SparkBatch:
             "run_id": self.run_id,
             "query_name": self.query_name,
             "spark_version": self.spark_version,
+            "release": __version__,
             "checkpoint_format": self.checkpoint_format,
             "max_parallelism": self.max_parallelism,
             "key_group_factors": self.key_group_factors,
@@ -310,6 +315,7 @@ class SparkBatch:
                 sources=tuple(str(name) for name in fields["sources"]),
                 stores=tuple(_decode_store(store, version, unpacking) for store in fields["stores"]),
                 log=None if fields.get("log") is None else str(fields["log"]),
+                release=None if fields.get("release") is None else str(fields["release"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError, binascii.Error) as e:
             raise CheckpointError(f"malformed master state {SPARK_BATCH}: {e!r}") from e

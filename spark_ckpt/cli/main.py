@@ -37,6 +37,7 @@ from spark_ckpt.operations.errors import (
     RollbackRefusedError,
     TransferRefusedError,
 )
+from spark_ckpt.state.to_flink.errors import UnsupportedForFlinkError
 
 _STATUSES = {
     LocationInUseError: IN_USE,
@@ -45,6 +46,7 @@ _STATUSES = {
     QueryMayRunError: IN_USE,
     RollbackRefusedError: REFUSED,
     TransferRefusedError: REFUSED,
+    UnsupportedForFlinkError: REFUSED,
     UnsupportedFormatError: REFUSED,
 }
 

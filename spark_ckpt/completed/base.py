@@ -6,6 +6,7 @@ import socket
 from abc import abstractmethod
 from collections.abc import Collection
 
+from spark_ckpt import __version__
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.completed.processes import identity_of
@@ -105,8 +106,17 @@ class RecordStore(CompletedCheckpointStore):
         generation = 1 + max((record.generation for record in self._records.values()), default=0)
         seen = tuple(sorted(self._records.keys() - {claim.id for claim in surplus}))
         process = identity_of(self._owner.pid) if self._owner.host == socket.gethostname() else None
-        now_ms, epoch = self._clock.now_ms(), self.log_epoch
-        return ClaimRecord(self._counter.get(), generation, self._owner, attempt, now_ms, seen, process, epoch)
+        return ClaimRecord(
+            self._counter.get(),
+            generation,
+            self._owner,
+            attempt,
+            self._clock.now_ms(),
+            seen,
+            process,
+            self.log_epoch,
+            __version__,
+        )
 
     def _claimed(self, claim: ClaimRecord) -> None:
         """Makes a written claim this driver's own."""

@@ -107,6 +107,7 @@ class ClaimRecord:
         process: identity of the owner's process among all that have had its pid; None if unknown.
         log_epoch: log epoch that the driver's writer of Spark's logs keeps to (`spark_ckpt.spark_files.rollbacks`);
             None if that writer is not ours, or of an earlier release.
+        release: release of spark-ckpt that wrote it; informative only. None in claims of releases without this field.
     """
 
     id: int
@@ -117,6 +118,7 @@ class ClaimRecord:
     seen: tuple[int, ...] | None = None
     process: ProcessIdentity | None = None
     log_epoch: int | None = None
+    release: str | None = None
 
     kind = "claim"
 
@@ -226,7 +228,8 @@ def _record(content: Mapping[str, Any]) -> Record:
         seen = None if content.get("seen") is None else tuple(int(i) for i in content["seen"])
         process = None if content.get("process") is None else _make(ProcessIdentity, content["process"])
         log_epoch = None if content.get("log_epoch") is None else int(content["log_epoch"])
-        return ClaimRecord(record_id, generation, owner, attempt, timestamp_ms, seen, process, log_epoch)
+        release = None if content.get("release") is None else str(content["release"])
+        return ClaimRecord(record_id, generation, owner, attempt, timestamp_ms, seen, process, log_epoch, release)
     if content["kind"] != CheckpointRecord.kind:
         raise ValueError(f"kind {content['kind']!r}")
     return CheckpointRecord(

@@ -18,11 +18,13 @@ class ValueInForce(NamedTuple):
         suffix: key of the setting without `PREFIX`.
         text: the value as it was set, or the default; empty if that depends on the query.
         is_set: True if it was set, False if it is the default.
+        default: the default; empty if it depends on the query.
     """
 
     suffix: str
     text: str
     is_set: bool
+    default: str
 
 
 def values_in_force(settings: Mapping[str, str]) -> list[ValueInForce]:
@@ -31,10 +33,12 @@ def values_in_force(settings: Mapping[str, str]) -> list[ValueInForce]:
     Args:
         settings: the settings of a query, by their full keys.
     """
-    return [
-        ValueInForce(setting.suffix, settings.get(setting.key, _default(setting)).strip(), setting.key in settings)
-        for setting in SETTINGS
-    ]
+    return [_value(setting, settings) for setting in SETTINGS]
+
+
+def _value(setting: Setting[Any], settings: Mapping[str, str]) -> ValueInForce:
+    default = _default(setting)
+    return ValueInForce(setting.suffix, settings.get(setting.key, default).strip(), setting.key in settings, default)
 
 
 def _default(setting: Setting[Any]) -> str:

@@ -14,6 +14,7 @@ from spark_ckpt.checkpoint.statistics import CheckpointStats, StatsHistory
 from spark_ckpt.completed import CheckpointRecord, JobStatus
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.config import TIMEOUT
+from spark_ckpt.coordinator.aborts import ORDERLY, lack_of, superseded
 from spark_ckpt.coordinator.ack_validation import check_ack
 from spark_ckpt.coordinator.attempts import CompletedAttempts
 from spark_ckpt.coordinator.bases import BaseRequests
@@ -51,28 +52,22 @@ from spark_ckpt.coordinator.statistics import stats_of_failed
 from spark_ckpt.coordinator.subsumption import Subsumption
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.figures import human_duration, human_size
+from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.operations.rollback_on_damage import WayBack, judge_unreadable
 
 _log = logging.getLogger(__name__)
 
 _CLOSE_SECONDS = 5.0
 
-# Aborts of a regular end: the query or its driver stops.
-_ORDERLY = (FailureReason.QUERY_ENDED, FailureReason.SHUTDOWN)
 
-
-def _discard_notification(notification: Notification) -> None:
-    """Drop a notification: the job has no executors."""
+def _drop(message: object) -> None:
+    """Drop a notification or a report: the job has no executors or no driver."""
 
 
 def _log_completed(checkpoint_id: int, stats: CheckpointStats) -> None:
     duration = human_duration(stats.duration_ms + (stats.completing_ms or 0))
     size = "" if stats.size is None else f", {human_size(stats.size.new_bytes)} new"
     _log.info("completed checkpoint %d in %s%s", checkpoint_id, duration, size, extra={"checkpoint": checkpoint_id})
-
-
-def _discard_report(report: Report) -> None:
-    """Drop a report: the job has no driver."""
 
 
 class Job:
@@ -92,8 +87,8 @@ class Job:
         self,
         trigger: Trigger,
         environment: Environment,
-        notify: Callable[[Notification], None] = _discard_notification,
-        report: Callable[[Report], None] = _discard_report,
+        notify: Callable[[Notification], None] = _drop,
+        report: Callable[[Report], None] = _drop,
     ) -> None:
         self._clock = environment.clock
         self._notify = notify
@@ -111,12 +106,13 @@ class Job:
         self._pending: PendingCheckpoint | None = None
         self._expires = 0.0
         self._tried = False  # whether a completion of the pending checkpoint has failed
+        self._unanswered: tuple[PendingCheckpoint, SubtaskKey] | None = None  # the ack that counts and is being handled
         self._completed_attempts: CompletedAttempts | None = None
         self._aborted: tuple[PendingCheckpoint, Abort] | None = None
         self._deferred_deletes: set[str] = set()  # files of acks of this batch that do not count
         self._checkpoint_cache.remember(self._parent, own=self._parent.version == trigger.version)
         self._reporting = Reporting(trigger, self._open, report, environment)
-        self._report_restore()
+        self._reporting.restored(self._parent, self._clock.now_ms())
 
     @property
     def history(self) -> tuple[CheckpointStats, ...]:
@@ -144,7 +140,7 @@ class Job:
         if is_pending or self._checkpoint_cache.own_checkpoint(trigger.version) is not None:
             return self._trigger_reply()
         if pending is not None:
-            self._abort(_superseded(pending, trigger))
+            self._abort(superseded(pending, trigger))
             self._delete_deferred()
         self._use_parent_of(trigger)
         check_parallelism(trigger, self._parent, self._open.config)
@@ -175,15 +171,20 @@ class Job:
             None, None, job.max_parallelism, job.key_group_factors, name, fmt, 0, (), limits=self._limits
         )
 
-    def acknowledge(self, ack: Ack) -> AckReply:
+    def acknowledge(self, ack: Ack, queued_seconds: float = 0.0) -> AckReply:
         """Acknowledgement of a subtask. The last one is answered once the checkpoint is durable, except in real-time
         mode: there `end_offsets` completes it.
 
         If completion fails, the last ack does not count: its task fails, and the next attempt retries.
 
+        Args:
+            ack: ack as received.
+            queued_seconds: time since its arrival, in which it waited for earlier messages.
+
         Raises:
             SparkCkptError: the ack is invalid, or completion failed (see `Completion.complete`).
         """
+        self._unanswered = None
         self._settle()
         self.expire()
         if self._trigger.is_standalone:
@@ -197,9 +198,10 @@ class Job:
         if pending.knows(ack.subtask):
             parallelism = pending.parallelism[ack.subtask.of_operator]
             ack = check_ack(ack, parallelism, self._open, chain, self._checkpoint_cache.ids_of)
-        decision = pending.acknowledge(ack, self._clock.now_ms())
+        decision = pending.acknowledge(ack, self._clock.now_ms() - round(queued_seconds * 1000))
         if decision.outcome is not Outcome.SUCCESS:
             return self._refusal(ack, *decision)
+        self._unanswered = pending, ack.subtask
         if ack.base_failure is not None:
             self._base_failed(pending, ack)
         due, required, merge = self._base_requests.after_ack(ack, chain, self._parent.table)
@@ -208,6 +210,13 @@ class Job:
             newest = self._checkpoint_cache.newest_own_version()
             return reply._replace(completed_version=newest)
         return reply._replace(completed=self._publish(pending, ack), completed_version=ack.version)
+
+    def answered(self, seconds: float) -> None:
+        """Note that the last ack was answered so many seconds after its arrival."""
+        if self._unanswered is not None:
+            pending, subtask = self._unanswered
+            pending.acknowledge_us[subtask] = round(seconds * 1_000_000)
+            self._unanswered = None
 
     def end_offsets(self, request: EndOffsets) -> EndOffsetsReply:
         """Complete the checkpoint of a batch in real-time mode: all tasks have acknowledged, and the end offsets are
@@ -226,7 +235,7 @@ class Job:
         if pending is None or pending.version != request.version:
             raise RealTimeBatchIncompleteError(request.batch_id, self._why_not_pending(request))
         if not pending.is_complete:
-            raise RealTimeBatchIncompleteError(request.batch_id, _lack_of(pending))
+            raise RealTimeBatchIncompleteError(request.batch_id, lack_of(pending))
         self._trigger = with_end_offsets(self._trigger, request.offset_log)
         return EndOffsetsReply(self._publish(pending, None), request.version)
 
@@ -283,7 +292,7 @@ class Job:
         pending, suspended = self._pending, status is JobStatus.SUSPENDED
         if pending is not None:
             reason = FailureReason.SHUTDOWN if suspended else FailureReason.QUERY_ENDED
-            detail = f"the query is {status.value}; {_lack_of(pending)}"
+            detail = f"the query is {status.value}; {lack_of(pending)}"
             self._abort(Abort(reason, detail), keep_files=suspended)
         self._reporting.flush()
         self._delete_deferred()
@@ -304,7 +313,7 @@ class Job:
         """Abort the pending checkpoint if it has exceeded its timeout."""
         pending, timeout = self._pending, self._open.config.timeout
         if pending is not None and self.seconds_to_expiry == 0.0:
-            detail = f"{_lack_of(pending)} within {timeout:g} s ({TIMEOUT.key})"
+            detail = f"{lack_of(pending)} within {timeout:g} s ({TIMEOUT.key})"
             self._abort(Abort(FailureReason.EXPIRED, detail))
 
     @property
@@ -382,7 +391,7 @@ class Job:
         if pending is None:
             return
         self._aborted = pending, abort
-        level = logging.INFO if abort.reason in _ORDERLY else logging.WARNING
+        level = logging.INFO if abort.reason in ORDERLY else logging.WARNING
         _log.log(level, "aborted the checkpoint of batch %d: %s", pending.batch_id, abort)
         self._failures.count(abort.reason)
         now_ms = self._clock.now_ms()
@@ -466,13 +475,6 @@ class Job:
     def _tell(self, event: Event, version: int, checkpoint_id: int | None = None, reason: str | None = None) -> None:
         self._notify(Notification(self._trigger.job, event, version, checkpoint_id, reason))
 
-    def _report_restore(self) -> None:
-        """Report the checkpoint that the run starts from, unless a restarted side process continues the run."""
-        record, storage = self._parent.record, self._open.storage
-        if record is not None and record.owner.run_id != self._trigger.job:
-            path = storage.describe(in_location(record.metadata.path))
-            self._reporting.restored(self._parent, path, self._clock.now_ms())
-
     # ---- parent checkpoint -------------------------------------------------------------------------------------------
 
     def _use_parent_of(self, trigger: Trigger) -> None:
@@ -493,16 +495,3 @@ class Job:
             self._checkpoint_cache.disown(ack.version)
         if self._pending is None or self._pending.version != ack.version:
             self.trigger(replace(self._trigger, batch_id=ack.version - 1, version=ack.version))
-
-
-def _superseded(pending: PendingCheckpoint, trigger: Trigger) -> Abort:
-    if pending.version == trigger.version:
-        return Abort(FailureReason.STORAGE, "its completion failed, and its batch starts again")
-    return Abort(FailureReason.INCOMPLETE, f"{_lack_of(pending)} before batch {trigger.batch_id} began")
-
-
-def _lack_of(pending: PendingCheckpoint) -> str:
-    """What keeps a pending checkpoint from completing."""
-    if pending.is_complete:
-        return "its end offsets did not arrive"
-    return f"{pending.describe_missing()} did not acknowledge"

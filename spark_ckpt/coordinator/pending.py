@@ -43,6 +43,7 @@ class PendingCheckpoint:
     Attributes:
         acks: acks that count.
         arrived_ms: arrival time of each of `acks`, milliseconds since 1970 UTC.
+        acknowledge_us: microseconds from there to the answer, of those of `acks` that are answered.
         failures: number of recovered failures by reason.
     """
 
@@ -58,6 +59,7 @@ class PendingCheckpoint:
         }
         self.acks: dict[SubtaskKey, Ack] = {}
         self.arrived_ms: dict[SubtaskKey, int] = {}
+        self.acknowledge_us: dict[SubtaskKey, int] = {}
         self.expected = sum(self.parallelism.values())
         self._attempts = Attempts()
         self._authorised: dict[TaskKey, Attempt] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.checkpoint.statistics import CheckpointStats
 from spark_ckpt.coordinator import reports
@@ -45,6 +46,7 @@ class Reporting:
         self._detailed = trigger.report_details
         self._operators = trigger.operators
         self._cleaner = job.cleaner
+        self._storage = job.storage
         self._send = send
         self._clock = environment.clock
         self._in_background = environment.in_background
@@ -56,9 +58,12 @@ class Reporting:
         if self._detailed:
             self._report(lambda run: reports.started(run, trigger, job))
 
-    def restored(self, state: CheckpointState, path: str, now_ms: int) -> None:
-        """Report the checkpoint that the run starts from."""
-        self._report(lambda run: reports.restored(run, state, path, now_ms))
+    def restored(self, state: CheckpointState, now_ms: int) -> None:
+        """Report the checkpoint that the run starts from, unless a restarted side process continues the run."""
+        run, record = self._run, state.record
+        if run is not None and record is not None and record.owner.run_id != run.run_id:
+            path = self._storage.describe(in_location(record.metadata.path))
+            self._report(lambda run: reports.restored(run, state, path, now_ms))
 
     def triggered(self, trigger: Trigger, pending: PendingCheckpoint) -> None:
         """Report a new pending checkpoint."""

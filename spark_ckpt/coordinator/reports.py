@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any, TypeAlias
@@ -92,7 +92,7 @@ def started(run: Run, trigger: Trigger, job: OpenJob) -> Report:
         "key_group_factors": list(job.key_group_factors),
         "spark_version": trigger.spark_version,
         "spark_ckpt_version": __version__,
-        "settings": [[value.suffix, redacted(value.text), value.is_set] for value in values],
+        "settings": [[value.suffix, redacted(value.text), value.is_set, value.default] for value in values],
     }
 
 
@@ -108,7 +108,8 @@ def _claim(claim: ClaimRecord) -> Report:
 
 def progress(run: Run, pending: PendingCheckpoint) -> Report:
     """Report of a checkpoint whose subtasks acknowledge."""
-    return {**_head(run, ReportStatus.PROGRESS), **_progress(pending)}
+    last_ack_ms = max((pending.arrived_ms[key] for key in pending.acks), default=None)
+    return {**_head(run, ReportStatus.PROGRESS), **_progress(pending), "last_ack_ms": last_ack_ms}
 
 
 def triggered(run: Run, pending: PendingCheckpoint) -> Report:
@@ -264,10 +265,15 @@ def _store(
         "new_bytes": sum(_new_bytes(pending.acks[stats.subtask]) for stats in subtasks),
         "state_bytes": sum(chain.size for chain in chains) if chains else None,
         "chain_length": _longest(chains) if chains else None,
-        "acknowledged_ms": _spread(subtasks, lambda stats: _acknowledged_ms(stats.subtask, pending)),
-        "start_delay_ms": _spread(subtasks, lambda stats: stats.start_delay_ms),
-        "snapshot_us": _spread(subtasks, lambda stats: stats.snapshot_us),
-        "write_us": _spread(subtasks, lambda stats: stats.write_us),
+        "acknowledged_ms": _spread(_acknowledged_ms(stats.subtask, pending) for stats in subtasks),
+        "start_delay_ms": _spread(stats.start_delay_ms for stats in subtasks),
+        "restore_us": _spread(_restore_us(pending.acks[stats.subtask]) for stats in subtasks),
+        "snapshot_us": _spread(stats.snapshot_us for stats in subtasks),
+        "write_us": _spread(stats.write_us for stats in subtasks),
+        "acknowledge_us": _spread(pending.acknowledge_us.get(stats.subtask) for stats in subtasks),
+        "subtask_new_bytes": _spread(_new_bytes(pending.acks[stats.subtask]) for stats in subtasks),
+        "subtask_state_bytes": _spread(chain.size for chain in chains),
+        "subtask_rows": _spread(stats.rows for stats in subtasks),
     }
 
 
@@ -288,14 +294,23 @@ def _subtask(stats: SubtaskStateStats, pending: PendingCheckpoint, table: ChainT
         None if chain is None else chain.size,
         None if chain is None else len(chain.entries),
         stats.rows,
+        _restore_us(pending.acks[key]),
+        pending.acknowledge_us.get(key),
     ]
 
 
-def _spread(subtasks: Sequence[SubtaskStateStats], figure: Callable[[SubtaskStateStats], int]) -> list[int] | None:
-    if not subtasks:
+def _spread(figures: Iterable[int | None]) -> list[int] | None:
+    """Least, mean and most of the known figures; None if none is known."""
+    known = [figure for figure in figures if figure is not None]
+    if not known:
         return None
-    spread = Spread.of([figure(stats) for stats in subtasks])
+    spread = Spread.of(known)
     return [spread.least, spread.mean, spread.most]
+
+
+def _restore_us(ack: Ack) -> int | None:
+    """Microseconds in which the store loaded state for the batch; None if it had the state in memory."""
+    return ack.timings_us.get("restore")
 
 
 def _acknowledged_ms(key: SubtaskKey, pending: PendingCheckpoint) -> int:

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import ClaimRecord, CompletedCheckpointStore, Owner, Record, RecordFiles
+from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.completed.processes import is_running
 from spark_ckpt.config import STORE, CheckpointConfig
 from spark_ckpt.location.listing import list_completed
@@ -131,6 +132,22 @@ def check_not_running(location: str, store: CompletedCheckpointStore, has_ended:
     hold = _hold(store, has_ended)
     if hold.holder is Holder.ALIVE:
         raise _in_use(location, hold)
+
+
+def check_no_known_driver(storage: Storage) -> None:
+    """Checks that no driver is known to run, for an operation that only reads the location. Claims nothing.
+
+    Args:
+        storage: storage of the checkpoint location. One whose log is in ZooKeeper is not checked.
+
+    Raises:
+        LocationInUseError: the process of the driver is running on this machine.
+        StorageError: the log cannot be read.
+    """
+    records = sorted(RecordFiles(storage).read_each().items())
+    hold = hold_of(record for _, record in records if not isinstance(record, DamagedRecordError))
+    if hold.holder is Holder.ALIVE:
+        raise _in_use(storage.location, hold)
 
 
 def _hold(store: CompletedCheckpointStore, has_ended: HasEnded) -> Hold:

@@ -55,7 +55,7 @@ def row_data_reader(serializer: RowDataSerializer) -> Callable[[ByteRows], Colum
             bit = number + _KIND_BITS
             nulls = (rows.numbers_at("u1", starts + bit // 8) >> np.uint8(bit % 8) & 1).astype(np.bool_)
             arrays.append(field(rows, starts, lengths, starts + header + 8 * number, nulls))
-        return Column(pa.StructArray.from_arrays(arrays, fields=fields), _hashes(rows, starts, lengths))
+        return Column(pa.StructArray.from_arrays(arrays, fields=fields), hashes_of_rows(rows, starts, lengths))
 
     return read
 
@@ -145,8 +145,17 @@ def _bitmap(nulls: NDArray[np.bool_]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(~nulls, bitorder="little"))
 
 
-def _hashes(rows: ByteRows, starts: Positions, lengths: Positions) -> NDArray[np.uint32]:
-    """`BinaryRowData.hashCode`."""
+def hashes_of_rows(rows: ByteRows, starts: Positions, lengths: Positions) -> NDArray[np.uint32]:
+    """`BinaryRowData.hashCode`.
+
+    Args:
+        rows: bytes that have the rows.
+        starts: where each row begins.
+        lengths: bytes of each row.
+
+    Raises:
+        NotPlainError: a row is not a whole number of words of 4 bytes.
+    """
     if (lengths % 4).any():
         raise NotPlainError
     code = np.full(starts.size, 42, np.uint32)

@@ -131,11 +131,11 @@ DIES = textwrap.dedent(
         lives.write(f"{os.getpid()}\\n")
 
     def dies(handle):
-        def handle_or_die(self, message):
+        def handle_or_die(self, message, *others):
             if message.job == "poison":
                 print("a library has aborted", file=sys.stderr, flush=True)
                 os._exit(9)
-            return handle(self, message)
+            return handle(self, message, *others)
         return handle_or_die
 
     setattr(Job, sys.argv[1], dies(getattr(Job, sys.argv[1])))

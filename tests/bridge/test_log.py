@@ -153,7 +153,7 @@ def test_each_query_of_a_driver_has_its_own_level_and_format(process: SideProces
     assert (completed["batch"], completed["checkpoint"]) == (0, 2)
     texts = [line for line in log if "completed checkpoint" in line and not line.startswith("{")]
     assert len(texts) == 1
-    assert ", batch 0] completed checkpoint 2 in " in texts[0]
+    assert ", batch 0, checkpoint 2] completed checkpoint 2 in " in texts[0]
 
 
 def test_the_settings_are_the_levels_of_the_log() -> None:

@@ -357,6 +357,11 @@ def test_a_driver_gets_reports_of_checkpoints_with_details_if_it_asks_for_them(
     details = [(report["status"], len(report.get("subtasks", ()))) for report in process.reported]
     expected = [("started", 0), ("restored", 0), ("triggered", 0), ("completed", 4), ("triggered", 0), ("failed", 0)]
     assert details == expected
+    (complete,) = (report for report in process.reported if report["status"] == "completed")
+    phases = [subtask[13] for subtask in complete["subtasks"]]
+    assert all(micros > 0 for micros in phases)
+    # The last ack waits for the checkpoint. Both times are rounded.
+    assert phases[-1] == max(phases) >= (complete["completing_ms"] - 2) * 1000
 
 
 def test_a_declined_attempt_makes_room_for_another(process: SideProcess, driver: RemoteDriver) -> None:

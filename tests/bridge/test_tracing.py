@@ -98,17 +98,20 @@ def test_a_failed_checkpoint(spans: Spans, exporter: InMemorySpanExporter, tmp_p
 
 
 def test_phases_have_the_durations_of_the_report(spans: Spans, exporter: InMemorySpanExporter) -> None:
-    row = [0, "default", 1, "exec-1", 90, 10, 2_000, 30_000, 7, None, None, 5]
+    row = [0, "default", 1, "exec-1", 90, 10, 2_000, 30_000, 7, None, None, 5, 6_000, 8_000]
     report = {"status": "completed", "triggered_ms": 1000, "duration_ms": 90, "completing_ms": 8, "subtasks": [row]}
     spans.add({**report, "failures": {"storage": 2}})
     found = {span.name: times(span) for span in exporter.get_finished_spans()}
     assert found["snapshot"] == (1010, 1012)
     assert found["write"] == (1012, 1042)
-    assert found["acknowledge"] == (1042, 1090)
+    assert found["acknowledge"] == (1090, 1098)
+    assert found["subtask"] == (1000, 1098)
     assert found["publish"] == (1090, 1098)
     assert found["checkpoint"] == (1000, 1098)
     (root,) = named(exporter, "checkpoint")
     assert root.attributes == {"spark_ckpt.status": "completed", "spark_ckpt.failures.storage": 2}
+    (subtask,) = named(exporter, "subtask")
+    assert (subtask.attributes or {})["spark_ckpt.restore_us"] == 6_000
 
 
 def test_the_last_subtasks_have_spans(spans: Spans, exporter: InMemorySpanExporter, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ RESULTS = (
     "import",
     "import_undo",
     "state_export",
+    "savepoint_export",
 )
 ERRORS = [name for name, definition in DEFINITIONS.items() if "allOf" in definition]
 

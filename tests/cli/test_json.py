@@ -49,6 +49,7 @@ from spark_ckpt.cli.commands.verify import FlinkVerifyResult, VerifyResult
 from spark_ckpt.cli.end_offsets import EndOffsets, KafkaClientNotFoundError, KafkaUnavailableError
 from spark_ckpt.cli.output import FORMAT, JsonOutput, Result
 from spark_ckpt.cli.results.inspection import Inspection
+from spark_ckpt.cli.results.savepoint_export import SavepointExportResult
 from spark_ckpt.cli.results.streams import UnreadStreamsError
 from spark_ckpt.completed import CheckpointRecord, MetadataReference
 from spark_ckpt.completed.errors import DamagedRecordError, FencedError, UnknownOutcomeError
@@ -96,6 +97,9 @@ from spark_ckpt.state.errors import (
     UnsupportedStateError,
 )
 from spark_ckpt.state.flink_verify import FlinkDamage, FlinkVerdict, FlinkVerification
+from spark_ckpt.state.to_flink.errors import FlinkRowError, UnsupportedForFlinkError
+from spark_ckpt.state.to_flink.export_savepoint import ExportedSource, ExportedState, FlinkExport
+from spark_ckpt.state.to_flink.model import StateKind
 from spark_ckpt.storage.errors import PathEscapeError
 from spark_ckpt.storage.resolve import S3fsNotFoundError
 from tests.cli.json_schema import DEFINITIONS, ERRORS, RESULTS, SCHEMA, alternatives, used, validator
@@ -253,6 +257,10 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     UnsupportedStateError("operator 0, store default", "reason"),
     UnsupportedFlinkStateError("counts", "reason"),
     UnsupportedStateKindError("/x", 8, "kind", "counts"),
+    UnsupportedForFlinkError("00 (counts)", "count", "reason"),
+    UnsupportedForFlinkError("00", None, "reason"),
+    FlinkRowError("00", "count", 5, "value", "reason"),
+    FlinkRowError("00", "count", None, "value", "reason"),
     RocksDbFormatError("/x", 8, "field", "reason"),
     UnsupportedRocksDbError("/x", "feature"),
     MissingTableError("/x", "000012.sst"),
@@ -356,6 +364,19 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         "import_undo": [UndoResult(Undo("/x", False, "HDFS", 3, True, 5))],
         "state_export": [ExportResult(Export("/x", "/y", "HDFS", False, 1, 3, True, 1, (stored,)))],
     }
+    by_kind = [
+        ExportedState(kind.name, kind.name, "count", "new ...", "", number, 0) for number, kind in enumerate(StateKind)
+    ]
+    to_flink = FlinkExport(
+        *("/x", "/y", False, 1, 3, 0, "dedupe", "counts", "00", 128, "Types.LONG"), tuple(by_kind), (), 2, 9
+    )
+    unwritten = ExportedState("count", "VALUE", "count", "new ...", "note", None, None)
+    read = ExportedSource(SourceState("0", b"", (position,)), "orders", "00", "OffsetsInitializer...")
+    sources = (read, ExportedSource(SourceState("1", b""), None, None, ""))
+    results["savepoint_export"] = [
+        SavepointExportResult(replace(to_flink, sources=sources)),
+        SavepointExportResult(replace(to_flink, uid=None, dry_run=True, states=(unwritten,), files=None, bytes=None)),
+    ]
     outputs |= {name: [printed(JsonOutput().show, result) for result in each] for name, each in results.items()}
     places = (FlinkDamage("/x", "reason"), FlinkDamage("/x/1", "reason", 8, "00", 1))
     flawed = FlinkVerification("/x", (FlinkVerdict("/x", None, [*places], [*places]),))

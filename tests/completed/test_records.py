@@ -20,10 +20,13 @@ RECORDS: list[Record] = [
     record(7, 3),
     ClaimRecord(9, 4, owner("ü"), "attempt", 1_700_000_000_000),
     ClaimRecord(9, 4, owner("ü"), "attempt", 1_700_000_000_000, (3, 4, 8), ProcessIdentity("b", "n", 5)),
+    ClaimRecord(9, 4, owner("ü"), "attempt", 1_700_000_000_000, (3, 4, 8), log_epoch=2, release="0.2.0"),
 ]
 
 
-@pytest.mark.parametrize("original", RECORDS, ids=["checkpoint", "claim of an earlier release", "claim"])
+@pytest.mark.parametrize(
+    "original", RECORDS, ids=["checkpoint", "claim of an earlier release", "claim", "claim with all fields"]
+)
 def test_a_record_is_read_as_it_was_written(original: Record) -> None:
     assert decode_record(encode_record(original), "file", original.id) == original
 

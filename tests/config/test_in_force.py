@@ -9,6 +9,7 @@ def test_a_query_without_settings_has_the_defaults() -> None:
     values = values_in_force({})
     assert [value.suffix for value in values] == [setting.suffix for setting in SETTINGS]
     assert not any(value.is_set for value in values)
+    assert [value.default for value in values] == [value.text for value in values]
     defaults = {PREFIX + value.suffix: value.text for value in values if value.text}
     del defaults[PREFIX + "zookeeper.path"], defaults[PREFIX + "zookeeper.sessionTimeout"]  # need that store
     assert CheckpointConfig.parse(defaults) == CheckpointConfig()
@@ -16,5 +17,5 @@ def test_a_query_without_settings_has_the_defaults() -> None:
 
 def test_a_value_that_is_set_stays_as_it_was_written() -> None:
     values = {value.suffix: value for value in values_in_force({f"{PREFIX}ackMemory": " 64m ", "other": "1"})}
-    assert values["ackMemory"][1:] == ("64m", True)
+    assert values["ackMemory"][1:] == ("64m", True, values_in_force({})[list(values).index("ackMemory")].text)
     assert "other" not in values

@@ -46,12 +46,16 @@ def statuses(driver: Driver) -> list[tuple[str, int]]:
 
 
 class SetClock(SystemClock):
-    """A clock whose time is set."""
+    """A clock whose times are set."""
 
     now = 0.0
+    now_unix = 0.0
 
     def monotonic(self) -> float:
         return self.now
+
+    def now_ms(self) -> int:
+        return round(self.now_unix * 1000)
 
 
 def test_a_checkpoint_is_reported_when_it_is_triggered_and_when_it_is_complete(driver: Driver) -> None:
@@ -88,6 +92,46 @@ def test_operators_and_subtasks_of_a_completed_checkpoint(driver: Driver) -> Non
     assert report["chain_length"] == max(subtask[10] for subtask in report["subtasks"]) == 2
     assert sum(o["state_bytes"] for o in report["operators"]) == report["state_bytes"]
     assert all(least <= mean <= most for o in report["operators"] for least, mean, most in [o["acknowledged_ms"]])
+    for position, name in ((8, "new_bytes"), (9, "state_bytes"), (11, "rows")):
+        for operator in report["operators"]:
+            own = [s[position] for s in report["subtasks"] if s[:2] == [operator["operator_id"], operator["store"]]]
+            assert operator[f"subtask_{name}"] == [min(own), round(sum(own) / len(own)), max(own)]
+
+
+def test_phases_of_subtasks(driver: Driver) -> None:
+    """An acknowledgement lasts from its arrival, which may be before it is handled, until its answer. A store that has
+    its state in memory restores nothing."""
+    clock = SetClock()
+    driver.environment = replace(driver.environment, clock=clock)
+    job = driver.trigger(1)
+    for number, key in enumerate(driver.subtasks()):
+        ack = driver.make_ack(key, 1)
+        ack.timings_us = {"snapshot": 5, "write": 6, **({"restore": 700 * number} if number in (1, 2) else {})}
+        clock.now_unix = number
+        job.acknowledge(ack, queued_seconds=0.5)
+        job.answered(0.001 * (number + 1))
+        job.answered(99.0)  # nothing is left to answer
+    job.housekeeping()
+    report = driver.reports[-1]
+    assert [subtask[12] for subtask in report["subtasks"]] == [None, 700, 1400, *[None] * 4]
+    assert [subtask[13] for subtask in report["subtasks"]] == [1000, 2000, 3000, 4000, 5000, 6000, 7000]
+    assert [subtask[4] for subtask in report["subtasks"]] == [0, 500, 1500, 2500, 3500, 4500, 5500]
+    left, right, aggregate = report["operators"]
+    assert [operator["restore_us"] for operator in (left, right, aggregate)] == [[700] * 3, [1400] * 3, None]
+    assert aggregate["acknowledge_us"] == [5000, 6000, 7000]
+    assert (report["duration_ms"], aggregate["snapshot_us"]) == (5500, [5, 5, 5])
+
+
+def test_an_ack_that_does_not_count_is_no_phase(driver: Driver) -> None:
+    job = driver.trigger(1)
+    key, *_ = driver.subtasks()
+    job.acknowledge(driver.make_ack(key, 1))
+    job.answered(0.001)
+    job.acknowledge(driver.make_ack(key, 1, attempt=1))  # a copy of the task, which is denied
+    job.answered(0.5)
+    job.close(JobStatus.CANCELLED)
+    (subtask,) = driver.reports[-1]["subtasks"]
+    assert subtask[13] == 1000
 
 
 def test_a_completed_checkpoint_is_reported_after_its_ack_is_answered(driver: Driver) -> None:
@@ -186,12 +230,13 @@ def test_a_run_is_reported_with_all_settings_and_without_credentials(tmp_path: P
     settings = {"retained": "5", "timeout": "5m", "python": "s3a://key:secret@bucket/python"}
     driver = Driver(tmp_path, settings=settings, report_details=True)
     driver.trigger(1)
-    values = {name: (text, is_set) for name, text, is_set in driver.reports[0]["settings"]}
+    values = {name: tuple(value) for name, *value in driver.reports[0]["settings"]}
     assert list(values) == [setting.suffix for setting in SETTINGS]
-    assert (values["retained"], values["timeout"]) == (("5", True), ("5m", True))
-    assert (values["bridge.timeout"], values["compression"]) == (("300s", False), ("none", False))
-    assert values["maxParallelism"] == ("", False)
-    assert values["python"] == ("s3a://***@bucket/python", True)
+    assert values["retained"] == ("5", True, "2")
+    assert values["timeout"][:2] == ("5m", True)
+    assert (values["bridge.timeout"], values["compression"]) == (("300s", False, "300s"), ("none", False, "none"))
+    assert values["maxParallelism"] == ("", False, "")
+    assert values["python"][:2] == ("s3a://***@bucket/python", True)
 
 
 def test_acks_are_reported_at_most_once_a_second(driver: Driver) -> None:
@@ -212,14 +257,15 @@ def test_acks_are_reported_at_most_once_a_second(driver: Driver) -> None:
     job.run_timers()
     assert statuses(driver) == [("triggered", 0), ("progress", 0)]
     assert (driver.reports[-1]["acks"], driver.reports[-1]["expected"]) == (2, 7)
+    assert driver.reports[-1]["last_ack_ms"] == 0
     job.acknowledge(driver.make_ack(third, 1))
     job.housekeeping()
     assert len(of_checkpoints(driver)) == 2
-    clock.now = 2.5
+    clock.now = clock.now_unix = 2.5
     job.acknowledge(driver.make_ack(fourth, 1))
     assert len(of_checkpoints(driver)) == 2  # before the ack is answered
     job.housekeeping()
-    assert driver.reports[-1]["acks"] == 4
+    assert (driver.reports[-1]["acks"], driver.reports[-1]["last_ack_ms"]) == (4, 2500)
     assert job.seconds_to_timer is None
     for key in others:
         job.acknowledge(driver.make_ack(key, 1))

@@ -14,7 +14,7 @@ from tests.docs.shapes import missing_line
 from tests.metadata.streams.corpus import job, lay_out
 from tests.support.cli import Run, run
 
-SHOWING = (DOCS / "demo.md", DOCS / "operations.md", DOCS / "reading-state.md")
+SHOWING = (DOCS / "demo.md", DOCS / "flink.md", DOCS / "operations.md", DOCS / "reading-state.md")
 """Pages with commands on the output of `make demo`. The first steps use a query of their own."""
 
 DAMAGED = 3
@@ -73,10 +73,14 @@ def lines_on_orders() -> list[str]:
     lines = {line for page in PAGES for line in command_lines(page) if line.startswith("spark-ckpt ")}
     here = {line for line in lines if ORDERS in line or any(place in line for place in SAVEPOINTS)}
     # Statistics come from a coordinator, and imports and exports need Spark; neither has run on these locations.
-    elsewhere = ("history", "import", "export")
+    elsewhere, without_spark = ("history", "import", "export"), "--format flink"
     endless = "--watch"
     return sorted(
-        line for line in here if "://" not in line and line.split()[1] not in elsewhere and endless not in line.split()
+        line
+        for line in here
+        if "://" not in line
+        and (line.split()[1] not in elsewhere or without_spark in line)
+        and endless not in line.split()
     )
 
 

@@ -20,7 +20,14 @@ from tests.metadata.streams.corpus import job, lay_out
 from tests.support.cli import run
 
 ELSEWHERE = {"metadata.md": 5, "first-steps.md": 2, "real-time-mode.md": 1, "moving.md": 1}
-HERE = {"README.md": 1, "reading-state.md": 3, "high-availability.md": 1, "json.md": 1, "operations.md": 2}
+HERE = {
+    "README.md": 1,
+    "reading-state.md": 3,
+    "high-availability.md": 1,
+    "json.md": 1,
+    "operations.md": 2,
+    "flink.md": 1,
+}
 
 
 @pytest.fixture
@@ -88,3 +95,13 @@ def test_a_query_can_be_operated(orders: Path, tmp_path: Path) -> None:
     assert (tmp_path / "backup" / "orders-2026-03-01" / "savepoint.json").is_file()
     assert run("list", tmp_path / "checkpoints" / "orders-2").status == 0
     assert "8 partitions" in run("state", orders).stdout
+
+
+def test_state_goes_to_flink(orders: Path, tmp_path: Path) -> None:
+    places: dict[str, object] = {
+        "/checkpoints/orders": orders,
+        "/savepoints/orders": tmp_path / "savepoint",
+    }
+    exported = run_blocks(DOCS / "flink.md", places)["exported"]
+    assert exported.states[0].rows == KEYS
+    assert spark_ckpt.read_state(tmp_path / "savepoint").to_arrow().num_rows == KEYS

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,6 +101,7 @@ def test_a_running_driver(job: DriverJob, prometheus: Prometheus, tmp_path: Path
     assert not any("sparkCkpt" in sample["__name__"] for sample, _ in prometheus.query('{job="spark"}'))
     check_names(json.loads((folder / "jmx").read_text()), prometheus)
 
+    check_open_requests(job, prometheus)
     kill(job.side_process())
     eventually(lambda: "SparkCkptSideProcessRestarts" in prometheus.firing(), what=prometheus.log, poll=0.2)
     await_checkpoints(
@@ -114,6 +117,17 @@ def test_a_running_driver(job: DriverJob, prometheus: Prometheus, tmp_path: Path
 
     (folder / "stop").touch()
     assert job.wait() == 0, job.output()[-4000:]
+
+
+def check_open_requests(job: DriverJob, prometheus: Prometheus) -> None:
+    """Requests of batches wait for a side process that stands still, and are answered once it goes on."""
+    process = job.side_process()
+    os.kill(process, signal.SIGSTOP)
+    try:
+        prometheus.await_data("spark_ckpt_driver_openRequests > 0")
+    finally:
+        os.kill(process, signal.SIGCONT)
+    prometheus.await_data("spark_ckpt_driver_openRequests == 0")
 
 
 def await_checkpoints(prometheus: Prometheus, query: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -15,6 +17,14 @@ from tests.support.waiting import eventually
 from tests.support.web_pages import WebPage, read_page
 
 UI = ["--conf", "spark.ui.enabled=true", "--conf", "spark.ui.port=0"]
+SERVLET = [
+    "--conf",
+    "spark.metrics.conf.*.sink.prometheusServlet.class=org.apache.spark.metrics.sink.PrometheusServlet",
+    "--conf",
+    "spark.metrics.conf.*.sink.prometheusServlet.path=/metrics/prometheus",
+]
+STEADY_LABEL = re.sub(r"[^a-zA-Z0-9]", "_", STEADY)
+"""The hostile name in names of metrics."""
 
 
 def start(folder: Path, *options: str) -> DriverJob:
@@ -56,6 +66,37 @@ def jobs() -> Iterator[list[DriverJob]]:
         job.kill()
 
 
+def measured(address: str, query: str) -> dict[str, float]:
+    """Metrics of a query, as Spark's servlet for Prometheus has them."""
+    with urlopen(f"{address}/metrics/prometheus") as response:
+        lines = response.read().decode().splitlines()
+    named = re.compile(rf"metrics_.+_driver_sparkCkpt_{query}_checkpoints_(\w+)_(?:Count|Value)\{{.*\}} (\S+)")
+    return {found[1]: float(found[2]) for line in lines if (found := named.fullmatch(line))}
+
+
+@pytest.mark.core
+def test_the_tab_and_the_metrics_of_a_query(tmp_path: Path, jobs: list[DriverJob]) -> None:
+    """Both on every Spark: the UI's classes and its metrics system are not public."""
+    folder = tmp_path / "driver"
+    job = start(folder, *UI, *SERVLET)
+    jobs.append(job)
+    address = (folder / "ui").read_text()
+    overview = page_with(f"{address}/checkpoints/", "query ended")
+    row = next(row for row in overview.tables["queries-table"] if row[0] == FAILING)
+    assert row[2:3] + row[4:9] == ["ENDED", "3", "0", "2", "1", "0"]
+    history = follow(overview, FAILING).tables["history-table"]
+    assert [row[1:4] for row in history][1:] == [["1", "COMPLETED", "3/3"], ["0", "COMPLETED", "3/3"]]
+    assert read_page(follow(overview, FAILING).links["State"]) is not None
+    steady = eventually(lambda: found if (found := measured(address, STEADY_LABEL)) else None)
+    assert steady is not None
+    assert steady["numberOfCompletedCheckpoints"] <= steady["totalNumberOfCheckpoints"]
+    eventually(lambda: measured(address, STEADY_LABEL)["numberOfCompletedCheckpoints"] > 1)
+    later = measured(address, STEADY_LABEL)
+    assert (later["lastCheckpointRows"], later["generation"]) == (7, 1)
+    assert later["numberOfFailedCheckpoints"] == 0
+    stop(job, folder)
+
+
 def test_a_running_application_and_its_event_log(tmp_path: Path, jobs: list[DriverJob]) -> None:
     """The History Server shows what the application showed."""
     logs, folder = tmp_path / "logs", tmp_path / "driver"
@@ -79,6 +120,9 @@ def test_a_running_application_and_its_event_log(tmp_path: Path, jobs: list[Driv
     checkpoint = follow(query, history[1][0])
     assert sorted(row[2] for row in checkpoint.tables["subtasks-table"]) == ["0", "1", "2"]
     assert checkpoint.tables["operators"][0][:3] == ["0 dedupe", "default", "3/3"]
+    spreads = checkpoint.tables["spreads"][0]
+    assert spreads[4] == "-"  # a new query restores nothing
+    assert all(re.fullmatch(r"\d+\.\d{3} ms( / \d+\.\d{3} ms){2}", cell) for cell in spreads[5:8])
 
     steady = follow(overview, STEADY)
     assert STEADY in steady.text

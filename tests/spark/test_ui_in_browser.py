@@ -136,13 +136,19 @@ def check_operators(tab: Tab) -> None:
     browser.click("#history-table td a", row[0])
     names = {row[0] for row in browser.table("operators")}
     assert len(names) == 2
-    for header, column in (("Rows", 10), ("New size", 7), ("Operator", 0)):
+    for table, header, column in (
+        ("operators", "Rows", 7),
+        ("operators", "New size", 4),
+        ("operators", "Operator", 0),
+        ("spreads", "Rows", 10),
+    ):
         orders = []
         for _ in range(2):
-            browser.click("#operators th", header)
+            browser.click(f"#{table} th", header)
             keys = browser.run(
-                "return [...document.querySelectorAll('#operators tbody tr')]"
-                ".map(r => Number(r.cells[arguments[0]].getAttribute('sorttable_customkey')))",
+                "return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)]"
+                ".map(r => Number(r.cells[arguments[1]].getAttribute('sorttable_customkey')))",
+                table,
                 column,
             )
             assert keys in (sorted(keys), sorted(keys, reverse=True))
@@ -206,8 +212,8 @@ def check_configuration(tab: Tab) -> None:
     tab.go(WIDE, "Configuration")
     settings = {row[0]: row[1:] for row in browser.table("settings")}
     assert set(settings) == {PREFIX + setting.suffix for setting in SETTINGS}
-    assert settings[f"{PREFIX}retained"] == ["10000", "set"]
-    assert settings[f"{PREFIX}store"] == ["filesystem", "default"]
+    assert settings[f"{PREFIX}retained"] == ["10000", "set", "2"]
+    assert settings[f"{PREFIX}store"] == ["filesystem", "default", "filesystem"]
     tab.picture("configuration")
 
 

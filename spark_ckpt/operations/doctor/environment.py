@@ -27,6 +27,7 @@ EXCLUSIVE_CREATE = "exclusive create"
 _SKEW_MS = 5_000
 """Difference of clocks from which a warning is due. Object stores tell times in whole seconds."""
 _LEAST_FREE = 1 << 30
+_ZOOKEEPER = "zookeeper"
 _NOT_TESTED = "not tested: pass --probe, which writes and deletes one file"
 
 
@@ -67,17 +68,32 @@ def check_versions(evidence: Evidence) -> Iterator[Finding]:
         )
         return
     features = set(state.batch.features) if state is not None and state.batch is not None else set()
-    if any(isinstance(record, ClaimRecord) and record.seen is not None for record in records):
+    claims = [record for record in records if isinstance(record, ClaimRecord)]
+    if any(claim.seen is not None for claim in claims):
         features.add(Feature.SEEN_RECORDS.value)
     needs = f"features {', '.join(sorted(features))}" if features else "no features"
     answer = f"readable by this release, {__version__}; needs {needs}"
     data["features"] = sorted(features)
+    if claims:
+        data["claimed_by"] = claims[-1].release
+        answer = f"claimed by {_release(claims[-1].release)}; {answer}"
     if state is None or state.batch is None:
         yield Finding(VERSIONS, Status.OK, answer, data=data)
         return
-    spark = state.batch.spark_version
-    answer = f"written under Spark {spark}, state format {state.batch.checkpoint_format}; {answer}"
-    data |= {"spark": spark, "checkpoint_format": state.batch.checkpoint_format}
+    batch = state.batch
+    spark = batch.spark_version
+    answer = (
+        f"newest checkpoint by {_release(batch.release)} under Spark {spark}, state format {batch.checkpoint_format}; "
+        f"{answer}"
+    )
+    if batch.log == _ZOOKEEPER:
+        answer += "; its records are the mirror of the log in ZooKeeper, which may lag"
+    data |= {
+        "written_by": batch.release,
+        "spark": spark,
+        "checkpoint_format": batch.checkpoint_format,
+        "log": batch.log,
+    }
     if ".".join(spark.split(".")[:2]) in SUPPORTED_SPARK:
         yield Finding(VERSIONS, Status.OK, answer, data=data)
     else:
@@ -89,6 +105,10 @@ def check_versions(evidence: Evidence) -> Iterator[Finding]:
             f"Before an upgrade of spark-ckpt to {__version__}, move the query to Spark {supported}",
             data=data,
         )
+
+
+def _release(release: str | None) -> str:
+    return "a release that does not name itself" if release is None else f"spark-ckpt {release}"
 
 
 def check_clock(evidence: Evidence) -> Iterator[Finding]:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from spark_ckpt import __version__
+from spark_ckpt.clock import SystemClock
 from spark_ckpt.errors import UnsupportedFormatError
 from spark_ckpt.operations.doctor import Status, Verdict
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.storage import CreateOutcome, CreateResult, LocalStorage
 from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
+from tests.golden.locations import golden_locations
 from tests.operations.doctor.examined import examined, only
 from tests.support.locations import FIRST_COMPLETED_MS, make_location
 from tests.support.memory_storage import memory_storage
@@ -40,9 +43,31 @@ def test_versions(storage: LocalStorage) -> None:
     assert found.data == {
         "spark_ckpt": __version__,
         "features": ["seen-records"],
+        "claimed_by": __version__,
+        "written_by": __version__,
         "spark": "4.2.0",
         "checkpoint_format": 1,
+        "log": "filesystem",
     }
+    assert f"newest checkpoint by spark-ckpt {__version__} under Spark 4.2.0" in found.answer
+
+
+def test_a_location_of_a_release_that_does_not_name_itself() -> None:
+    (golden,) = [each for each in golden_locations() if (each.release, each.query.name) == ("0.1.0", "files")]
+    found = only(examined(LocalStorage(golden.folder / golden.query.root)), "versions")
+    assert (found.status, found.data["claimed_by"], found.data["written_by"]) == (Status.OK, None, None)
+    assert "newest checkpoint by a release that does not name itself under Spark 4" in found.answer
+
+
+def test_a_log_in_zookeeper(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = Evidence(storage, SystemClock(), False, lambda done, of: None).state
+    assert state is not None
+    assert state.batch is not None
+    elsewhere = replace(state, batch=replace(state.batch, log="zookeeper"))
+    monkeypatch.setattr(Evidence, "state", property(lambda evidence: elsewhere))
+    found = only(examined(storage), "versions")
+    assert "mirror of the log in ZooKeeper, which may lag" in found.answer
+    assert found.data["log"] == "zookeeper"
 
 
 def test_a_location_of_a_later_release(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -364,7 +364,8 @@ class CheckpointStateStoreProvider
       if (forceSnapshot) bases.writeNow(backend.snapshotBase())
       // The ack of a version that was committed before probably does not count; a base in it would be dropped.
       val waited = if (state.isRepeated) None else bases.forAck(backend.snapshotBase())
-      Shipment(delta, waited, bases.inProgress, bases.lastFailure, taken - start, System.nanoTime() - taken)
+      Shipment(delta, waited, bases.inProgress, bases.lastFailure, taken - start, System.nanoTime() - taken,
+        Option.when(restored.segments > 0)(restored.nanos))
     } catch {
       case e: Throwable =>
         messages.decline(version, e)

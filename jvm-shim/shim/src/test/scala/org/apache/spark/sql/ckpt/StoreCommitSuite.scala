@@ -98,6 +98,20 @@ class StoreCommitSuite extends AnyFunSuite {
     }
   }
 
+  test("an ack tells how long its store loaded state, if it did") {
+    withStore() { h =>
+      def restores =
+        h.coordinator.heard.asScala.toSeq.filter(_.kind == "ack").map(_.json.path("timings_us").path("restore"))
+      h.commit(0, 1)
+      h.commit(1, 2)
+      h.notify(Notification.Ended, -1)
+      h.commit(2, 3) // loads both deltas
+      h.commit(3, 4)
+      assert(restores.map(_.isNumber) == Seq(false, false, true, false))
+      assert(restores(2).asLong() > 0)
+    }
+  }
+
   test("a task that was killed does not decline") {
     withStore("ackThreshold" -> "0") { h =>
       Files.writeString(h.location.resolve("ckpt"), "a file where the directory should be")

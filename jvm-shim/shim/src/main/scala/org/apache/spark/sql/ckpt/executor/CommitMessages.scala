@@ -28,6 +28,7 @@ import org.apache.spark.sql.ckpt.protocol.{Unreadable, VersionSpan}
  * @param baseFailure   failure of a base or a merge since the last ack that counted
  * @param snapshotNanos time to take the changes
  * @param writeNanos    time to write files
+ * @param restoreNanos  time to load state for the batch; None if the store had it in memory
  */
 private[ckpt] final case class Shipment(
     delta: ShippedSegment,
@@ -35,7 +36,8 @@ private[ckpt] final case class Shipment(
     inProgress: Seq[VersionSpan],
     baseFailure: Option[Throwable],
     snapshotNanos: Long,
-    writeNanos: Long)
+    writeNanos: Long,
+    restoreNanos: Option[Long])
 
 /** Messages with which a store commits, and the meaning of their replies (docs/protocol.md, section 1.3). */
 private[ckpt] final class CommitMessages(job: StoreJob, coordinator: CoordinatorClient) {
@@ -67,6 +69,7 @@ private[ckpt] final class CommitMessages(job: StoreJob, coordinator: Coordinator
       shipment.baseFailure.map(e => shortened(e.toString)),
       shipment.snapshotNanos / 1000,
       shipment.writeNanos / 1000,
+      shipment.restoreNanos.map(_ / 1000),
       ShippedSegment.index(segments),
       ShippedSegment.payload(segments))
   }

@@ -17,6 +17,7 @@ import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.metrics.MetricsSystem
+import org.apache.spark.sql.ckpt.LostLocation
 import org.apache.spark.sql.ckpt.bridge.SideProcessStatus
 import org.apache.spark.sql.ckpt.ui.CheckpointReport
 
@@ -73,7 +74,7 @@ private[ckpt] final class CheckpointMetrics(system: MetricsSystem, process: Side
   def ended(runId: String, exception: Option[String]): Unit = safely {
     runs.get(runId).foreach { run =>
       run.isEnding = exception.isEmpty
-      if (exception.exists(LostLocation.findFirstIn(_).isDefined)) fenced(run)
+      if (exception.exists(LostLocation.isCause)) fenced(run)
     }
   }
 
@@ -105,10 +106,6 @@ private[metrics] object CheckpointMetrics {
 
   /** Start of the cause with which the coordinator aborts the checkpoint of a fenced run. */
   private val FencedCause = "fenced: "
-
-  /** Errors that end a run because it no longer owns its location. */
-  private val LostLocation =
-    """\[(FencedError|SupersededRunError|ClaimDeletedError|OwnershipLostError|LogFencedError|BatchCommittedError)\]""".r
 
   /** Letters and digits of a name. Spark's Prometheus servlet replaces all others. */
   def labelOf(name: String): String = name.replaceAll("[^a-zA-Z0-9]", "_")

@@ -158,6 +158,7 @@ private[ckpt] object VersionSpan {
  * @param merged      deltas that were merged into one
  * @param inProgress  a base and merged deltas that the store is writing, or that wait for a later ack
  * @param baseFailure failure of a base or a merge since the last ack that counted
+ * @param restoreMicros time to load state for the batch; None if the store had it in memory
  * @param index       index of `delta`, `base` and `merged`
  * @param payload     payload of all
  */
@@ -176,6 +177,7 @@ private[ckpt] final case class Ack(
     baseFailure: Option[String],
     snapshotMicros: Long,
     writeMicros: Long,
+    restoreMicros: Option[Long],
     index: Array[Byte],
     payload: Array[Byte]) {
 
@@ -206,9 +208,10 @@ private[ckpt] final case class Ack(
       inProgress.foreach(span => spans.addArray().add(span.firstVersion).add(span.version))
     }
     baseFailure.foreach(header.put("base_failure", _))
-    header.putObject("timings_us")
+    val timings = header.putObject("timings_us")
       .put("snapshot", snapshotMicros)
       .put("write", writeMicros)
+    restoreMicros.foreach(timings.put("restore", _))
     Message(Ack.Kind, header.toString, index, payload)
   }
 }

@@ -30,9 +30,17 @@ private[ui] object Cells {
   /** Microseconds as milliseconds: a snapshot often takes less than one. */
   def micros(value: Long): String = s"${BigDecimal(value, 3).bigDecimal.toPlainString} ms"
 
-  /** Minimum, mean and maximum. */
-  def spread(values: Option[Seq[Long]], show: Long => String): Seq[Node] =
-    Text(values.fold(Absent)(_.map(show).mkString(" / ")))
+  def phase(micros: Option[Long]): Seq[Node] = Text(micros.fold(Absent)(Cells.micros))
+
+  /** Minimum, mean and maximum. A line breaks between values only. */
+  def spread(values: Option[Seq[Long]], show: Long => String): Seq[Node] = values match {
+    case None => Text(Absent)
+    case Some(known) =>
+      val parts = known.zipWithIndex.map { case (value, index) =>
+        <span style="white-space: nowrap;">{if (index == 0) show(value) else s"/ ${show(value)}"}</span>
+      }
+      NodeSeq.fromSeq(parts.head +: parts.tail.flatMap(part => Seq(Text(" "), part)))
+  }
 
   /** A text of any length that breaks lines. */
   def long(value: String): Seq[Node] =

@@ -15,9 +15,11 @@ import scala.xml.{Node, Text}
 import jakarta.servlet.http.HttpServletRequest
 
 import org.apache.spark.ui.{UIUtils, WebUIPage}
+import org.apache.spark.util.Utils
 
 /** One checkpoint with its operators and subtasks. */
 private[ui] final class CheckpointPage(parent: CheckpointTab) extends WebUIPage(CheckpointPage.Name) {
+  import CheckpointPage._
 
   override def render(request: HttpServletRequest): Seq[Node] =
     UIUtils.headerSparkPage(request, "Details of a checkpoint", content(request), parent)
@@ -58,43 +60,53 @@ private[ui] final class CheckpointPage(parent: CheckpointTab) extends WebUIPage(
     else Cells.nothing("Subtasks are kept of the newest checkpoints only.")
 
   private def tables(request: HttpServletRequest, key: String, report: CheckpointReport): Seq[Node] = {
-    val operators = if (report.operators.isEmpty) Nil else Cells.heading("Operators") ++
-      UIUtils.listingTable(CheckpointPage.OperatorHeaders, operatorRow, report.operators, id = Some("operators"))
+    val operators = if (report.operators.isEmpty) Nil else {
+      Cells.heading("Operators") ++
+        UIUtils.listingTable(OperatorHeaders, operatorRow(report, _), report.operators, id = Some("operators")) ++
+        Cells.heading("Subtasks of each operator: min / avg / max") ++
+        UIUtils.listingTable(SpreadHeaders, spreadRow, report.operators, id = Some("spreads"))
+    }
     val subtasks = report.subtasks
     if (subtasks.isEmpty) operators
     else {
       val acks = report.acks.getOrElse(0L)
       val title = if (acks > subtasks.size) s"Subtasks (last ${subtasks.size} of $acks)" else s"Subtasks ($acks)"
       val path = parent.address(request, CheckpointPage.Name, "key" -> key)
-      val names = report.operators.map(operator => operator.operatorId -> operator.name).toMap
       operators ++ Cells.heading(title) ++
-        StatusTable.render(request, "subtasks", path, subtasks, columns(names), "Acknowledged after")
+        StatusTable.render(request, "subtasks", path, subtasks, columns(report), "End to end")
     }
   }
 
-  /** A column of figures is sorted by them, one of spreads by the maximum. */
-  private def operatorRow(operator: OperatorReport): Seq[Node] = {
-    def spread(name: String, show: Long => String) =
-      (operator.spread(name).fold(-1L)(_.last), Cells.spread(operator.spread(name), show))
+  private def operatorRow(report: CheckpointReport, operator: OperatorReport): Seq[Node] = {
     def figure(value: Option[Long], show: Option[Long] => Seq[Node]) = (value.getOrElse(-1L), show(value))
-    val figures = Seq(
+    val lastAck =
+      for (from <- report.triggeredMs; after <- operator.spread("acknowledged_ms")) yield from + after.last
+    row(operator, Seq(
       (operator.acks, Text(s"${operator.acks}/${operator.parallelism}")),
-      spread("acknowledged_ms", UIUtils.formatDuration),
-      spread("start_delay_ms", UIUtils.formatDuration),
-      spread("snapshot_us", Cells.micros),
-      spread("write_us", Cells.micros),
+      figure(lastAck, Cells.time),
       figure(operator.newBytes, Cells.size),
       figure(operator.stateBytes, Cells.size),
       figure(operator.chainLength, Cells.number),
-      figure(operator.rows, Cells.number))
+      figure(operator.rows, Cells.number)))
+  }
+
+  /** Spreads are sorted by their maximum. */
+  private def spreadRow(operator: OperatorReport): Seq[Node] =
+    row(operator, Spreads.map { case (_, name, show) =>
+      val spread = operator.spread(name)
+      (spread.fold(-1L)(_.last), Cells.spread(spread, show))
+    })
+
+  /** @param figures their keys for sorting, and cells */
+  private def row(operator: OperatorReport, figures: Seq[(Long, Seq[Node])]): Seq[Node] =
     <tr>
       <td sorttable_customkey={operator.operatorId.toString}>{s"${operator.operatorId} ${operator.name}"}</td>
       <td>{operator.store}</td>
       {figures.map { case (key, cell) => <td sorttable_customkey={key.toString}>{cell}</td> }}
     </tr>
-  }
 
-  private def columns(names: Map[Long, String]): Seq[Column[SubtaskReport]] = {
+  private def columns(report: CheckpointReport): Seq[Column[SubtaskReport]] = {
+    val names = report.operators.map(operator => operator.operatorId -> operator.name).toMap
     val column = new Columns[SubtaskReport]
     Seq(
       column.sorted("Operator", subtask => Text(s"${subtask.operatorId} ${names.getOrElse(subtask.operatorId, "")}"),
@@ -102,10 +114,14 @@ private[ui] final class CheckpointPage(parent: CheckpointTab) extends WebUIPage(
       column.sorted("Store", subtask => Text(subtask.store), _.store),
       column.sorted("Partition", subtask => Text(subtask.partition.toString), _.partition),
       column.sorted("Executor", subtask => Cells.text(subtask.executor), _.executor),
-      column.sorted("Acknowledged after", subtask => Cells.duration(Some(subtask.acknowledgedMs)), _.acknowledgedMs),
+      column.sorted("Acknowledged", subtask => Cells.time(report.triggeredMs.map(_ + subtask.acknowledgedMs)),
+        _.acknowledgedMs),
+      column.sorted("End to end", subtask => Cells.duration(Some(subtask.acknowledgedMs)), _.acknowledgedMs),
       column.sorted("Start delay", subtask => Cells.duration(Some(subtask.startDelayMs)), _.startDelayMs),
+      column.sorted("Restore", subtask => Cells.phase(subtask.restoreUs), _.restoreUs),
       column.sorted("Snapshot", subtask => Text(Cells.micros(subtask.snapshotUs)), _.snapshotUs),
       column.sorted("Write", subtask => Text(Cells.micros(subtask.writeUs)), _.writeUs),
+      column.sorted("Acknowledge", subtask => Cells.phase(subtask.acknowledgeUs), _.acknowledgeUs),
       column.sorted("New size", subtask => Cells.size(Some(subtask.newBytes)), _.newBytes),
       column.sorted("Full size", subtask => Cells.size(subtask.stateBytes), _.stateBytes),
       column.sorted("Chain length", subtask => Cells.number(subtask.chainLength), _.chainLength),
@@ -116,7 +132,20 @@ private[ui] final class CheckpointPage(parent: CheckpointTab) extends WebUIPage(
 private[ui] object CheckpointPage {
   val Name = "checkpoint"
 
-  private val Spread = "(min / avg / max)"
-  val OperatorHeaders: Seq[String] = Seq("Operator", "Store", "Acknowledged", s"Acknowledged after $Spread",
-    s"Start delay $Spread", s"Snapshot $Spread", s"Write $Spread", "New size", "Full size", "Chain length", "Rows")
+  private val OperatorHeaders = Seq(
+    "Operator", "Store", "Acknowledged", "Last acknowledgement", "New size", "Full size", "Chain length", "Rows")
+
+  /** Header, name in the report, and form of what differs between the subtasks of an operator. */
+  private val Spreads = Seq[(String, String, Long => String)](
+    ("End to end", "acknowledged_ms", UIUtils.formatDuration),
+    ("Start delay", "start_delay_ms", UIUtils.formatDuration),
+    ("Restore", "restore_us", Cells.micros),
+    ("Snapshot", "snapshot_us", Cells.micros),
+    ("Write", "write_us", Cells.micros),
+    ("Acknowledge", "acknowledge_us", Cells.micros),
+    ("New size", "subtask_new_bytes", Utils.bytesToString),
+    ("Full size", "subtask_state_bytes", Utils.bytesToString),
+    ("Rows", "subtask_rows", _.toString))
+
+  private val SpreadHeaders = Seq("Operator", "Store") ++ Spreads.map(_._1)
 }

@@ -48,10 +48,10 @@ private[ckpt] final class CheckpointReport(json: JsonNode) {
   /** From the trigger to the last acknowledgement, or until it was aborted. */
   def acknowledgedMs: Option[Long] = number("duration_ms")
 
-  /** Time of the last acknowledgement so far; None if the report has no operators. */
-  def lastAckMs: Option[Long] =
+  /** Time of the last acknowledgement so far; None without one. */
+  def lastAckMs: Option[Long] = number("last_ack_ms").orElse(
     for (from <- triggeredMs; after <- operators.flatMap(_.spread("acknowledged_ms")).map(_.last).maxOption)
-      yield from + after
+      yield from + after)
 
   /** From the trigger to the end: the checkpoint is durable, or was aborted. */
   def durationMs: Option[Long] = acknowledgedMs.map(_ + completingMs.getOrElse(0L))
@@ -84,7 +84,7 @@ private[ckpt] final class CheckpointReport(json: JsonNode) {
   }
 
   private def without(fields: String*): String = json match {
-    case all: ObjectNode => all.deepCopy().without[ObjectNode](fields.asJava).toString
+    case all: ObjectNode => Message.newHeader().setAll[ObjectNode](all).without[ObjectNode](fields.asJava).toString
     case other => other.toString
   }
 
@@ -127,6 +127,12 @@ private[ui] final class SubtaskReport(json: JsonNode) {
   def stateBytes: Option[Long] = CheckpointReport.number(json.path(9))
   def chainLength: Option[Long] = CheckpointReport.number(json.path(10))
   def rows: Long = json.path(11).asLong()
+
+  /** Time to load state for the batch; None if the store had it in memory. */
+  def restoreUs: Option[Long] = CheckpointReport.number(json.path(12))
+
+  /** From the arrival of the acknowledgement to its answer. */
+  def acknowledgeUs: Option[Long] = CheckpointReport.number(json.path(13))
 }
 
 private[ckpt] object CheckpointReport {

@@ -14,7 +14,7 @@ import scala.collection.mutable
 
 import org.apache.spark.SparkConf
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent}
-import org.apache.spark.sql.ckpt.SparkListenerCheckpoint
+import org.apache.spark.sql.ckpt.{LostLocation, SparkListenerCheckpoint}
 import org.apache.spark.sql.internal.StaticSQLConf
 import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
 import org.apache.spark.status.ElementTrackingStore
@@ -49,6 +49,7 @@ private[ckpt] final class CheckpointStatusListener(conf: SparkConf, store: Eleme
     case ended: QueryTerminatedEvent =>
       runs.get(ended.runId.toString).foreach { run =>
         run.isActive = false
+        run.isFenced |= ended.exception.exists(LostLocation.isCause)
         store.write(run.status)
       }
     case _ =>

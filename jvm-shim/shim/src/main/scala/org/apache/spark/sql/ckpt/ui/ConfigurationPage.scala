@@ -39,10 +39,11 @@ private[ui] final class ConfigurationPage(parent: CheckpointTab)
       <td>{setting.key}</td>
       <td>{Cells.long(setting.value)}</td>
       <td>{Text(if (setting.isSet) "set" else "default")}</td>
+      <td>{Cells.long(setting.default)}</td>
     </tr>
 }
 
 private[ui] object ConfigurationPage {
   val Name = "configuration"
-  private val Headers = Seq("Setting", "Value", "Origin")
+  private val Headers = Seq("Setting", "Value", "Origin", "Default")
 }

@@ -26,8 +26,8 @@ private[ui] final class Claim(json: JsonNode) {
   def claimedMs: Option[Long] = CheckpointReport.number(json.path("claimed_ms"))
 }
 
-/** Value of a setting. `isSet` is false for a default, whose value is empty if it depends on the query. */
-private[ui] final case class SettingInForce(key: String, value: String, isSet: Boolean)
+/** Value of a setting. `isSet` is false for the default, which is empty if it depends on the query. */
+private[ui] final case class SettingInForce(key: String, value: String, isSet: Boolean, default: String)
 
 /** Fields of the report of a run's start. */
 private[ui] final class StartReport(json: JsonNode) {
@@ -41,7 +41,7 @@ private[ui] final class StartReport(json: JsonNode) {
 
   def settings: Seq[SettingInForce] = elements("settings").map { setting =>
     val key = Settings.Prefix + setting.path(0).asText("")
-    SettingInForce(key, setting.path(1).asText(""), setting.path(2).asBoolean())
+    SettingInForce(key, setting.path(1).asText(""), setting.path(2).asBoolean(), setting.path(3).asText(""))
   }
 
   private def elements(name: String): Seq[JsonNode] = json.path(name).elements().asScala.toSeq

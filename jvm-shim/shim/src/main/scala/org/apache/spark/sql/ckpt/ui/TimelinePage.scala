@@ -69,12 +69,17 @@ private[ui] final class TimelinePage(parent: CheckpointTab)
       val mark = if (all.exists(_.straggles(subtask.acknowledgedMs))) "straggler" else ""
       val snapshot = subtask.startDelayMs + subtask.snapshotUs / 1000.0
       val write = snapshot + subtask.writeUs / 1000.0
+      val acknowledge = write + subtask.acknowledgeUs.getOrElse(0L) / 1000.0
       val parts = Seq(Svg.Part(0, subtask.startDelayMs.toDouble, Svg.Grey),
-        Svg.Part(subtask.startDelayMs.toDouble, snapshot, Svg.Orange), Svg.Part(snapshot, write, Svg.Blue))
+        Svg.Part(subtask.startDelayMs.toDouble, snapshot, Svg.Orange), Svg.Part(snapshot, write, Svg.Blue),
+        Svg.Part(write, acknowledge, Svg.Green))
       val name = names.subtask(subtask.operatorId, subtask.store, subtask.partition)
-      val detail = s"$name: start delay ${UIUtils.formatDuration(subtask.startDelayMs)}, snapshot " +
-        s"${Cells.micros(subtask.snapshotUs)}, write ${Cells.micros(subtask.writeUs)}, acknowledged after " +
-        s"${UIUtils.formatDuration(subtask.acknowledgedMs)}${if (mark.isEmpty) "" else s", $mark"}"
+      val detail = s"$name: start delay ${UIUtils.formatDuration(subtask.startDelayMs)}" +
+        subtask.restoreUs.fold("")(time => s" with restore ${Cells.micros(time)}") +
+        s", snapshot ${Cells.micros(subtask.snapshotUs)}, write ${Cells.micros(subtask.writeUs)}, acknowledged after " +
+        UIUtils.formatDuration(subtask.acknowledgedMs) +
+        subtask.acknowledgeUs.fold("")(time => s", acknowledge ${Cells.micros(time)}") +
+        (if (mark.isEmpty) "" else s", $mark")
       (subtask.operatorId, subtask.store, subtask.partition) -> Svg.Bar(name, "", detail, parts, mark)
     }
     val listed = acknowledged.map(_._1).toSet
@@ -86,7 +91,7 @@ private[ui] final class TimelinePage(parent: CheckpointTab)
     Cells.heading("Subtasks") ++
       <p>{Cells.link(parent.address(request, CheckpointPage.Name, "key" -> row.key), s"Details of $name")}</p> ++
       Svg.legend("Start delay" -> Svg.Grey, "Snapshot" -> Svg.Orange, "Write" -> Svg.Blue,
-        "Not acknowledged" -> Svg.Red) ++
+        "Acknowledge" -> Svg.Green, "Not acknowledged" -> Svg.Red) ++
       Svg.bars("subtasks-timeline", title, bars)
   }
 

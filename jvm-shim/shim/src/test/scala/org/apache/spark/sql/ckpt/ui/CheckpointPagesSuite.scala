@@ -12,15 +12,17 @@ package org.apache.spark.sql.ckpt.ui
 
 import java.lang.reflect.{InvocationHandler, Method, Proxy}
 
+import scala.jdk.CollectionConverters._
 import scala.xml.{Elem, NodeSeq, XML}
 
+import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import jakarta.servlet.http.HttpServletRequest
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.{SecurityManager, SparkConf}
 import org.apache.spark.sql.ckpt.SparkListenerCheckpoint
 import org.apache.spark.status.{AppStatusStore, ElementTrackingStore}
-import org.apache.spark.ui.SparkUI
+import org.apache.spark.ui.{SparkUI, UIUtils}
 import org.apache.spark.util.kvstore.InMemoryStore
 
 class CheckpointPagesSuite extends AnyFunSuite {
@@ -104,6 +106,7 @@ class CheckpointPagesSuite extends AnyFunSuite {
     assert(page.text.contains("1 (3/4 acknowledged)") && page.text.contains("run earlier"))
     assert(page.text.contains("/backup/name"))
     assert(cells(page, "history-table").map(_(3)) == Seq("3/4"))
+    assert(cells(page, "history-table").head(5) == UIUtils.formatDate(1500L))
   }
 
   test("a long cause is cut in the overview, and whole on the page of its run") {
@@ -143,7 +146,7 @@ class CheckpointPagesSuite extends AnyFunSuite {
     val page = new Tab(Seq(started())).render("configuration", "run" -> Run)
     val prefix = "spark.sql.streaming.stateStore.ckpt."
     assert(cells(page, "settings") ==
-      Seq(Seq(s"${prefix}python", "name", "default"), Seq(s"${prefix}retained", "5", "set")))
+      Seq(Seq(s"${prefix}python", "name", "default", "-"), Seq(s"${prefix}retained", "5", "set", "2")))
     assert(page.text.contains("4 x 256") && page.text.contains("/there/name"))
   }
 
@@ -182,9 +185,11 @@ class CheckpointPagesSuite extends AnyFunSuite {
   }
 
   test("operators are sorted by figures, not by their text") {
-    val row = new Tab(Seq(triggered(1), completed(1))).render("checkpoint", "key" -> s"$Run-0") \\ "table" \\ "tr"
-    val keys = (row \ "td").map(_ \@ "sorttable_customkey").filter(_.nonEmpty)
-    assert(keys == Seq("0", "4", "3", "3", "3", "3", "1024", "4096", "3", "77"))
+    val page = new Tab(Seq(triggered(1), completed(1))).render("checkpoint", "key" -> s"$Run-0")
+    def keys(id: String) = ((page \\ "table").filter(table => (table \@ "id") == id) \\ "td")
+      .map(_ \@ "sorttable_customkey").filter(_.nonEmpty)
+    assert(keys("operators") == Seq("0", "4", "1003", "1024", "4096", "3", "77"))
+    assert(keys("spreads") == Seq("0", "3", "3", "-1", "3", "3", "3", "3", "3", "3"))
   }
 
   test("a checkpoint whose subtasks are forgotten keeps its operators") {
@@ -215,13 +220,39 @@ class CheckpointPagesSuite extends AnyFunSuite {
     val tab = new Tab(Seq(triggered(1), completed(1)))
     val page = tab.render("checkpoint", "key" -> s"$Run-0")
     val Seq(operator) = cells(page, "operators")
-    assert(operator.take(4) == Seq("0 name", "name", "4/4", "1 ms / 2 ms / 3 ms"))
-    assert(operator(5) == "0.001 ms / 0.002 ms / 0.003 ms")
+    assert(operator.take(3) == Seq("0 name", "name", "4/4") && operator(3) != "-")
+    assert(operator.drop(4) == Seq("1024.0 B", "4.0 KiB", "3", "77"))
+    val micros = "0.001 ms / 0.002 ms / 0.003 ms"
+    assert(cells(page, "spreads") == Seq(Seq("0 name", "name", "1 ms / 2 ms / 3 ms", "1 ms / 2 ms / 3 ms", "-", micros,
+      micros, micros, "1.0 B / 2.0 B / 3.0 B", "1.0 B / 2.0 B / 3.0 B", "1 / 2 / 3")))
     val rows = cells(page, "subtasks-table")
     assert(rows.map(_(2)) == Seq("3", "2", "1", "0"))
-    assert(rows.head == Seq("0 name", "name", "3", "exec-3", "3 ms", "1 ms", "1.500 ms", "2.500 ms", "256.0 B",
-      "1024.0 B", "3", "19"))
+    assert(rows.head.patch(4, Nil, 1) == Seq("0 name", "name", "3", "exec-3", "3 ms", "1 ms", "0.700 ms", "1.500 ms",
+      "2.500 ms", "4.500 ms", "256.0 B", "1024.0 B", "3", "19"))
+    assert(rows.map(_(7)) == Seq("0.700 ms", "-", "0.700 ms", "-"))
     assert(page.text.contains("storage (2)"))
+  }
+
+  test("a report of a release without some phases has dashes for them") {
+    val event = completed(1)
+    val report = event.report.asInstanceOf[ObjectNode]
+    report.path("operators").path(0).asInstanceOf[ObjectNode].remove("acknowledge_us")
+    report.path("subtasks").elements().asScala.foreach { subtask =>
+      (0 to 1).foreach(_ => subtask.asInstanceOf[ArrayNode].remove(12))
+    }
+    val page = new Tab(Seq(triggered(1), event)).render("checkpoint", "key" -> s"$Run-0")
+    assert(cells(page, "spreads").head(7) == "-")
+    assert(cells(page, "subtasks-table").forall(row => row(7) == "-" && row(10) == "-"))
+  }
+
+  test("a strip of the timeline has the phases of its subtask") {
+    val tab = new Tab(Seq(triggered(1), completed(1)))
+    val page = tab.render("timeline", "run" -> Run)
+    val Seq(_, strip, _*) = (page \\ "figure").filter(node => (node \@ "id") == "subtasks-timeline") \\ "g"
+    assert((strip \ "title").text == "partition 1: start delay 1 ms with restore 0.700 ms, snapshot 1.500 ms, write " +
+      "2.500 ms, acknowledged after 1 ms, acknowledge 4.500 ms")
+    val colours = (strip \ "rect").map(_ \@ "fill")
+    assert(colours == Seq(Svg.Grey, Svg.Orange, Svg.Blue, Svg.Green))
   }
 
   test("a checkpoint without details says so") {

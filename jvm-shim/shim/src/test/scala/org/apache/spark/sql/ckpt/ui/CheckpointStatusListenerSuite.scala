@@ -82,6 +82,10 @@ class CheckpointStatusListenerSuite extends AnyFunSuite {
   test("a run is fenced once another driver has taken over") {
     val store = status(Seq(triggered(1), failed(1), triggered(1, "other"), failed(1, "other", reason = "fenced")))
     assert(store.runs.map(run => (run.runId, run.isFenced)) == Seq((Run, false), ("other", true)))
+    def ended(exception: String) =
+      new QueryTerminatedEvent(UUID.randomUUID(), UUID.fromString(Run), Some(exception), None)
+    def fenced(exception: String) = status(Seq(triggered(1), completed(1), ended(exception))).runs.head.isFenced
+    assert(fenced("CheckpointFailure: [LogFencedError] was rolled back") && !fenced("the FencedError of a program"))
   }
 
   test("only summaries are kept beside the newest details") {

@@ -33,8 +33,8 @@ object SampleReports {
     report.putArray("fenced").addObject().put("generation", 1).put("host", s"other $name").put("pid", 11)
       .put("run_id", "earlier").put("claimed_ms", 6)
     val settings = report.putArray("settings")
-    settings.addArray().add("retained").add("5").add(true)
-    settings.addArray().add("python").add(name).add(false)
+    settings.addArray().add("retained").add("5").add(true).add("2")
+    settings.addArray().add("python").add(name).add(false) // of a release without defaults
     SparkListenerCheckpoint(report)
   }
 
@@ -44,7 +44,8 @@ object SampleReports {
 
   def progress(batch: Long, acks: Int): SparkListenerCheckpoint =
     SparkListenerCheckpoint(
-      base("progress", Run, batch, "name").put("triggered_ms", 1000 * batch).put("acks", acks).put("expected", 4))
+      base("progress", Run, batch, "name").put("triggered_ms", 1000 * batch).put("acks", acks).put("expected", 4)
+        .put("last_ack_ms", 1000 * batch + 500))
 
   /** @param slow subtask that takes a hundred times as long, and has as many rows; -1 for none */
   def completed(
@@ -93,15 +94,19 @@ object SampleReports {
     val operator = report.putArray("operators").addObject()
     operator.put("operator_id", 0).put("name", name).put("store", name).put("parallelism", partitions.max(parallelism))
       .put("acks", partitions).put("rows", 77).put("new_bytes", 1024).put("state_bytes", 4096).put("chain_length", 3)
-    Seq("acknowledged_ms", "start_delay_ms", "snapshot_us", "write_us").foreach { figure =>
+    Seq("acknowledged_ms", "start_delay_ms", "snapshot_us", "write_us", "acknowledge_us", "subtask_new_bytes",
+      "subtask_state_bytes", "subtask_rows").foreach { figure =>
       operator.putArray(figure).add(1).add(2).add(3)
     }
+    operator.putNull("restore_us")
     val subtasks = report.putArray("subtasks")
     (0 until partitions).foreach { partition =>
       val times = if (partition == slow) 100 else 1
-      subtasks.addArray().add(0).add(name).add(partition).add(s"exec-$partition")
+      val subtask = subtasks.addArray().add(0).add(name).add(partition).add(s"exec-$partition")
         .add(if (slow < 0) partition else 10 * times).add(1).add(1500).add(2500).add(256).add(1024 * times).add(3)
         .add(19 * times)
+      if (partition % 2 == 0) subtask.addNull() else subtask.add(700)
+      subtask.add(4500)
     }
     SparkListenerCheckpoint(report)
   }

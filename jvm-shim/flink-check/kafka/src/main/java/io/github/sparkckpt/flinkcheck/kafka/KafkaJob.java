@@ -1,0 +1,107 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.flinkcheck.kafka;
+
+import java.nio.file.Path;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.connector.kafka.source.KafkaSource;
+import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
+import org.apache.flink.connector.kafka.source.reader.deserializer.KafkaRecordDeserializationSchema;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.util.CloseableIterator;
+import org.apache.flink.util.Collector;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+
+/**
+ * KafkaJob SERVERS TOPIC SAVEPOINT UID PARALLELISM NUMBER: a {@link KafkaSource} with this uid restores the savepoint
+ * and reads the topic. Prints partition and offset of each record, until that number of records have come, and any that
+ * come within the seconds after it. Without state, the source would begin at the earliest offsets.
+ */
+public final class KafkaJob {
+
+    private static final long QUIET_MILLISECONDS = 4_000;
+
+    private KafkaJob() {}
+
+    public static void main(String[] arguments) throws Exception {
+        int parallelism = Integer.parseInt(arguments[4]);
+        int number = Integer.parseInt(arguments[5]);
+        KafkaSource<String> source =
+                KafkaSource.<String>builder()
+                        .setBootstrapServers(arguments[0])
+                        .setTopics(arguments[1])
+                        .setStartingOffsets(OffsetsInitializer.earliest())
+                        .setProperty("partition.discovery.interval.ms", "500")
+                        .setDeserializer(new Position())
+                        .build();
+        CloseableIterator<String> records =
+                environment(arguments[2], parallelism)
+                        .fromSource(source, WatermarkStrategy.noWatermarks(), "source")
+                        .uid(arguments[3])
+                        .executeAndCollect();
+        Queue<String> found = new ConcurrentLinkedQueue<>();
+        Thread reading = new Thread(() -> records.forEachRemaining(found::add));
+        reading.setDaemon(true);
+        reading.setUncaughtExceptionHandler(
+                (thread, failed) -> {
+                    failed.printStackTrace();
+                    Runtime.getRuntime().halt(1);
+                });
+        reading.start();
+        while (found.size() < number) {
+            Thread.sleep(50);
+        }
+        Thread.sleep(QUIET_MILLISECONDS);
+        found.forEach(System.out::println);
+        System.out.flush();
+        // The job never ends.
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static StreamExecutionEnvironment environment(String savepoint, int parallelism) {
+        Configuration configuration = new Configuration();
+        String path = Path.of(savepoint).toUri().toString();
+        configuration.setString("rest.port", "0");
+        configuration.setString("rest.bind-port", "0");
+        configuration.setString("restart-strategy.type", "none");
+        // The name of the first one of each pair is that of 1.20, of the second one that of 2.x.
+        configuration.setString("execution.savepoint.path", path);
+        configuration.setString("execution.state-recovery.path", path);
+        configuration.setString("execution.savepoint.ignore-unclaimed-state", "true");
+        configuration.setString("execution.state-recovery.ignore-unclaimed-state", "true");
+        StreamExecutionEnvironment environment =
+                StreamExecutionEnvironment.createLocalEnvironment(parallelism, configuration);
+        environment.configure(configuration, KafkaJob.class.getClassLoader());
+        environment.setParallelism(parallelism);
+        return environment;
+    }
+
+    /** Partition and offset of a record. */
+    static final class Position implements KafkaRecordDeserializationSchema<String> {
+
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        public void deserialize(ConsumerRecord<byte[], byte[]> record, Collector<String> out) {
+            out.collect(record.partition() + " " + record.offset());
+        }
+
+        @Override
+        public TypeInformation<String> getProducedType() {
+            return Types.STRING;
+        }
+    }
+}

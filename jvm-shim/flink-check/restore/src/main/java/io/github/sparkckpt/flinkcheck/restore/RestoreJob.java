@@ -1,0 +1,113 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.flinkcheck.restore;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.flink.api.common.functions.MapFunction;
+import org.apache.flink.api.common.functions.OpenContext;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.api.java.functions.KeySelector;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
+import org.apache.flink.util.Collector;
+
+/**
+ * Job that restores the operator {@code uid} and counts each of the {@code keys}, of type {@code key}, once more: for
+ * each a JSON array of {@code "counted"}, key, sum, list and map; for each timer that fires, of {@code "EVENT_TIME"} or
+ * {@code "PROCESSING_TIME"}, key and timestamp. The last key comes {@code pause} milliseconds later, so that timers of
+ * processing time have time to fire.
+ */
+final class RestoreJob {
+
+    private RestoreJob() {}
+
+    static List<String> run(JsonNode request) throws Exception {
+        String kind = request.get("key").asText();
+        String uid = request.get("uid").asText();
+        List<String> keys = new ArrayList<>();
+        request.get("keys").forEach(key -> keys.add(key.toString()));
+        Pause pause = new Pause(keys.get(keys.size() - 1), request.path("pause").asLong());
+        return Environment.all(
+                Environment.restoring(request)
+                        .fromCollection(keys, Types.STRING)
+                        .uid("source")
+                        .map(pause)
+                        .setParallelism(1)
+                        .uid("pause")
+                        .keyBy(new KeyOf(kind), keyType(kind))
+                        .process(new Count())
+                        .returns(Types.STRING)
+                        .uid(uid)
+                        .executeAndCollect());
+    }
+
+    @SuppressWarnings("unchecked")
+    private static TypeInformation<Object> keyType(String kind) {
+        return (TypeInformation<Object>) Keys.typeOf(kind);
+    }
+
+    static final class Pause implements MapFunction<String, String> {
+
+        private final String last;
+        private final long milliseconds;
+
+        Pause(String last, long milliseconds) {
+            this.last = last;
+            this.milliseconds = milliseconds;
+        }
+
+        @Override
+        public String map(String key) throws InterruptedException {
+            if (key.equals(last)) {
+                Thread.sleep(milliseconds);
+            }
+            return key;
+        }
+    }
+
+    static final class KeyOf implements KeySelector<String, Object> {
+
+        private final String kind;
+
+        KeyOf(String kind) {
+            this.kind = kind;
+        }
+
+        @Override
+        public Object getKey(String json) throws Exception {
+            return Keys.read(kind, json);
+        }
+    }
+
+    static final class Count extends KeyedProcessFunction<Object, String, String> {
+
+        private transient States states;
+
+        @Override
+        public void open(OpenContext context) {
+            states = new States(getRuntimeContext());
+        }
+
+        @Override
+        public void processElement(String json, Context context, Collector<String> out) throws Exception {
+            states.count();
+            Object key = Keys.plain(context.getCurrentKey());
+            out.collect(Keys.json("counted", key, states.sum(), states.list(), states.map()));
+        }
+
+        @Override
+        public void onTimer(long timestamp, OnTimerContext context, Collector<String> out) throws Exception {
+            out.collect(Keys.json(context.timeDomain().name(), Keys.plain(context.getCurrentKey()), timestamp));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+"""Export to a savepoint of Flink, as text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spark_ckpt.cli.formatting import plain
+from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.results.metadata_json import JsonObject
+from spark_ckpt.cli.results.sources import position_line, source_json
+from spark_ckpt.figures import count, human_size
+from spark_ckpt.state.to_flink.export_savepoint import ExportedSource, ExportedState, FlinkExport
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointExportResult(Result):
+    """An export to Flink, or its dry run.
+
+    Args:
+        exported: the operator and its states.
+    """
+
+    exported: FlinkExport
+
+    def to_json(self) -> JsonObject:
+        """`{"location", "target", "dry_run", "checkpoint_id", "batch_id", "operator_id", "name", "flink_operator":
+        {"uid", "operator_id", "max_parallelism", "key"}, "states", "sources", "files", "bytes"}`."""
+        exported = self.exported
+        return {
+            "location": exported.location,
+            "target": exported.target,
+            "dry_run": exported.dry_run,
+            "checkpoint_id": exported.checkpoint_id,
+            "batch_id": exported.batch_id,
+            "operator_id": exported.operator,
+            "name": exported.name,
+            "flink_operator": {
+                "uid": exported.uid,
+                "operator_id": exported.operator_id,
+                "max_parallelism": exported.max_parallelism,
+                "key": exported.key,
+            },
+            "states": [_state_json(state) for state in exported.states],
+            "sources": [_source_json(source) for source in exported.sources],
+            "files": exported.files,
+            "bytes": exported.bytes,
+        }
+
+    def render(self) -> Iterator[str]:
+        """A summary, the operator and its states with their declarations, and what to do next."""
+        exported = self.exported
+        did = "would be exported" if exported.dry_run else "exported"
+        yield (
+            f"{plain(exported.location)}: checkpoint {exported.checkpoint_id} of batch {exported.batch_id}, operator "
+            f"{exported.operator} ({plain(exported.name)}), {did} to {plain(exported.target)}"
+        )
+        uid = "no uid" if exported.uid is None else f"uid {plain(exported.uid)}"
+        yield f"  operator {exported.operator_id}, {uid}, max parallelism {exported.max_parallelism}"
+        yield f"  keyBy: {plain(exported.key)}"
+        for state in exported.states:
+            yield from _state_lines(state)
+        for source in exported.sources:
+            yield from _source_lines(source)
+        if exported.files is not None and exported.bytes is not None:
+            yield f"{count(exported.files, 'file')}, {human_size(exported.bytes)}"
+            yield "start the Flink job from this savepoint, and do not start the query again"
+
+
+def _state_json(state: ExportedState) -> JsonObject:
+    return {
+        "name": state.name,
+        "kind": state.kind,
+        "origin": state.origin,
+        "java": state.java,
+        "note": state.note,
+        "rows": state.rows,
+        "skipped": state.skipped,
+    }
+
+
+def _source_json(source: ExportedSource) -> JsonObject:
+    return {
+        **source_json(source.source),
+        "uid": source.uid,
+        "operator_id": source.operator_id,
+        "java": source.java,
+    }
+
+
+def _source_lines(source: ExportedSource) -> Iterator[str]:
+    kind = f" ({source.source.kind})" if source.source.kind else ""
+    into = "" if source.uid is None else f": operator {source.operator_id}, uid {plain(source.uid)}"
+    yield f"  source {plain(source.source.name)}{kind}{into}"
+    if source.java:
+        yield f"    {plain(source.java)}"
+        return
+    for position in source.source.positions:
+        yield f"    {position_line(position)}"
+
+
+def _state_lines(state: ExportedState) -> Iterator[str]:
+    rows = "" if state.rows is None else f": {_entries(state)}"
+    yield f"  {plain(state.name)}{rows}"
+    yield f"    {plain(state.java)}"
+    if state.note:
+        yield f"    {plain(state.note)}"
+
+
+def _entries(state: ExportedState) -> str:
+    written = count(state.rows or 0, "timer" if state.kind.endswith("TIMER") else "row")
+    return f"{written}, {count(state.skipped, 'expired one')} left out" if state.skipped else written

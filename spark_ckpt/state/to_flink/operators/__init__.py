@@ -1,0 +1,1 @@
+"""Mapping of Spark's stateful operators to states of Flink, one module per operator."""
