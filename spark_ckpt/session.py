@@ -49,6 +49,7 @@ def configure(
     memory_budget: int | str | None = None,
     max_chain_deltas: int | None = None,
     max_chain_delta_ratio: float | None = None,
+    restore: str | None = None,
     compression: str | None = None,
     change_feed: str | None = None,
     real_time_mode: str | None = None,
@@ -104,6 +105,8 @@ def configure(
     max_chain_deltas, max_chain_delta_ratio
         Limits of a chain: a new base snapshot is due after this many deltas, or above this ratio of delta bytes to base
         bytes.
+    restore
+        Load of state at a start: `lazy` or `eager`.
     compression
         Compression of new state: `none`, `lz4` or `zstd`.
     change_feed
@@ -151,6 +154,7 @@ def configure(
         config.MEMORY_BUDGET: memory_budget,
         config.MAX_DELTAS: max_chain_deltas,
         config.MAX_DELTA_RATIO: max_chain_delta_ratio,
+        config.RESTORE: restore,
         config.COMPRESSION: compression,
         config.CHANGE_FEED: change_feed,
         config.REAL_TIME_MODE: real_time_mode,

@@ -78,6 +78,7 @@ def test_every_setting_has_a_typed_option(builder: Builder) -> None:
         memory_budget="4GiB",
         max_chain_deltas=3,
         max_chain_delta_ratio=0.5,
+        restore="eager",
         compression="zstd",
         change_feed="writes",
         real_time_mode="experimental",

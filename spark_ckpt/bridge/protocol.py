@@ -419,8 +419,16 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
         header.update(reply.limits._asdict())
     if reply.merge:
         header["merge"] = _merge(reply.merge)
-    index = b"".join(np.sort(segment.offsets).astype("<i8").tobytes() for segment in reply.segments)
+    if reply.by_key_group:
+        header["by_key_group"] = True
+    index = b"".join(_located_index(segment, reply.by_key_group) for segment in reply.segments)
     return ok(request_id, header, index + _merge_index(reply.merge), _inline(reply.segments) + _inline(reply.merge))
+
+
+def _located_index(segment: LocatedSegment, with_key_groups: bool) -> bytes:
+    order = np.argsort(segment.offsets)
+    offsets = segment.offsets[order].astype("<i8").tobytes()
+    return offsets + (segment.key_groups[order].astype("<u4").tobytes() if with_key_groups else b"")
 
 
 def _merge(deltas: Sequence[ChainEntry]) -> dict[str, Any]:

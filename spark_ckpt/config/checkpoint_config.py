@@ -27,6 +27,7 @@ from spark_ckpt.config.settings import (
     ON_DAMAGE,
     PYTHON,
     REAL_TIME_MODE,
+    RESTORE,
     RETAINED,
     SETTINGS,
     STORE,
@@ -65,6 +66,7 @@ class CheckpointConfig:
     memory_budget: str = "40%"
     max_deltas: int = 16
     max_delta_ratio: float = 1.0
+    restore: str = "lazy"
     compression: str = "none"
     change_feed: str = "outcome"
     real_time_mode: str = "refused"
@@ -104,6 +106,7 @@ class CheckpointConfig:
             memory_budget=_set(MEMORY_BUDGET, ours),
             max_deltas=_set(MAX_DELTAS, ours),
             max_delta_ratio=_set(MAX_DELTA_RATIO, ours),
+            restore=_set(RESTORE, ours),
             compression=_set(COMPRESSION, ours),
             change_feed=_set(CHANGE_FEED, ours),
             real_time_mode=_set(REAL_TIME_MODE, ours),

@@ -205,6 +205,15 @@ MAX_DELTA_RATIO = Setting[float](
     "restart read more.",
     positive,
 )
+RESTORE = Setting[str](
+    "restore",
+    "name",
+    "lazy",
+    "Load of state at a start. `lazy`: the first batch of a store loads the key groups that it touches, or everything "
+    "once it touches many, iterates over the state, or uses column families; the rest follows in the background or "
+    "with the second batch ([restart](architecture.md#restart)). `eager`: everything before the first batch.",
+    one_of("lazy", "eager"),
+)
 COMPRESSION = Setting[str](
     "compression",
     "name",
@@ -291,6 +300,7 @@ SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     MEMORY_BUDGET,
     MAX_DELTAS,
     MAX_DELTA_RATIO,
+    RESTORE,
     COMPRESSION,
     CHANGE_FEED,
     REAL_TIME_MODE,

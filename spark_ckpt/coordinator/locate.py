@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_ckpt.checkpoint.chains import chain_of
+from spark_ckpt.checkpoint.chains import Chain, chain_of
 from spark_ckpt.checkpoint.errors import StateIdMismatchError
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.coordinator.bases import BaseRequests
@@ -50,6 +50,7 @@ def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> Loc
             entry.data,
             entry.filters,
             entry.covers,
+            entry.key_groups,
         )
         for entry in chain.entries
     )
@@ -66,4 +67,22 @@ def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> Loc
         demand.due,
         demand.required,
         demand.merge,
+        by_key_group=has_exact_rows(chain, state),
+    )
+
+
+def has_exact_rows(chain: Chain, state: CheckpointState) -> bool:
+    """True if a store has counted the rows of a chain.
+
+    A rescale estimates them, and its checkpoint has no segment of its own version. That of a batch has one, unless no
+    partition had changes: then this is False, too.
+
+    Args:
+        chain: chain of the checkpoint.
+        state: the checkpoint.
+    """
+    return not any(entry.filters for entry in chain.entries) and any(
+        other.entries and other.entries[-1].version == state.version
+        for chains in state.table.values()
+        for other in chains
     )

@@ -115,6 +115,7 @@ class LocatedSegment:
         data: the bytes of an inline segment.
         filters: filters that a row must all pass.
         covers: number of versions whose changes a delta has.
+        key_groups: uint32, key group of each block.
     """
 
     is_base: bool
@@ -125,13 +126,15 @@ class LocatedSegment:
     data: bytes = b""
     filters: tuple[PartitionFilter, ...] = ()
     covers: int = 1
+    key_groups: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
 
 
 @dataclass(frozen=True, slots=True)
 class LocateReply:
     """Location of a version's state. `checkpoint_id` is None for version 0, which has no state. `base_due` and
     `base_required` request a base of the located version, and `merge` merged deltas, as in `AckReply`; `limits` is that
-    of `TriggerReply`."""
+    of `TriggerReply`. With `by_key_group` the store may load a key group when it needs it: `rows` is exact, and the
+    segments have their key groups."""
 
     state_id: str | None
     checkpoint_id: int | None
@@ -145,6 +148,7 @@ class LocateReply:
     base_required: bool = False
     merge: tuple[ChainEntry, ...] = ()
     limits: ShippingLimits | None = None
+    by_key_group: bool = False
 
 
 class Task(NamedTuple):

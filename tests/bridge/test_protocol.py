@@ -214,6 +214,24 @@ def test_the_reply_to_locate_has_ascending_offsets_and_the_inline_bytes() -> Non
     assert message.payload == b"x" * 60
 
 
+def test_a_reply_by_key_group_has_those_of_the_blocks_in_the_order_of_their_offsets() -> None:
+    segments = (
+        LocatedSegment(
+            True, "shared/x", np.array([500, 20], np.int64), 700, 4096, key_groups=np.array([9, 4], np.uint32)
+        ),
+        LocatedSegment(False, None, np.array([0], np.int64), 60, 0, b"x" * 60, key_groups=np.array([4], np.uint32)),
+    )
+    reply = LocateReply("0" * 32, 7, 64, (4, 16), "dedupe", None, 3, segments, by_key_group=True)
+    message = protocol.locate_reply(5, reply)
+    assert json.loads(message.header)["by_key_group"] is True
+    assert np.frombuffer(message.index, "<i8", 2).tolist() == [20, 500]
+    assert np.frombuffer(message.index, "<u4", 2, 16).tolist() == [4, 9]
+    assert np.frombuffer(message.index, "<i8", 1, 24).tolist() == [0]
+    assert np.frombuffer(message.index, "<u4", 1, 32).tolist() == [4]
+    assert len(message.index) == 36
+    assert "by_key_group" not in json.loads(protocol.locate_reply(5, reply_to_locate(())).header)
+
+
 def delta(version: int, size: int, path: str | None, covers: int = 1) -> ChainEntry:
     groups, offsets = np.array([3, 9], np.uint32), np.array([100, 140], np.int64)
     data = b"" if path else b"%d" % version * size

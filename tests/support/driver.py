@@ -231,8 +231,9 @@ def restore(storage: Storage, reply: LocateReply) -> Rows:
     rows: Rows = {}
     for segment in reply.segments:
         data = bytes(segment.data if segment.path is None else storage.read(f"ckpt/{segment.path}"))
-        for offset in segment.offsets.tolist():
+        for offset, key_group in zip(segment.offsets.tolist(), segment.key_groups.tolist(), strict=True):
             block = decode_block(data, offset, segment.path or "inline")
+            assert block.key_group == key_group
             assert block.kind is (SegmentKind.BASE if segment.is_base else SegmentKind.DELTA)
             for section in block.sections:
                 apply(rows, {block.key_group: dict(section.entries)})  # type: ignore[arg-type]

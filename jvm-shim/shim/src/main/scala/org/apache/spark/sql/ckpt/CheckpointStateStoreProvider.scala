@@ -72,6 +72,7 @@ class CheckpointStateStoreProvider
   private var tier: Option[LocalTier] = None
   private var snapshotReports: Option[SnapshotReports] = None
   private var timeout: FiniteDuration = _
+  private var isLazy = true
   @volatile private var closed = false
 
   /** Cost of the loads since the last batch that counted. */
@@ -119,7 +120,9 @@ class CheckpointStateStoreProvider
     turn = new StoreTurn(stateStoreId, timeout)
     tier = Settings.memoryBudget(settings).map(LocalDisk.tier)
     state = new HeldState(stateStoreId, families, files, partitions,
-      new HashMapStateBackend(_, Settings.tellsWrites(settings), tier.orNull, codec))
+      new HashMapStateBackend(_, Settings.tellsWrites(settings), tier.orNull, codec),
+      messages.unreadable(_, _, timeout))
+    isLazy = Settings.restoresLazily(settings)
     job match {
       case query: QueryJob =>
         LoadedStores.here.add(query.runId, this)
@@ -204,7 +207,7 @@ class CheckpointStateStoreProvider
     if (until < from) throw QueryExecutionErrors.unexpectedStateStoreVersion(until)
     val end = locate(until, untilId)
     val chain = deltas.between(from, until, end, ofBatches = false)
-    load(from, deltas.ofSameRows(from, locate(from, fromId), end))
+    load(from, deltas.ofSameRows(from, locate(from, fromId), end), isLazy = false)
     restored = state.advance(until, end.copy(segments = chain.map(_.segment)))
   }
 
@@ -228,8 +231,11 @@ class CheckpointStateStoreProvider
   /** Makes a version the folded one in memory, with the state that the coordinator names. */
   private def bringTo(version: Long, stateId: Option[String]): Unit = {
     if (version < 0) throw QueryExecutionErrors.unexpectedStateStoreVersion(version)
+    // Only one batch runs before everything is loaded: files of the earlier version may be deleted later.
+    if (!state.isAt(version) && state.idOf(version).isDefined) state.loadRest()
     val found = locator.locate(version, stateId, state.idOf(version))
-    found.filterNot(state.matches(version, _)).foreach(load(version, _))
+    // After rows that could not be loaded later, all are loaded now: the error is that of a start.
+    found.filterNot(state.matches(version, _)).foreach(load(version, _, isLazy && !state.isBroken))
     if (!state.isAt(version)) state.fold()
     found.foreach(location => obey(location.base))
   }
@@ -241,13 +247,13 @@ class CheckpointStateStoreProvider
   private def obey(demand: BaseDemand): Unit = {
     if (demand.merge.isDefined) recent.want()
     val backend = state.backend
-    if (!closed) bases.obey(demand, new DeferredSnapshot(() => backend.snapshotBase()))
+    if (!closed) bases.obey(demand, new DeferredSnapshot(() => backend.snapshotBase(), () => backend.loadRest()))
   }
 
-  private def load(version: Long, found: StateLocation): Unit = {
+  private def load(version: Long, found: StateLocation, isLazy: Boolean): Unit = {
     bases.forget()
     recent.clear()
-    restored = try state.load(version, found) catch {
+    restored = try state.load(version, found, isLazy) catch {
       case e: CheckpointFailure => throw messages.unreadable(version, e, timeout)
     }
     newestBase.loaded(version, found.segments.count(!_.isBase))
@@ -324,6 +330,7 @@ class CheckpointStateStoreProvider
       val local = tier.fold(LocalCost.Nothing)(LocalCost.of(_, state.localBytes))
       val sinceLast = local.since(localBefore)
       localBefore = local
+      restored += state.takeLaterCost()
       CommittedBatch(version, counted, state.baseId, state.stateRows, state.indexRows, cost, restored, sinceLast)
     } catch {
       case e: Throwable =>
@@ -391,7 +398,10 @@ class CheckpointStateStoreProvider
     if (!state.isEmpty) notification.event match {
       // Another executor continues with this partition.
       case Notification.Complete if state.backend.version < version - 1 => release()
-      case Notification.Complete if state.backend.version == version - 1 && state.hasCommitted => state.fold()
+      case Notification.Complete if state.backend.version == version - 1 && state.hasCommitted =>
+        // This thread serves all queries, and has no time to load.
+        if (!state.isPending) state.fold()
+      case Notification.Complete if state.backend.version == version => state.loadRestLater(() => !closed)
       case Notification.Aborted if state.isAt(version - 1) => state.forgetAborted()
       case Notification.Ended => release()
       case _ =>

@@ -30,6 +30,7 @@ private[ckpt] object Settings {
   val ChangeFeed: String = Prefix + "changeFeed"
   val MemoryBudget: String = Prefix + "memory.budget"
 
+  val Restore: String = Prefix + "restore"
   val Compression: String = Prefix + "compression"
 
   val RealTimeMode: String = Prefix + "realTimeMode"
@@ -49,6 +50,10 @@ private[ckpt] object Settings {
   /** True if queries with state may run in real-time mode. */
   def permitsRealTimeMode(settings: Map[String, String]): Boolean =
     settings.get(RealTimeMode).exists(_.trim.equalsIgnoreCase(Experimental))
+
+  /** True unless all state is loaded before the first batch (`restore=eager`). The driver refuses unknown values. */
+  def restoresLazily(settings: Map[String, String]): Boolean =
+    !settings.get(Restore).exists(_.trim.equalsIgnoreCase("eager"))
 
   /**
    * Bytes of memory for the state of all stores of an executor, if they are limited.

@@ -56,7 +56,10 @@ private[ckpt] final case class CommitCost(
  * @param bytes    bytes read, from files or from the reply
  * @param segments bases and deltas read
  */
-private[ckpt] final case class RestoreCost(nanos: Long, bytes: Long, segments: Long)
+private[ckpt] final case class RestoreCost(nanos: Long, bytes: Long, segments: Long) {
+  def +(other: RestoreCost): RestoreCost =
+    RestoreCost(nanos + other.nanos, bytes + other.bytes, segments + other.segments)
+}
 
 private[ckpt] object RestoreCost {
   val Nothing: RestoreCost = RestoreCost(0, 0, 0)

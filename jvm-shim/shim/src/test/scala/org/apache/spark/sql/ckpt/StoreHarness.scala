@@ -36,12 +36,25 @@ import org.apache.spark.util.Utils
 
 /** In the place of the driver's endpoint: every ack counts unless told otherwise, and its delta can be loaded. */
 private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoint {
-  private case class State(id: String, offsets: Array[Byte], groups: Int, bytes: Array[Byte])
+  private case class State(
+      id: String, keyGroups: Array[Byte], offsets: Array[Byte], groups: Int, bytes: Array[Byte], rows: Long)
   private val states = mutable.TreeMap.empty[Long, State]
 
   /** Fields of the answer to acks. */
   @volatile var answer: Map[String, String] = Map("outcome" -> "success")
   @volatile var baseDue = false
+
+  /** Numbering of key groups. */
+  @volatile var factors: Seq[Int] = Seq(1, 4)
+
+  /** True if stores may load single key groups. */
+  @volatile var byKeyGroup = false
+
+  /** Changes a byte of a version's delta, counted from its end. */
+  def damage(version: Long, fromEnd: Int): Unit = {
+    val bytes = states(version).bytes
+    bytes(bytes.length - fromEnd) = (bytes(bytes.length - fromEnd) ^ 8).toByte
+  }
 
   /** True if the run that is asked for is that of an active query. */
   @volatile var isActive = false
@@ -97,7 +110,8 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
     val bytes = java.util.Arrays.copyOf(ack.payload, header.path("delta").path("bytes").asInt())
     if (answer("outcome") == "success") {
       states(header.path("version").asLong()) =
-        State(header.path("ckpt_id").asText(), ack.index.slice(groups * 4, groups * 12), groups, bytes)
+        State(header.path("ckpt_id").asText(), ack.index.slice(0, groups * 4), ack.index.slice(groups * 4, groups * 12),
+          groups, bytes, header.path("rows").asLong())
     }
     val reply = Message.newHeader().put("base_due", baseDue).put("base_required", baseRequired)
     answer.foreach { case (key, value) => reply.put(key, value) }
@@ -111,7 +125,10 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
       .put("operator", Operators.Aggregation)
       .put("base_due", baseDueOnLoad)
       .put("base_required", baseRequired)
-    header.putArray("key_group_factors").add(1).add(4)
+      .put("rows", states.get(request.path("version").asLong()).fold(0L)(_.rows))
+      .put("by_key_group", byKeyGroup)
+    val numbering = header.putArray("key_group_factors")
+    factors.foreach(numbering.add(_))
     val segments = header.putArray("segments")
     chain.foreach { state =>
       segments.addObject()
@@ -121,7 +138,8 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
         .put("bytes", state.bytes.length)
         .set[JsonNode]("filters", Message.mapper.readTree(filters))
     }
-    Message(Message.Ok, header.toString, Array.concat(chain.map(_.offsets): _*), Array.concat(chain.map(_.bytes): _*))
+    val index = chain.flatMap(state => state.offsets +: Option.when(byKeyGroup)(state.keyGroups).toSeq)
+    Message(Message.Ok, header.toString, Array.concat(index: _*), Array.concat(chain.map(_.bytes): _*))
   }
 }
 

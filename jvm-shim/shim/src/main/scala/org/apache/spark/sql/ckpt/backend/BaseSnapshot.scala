@@ -17,6 +17,10 @@ import java.io.{Closeable, OutputStream}
  * while batches continue, and then closes it.
  */
 trait BaseSnapshot extends Closeable {
+
+  /** Does what takes long before the other methods can answer. */
+  def prepare(): Unit = ()
+
   def version: Long
 
   /** Id of the state of this version. */

@@ -16,9 +16,11 @@ import java.io.OutputStream
  * A snapshot that is taken at its first use, of the version that is folded then. While it waits to be written, the
  * tables copy nothing for it.
  *
- * @param take takes it, from any thread; not if this was closed before
+ * @param take  takes it, from any thread; not if this was closed before
+ * @param ready does before what takes long
  */
-private[ckpt] final class DeferredSnapshot(take: () => BaseSnapshot) extends BaseSnapshot {
+private[ckpt] final class DeferredSnapshot(take: () => BaseSnapshot, ready: () => Unit = () => ())
+    extends BaseSnapshot {
   private var taken: BaseSnapshot = _
   private var closed = false
 
@@ -27,6 +29,8 @@ private[ckpt] final class DeferredSnapshot(take: () => BaseSnapshot) extends Bas
     if (taken == null) taken = take()
     taken
   }
+
+  override def prepare(): Unit = ready()
 
   override def version: Long = snapshot.version
 

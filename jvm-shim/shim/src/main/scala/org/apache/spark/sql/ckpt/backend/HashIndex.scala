@@ -72,6 +72,20 @@ private[backend] final class HashIndex(expected: Long) {
     slots(slots.length - 1) += 1
   }
 
+  /** Adds all entries to others. */
+  def copyTo(entries: PendingEntries): Unit = {
+    var i = 0
+    while (i < directory.length) {
+      val slots = directory(i)
+      var j = 0
+      while (j < slots.length - 1) {
+        if (slots(j) != 0L) entries.add((slots(j) >>> 32).toInt, slots(j).toInt)
+        j += 1
+      }
+      i += 1 << (bits - depth(slots))
+    }
+  }
+
   /** Replaces everything with these entries. */
   def fill(entries: PendingEntries): Unit = {
     init(entries.count)

@@ -54,12 +54,21 @@ private[backend] abstract class HashMapReader extends TableReader {
         found()
       }
     } else {
-      val address = table.find(hash, keyBase, keyOffset, keyLength)
-      keepLookup(hash, address, keyBase, keyOffset, keyLength)
-      address != 0 && {
-        table.point(address, cursor)
-        found()
+      val pending = table.pending
+      if (pending == null) {
+        getFromTable(hash, keyBase, keyOffset, keyLength)
+      } else {
+        pending.enter(keyBase, keyOffset, keyLength)
+        try getFromTable(hash, keyBase, keyOffset, keyLength) finally pending.leave()
       }
+    }
+  }
+
+  private def getFromTable(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
+    val address = lookUp(hash, keyBase, keyOffset, keyLength)
+    address != 0 && {
+      table.point(address, cursor)
+      found()
     }
   }
 
@@ -84,24 +93,38 @@ private[backend] abstract class HashMapReader extends TableReader {
     if (entry >= 0) {
       b.isLive(entry)
     } else {
-      val address = table.find(hash, keyBase, keyOffset, keyLength)
-      keepLookup(hash, address, keyBase, keyOffset, keyLength)
-      address != 0
+      val pending = table.pending
+      if (pending == null) {
+        lookUp(hash, keyBase, keyOffset, keyLength) != 0
+      } else {
+        pending.enter(keyBase, keyOffset, keyLength)
+        try lookUp(hash, keyBase, keyOffset, keyLength) != 0 finally pending.leave()
+      }
     }
   }
 
-  private def keepLookup(hash: Int, address: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+  /** Address of a key in the table, 0 if there is none; kept for a later write. */
+  private def lookUp(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
+    val address = table.find(hash, keyBase, keyOffset, keyLength)
     val queue = lookups
     if (queue != null) queue.add(hash, address, keyBase, keyOffset, keyLength)
+    address
+  }
+
+  /** Before a read of entries that no key names. */
+  private def checkScan(): Unit = {
+    checkRead(0)
+    val pending = table.pending
+    if (pending != null) pending.loadForReader()
   }
 
   override def iterator(): EntryIterator = {
-    checkRead(0)
+    checkScan()
     if (table.orderedIndex != null) new OrderedIterator(this, null, null) else new FullIterator(this)
   }
 
   override def prefixScan(prefixBase: AnyRef, prefixOffset: Long, prefixLength: Int): EntryIterator = {
-    checkRead(0)
+    checkScan()
     if (table.prefixChains != null) {
       new PrefixIterator(this, prefixBase, prefixOffset, prefixLength)
     } else if (table.orderedIndex != null) {
@@ -114,7 +137,7 @@ private[backend] abstract class HashMapReader extends TableReader {
   }
 
   override def rangeScan(start: Array[Byte], end: Array[Byte]): EntryIterator = {
-    checkRead(0)
+    checkScan()
     if (table.orderedIndex == null) {
       throw new UnsupportedOperationException(s"Column family $name has no range scan.")
     }

@@ -54,6 +54,9 @@ final class HashMapStateBackend private[ckpt] (
   private var droppedFamilies = Map.empty[String, HashMapTable]
   private var current: StoreState = Loaded(StateVersion.Zero)
   private var closed = false
+
+  // The last restore that has left rows in its segments.
+  @volatile private var later: PendingRestore = _
   private lazy val deltas = new DeltaWriter(maxParallelism, codec)
 
   private def folded: Long = current.base.version
@@ -63,10 +66,16 @@ final class HashMapStateBackend private[ckpt] (
   override def canServe(v: Long): Boolean =
     folded >= 0 && !isBroken && (v == folded || (current.isCommitted && v == folded + 1))
 
-  override def openForWrite(v: Long): Unit = synchronized {
+  override def openForWrite(v: Long): Unit = {
+    // Before the lock of shed and close, which must not wait for it.
+    if (v != folded) loadRest()
+    synchronized(open(v))
+  }
+
+  private def open(v: Long): Unit = {
     discard()
     checkServes(v)
-    if (v == folded) while (undoCommit()) () else fold()
+    if (v == folded) while (undoCommit()) () else foldCommitted()
     current = Open(current.base)
     setWritable(true)
   }
@@ -84,6 +93,8 @@ final class HashMapStateBackend private[ckpt] (
   }
 
   override def commit(stateId: String): Long = {
+    val rest = later
+    if (rest != null) rest.check()
     current = current match {
       case Open(base) => Committed(base, stateId, None)
       case Reopened(base, kept) => Committed(base, stateId, Some(kept))
@@ -123,7 +134,12 @@ final class HashMapStateBackend private[ckpt] (
     }
   }
 
-  override def fold(): Unit = synchronized(current match {
+  override def fold(): Unit = {
+    loadRest()
+    synchronized(foldCommitted())
+  }
+
+  private def foldCommitted(): Unit = current match {
     case Committed(base, stateId, _) =>
       orClear {
         currentFamilies.valuesIterator.foreach(_.fold())
@@ -137,7 +153,7 @@ final class HashMapStateBackend private[ckpt] (
       foldedFamilies = currentFamilies
       current = Loaded(StateVersion(base.version + 1, stateId))
     case _ =>
-  })
+  }
 
   override def declareFamily(
       name: String,
@@ -208,8 +224,11 @@ final class HashMapStateBackend private[ckpt] (
     all.distinct.map(_.table.localBytes).sum
   }
 
-  override def isBroken: Boolean =
-    tier != null && (foldedFamilies.valuesIterator ++ changed).exists(_.table.isBroken)
+  override def isBroken: Boolean = {
+    val rest = later
+    (rest != null && rest.hasFailed) ||
+    (tier != null && (foldedFamilies.valuesIterator ++ changed).exists(_.table.isBroken))
+  }
 
   override def shed(): Unit = synchronized {
     if (tier != null) (foldedFamilies.valuesIterator ++ changed).map(_.table).distinct.foreach(_.shed())
@@ -229,7 +248,12 @@ final class HashMapStateBackend private[ckpt] (
     deltas.write(changed, folded + 1, out)
   }
 
-  override def snapshotBase(): BaseSnapshot = synchronized {
+  override def snapshotBase(): BaseSnapshot = {
+    if (!closed) loadRest()
+    synchronized(takeSnapshot())
+  }
+
+  private def takeSnapshot(): BaseSnapshot = {
     if (folded < 0 || closed) throw new IllegalStateException("There is no state.")
     val views = foldedFamilies.valuesIterator.map(f => (f.name, f.multiValue, f.table.snapshot()))
     new HashMapSnapshot(current.base, maxParallelism, views.toArray, codec, tier)
@@ -245,11 +269,36 @@ final class HashMapStateBackend private[ckpt] (
     load(StateVersion(version, stateId), segments, filter)
   }
 
+  override def restoreLater(
+      version: Long,
+      rows: Long,
+      segments: StoredSegments,
+      byKeyGroup: Boolean,
+      stateId: String): Unit = synchronized {
+    clear(-1, 0)
+    if (foldedFamilies.size != 1 || foldedFamilies.valuesIterator.exists(_.multiValue)) {
+      throw new IllegalStateException("Only the rows of one column family without lists can be loaded later.")
+    }
+    later = foldedFamilies.valuesIterator.next().restoreLater(rows, version, segments, byKeyGroup)
+    current = Loaded(StateVersion(version, stateId))
+  }
+
+  override def isPending: Boolean = {
+    val rest = later
+    rest != null && rest.isPending
+  }
+
+  override def loadRest(): Unit = {
+    val rest = later
+    if (rest != null) rest.loadRest()
+  }
+
   override def applyDeltas(
       version: Long,
       segments: Seq[StateSegment],
       filter: RestoreFilter,
       stateId: String): Unit = synchronized {
+    loadRest()
     if (folded < 0) throw new IllegalStateException("There is no state.")
     discard()
     while (undoCommit()) ()
@@ -267,6 +316,7 @@ final class HashMapStateBackend private[ckpt] (
 
   private def clear(v: Long, expectedRows: Long): Unit = synchronized {
     setWritable(false)
+    later = null
     droppedFamilies = Map.empty
     // Removes families that a restore brought and the operator has not declared.
     currentFamilies = currentFamilies.filter(!_._2.keyGroups.isInstanceOf[UndeclaredKeyGroups])

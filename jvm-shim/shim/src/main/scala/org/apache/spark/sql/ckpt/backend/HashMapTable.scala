@@ -239,10 +239,25 @@ final class HashMapTable private[backend] (
     keyHash = if (known) queue.hash else Bytes.hash(keyBase, keyOffset, keyLength)
     val entry = currentBuffer.find(keyHash, keyBase, keyOffset, keyLength)
     if (entry < 0) {
-      keyAddress = if (known) queue.address else currentTable.find(keyHash, keyBase, keyOffset, keyLength)
-      if (keyAddress != 0) keyHeader = if (known) queue.header else currentTable.header(keyAddress)
+      if (known) {
+        keyAddress = queue.address
+        if (keyAddress != 0) keyHeader = queue.header
+      } else {
+        val pending = currentTable.pending
+        if (pending == null) {
+          findInTable(keyBase, keyOffset, keyLength)
+        } else {
+          pending.enter(keyBase, keyOffset, keyLength)
+          try findInTable(keyBase, keyOffset, keyLength) finally pending.leave()
+        }
+      }
     }
     entry
+  }
+
+  private def findInTable(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+    keyAddress = currentTable.find(keyHash, keyBase, keyOffset, keyLength)
+    if (keyAddress != 0) keyHeader = currentTable.header(keyAddress)
   }
 
   private def takeLookup(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
@@ -296,6 +311,7 @@ final class HashMapTable private[backend] (
           s"Column family $name is redeclared after the batch wrote to it.")
       }
       val before = currentTable
+      before.loadRest()
       currentTable = before.rebuilt(access)
       before.close()
       currentBuffer = new WriteBuffer(access)
@@ -403,6 +419,15 @@ final class HashMapTable private[backend] (
     epoch += 1
   }
 
+  /** Leaves the rows of an empty table in their segments. */
+  private[backend] def restoreLater(
+      rows: Long, version: Long, segments: StoredSegments, byKeyGroup: Boolean): PendingRestore = {
+    val groups = if (byKeyGroup && currentAccess == KeyAccess.Point) keyGroupFunction.another else null
+    val pending = new PendingRestore(currentTable, name, groups, rows, version, segments)
+    currentTable.pending = pending
+    pending
+  }
+
   /** Clears everything except the description. */
   private[backend] def clear(expected: Long): Unit = {
     currentTable.close()
@@ -414,6 +439,7 @@ final class HashMapTable private[backend] (
   private[backend] def markDropped(other: HashMapTable): Unit = {
     val cursor = new EntryCursor
     val t = other.table
+    t.loadRest()
     val walk = t.pages.walk(t.linkWords)
     var address = walk.next()
     while (address != 0) {

@@ -155,7 +155,10 @@ trait KeyedStateBackend {
   /** Bytes of state on the local disk. From any thread, as [[memoryBytes]]. */
   def localBytes: Long
 
-  /** True if an error on the local disk may have lost state: then no version can be served. From any thread. */
+  /**
+   * True if an error on the local disk may have lost state, or rows could not be loaded later: then no version can be
+   * served. From any thread.
+   */
   def isBroken: Boolean
 
   /**
@@ -208,6 +211,28 @@ trait KeyedStateBackend {
       segments: Seq[StateSegment],
       filter: RestoreFilter,
       stateId: String = ""): Unit
+
+  /**
+   * As [[restore]], but rows stay in the segments until they are wanted. Meanwhile, all figures are as if they were
+   * loaded. An error at a later load breaks the state, see [[isBroken]]; the reader gets the error of the segments.
+   *
+   * @param rows       exact number of rows in the segments
+   * @param byKeyGroup true if an access to a key may load its key group alone; the segments' blocks must hold all keys
+   *                   in the key groups that the family's function gives
+   * @throws IllegalStateException unless one column family is declared, with one value per key
+   */
+  def restoreLater(
+      version: Long,
+      rows: Long,
+      segments: StoredSegments,
+      byKeyGroup: Boolean,
+      stateId: String = ""): Unit
+
+  /** True if rows are still in segments. From any thread. */
+  def isPending: Boolean
+
+  /** Loads the rows that are still in segments. From any thread, beside a task that reads and writes the open batch. */
+  def loadRest(): Unit
 
   /** Advances the folded version to `version` by deltas; drops committed changes. Fails as [[restore]] does. */
   def applyDeltas(version: Long, segments: Seq[StateSegment], filter: RestoreFilter, stateId: String = ""): Unit

@@ -35,6 +35,7 @@ private[backend] final class PageEviction(table: StateTable, space: RecordSpace,
   private var changing = false
   private var nextLook = 0L
   private var buffered = 0L
+  private var alone = false
 
   private val evictable = table.access == KeyAccess.Point
 
@@ -47,8 +48,14 @@ private[backend] final class PageEviction(table: StateTable, space: RecordSpace,
     f != null && f.isBroken
   }
 
-  /** The table is about to change. `buffered` are the bytes of the changes, which count as memory until the end. */
-  def begin(buffered: Long): Unit = {
+  /**
+   * The table is about to change.
+   *
+   * @param buffered bytes of the changes, which count as memory until the end
+   * @param isAlone  true if only this table gives memory up
+   */
+  def begin(buffered: Long, isAlone: Boolean = false): Unit = {
+    alone = isAlone
     this.buffered = buffered
     changing = true
     nextLook = 0
@@ -93,7 +100,7 @@ private[backend] final class PageEviction(table: StateTable, space: RecordSpace,
       cleaner.register(this, closing(account))
     }
     relieve()
-    if (account.excess(tier.limit) > tier.limit / 20 && account.othersCanEvict) tier.shedAll()
+    if (!alone && account.excess(tier.limit) > tier.limit / 20 && account.othersCanEvict) tier.shedAll()
     nextLook = space.pages.bytes + step
   }
 

@@ -68,8 +68,17 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     case _ => null
   }
 
+  /** Rows that are still in the segments of a restore; null if none are. */
+  @volatile private[backend] var pending: PendingRestore = _
+
   /** Number of keys. */
-  def count: Long = keys
+  def count: Long = {
+    val rest = pending
+    if (rest == null) keys else rest.rows
+  }
+
+  /** Number of keys that are loaded. */
+  private[backend] def storedKeys: Long = keys
 
   /** Bytes of all keys and values. */
   def rawBytes: Long = rawSize
@@ -119,6 +128,21 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
    */
   def beginLoad(): Unit = if (keys == 0 && loading == null) loading = new PendingEntries
 
+  /** The keys that follow differ from each other and from all others. As [[beginLoad]]. */
+  def beginLoadMore(): Unit = {
+    loading = new PendingEntries
+    index.copyTo(loading)
+  }
+
+  /** A restore is about to add rows. Tables of other stores keep their memory. */
+  def beginLateLoad(): Unit = if (eviction != null) eviction.begin(0, isAlone = true)
+
+  /** Loads what a restore has left. */
+  def loadRest(): Unit = {
+    val rest = pending
+    if (rest != null) rest.loadRest()
+  }
+
   /** Makes the loaded keys findable. */
   def endLoad(): Unit = if (loading != null) {
     index.fill(loading)
@@ -126,13 +150,21 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   }
 
   /** Evicts pages if too much memory is used, between two changes. Other threads may read meanwhile. */
-  def shed(): Unit = if (eviction != null) eviction.shed()
+  def shed(): Unit = if (eviction != null) {
+    val rest = pending
+    if (rest == null) eviction.shed() else rest.ifIdle(eviction.shed())
+  }
 
   /** Forgets records that were read from evicted pages. */
   private[backend] def forgetRead(): Unit = recordsRead.clear()
 
   /** Gives up local files. Nothing may be read afterwards, except through snapshots. Idempotent. */
-  def close(): Unit = if (eviction != null) eviction.close()
+  def close(): Unit = {
+    val rest = pending
+    if (rest == null) release() else rest.close()
+  }
+
+  private[backend] def release(): Unit = if (eviction != null) eviction.close()
 
   private def evictedRecord(address: Int): Array[Byte] = {
     val known = recordsRead.get(address)

@@ -160,6 +160,8 @@ private[ckpt] class BaseSnapshots(
     override def span: VersionSpan = VersionSpan.ofBase(version)
 
     override protected def written(pass: () => Unit): ReadySegment = {
+      // Not with the lock of the steps.
+      if (!isDropped) snapshot.prepare()
       begin()
       ReadyBase(version, snapshot.stateId, snapshot.rows, write(snapshot, pass))
     }
@@ -351,7 +353,7 @@ private[ckpt] object BaseSnapshots {
   private lazy val baseLane = ThreadUtils.newDaemonFixedThreadPool(1, "spark-ckpt-base-snapshot")
   private lazy val heavyLane = ThreadUtils.newDaemonFixedThreadPool(1, "spark-ckpt-heavy-merge")
   private lazy val lightLane = ThreadUtils.newDaemonFixedThreadPool(1, "spark-ckpt-merge")
-  private val core = new SharedCore(TimeUnit.MILLISECONDS.toNanos(50), TimeUnit.MILLISECONDS.toNanos(500))
+  private[executor] val core = new SharedCore(TimeUnit.MILLISECONDS.toNanos(50), TimeUnit.MILLISECONDS.toNanos(500))
 
   private def laneOf(demand: MergeDemand): ExecutorService =
     if (demand.deltas.map(_.bytes).sum < HeavyBytes) lightLane else heavyLane

@@ -10,10 +10,11 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{CheckpointStateStoreProvider, RestoreCost, StoreUsageFailure}
+import org.apache.spark.sql.ckpt.{CheckpointFailure, RestoreCost, StoreUsageFailure}
 import org.apache.spark.sql.ckpt.backend._
-import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**
@@ -22,17 +23,22 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreId
  * Threads: the provider's turn orders all calls; `epoch` and the figures need none.
  *
  * @param newBackend creates an empty backend for a number of key groups
+ * @param unreadable reports that a task cannot read a version, and tells the error to throw
  */
 private[ckpt] final class HeldState(
     storeId: StateStoreId,
     families: ColumnFamilies,
     files: StateFiles,
     partitions: RowPartitions,
-    newBackend: Int => KeyedStateBackend)
+    newBackend: Int => KeyedStateBackend,
+    unreadable: (Long, CheckpointFailure) => CheckpointFailure)
     extends Logging {
 
   @volatile private var held: KeyedStateBackend = _
   private var location: StateLocation = _
+
+  /** Segments of the last load, if that has left rows in them. */
+  private var later = Option.empty[LaterSegments]
 
   /** Increases whenever stores that were handed out become invalid. */
   @volatile private var moved = 0L
@@ -72,16 +78,64 @@ private[ckpt] final class HeldState(
   /**
    * Replaces everything with the state of a version.
    *
+   * @param isLazy true if rows may stay in their segments until they are wanted
    * @throws org.apache.spark.sql.ckpt.CheckpointFailure if a file is unreadable; then memory is empty
    */
-  def load(version: Long, found: StateLocation): RestoreCost = {
+  def load(version: Long, found: StateLocation, isLazy: Boolean): RestoreCost = {
     close()
     held = newBackend(new KeyGroupNumbering(found.factors).maxParallelism)
     location = found
     // Before the rows come, so that each index is built once.
     families.all.foreach(declare)
-    read(version, found)(held.restore(version, found.rows, _, _, found.stateId))
+    if (isLazy && canWait(found)) {
+      leave(version, found)
+      RestoreCost.Nothing
+    } else {
+      read(version, found)(held.restore(version, found.rows, _, _, found.stateId))
+    }
   }
+
+  /**
+   * True if rows may be loaded later. Not those of a small state, which would cost about as much; nor if a base is due,
+   * which needs them all.
+   */
+  private def canWait(found: StateLocation): Boolean =
+    found.byKeyGroup && found.rows >= HeldState.leastRowsToWait && !found.base.due &&
+      !families.useColumnFamilies && families.all.forall(!_.multiValue)
+
+  /** Leaves the rows in their segments. */
+  private def leave(version: Long, found: StateLocation): Unit = {
+    moved += 1
+    val segments = new LaterSegments(storeId, version, found, files, partitions, unreadable(version, _))
+    later = Some(segments)
+    // On a remote storage, many small requests would take longer than all at a time.
+    held.restoreLater(version, found.rows, segments, byKeyGroup = !files.isRemote, found.stateId)
+    logInfo(s"opened version $version of $storeId: its ${found.rows} rows are loaded when they are wanted")
+  }
+
+  /** True if rows are still in their segments. */
+  def isPending: Boolean = !isEmpty && held.isPending
+
+  /** True if the state in memory is incomplete, and cannot be used. */
+  def isBroken: Boolean = !isEmpty && held.isBroken
+
+  /** Loads the rest. If it cannot be read, the state is broken: the load that follows tells why. */
+  def loadRest(): Unit = if (isPending) {
+    try held.loadRest() catch {
+      case NonFatal(e) => logWarning(s"rows of $storeId cannot be loaded; all of them are loaded anew", e)
+    }
+  }
+
+  /**
+   * Loads the rest in the background.
+   *
+   * @param isWanted false once the store was unloaded
+   */
+  def loadRestLater(isWanted: () => Boolean): Unit =
+    if (isPending) LaterLoads.here.add(storeId.toString, held, isWanted)
+
+  /** Cost of rows that were loaded later, since the last call. */
+  def takeLaterCost(): RestoreCost = later.fold(RestoreCost.Nothing)(_.takeCost())
 
   /** Advances the folded version by deltas, the segments of the location. Fails as [[load]] does. */
   def advance(version: Long, found: StateLocation): RestoreCost =
@@ -94,9 +148,7 @@ private[ckpt] final class HeldState(
     location = found
     val segments = new OpenSegments(found, files, partitions)
     try restore(segments.open(), RestoreFilter.range(0, held.maxParallelism - 1)) catch {
-      case e: OutOfMemoryError =>
-        throw QueryExecutionErrors.notEnoughMemoryToLoadStore(
-          storeId.toString, classOf[CheckpointStateStoreProvider].getSimpleName, e)
+      case e: OutOfMemoryError => throw LoadFailures.outOfMemory(storeId, e)
       case e: LocalStateException =>
         close()
         throw e
@@ -169,6 +221,7 @@ private[ckpt] final class HeldState(
   private def close(): Unit = {
     val old = held
     held = null
+    later = None
     if (old != null) old.close()
   }
 
@@ -228,4 +281,10 @@ private[ckpt] final class HeldState(
     val now = held
     if (now == null) 0 else of(now)
   }
+}
+
+private[ckpt] object HeldState {
+
+  /** Least rows of a state whose load may wait; tests lower it. */
+  @volatile private[ckpt] var leastRowsToWait = 50000L
 }

@@ -15,8 +15,10 @@ import java.net.SocketTimeoutException
 import java.nio.channels.ClosedByInterruptException
 import java.nio.file.NoSuchFileException
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.{CheckpointFailure, CheckpointStateStoreProvider}
 import org.apache.spark.sql.ckpt.backend.StateStreamDamagedException
+import org.apache.spark.sql.errors.QueryExecutionErrors
+import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /** Translation of load errors: only a damaged or missing file must be restored. */
 private[executor] object LoadFailures {
@@ -45,6 +47,10 @@ private[executor] object LoadFailures {
           s"$what cannot be read now from $where: $cause. The storage failed; the file may be intact. " +
             "Spark retries the task; if that fails too, check the storage", cause)
     }
+
+  def outOfMemory(id: StateStoreId, cause: OutOfMemoryError): Throwable =
+    QueryExecutionErrors.notEnoughMemoryToLoadStore(
+      id.toString, classOf[CheckpointStateStoreProvider].getSimpleName, cause)
 
   private def damaged(what: String, cause: Throwable): CheckpointFailure = new CheckpointFailure("StateFileError",
     s"$what: ${cause.getMessage}. " +

@@ -25,6 +25,8 @@ import org.apache.spark.sql.ckpt.protocol.{BaseDemand, LocatedFile, LocateReply,
  * @param stateId     id of the state, empty at version 0
  * @param parallelism number of the store's subtasks at that version, if found in the directory
  * @param base        the coordinator's demand for a base of that version
+ * @param byKeyGroup  true if each key group may be loaded when it is needed: `rows` is exact, and the segments have
+ *                    their key groups
  */
 private[ckpt] final case class StateLocation(
     stateId: String,
@@ -34,7 +36,8 @@ private[ckpt] final case class StateLocation(
     rows: Long,
     segments: Seq[StateLocation.Segment],
     parallelism: Option[Int] = None,
-    base: BaseDemand = BaseDemand.Nothing)
+    base: BaseDemand = BaseDemand.Nothing,
+    byKeyGroup: Boolean = false)
 
 private[ckpt] object StateLocation {
 
@@ -43,6 +46,7 @@ private[ckpt] object StateLocation {
    *
    * @param filters conditions on a row; all must hold
    * @param covers  number of versions whose changes a delta has
+   * @param keyGroups key groups of the blocks, empty if they are unknown
    */
   final case class Segment(
       isBase: Boolean,
@@ -50,7 +54,8 @@ private[ckpt] object StateLocation {
       offsets: Array[Long],
       inline: Array[Byte],
       filters: Seq[PartitionFilter] = Nil,
-      covers: Int = 1) {
+      covers: Int = 1,
+      keyGroups: Array[Int] = Array.emptyIntArray) {
 
     /** Opens the segment with all its rows; the caller closes its source. */
     def open(files: StateFiles): StateSegment = StateSegment(isBase, source(HadoopByteSource(files, _)), offsets)
@@ -66,9 +71,11 @@ private[ckpt] object StateLocation {
     reply.stateFormatVersion,
     reply.rows,
     reply.segments.map { found =>
-      Segment(found.isBase, found.file, found.offsets, found.inline, found.filters, found.covers)
+      Segment(found.isBase, found.file, found.offsets, found.inline, found.filters, found.covers,
+        found.keyGroups)
     },
-    base = reply.base)
+    base = reply.base,
+    byKeyGroup = reply.byKeyGroup)
 }
 
 /**

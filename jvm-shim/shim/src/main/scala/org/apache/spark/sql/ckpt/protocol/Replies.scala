@@ -153,6 +153,7 @@ private[ckpt] object LocatedFile {
  * @param offsets starts of blocks, in the file or in `inline`
  * @param filters conditions on a row; all must hold
  * @param covers  number of versions whose changes a delta has
+ * @param keyGroups key groups of the blocks, empty if the reply lacks them
  */
 private[ckpt] final case class LocatedSegment(
     isBase: Boolean,
@@ -160,13 +161,16 @@ private[ckpt] final case class LocatedSegment(
     offsets: Array[Long],
     inline: Array[Byte],
     filters: Seq[PartitionFilter],
-    covers: Int = 1)
+    covers: Int = 1,
+    keyGroups: Array[Int] = Array.emptyIntArray)
 
 /**
  * The reply to [[Locate]].
  *
  * @param isCurrent true if the store has the state that counts; then the reply has nothing else but `limits`
  * @param stateId   empty at version 0
+ * @param byKeyGroup true if each key group may be loaded when it is needed: `rows` is exact, and the segments have
+ *                   their key groups
  */
 private[ckpt] final case class LocateReply(
     isCurrent: Boolean,
@@ -177,15 +181,18 @@ private[ckpt] final case class LocateReply(
     stateFormatVersion: Option[Int],
     rows: Long,
     segments: Seq[LocatedSegment],
-    base: BaseDemand)
+    base: BaseDemand,
+    byKeyGroup: Boolean = false)
 
 private[ckpt] object LocateReply {
   def of(reply: Message): LocateReply = {
     val header = reply.json
     val index = ByteBuffer.wrap(reply.index).order(ByteOrder.LITTLE_ENDIAN)
     var payloadFrom = 0
+    val byKeyGroup = header.path("by_key_group").asBoolean(false)
     val segments = header.path("segments").elements().asScala.toSeq.map { segment =>
       val offsets = Array.fill(segment.path("count").asInt())(index.getLong())
+      val keyGroups = if (byKeyGroup) Array.fill(offsets.length)(index.getInt()) else Array.emptyIntArray
       val file = LocatedFile.of(segment)
       val inline = if (file.isDefined) Message.NoBytes
       else {
@@ -196,7 +203,7 @@ private[ckpt] object LocateReply {
       }
       LocatedSegment(
         segment.path("kind").asText() == "base", file, offsets, inline, PartitionFilter.of(segment.path("filters")),
-        segment.path("covers").asInt(1))
+        segment.path("covers").asInt(1), keyGroups)
     }
     LocateReply(
       header.path("current").asBoolean(false),
@@ -207,7 +214,8 @@ private[ckpt] object LocateReply {
       Option(header.get("state_format_version")).filter(_.isInt).map(_.asInt()),
       header.path("rows").asLong(0),
       segments,
-      BaseDemand.of(header, index, reply.payload, payloadFrom))
+      BaseDemand.of(header, index, reply.payload, payloadFrom),
+      byKeyGroup)
   }
 
   /** The reply that the driver gives itself. */

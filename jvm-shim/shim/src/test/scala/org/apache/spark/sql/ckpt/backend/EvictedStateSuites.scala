@@ -28,3 +28,5 @@ class EvictedTableMemorySuite extends TableMemorySuite with EvictedState
 class EvictedSnapshotSuite extends SnapshotSuite with EvictedState
 
 class EvictedLookupQueueSuite extends LookupQueueSuite with EvictedState
+
+class EvictedPendingRestoreSuite extends PendingRestoreSuite with EvictedState

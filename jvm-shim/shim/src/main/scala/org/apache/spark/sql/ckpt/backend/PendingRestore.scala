@@ -1,0 +1,280 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.backend
+
+import java.util.BitSet
+import java.util.concurrent.locks.ReentrantLock
+
+import scala.collection.mutable
+
+/**
+ * Part of a table that a restore has left in its segments. The first access to a key group loads it. Once many key
+ * groups are wanted, or rows that no key names, the rest is loaded at once.
+ *
+ * A load never changes, moves or frees what an access has found: it adds rows of other key groups. So it may run in the
+ * middle of a batch. It may evict pages, which readers bear anyway.
+ *
+ * Threads: any. Until everything is loaded, each access to the table holds this lock. It is the last one to take: who
+ * holds it waits for nothing but the storage.
+ *
+ * @param table     an empty table
+ * @param family    its column family, the only one of the store
+ * @param keyGroups key group of a key; null if everything is to be loaded at the first access
+ * @param rows      number of rows in the segments
+ * @param newest    version of the state
+ */
+private[backend] final class PendingRestore(
+    table: StateTable,
+    family: String,
+    keyGroups: KeyGroupFunction,
+    val rows: Long,
+    newest: Long,
+    segments: StoredSegments) {
+  import PendingRestore._
+
+  private val lock = new ReentrantLock
+
+  // Blocks of each key group; null before the first one is wanted.
+  private var blocksOf: mutable.LongMap[mutable.ArrayBuffer[Block]] = _
+  private val loaded = new BitSet
+
+  // Cost of the key groups that were loaded alone, in rows of a bulk load.
+  private var spent = 0L
+
+  @volatile private var done = false
+  @volatile private var closed = false
+  @volatile private var failure: Throwable = _
+
+  /** True until everything is loaded. */
+  def isPending: Boolean = !done
+
+  /** True if an error has left the table without some of its rows. */
+  def hasFailed: Boolean = failure != null
+
+  /** Throws that error, if there was one. */
+  def check(): Unit = if (failure != null) throw failure
+
+  /**
+   * Before an access to a key, or to keys that are not there. Takes the lock until [[leave]].
+   *
+   * @throws TableRetiredException if the state was given up
+   */
+  def enter(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+    lock.lock()
+    try {
+      if (!done) demanded {
+        if (keyGroups == null) loadAll() else loadGroup(keyGroups.keyGroup(keyBase, keyOffset, keyLength))
+      }
+    } catch {
+      case e: Throwable =>
+        leave()
+        throw e
+    }
+  }
+
+  def leave(): Unit = {
+    lock.unlock()
+    closeIfIdle()
+  }
+
+  /** Before an access to all rows. */
+  def loadForReader(): Unit = holding(demanded(loadAll()))
+
+  /** Loads the rest. An error is that of the segments, for a caller who can start from them again. */
+  def loadRest(): Unit = holding(loadAll())
+
+  /** Runs an action unless an access or a load is under way. */
+  def ifIdle(action: => Unit): Unit =
+    if (!lock.isHeldByCurrentThread && lock.tryLock()) {
+      try action finally leave()
+    }
+
+  /** Gives the table up: now, or when the access or the load that is under way ends. */
+  def close(): Unit = {
+    closed = true
+    closeIfIdle()
+  }
+
+  private def closeIfIdle(): Unit =
+    if (closed && lock.tryLock()) {
+      try if (lock.getHoldCount == 1) table.release() finally lock.unlock()
+    }
+
+  private def holding(action: => Unit): Unit = {
+    lock.lock()
+    try action finally leave()
+  }
+
+  private def demanded(load: => Unit): Unit = {
+    check()
+    try load catch {
+      case e: Throwable if e eq failure =>
+        failure = segments.unreadable(e)
+        throw failure
+    }
+  }
+
+  // ---- loading, with the lock ----
+
+  private def loadGroup(group: Int): Unit = if (!loaded.get(group)) {
+    if (blocksOf == null) blocksOf = blocksByGroup
+    blocksOf.get(group) match {
+      case None => loaded.set(group)
+      case Some(_) if isBulkCheaper => loadAll()
+      case Some(blocks) =>
+        val before = table.storedKeys
+        loading(blocks.map(_.segment).toSeq)(loadBlocks(group, blocks, _))
+        loaded.set(group)
+        spent += table.storedKeys - before + blocks.size * RowsPerBlock
+    }
+  }
+
+  private def blocksByGroup: mutable.LongMap[mutable.ArrayBuffer[Block]] = {
+    val found = mutable.LongMap.empty[mutable.ArrayBuffer[Block]]
+    for (i <- segments.keyGroups.indices; j <- segments.keyGroups(i).indices) {
+      found.getOrElseUpdate(segments.keyGroups(i)(j), mutable.ArrayBuffer.empty) += Block(i, j)
+    }
+    found
+  }
+
+  /** True if no further key group is loaded alone. */
+  private def isBulkCheaper: Boolean = blocksOf.size < LeastGroups || spent * LargestShare > rows
+
+  private def loadBlocks(group: Int, blocks: Iterable[Block], open: Int => StateSegment): Unit = {
+    // Reads these blocks only.
+    val reader = new SegmentReader(sink, isExpected, window = 0)
+    blocks.foreach { block =>
+      reader.start(open(block.segment))
+      loadBlock(reader, block.index, group)
+    }
+  }
+
+  private def loadAll(): Unit = if (!done) loading(segments.keyGroups.indices)(loadOthers)
+
+  /** Loads all blocks but those of the loaded key groups. */
+  private def loadOthers(open: Int => StateSegment): Unit = {
+    val reader = new SegmentReader(sink, isExpected)
+    table.beginLoadMore()
+    var inBases = true
+    for (i <- segments.keyGroups.indices) {
+      val segment = open(i)
+      if (inBases && !segment.isBase) {
+        inBases = false
+        table.endLoad()
+      }
+      reader.start(segment)
+      var j = 0
+      while (j < segment.offsets.length) {
+        val group = segments.keyGroups(i)(j)
+        if (!loaded.get(group)) loadBlock(reader, j, group)
+        j += 1
+      }
+    }
+    table.endLoad()
+    done = true
+  }
+
+  private def loadBlock(reader: SegmentReader, index: Int, group: Int): Unit = {
+    if (closed) throw new TableRetiredException(family)
+    expected = group
+    reader.loadBlock(index, newest)
+  }
+
+  // Key group of the block that is being loaded: a block of another one is not that which was asked for.
+  private var expected = 0
+  private val isExpected: RestoreFilter = (group: Int) => group == expected
+
+  private def loading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit = {
+    check()
+    if (closed) throw new TableRetiredException(family)
+    try {
+      segments.reading(wanted) { open =>
+        table.beginLateLoad()
+        body(open)
+        table.endChanges()
+      }
+      if (done) {
+        table.pending = null
+        segments.loaded(table.count)
+      }
+    } catch {
+      case e: TableRetiredException => throw e
+      case e: Throwable =>
+        // Some rows are there and others are not, so that nothing may be read.
+        failure = e
+        throw e
+    }
+  }
+
+  private val sink: SegmentSink = (name: String, multiValue: Boolean) =>
+    if (name == family && !multiValue) {
+      target.isFirst = keyGroups != null
+      target
+    } else {
+      null
+    }
+
+  /** The table, with a check that the first new row of each section is in the key group where its readers look. */
+  private object target extends SegmentTarget {
+    var isFirst = false
+
+    override def put(
+        keyGroup: Int,
+        keyBase: AnyRef,
+        keyOffset: Long,
+        keyLength: Int,
+        valueBase: AnyRef,
+        valueOffset: Long,
+        valueLength: Int): Unit = {
+      if (isFirst) {
+        isFirst = false
+        val expected = keyGroups.keyGroup(keyBase, keyOffset, keyLength)
+        if (expected != keyGroup) throw new MisplacedRowException(keyGroup, expected)
+      }
+      table.put(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
+    }
+
+    override def append(
+        keyBase: AnyRef,
+        keyOffset: Long,
+        keyLength: Int,
+        rows: Int,
+        rowsBase: AnyRef,
+        rowsOffset: Long,
+        rowsLength: Int): Boolean =
+      table.append(keyBase, keyOffset, keyLength, rows, rowsBase, rowsOffset, rowsLength)
+
+    override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit =
+      table.remove(keyBase, keyOffset, keyLength)
+  }
+}
+
+private[backend] object PendingRestore {
+
+  /**
+   * Once key groups that were loaded alone have cost one of so many parts of a bulk load, the rest is loaded too. A
+   * batch that touches everything loses no more than this, and one that touches little never pays for the rest.
+   */
+  private final val LargestShare = 16
+
+  /** Cost of a block that is read alone, mostly that of opening its file. */
+  private final val RowsPerBlock = 200L
+
+  /** Least key groups of which one is worth a load of its own. */
+  private final val LeastGroups = 4
+
+  /** A block of a segment, by their positions. */
+  private final case class Block(segment: Int, index: Int)
+}
+
+/** A row in a key group where its readers do not look. */
+final class MisplacedRowException(val keyGroup: Int, val expected: Int)
+  extends RuntimeException(s"a row of key group $expected is stored in key group $keyGroup")

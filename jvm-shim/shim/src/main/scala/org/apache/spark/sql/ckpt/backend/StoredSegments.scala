@@ -1,0 +1,32 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.backend
+
+/** Segments of a restore: bases first, then deltas, oldest first. They are opened whenever some of them are wanted. */
+private[ckpt] trait StoredSegments {
+
+  /** For each segment the key groups of its blocks, in their order. */
+  def keyGroups: IndexedSeq[Array[Int]]
+
+  /**
+   * Opens segments, and closes them after the body.
+   *
+   * @param wanted positions among all segments, ascending
+   * @param body   takes the segments by these positions
+   */
+  def reading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit
+
+  /** The error for a reader whose rows cannot be loaded. */
+  def unreadable(cause: Throwable): Throwable
+
+  /** Everything is loaded: so many rows. */
+  def loaded(rows: Long): Unit
+}

@@ -1,0 +1,82 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.executor
+
+import org.apache.spark.TaskContext
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.ckpt.{CheckpointFailure, RestoreCost, Settings}
+import org.apache.spark.sql.ckpt.backend.{MisplacedRowException, StateSegment, StoredSegments}
+import org.apache.spark.sql.execution.streaming.state.StateStoreId
+
+/**
+ * The segments of a location, opened whenever some of their rows are wanted. Files do not stay open in between: an
+ * executor may have hundreds of stores. Threads: any, one load at a time.
+ *
+ * @param unreadable reports that a task cannot read the version, and tells the error to throw
+ */
+private[executor] final class LaterSegments(
+    storeId: StateStoreId,
+    version: Long,
+    found: StateLocation,
+    files: StateFiles,
+    partitions: RowPartitions,
+    unreadable: CheckpointFailure => CheckpointFailure)
+    extends StoredSegments
+    with Logging {
+
+  override val keyGroups: IndexedSeq[Array[Int]] = found.segments.map(_.keyGroups).toIndexedSeq
+  private val what = s"version $version of $storeId"
+  private val segments = found.segments.toIndexedSeq
+  private var cost = RestoreCost.Nothing
+  private var opened = Set.empty[Int]
+
+  /** Cost of the loads since the last call. */
+  def takeCost(): RestoreCost = synchronized {
+    val taken = cost
+    cost = RestoreCost.Nothing
+    taken
+  }
+
+  override def reading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit = {
+    val start = System.nanoTime()
+    val reads = new OpenSegments(found.copy(segments = wanted.map(segments)), files, partitions)
+    try {
+      val open = wanted.zip(reads.open()).toMap
+      body(open)
+    } catch {
+      case e: OutOfMemoryError => throw LoadFailures.outOfMemory(storeId, e)
+      case e: Throwable if LoadFailures.isKnown(e) => throw LoadFailures.of(what, files.directory.toString, e)
+    } finally {
+      reads.close()
+      paid(wanted, System.nanoTime() - start, reads.bytesRead)
+    }
+  }
+
+  private def paid(wanted: Seq[Int], nanos: Long, bytes: Long): Unit = synchronized {
+    val more = wanted.toSet -- opened
+    opened ++= more
+    cost += RestoreCost(nanos, bytes, more.size)
+  }
+
+  override def unreadable(cause: Throwable): Throwable = cause match {
+    case e: CheckpointFailure if TaskContext.get() != null => unreadable(e)
+    case e: MisplacedRowException => new CheckpointFailure("StateFileError",
+      s"$what: ${e.getMessage}, so that rows cannot be loaded one key group at a time. The files are intact: set " +
+        s"${Settings.Restore} to eager", e)
+    case e => e
+  }
+
+  override def loaded(rows: Long): Unit = {
+    logInfo(s"loaded the rest of $what: $rows rows")
+    // The batches since then have told a wrong number of rows, and the next ones tell the right one.
+    if (rows != found.rows) logWarning(s"$what has $rows rows, but its checkpoint says ${found.rows}")
+  }
+}

@@ -1,0 +1,64 @@
+"""Tests of the replies that say if a store may load single key groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.load import CheckpointState
+from spark_ckpt.coordinator.locate import has_exact_rows
+from spark_ckpt.format.key_groups import factors
+from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.operations.reassign import reassign
+from spark_ckpt.storage import LocalStorage
+from tests.support.driver import Driver, faulty_environment, located
+
+K = 12
+NUMBERING = factors(2, K)
+
+
+def chain(version: int, *groups: int) -> Chain:
+    """A chain of a base of version 1 and a delta."""
+    blocks = np.array(groups, np.uint32), np.arange(len(groups), dtype=np.int64) * 100
+    base = ChainEntry(True, 1, *blocks, 100 * len(groups), "shared/base", 4096)
+    delta = ChainEntry(False, version, *blocks, 100 * len(groups), "shared/delta", 4096)
+    return Chain("0" * 32, 10, (base, delta))
+
+
+def checkpoint(version: int, chains: list[Chain]) -> CheckpointState:
+    return CheckpointState(version, table={StoreKey(0, "default"): chains})
+
+
+def test_an_idle_partition_of_a_batch_has_exact_rows_too() -> None:
+    chains = [chain(3, *range(6)), chain(2, *range(6, 12)), Chain("1" * 32, 0)]
+    assert [has_exact_rows(each, checkpoint(3, chains)) for each in chains] == [True] * 3
+    assert [has_exact_rows(each, checkpoint(4, chains)) for each in chains] == [False] * 3
+
+
+@pytest.mark.parametrize("partitions", [1, 4, 5])
+def test_a_rescale_estimates_rows(partitions: int) -> None:
+    chains = reassign([chain(3, *range(6)), chain(2, *range(6, 12))], partitions, NUMBERING)
+    assert not any(has_exact_rows(each, checkpoint(4, chains)) for each in chains)
+
+
+def test_rows_behind_a_filter_are_not_counted() -> None:
+    chains = reassign([chain(3, *range(6)), chain(3, *range(6, 12))], 5, NUMBERING)
+    filtered = [each for each in chains if any(entry.filters for entry in each.entries)]
+    assert filtered
+    assert not any(has_exact_rows(each, checkpoint(3, chains)) for each in filtered)
+
+
+def test_the_reply_has_the_key_group_of_each_block(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "q", environment=faulty_environment(LocalStorage(tmp_path / "q")))
+    driver.batch(1)
+    for key in driver.subtasks():
+        reply = located(driver, 1, key)
+        assert reply.by_key_group
+        assert reply.rows == sum(len(entries) for entries in driver.rows[key].values())
+        for segment in reply.segments:
+            assert segment.key_groups.size == segment.offsets.size > 0
+    start = located(driver, 0, driver.subtasks()[0])
+    assert not start.by_key_group

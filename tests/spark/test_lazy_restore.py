@@ -1,0 +1,114 @@
+"""Restarts of a large state with a batch that touches little of it, much of it, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from spark_ckpt.operations.rescale import rescale
+from spark_ckpt.storage import LocalStorage
+from tests.support.feeds import Feed
+from tests.support.provider import CKPT_PREFIX, ProviderUnderTest
+from tests.support.runner import QueryRunner
+from tests.support.sinks import BatchLog, assert_same_rows
+
+KEYS = 130_000
+"""Two partitions have more than the 50,000 keys from which a restore is lazy."""
+
+Start = Callable[[int], tuple[int, int]]
+"""A start of the query on batches of new input: bytes that its first batch has restored, and rows after it."""
+
+
+def counts(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
+
+
+@pytest.fixture
+def feed(spark: SparkSession, runner: QueryRunner, provider: ProviderUnderTest) -> Feed:
+    """Feed of the query, with the large first batch."""
+    if not provider.is_ours:
+        pytest.skip("about our restarts")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    spark.conf.set(CKPT_PREFIX + "maxParallelism", "512")
+    feed = runner.feed("rows", "key LONG, value LONG")
+    feed.drop([(key, 1) for key in range(KEYS)])
+    return feed
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> BatchLog:
+    return BatchLog(tmp_path / "out", "update")
+
+
+@pytest.fixture
+def start(spark: SparkSession, runner: QueryRunner, feed: Feed, sink: BatchLog) -> Start:
+    def run(batches: int) -> tuple[int, int]:
+        query = runner.start(counts(feed.stream(spark)), sink)
+        query.processAllAvailable()
+        query.stop()
+        first, *others = [p.stateOperators[0] for p in query.recentProgress if p.numInputRows]
+        assert len(others) == batches - 1
+        return first.customMetrics["ckptRestoredBytes"], first.numRowsTotal
+
+    return run
+
+
+def finish(spark: SparkSession, runner: QueryRunner, feed: Feed, sink: BatchLog) -> None:
+    expected = [tuple(row) for row in counts(feed.table(spark)).collect()]
+    assert_same_rows(runner.finish(sink), expected)
+
+
+def test_a_batch_with_few_keys_restores_little(
+    spark: SparkSession, runner: QueryRunner, feed: Feed, sink: BatchLog, start: Start
+) -> None:
+    """Key groups of three keys, then those of others and the rest, then everything at once."""
+    assert start(1) == (0, KEYS)
+    state = sum(file.stat().st_size for file in (runner.location / "ckpt" / "shared").iterdir())
+    assert state > KEYS * 24
+    feed.drop([(1, 5), (2, 5), (KEYS, 5)])
+    restored, rows = start(1)
+    assert 0 < restored < state / 16
+    assert rows == KEYS + 1
+    feed.drop([(3, 5)])
+    feed.drop([(key, 7) for key in range(0, KEYS, 5)])
+    restored, rows = start(2)
+    assert 0 < restored < state / 16
+    assert rows == KEYS + 1
+    feed.drop([(key, 9) for key in range(0, KEYS, 50)])
+    restored, rows = start(1)
+    assert restored > state * 0.9
+    finish(spark, runner, feed, sink)
+
+
+def test_an_eager_start_restores_everything(
+    spark: SparkSession, runner: QueryRunner, feed: Feed, sink: BatchLog, start: Start
+) -> None:
+    start(1)
+    spark.conf.set(CKPT_PREFIX + "restore", "eager")
+    feed.drop([(1, 5)])
+    restored, rows = start(1)
+    assert restored > KEYS * 24
+    assert rows == KEYS
+    finish(spark, runner, feed, sink)
+
+
+def test_the_first_batch_after_a_rescale_counts_the_rows(
+    spark: SparkSession, runner: QueryRunner, feed: Feed, sink: BatchLog, start: Start
+) -> None:
+    """A rescale estimates the rows of each partition; whoever loads them counts them."""
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    start(1)
+    rescale(LocalStorage(runner.location), 2, force=True)
+    feed.drop([(1, 5), (KEYS, 5)])
+    restored, rows = start(1)
+    assert restored > KEYS * 24
+    assert rows == KEYS + 1
+    feed.drop([(2, 5)])
+    restored, rows = start(1)
+    assert 0 < restored < KEYS
+    assert rows == KEYS + 1
+    finish(spark, runner, feed, sink)
