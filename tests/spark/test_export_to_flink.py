@@ -1,4 +1,4 @@
-"""Savepoints of queries that ran in Spark have the rows of Spark's own state reader."""
+"""Savepoints of queries that ran in Spark have the rows of Spark's own state reader, and real Flink reads them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from spark_ckpt import export_savepoint, read_state
 from spark_ckpt.state.errors import StateNotFoundError
 from spark_ckpt.state.to_flink.errors import UnsupportedForFlinkError
 from spark_ckpt.state.to_flink.export_savepoint import FlinkExport
+from spark_ckpt.state.to_flink.model import StateKind
 from tests.support.events import SCHEMA, events
+from tests.support.flink_reader import TIMERS, as_flink_prints, rows_in_flink
+from tests.support.flink_restore import NEWEST, OLDEST
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog
@@ -32,6 +35,12 @@ def ours_only(provider: ProviderUnderTest) -> None:
     """Skips Spark's own providers: the export reads our checkpoints only."""
     if not provider.is_ours:
         pytest.skip("about our checkpoints")
+
+
+@pytest.fixture(params=[OLDEST, pytest.param(NEWEST, marks=pytest.mark.flink)])
+def line(request: pytest.FixtureRequest) -> str:
+    """A line of Flink, which reads the savepoint."""
+    return str(request.param)
 
 
 def drain(runner: QueryRunner, plan: Callable[[], DataFrame], mode: str) -> None:
@@ -52,6 +61,28 @@ def of_flink(runner: QueryRunner, state: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = read_state(savepoint(runner), variable=state).to_arrow().to_pylist()
     assert rows, "a state without rows proves nothing"
     return rows
+
+
+def flink_agrees(runner: QueryRunner, exported: FlinkExport, line: str) -> None:
+    """Asserts that real Flink finds every row that `read_state` finds, by the printed key and declarations alone."""
+    found = rows_in_flink(exported, runner.folder / "program", line)
+    for state in exported.states:
+        if state.kind not in TIMERS:
+            rows = read_state(savepoint(runner), variable=state.name).to_arrow().to_pylist()
+            expected = [as_flink_prints(state.name, row) for row in rows]
+            in_flink = [row for row in found if row[0] == state.name]
+            assert Counter(in_flink) == Counter(expected)
+            assert in_flink, "a state without rows proves nothing"
+            if state.kind == StateKind.LIST.name:
+                assert elements(in_flink) == elements(expected)
+
+
+def elements(rows: list[tuple[Any, ...]]) -> dict[Any, list[Any]]:
+    """Elements of the list of each key, in order."""
+    lists: dict[Any, list[Any]] = {}
+    for _, key, element in rows:
+        lists.setdefault(key, []).append(element)
+    return lists
 
 
 def of_spark(spark: SparkSession, runner: QueryRunner, *columns: str, **options: object) -> Counter[tuple[Any, ...]]:
@@ -96,13 +127,17 @@ def test_aggregate_by_window(spark: SparkSession, runner: QueryRunner, rng: rand
     assert any(row[4] is None for row in found)
 
 
-def test_an_average_is_no_accumulator_of_sql(spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
+def test_an_average_is_no_accumulator_of_sql(
+    line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random
+) -> None:
     feed = runner.feed("events", SCHEMA)
     feed.drop(events(rng, 1)[0])
     drain(runner, lambda: feed.stream(spark).groupBy("key").agg(sf.stddev("value")), "update")
     with pytest.raises(UnsupportedForFlinkError, match="none of COUNT, SUM, MIN and MAX"):
         export(runner, "rowdata", sql_aggregate=True)
-    assert len(export(runner, "string").states) == 1
+    exported = export(runner, "string")
+    assert len(exported.states) == 1
+    flink_agrees(runner, exported, line)
 
 
 def test_one_of_two_operators(spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path) -> None:
@@ -163,7 +198,9 @@ class KeepingInEventTime(Keeping):
 
 @needs_rows
 @pytest.mark.parametrize("mode", ["processingTime", "eventTime"])
-def test_transform_with_state(mode: str, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
+def test_transform_with_state(
+    mode: str, line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random
+) -> None:
     """Values, lists, maps and timers, one to one."""
     feed = runner.feed("events", SCHEMA)
     for batch in events(rng, 4):
@@ -197,10 +234,11 @@ def test_transform_with_state(mode: str, spark: SparkSession, runner: QueryRunne
     notes = {state.name: state.note for state in exported.states}
     assert all(("time to live" in notes[name]) == with_ttl for name in ("count", "short"))
     assert "time to live" not in notes["listed"]
+    flink_agrees(runner, exported, line)
 
 
 @pytest.mark.parametrize("within", [False, True], ids=["for-ever", "within-watermark"])
-def test_deduplication(within: bool, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
+def test_deduplication(within: bool, line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
     feed = runner.feed("events", SCHEMA)
     for batch in events(rng, 3):
         feed.drop(batch)
@@ -210,7 +248,7 @@ def test_deduplication(within: bool, spark: SparkSession, runner: QueryRunner, r
         return frame.dropDuplicatesWithinWatermark(["key"]) if within else frame.dropDuplicates(["key", "ts"])
 
     drain(runner, plan, "append")
-    export(runner, "string" if within else "rowdata")
+    exported = export(runner, "string" if within else "rowdata")
     if within:
         found = Counter((row["key"], row["value"]) for row in of_flink(runner, "expiresAtMicros"))
         assert found == of_spark(spark, runner, "key.key", "value.expiresAtMicros")
@@ -221,9 +259,10 @@ def test_deduplication(within: bool, spark: SparkSession, runner: QueryRunner, r
         found_keys = Counter(tuple(sorted(map(str, fields(row["key"])))) for row in rows)
         spark_keys = of_spark(spark, runner, "key.key", "unix_micros(key.ts)")
         assert found_keys == Counter(tuple(sorted(map(str, row))) for row in spark_keys.elements())
+    flink_agrees(runner, exported, line)
 
 
-def test_session_windows(spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
+def test_session_windows(line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
     feed = runner.feed("events", SCHEMA)
     for batch in events(rng, 3):
         feed.drop(batch)
@@ -233,7 +272,8 @@ def test_session_windows(spark: SparkSession, runner: QueryRunner, rng: random.R
         return frame.groupBy(sf.session_window("ts", "5 seconds"), "key").agg(sf.sum("value").alias("total"))
 
     drain(runner, plan, "append")
-    (state,) = export(runner, "string").states
+    exported = export(runner, "string")
+    (state,) = exported.states
     names = state.note.removeprefix("columns: ").split(", ")
     columns = [f"unix_micros(value.{name})" if name.startswith("session_window") else f"value.{name}" for name in names]
     expected = of_spark(spark, runner, "key.key", "unix_micros(key.sessionStartTime)", *columns)
@@ -243,9 +283,10 @@ def test_session_windows(spark: SparkSession, runner: QueryRunner, rng: random.R
         at = start["seconds"] * 1_000_000 + start["nanos"] // 1000
         found.update([(row["key"], at, *fields(row["user_map_value"]))])
     assert found == expected
+    flink_agrees(runner, exported, line)
 
 
-def test_group_state(spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
+def test_group_state(line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
     feed = runner.feed("events", SCHEMA)
     for batch in events(rng, 2):
         feed.drop(batch)
@@ -264,17 +305,18 @@ def test_group_state(spark: SparkSession, runner: QueryRunner, rng: random.Rando
         return grouped.applyInPandasWithState(running, "key string, n long", "n long, twice string", "update", timeout)
 
     drain(runner, plan, "update")
-    export(runner, "string")
+    exported = export(runner, "string")
     columns = ("value.groupState.n", "value.groupState.twice", "value.timeoutTimestamp")
     expected = of_spark(spark, runner, "key.key", *columns)
     found = Counter((row["key"], *fields(row["value"])) for row in of_flink(runner, "groupState"))
     assert found == Counter(row[:3] for row in expected.elements())
     timeouts = Counter((row["key"], row["value"]) for row in of_flink(runner, "timeoutTimestamp"))
     assert timeouts == Counter((row[0], row[3]) for row in expected.elements() if row[3] != -1)
+    flink_agrees(runner, exported, line)
 
 
 @pytest.mark.parametrize("version", [2, pytest.param(4, marks=needs_join_format(4))])
-def test_join(version: int, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
+def test_join(version: int, line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
     """Format 4 has lists, which Spark's own reader cannot read by side: all input rows are there."""
     spark.conf.set("spark.sql.streaming.join.stateFormatVersion", str(version))
     if version == 4:
@@ -297,3 +339,4 @@ def test_join(version: int, spark: SparkSession, runner: QueryRunner, rng: rando
         found = Counter((row["key"], fields(row["list_element"])[at]) for row in rows)
         assert found == Counter((row[1], row[2]) for row in feed.rows())
         assert state.rows == len({row["key"] for row in rows}) < len(rows)
+    flink_agrees(runner, exported, line)

@@ -113,6 +113,34 @@ def _text(row: list[Any]) -> str:
 
 
 @lines
+@pytest.mark.parametrize("within", [False, True], ids=["for-ever", "within-watermark"])
+def test_deduplication(
+    within: bool, line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
+) -> None:
+    """The job drops what Spark has seen, and the second of two new keys."""
+    feed = runner.feed("events", SCHEMA)
+    for batch in events(rng, 3, keys=60):
+        feed.drop(batch)
+    frame = feed.stream(spark).withWatermark("ts", "10 hours")
+    unique = frame.dropDuplicatesWithinWatermark(["key"]) if within else frame.dropDuplicates(["key"])
+    runner.drain(unique, BatchLog(runner.folder / "out", "append"))
+    seen = sorted({str(key) for _, key, _ in feed.rows()})
+    new = [f"new{number}" for number in range(20)]
+    arriving = [*seen, *new, *seen, *new]
+    rng.shuffle(arriving)
+    requests = []
+    for backend, key_groups in KEY_GROUPS.items():
+        savepoint = tmp_path / backend
+        export_savepoint(runner.location, savepoint, key="string", uid="unique", max_parallelism=key_groups, force=True)
+        request = {"do": "deduplicate", "savepoint": str(savepoint), "uid": "unique", "key": "string", "within": within}
+        requests.append(
+            {**request, "keys": arriving, "backend": backend, "parallelism": 3, "maxParallelism": key_groups}
+        )
+    for answer in ask(requests, line):
+        assert sorted(answer.parsed) == sorted(new)
+
+
+@lines
 @pytest.mark.parametrize("has_zone", [False, True], ids=["local", "zoned"])
 def test_group_by_of_flink_sql(
     has_zone: bool, line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path

@@ -10,18 +10,12 @@
  */
 package io.github.sparkckpt.flinkcheck.kafka;
 
-import java.nio.file.Path;
-import java.util.Queue;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
-import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 import org.apache.flink.connector.kafka.source.reader.deserializer.KafkaRecordDeserializationSchema;
-import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
-import org.apache.flink.util.CloseableIterator;
 import org.apache.flink.util.Collector;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
@@ -31,8 +25,6 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
  * come within the seconds after it. Without state, the source would begin at the earliest offsets.
  */
 public final class KafkaJob {
-
-    private static final long QUIET_MILLISECONDS = 4_000;
 
     private KafkaJob() {}
 
@@ -47,46 +39,12 @@ public final class KafkaJob {
                         .setProperty("partition.discovery.interval.ms", "500")
                         .setDeserializer(new Position())
                         .build();
-        CloseableIterator<String> records =
-                environment(arguments[2], parallelism)
+        Restored.print(
+                Restored.environment(arguments[2], parallelism, true)
                         .fromSource(source, WatermarkStrategy.noWatermarks(), "source")
                         .uid(arguments[3])
-                        .executeAndCollect();
-        Queue<String> found = new ConcurrentLinkedQueue<>();
-        Thread reading = new Thread(() -> records.forEachRemaining(found::add));
-        reading.setDaemon(true);
-        reading.setUncaughtExceptionHandler(
-                (thread, failed) -> {
-                    failed.printStackTrace();
-                    Runtime.getRuntime().halt(1);
-                });
-        reading.start();
-        while (found.size() < number) {
-            Thread.sleep(50);
-        }
-        Thread.sleep(QUIET_MILLISECONDS);
-        found.forEach(System.out::println);
-        System.out.flush();
-        // The job never ends.
-        Runtime.getRuntime().halt(0);
-    }
-
-    private static StreamExecutionEnvironment environment(String savepoint, int parallelism) {
-        Configuration configuration = new Configuration();
-        String path = Path.of(savepoint).toUri().toString();
-        configuration.setString("rest.port", "0");
-        configuration.setString("rest.bind-port", "0");
-        configuration.setString("restart-strategy.type", "none");
-        // The name of the first one of each pair is that of 1.20, of the second one that of 2.x.
-        configuration.setString("execution.savepoint.path", path);
-        configuration.setString("execution.state-recovery.path", path);
-        configuration.setString("execution.savepoint.ignore-unclaimed-state", "true");
-        configuration.setString("execution.state-recovery.ignore-unclaimed-state", "true");
-        StreamExecutionEnvironment environment =
-                StreamExecutionEnvironment.createLocalEnvironment(parallelism, configuration);
-        environment.configure(configuration, KafkaJob.class.getClassLoader());
-        environment.setParallelism(parallelism);
-        return environment;
+                        .executeAndCollect(),
+                number);
     }
 
     /** Partition and offset of a record. */

@@ -26,9 +26,9 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMap
  * Reads and restores savepoints with real Flink.
  *
  * <p>Each line of standard input is a JSON object: {@code do}, which is {@code read} ({@link ReadState}), {@code
- * restore} ({@link RestoreJob}), {@code source} ({@link SourceJob}) or {@code sql} ({@link SqlJob}), {@code savepoint},
- * {@code backend} and what these classes take. For each, one line goes to standard output: {@code rows}, or {@code
- * exception} with the stack trace.
+ * restore} ({@link RestoreJob}), {@code deduplicate} ({@link DeduplicateJob}), {@code source} ({@link SourceJob}) or
+ * {@code sql} ({@link SqlJob}), {@code savepoint}, {@code backend} and what these classes take. For each, one line goes
+ * to standard output: {@code rows}, or {@code exception} with the stack trace.
  */
 public final class RestoreCheck {
 
@@ -61,6 +61,8 @@ public final class RestoreCheck {
 
     private static List<String> rows(JsonNode request) throws Exception {
         switch (request.get("do").asText()) {
+            case "deduplicate":
+                return DeduplicateJob.run(request);
             case "read":
                 return ReadState.run(request);
             case "restore":
