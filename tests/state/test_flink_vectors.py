@@ -52,7 +52,7 @@ from spark_ckpt.state.flink import list_flink_states, read_flink_state
 from spark_ckpt.state.flink_columns import StateColumns
 from spark_ckpt.state.flink_rocksdb import entries_of_rows
 from spark_ckpt.state.flink_vectors import BlockReader, VectorReader, key_groups_of
-from tests.metadata.streams.corpus import BACKENDS, JOBS, ROWS, StateVector
+from tests.metadata.streams.corpus import BACKENDS, JOBS, ROWS, WINDOWS, StateVector
 
 Row = tuple[bytes, bytes]
 TUPLE = TupleSerializer.of(STRING, LONG)
@@ -69,7 +69,7 @@ SQL = RowDataSerializer(
 )
 READABLE = [
     vector
-    for vector in (*JOBS, *ROWS, *BACKENDS)
+    for vector in (*JOBS, *ROWS, *WINDOWS, *BACKENDS)
     if list(vector.keyed()) and "changelog" not in str(vector) and not str(vector).startswith("f20")
 ]
 
