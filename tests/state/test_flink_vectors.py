@@ -65,6 +65,8 @@ SQL = RowDataSerializer(
         LogicalType("DECIMAL", (18, 2)),
         *(LogicalType("TIMESTAMP_WITHOUT_TIME_ZONE", (digits,), timestamp_kind=REGULAR) for digits in (3, 6)),
         LogicalType("TIMESTAMP_WITH_LOCAL_TIME_ZONE", (6,), timestamp_kind=REGULAR),
+        LogicalType("INTERVAL_YEAR_MONTH", (2,), resolution="YEAR_TO_MONTH"),
+        LogicalType("INTERVAL_DAY_TIME", (2, 6), resolution="DAY_TO_SECOND"),
     )
 )
 READABLE = [
@@ -149,6 +151,8 @@ class Values:
             return choose.randrange(-10_000, 100_000)
         if kind.root == "TIME_WITHOUT_TIME_ZONE":
             return choose.randrange(86_400_000)
+        if kind.root.startswith("INTERVAL"):
+            return self.of(INT if kind.root == "INTERVAL_YEAR_MONTH" else LONG)
         plain = {"BOOLEAN": BOOLEAN, "TINYINT": BYTE, "SMALLINT": SHORT, "INTEGER": INT, "BIGINT": LONG, "FLOAT": FLOAT}
         return self.of(plain.get(kind.root, DOUBLE))
 

@@ -18,14 +18,14 @@ import org.rocksdb.ColumnFamilyOptions;
 import org.rocksdb.DBOptions;
 
 /**
- * PARALLELISM CHECKPOINTS KEYS FIRST END [RESTORE]: a job with sliding windows of 20 s every 10 s, for Flink 2.1: RocksDB
- * with incremental checkpoints, LZ4 and 1,000 key groups. CHECKPOINTS and RESTORE are URIs. It fails on purpose after round END - 1, so that the newest
- * checkpoint is retained. Each system property flink.KEY is a setting.
+ * PARALLELISM CHECKPOINTS KEYS FIRST END [RESTORE]: a job with sliding windows of 20 s every 10 s, for Flink 2.1:
+ * RocksDB with incremental checkpoints, LZ4 and 1,000 key groups. CHECKPOINTS and RESTORE are URIs. It fails on purpose
+ * after round END - 1, so that the newest checkpoint is retained. Each system property flink.KEY is a setting.
  *
  * <p>Round r, from FIRST until before END, begins with the watermark (r - 1) * 10,000 - 1 ms. Then each key k with
- * (k + r) % 3 other than 2 gets the record r * 1,000 + k at r * 10,000 + k ms. A window that closes writes its start to a
- * list and to a value with a time to live of its key, and, if k is odd, the number of its records to a state of its own,
- * which stays. Keys with k % 5 = 4 clear the list and the value.
+ * (k + r) % 3 other than 2 gets the record r * 1,000 + k at r * 10,000 + k ms. A window that closes writes its start to
+ * a list and to a value with a time to live of its key, and, if k is odd, the number of its records to a state of its
+ * own, which stays. Keys with k % 5 = 4 clear the list and the value.
  */
 public final class WindowJob {
     private static final long SLIDE_MS = 10_000;
