@@ -28,6 +28,8 @@ _NUMBERS = {
     "DOUBLE": "<f8",
     "DATE": "<i4",
     "TIME_WITHOUT_TIME_ZONE": "<i4",
+    "INTERVAL_YEAR_MONTH": "<i4",
+    "INTERVAL_DAY_TIME": "<i8",
 }
 
 _ReadField = Callable[[ByteRows, Positions, Positions, Positions, NDArray[np.bool_]], pa.Array]

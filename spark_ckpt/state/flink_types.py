@@ -114,6 +114,8 @@ _SQL = {
     "DOUBLE": pa.float64(),
     "DATE": pa.date32(),
     "TIME_WITHOUT_TIME_ZONE": pa.time32("ms"),
+    "INTERVAL_YEAR_MONTH": pa.int32(),
+    "INTERVAL_DAY_TIME": pa.int64(),
 }
 _AVRO = {
     "null": pa.null(),

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from spark_ckpt.metadata.streams.types.big_numbers import twos_complement, unscaled_of
 from spark_ckpt.spark_files.types import Array, Bytes, Decimal, Fixed, Map, Null, SparkType, Struct
 from spark_ckpt.state.rows import Buffer, Piece, Rows
 
@@ -150,7 +151,7 @@ def _values(kind: SparkType, column: pa.Array, *, in_row: bool) -> _Values | Non
         case Null() | Fixed():
             return None
         case Decimal():
-            return None if kind.is_long else _big_decimals(kind, column, in_row)
+            return None if kind.is_long else _big_decimals(column, in_row)
         case Bytes():
             return _bytes(column)
         case Struct():
@@ -197,18 +198,13 @@ def _bytes(column: pa.Array) -> _Values:
     return _Values(stored, edges[:-1], sizes, _padded(sizes))
 
 
-def _big_decimals(kind: Decimal, column: pa.Array, in_row: bool) -> _Values:
-    scale = kind.arrow.scale
-    contents = [b"" if value is None else _big_endian(int(value.scaleb(scale))) for value in column.to_pylist()]
+def _big_decimals(column: pa.Array, in_row: bool) -> _Values:
+    # Python's arithmetic rounds to 28 digits.
+    contents = [b"" if value is None else twos_complement(unscaled_of(value)[0]) for value in column.to_pylist()]
     sizes = np.array([len(content) for content in contents], np.int64)
     # Rows keep 16 bytes for each, nulls included; arrays do not (`UnsafeRowWriter.write`, `UnsafeArrayWriter.write`).
     reserved = np.full(sizes.size, _DECIMAL_BYTES, np.int64) if in_row else _padded(sizes)
     return _Values(np.frombuffer(b"".join(contents), np.uint8), np.cumsum(sizes) - sizes, sizes, reserved)
-
-
-def _big_endian(value: int) -> bytes:
-    """The shortest two's complement (`BigInteger.toByteArray`)."""
-    return value.to_bytes((value + (value < 0)).bit_length() // 8 + 1, "big", signed=True)
 
 
 def _arrays(

@@ -20,9 +20,11 @@ from spark_ckpt.metadata import (
 )
 from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType, decode
 from tests.metadata.corpus import FLINK, MUTANTS, NEWER_FLINK, VECTORS, Vector
+from tests.metadata.streams.corpus import ROWS, WINDOWS, StateVector
 from tests.support.metadata_report import report
 
 OF_FLINK_2_1 = sorted((VECTORS / "flink-2.1").iterdir())
+OF_JOBS_OF_FLINK_2_1 = [vector for vector in (*ROWS, *WINDOWS) if vector.job["flinkVersion"].startswith("2.1")]
 LOADING_MUTANTS = [vector for vector in MUTANTS if vector.loads]
 REFUSED_MUTANTS = [vector for vector in MUTANTS if not vector.loads]
 
@@ -121,6 +123,17 @@ def test_files_of_flink_2_1(path: Path) -> None:
     assert metadata.version == 6
     assert dumps(metadata, 6) == (path / "_metadata").read_bytes()
     assert by_id(convert(metadata, 5)) == by_id(convert(before, 5))
+
+
+@pytest.mark.parametrize("vector", OF_JOBS_OF_FLINK_2_1, ids=str)
+def test_files_of_jobs_of_flink_2_1(vector: StateVector) -> None:
+    metadata = load(vector.directory)
+    assert metadata.version == 6
+    assert dumps(metadata, 6) == (vector.directory / "_metadata").read_bytes()
+    assert metadata.checkpoint_id == int(vector.job["metadata"].split("/")[-2].removeprefix("chk-"))
+    (keyed,) = (o for o in metadata.operator_states if any(s.managed_keyed_state for s in o.subtask_states.values()))
+    assert (keyed.parallelism, keyed.max_parallelism) == (vector.job["parallelism"], vector.job["maxParallelism"])
+    assert keyed.uid == ("windows" if vector in WINDOWS else "by-row")
 
 
 def by_id(metadata: CheckpointMetadata) -> dict[bytes, OperatorState]:

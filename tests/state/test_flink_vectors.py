@@ -52,7 +52,7 @@ from spark_ckpt.state.flink import list_flink_states, read_flink_state
 from spark_ckpt.state.flink_columns import StateColumns
 from spark_ckpt.state.flink_rocksdb import entries_of_rows
 from spark_ckpt.state.flink_vectors import BlockReader, VectorReader, key_groups_of
-from tests.metadata.streams.corpus import BACKENDS, JOBS, ROWS, StateVector
+from tests.metadata.streams.corpus import BACKENDS, JOBS, ROWS, WINDOWS, StateVector
 
 Row = tuple[bytes, bytes]
 TUPLE = TupleSerializer.of(STRING, LONG)
@@ -65,11 +65,13 @@ SQL = RowDataSerializer(
         LogicalType("DECIMAL", (18, 2)),
         *(LogicalType("TIMESTAMP_WITHOUT_TIME_ZONE", (digits,), timestamp_kind=REGULAR) for digits in (3, 6)),
         LogicalType("TIMESTAMP_WITH_LOCAL_TIME_ZONE", (6,), timestamp_kind=REGULAR),
+        LogicalType("INTERVAL_YEAR_MONTH", (2,), resolution="YEAR_TO_MONTH"),
+        LogicalType("INTERVAL_DAY_TIME", (2, 6), resolution="DAY_TO_SECOND"),
     )
 )
 READABLE = [
     vector
-    for vector in (*JOBS, *ROWS, *BACKENDS)
+    for vector in (*JOBS, *ROWS, *WINDOWS, *BACKENDS)
     if list(vector.keyed()) and "changelog" not in str(vector) and not str(vector).startswith("f20")
 ]
 
@@ -149,6 +151,8 @@ class Values:
             return choose.randrange(-10_000, 100_000)
         if kind.root == "TIME_WITHOUT_TIME_ZONE":
             return choose.randrange(86_400_000)
+        if kind.root.startswith("INTERVAL"):
+            return self.of(INT if kind.root == "INTERVAL_YEAR_MONTH" else LONG)
         plain = {"BOOLEAN": BOOLEAN, "TINYINT": BYTE, "SMALLINT": SHORT, "INTEGER": INT, "BIGINT": LONG, "FLOAT": FLOAT}
         return self.of(plain.get(kind.root, DOUBLE))
 

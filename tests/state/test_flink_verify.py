@@ -15,6 +15,7 @@ from tests.metadata.streams.corpus import (
     BACKENDS,
     JOBS,
     ROWS,
+    WINDOWS,
     StateVector,
     backend,
     entries_of,
@@ -38,7 +39,7 @@ def only(place: Path, root: Path) -> FlinkVerdict:
     return verdict
 
 
-@pytest.mark.parametrize("vector", [*WITH_FILES, *ROWS, *BACKENDS], ids=str)
+@pytest.mark.parametrize("vector", [*WITH_FILES, *ROWS, *WINDOWS, *BACKENDS], ids=str)
 def test_what_flink_wrote_is_whole(vector: StateVector, tmp_path: Path) -> None:
     place = lay_out(vector, tmp_path)
     metadata = m.load(place.parent)

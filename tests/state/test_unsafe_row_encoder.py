@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +39,20 @@ def test_bytes_are_those_of_a_writer_of_single_rows(data: st.DataObject, json: d
         for start, size in zip(encoded.starts.tolist(), encoded.sizes.tolist(), strict=True)
     ]
     assert rows == [unsafe_writer.row(json, row) for row in values]
+    assert decode_rows(kind, encoded).equals(array)
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(19, 0), (28, 3), (29, 0), (38, 0), (38, 18), (38, 38)])
+def test_each_digit_of_a_decimal_counts(precision: int, scale: int) -> None:
+    json = _of(a=f"decimal({precision},{scale})")
+    kind = struct_of(json)
+    digits = ("1" + "0" * (precision - 2) + "1", "9" * precision, "1", "0", "255", "128")
+    values = [Decimal((sign, tuple(map(int, each)), -scale)) for each in digits for sign in (0, 1)]
+    array = structs_of(kind, [(value,) for value in values])
+    encoded = encode_rows(kind, array)
+    content = encoded.buffer.data.tobytes()
+    for value, start, size in zip(values, encoded.starts.tolist(), encoded.sizes.tolist(), strict=True):
+        assert content[start : start + size] == unsafe_writer.row(json, (value,))
     assert decode_rows(kind, encoded).equals(array)
 
 

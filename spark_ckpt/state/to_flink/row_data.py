@@ -50,6 +50,8 @@ _NUMBERS = {
     "DOUBLE": "f8",
     "DATE": "i4",
     "TIME_WITHOUT_TIME_ZONE": "i4",
+    "INTERVAL_YEAR_MONTH": "i4",
+    "INTERVAL_DAY_TIME": "i8",
 }
 _FALSE = pa.scalar(False)
 _PADDINGS = pa.array([bytes(size) for size in range(_WORD)], pa.large_binary())

@@ -109,6 +109,7 @@ def open_stream(content: bytes) -> StateStream:
 
 JOBS = [StateVector(vector.directory) for vector in FLINK]
 ROWS = [StateVector(path) for path in sorted((VECTORS / "rows").iterdir()) if path.is_dir()]
+WINDOWS = [StateVector(path) for path in sorted((VECTORS / "windows").iterdir()) if path.is_dir()]
 BACKENDS = [StateVector(path) for path in sorted((VECTORS / "backends").iterdir()) if path.is_dir()]
 
 

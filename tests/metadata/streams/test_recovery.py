@@ -24,7 +24,7 @@ def unknown(name: str) -> Serializer:
     return OpaqueSerializer(flink.class_name, flink.snapshot[2 + len(flink.class_name) :])
 
 
-KRYO, INTERVAL = unknown("kryo"), unknown("type INTERVAL")
+KRYO, DISTINCT = unknown("kryo"), unknown("type DISTINCT")
 
 
 def header(key: Serializer, *states: tuple[str, Serializer]) -> bytes:
@@ -61,8 +61,8 @@ CASES = {
     "in a list": (LONG, (("a", ListSerializer((KRYO,))), ("b", STRING))),
     "in a map": (LONG, (("a", MapSerializer((KRYO, LONG))), ("b", MapSerializer((LONG, KRYO))))),
     "in a state with a time to live": (LONG, (("a", TtlSerializer((LONG, KRYO))), ("b", LONG))),
-    "logical type": (LONG, (("a", INTERVAL), ("b", STRING))),
-    "several": (LONG, (("a", KRYO), ("b", INTERVAL), ("c", KRYO), ("d", LONG))),
+    "logical type": (LONG, (("a", DISTINCT), ("b", STRING))),
+    "several": (LONG, (("a", KRYO), ("b", DISTINCT), ("c", KRYO), ("d", LONG))),
 }
 
 

@@ -117,7 +117,14 @@ LOGICAL_TYPES = {name: kind for name, kind in TYPES.items() if not name.endswith
 
 
 def values_of(kind: LogicalType) -> st.SearchStrategy[Value]:
-    integers = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
+    integers = {
+        "TINYINT": 8,
+        "SMALLINT": 16,
+        "INTEGER": 32,
+        "BIGINT": 64,
+        "INTERVAL_YEAR_MONTH": 32,
+        "INTERVAL_DAY_TIME": 64,
+    }
     if kind.root in integers:
         most = 1 << integers[kind.root] - 1
         return st.integers(-most, most - 1)

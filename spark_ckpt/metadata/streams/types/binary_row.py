@@ -46,6 +46,8 @@ _NUMBERS = {
         "DOUBLE": "<d",
         "DATE": "<i",
         "TIME_WITHOUT_TIME_ZONE": "<i",
+        "INTERVAL_YEAR_MONTH": "<i",
+        "INTERVAL_DAY_TIME": "<q",
     }.items()
 }
 _COUNT = LogicalType("INTEGER", nullable=False)

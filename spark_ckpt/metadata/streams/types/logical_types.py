@@ -5,7 +5,7 @@ takes ARRAY, MAP, MULTISET and ROW from the structure of their objects, and name
 by name.
 
     AC ED 00 05 73, description of the class, description of LogicalType; bool nullable, constant of LogicalTypeRoot;
-    i32 of each parameter; for a timestamp, constant of TimestampKind
+    i32 of each parameter; for a timestamp, constant of TimestampKind; for an interval, constant of its resolution
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ _HEADER = bytes.fromhex("aced00057372")
 _SERIALIZABLE, _ENUM = 0x02, 0x12
 _CLASS, _STRING, _REFERENCE, _CONSTANT, _NULL, _END = b"\x72", b"\x74", b"\x71", b"\x7e", b"\x70", b"\x78"
 _HANDLE_OF_ENUM = 0x7E0006
-"""Back reference to `java.lang.Enum`, the seventh description or string of the stream without a `kind` before it."""
+"""Back reference to `java.lang.Enum`, the seventh object of the stream that can be referred to."""
 
 REGULAR = "REGULAR"
-_TIMESTAMP_KINDS = (REGULAR, "ROWTIME", "PROCTIME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,14 @@ class LogicalType:
 
     Args:
         root: name in `LogicalTypeRoot`, such as `BIGINT`, `VARCHAR`, `TIMESTAMP_WITHOUT_TIME_ZONE`.
-        parameters: length of a text or binary, precision and scale of a decimal, precision of a time or timestamp.
+        parameters: length of a text or binary, precision and scale of a decimal, precision of a time or timestamp,
+            precisions of the years, or of the days and of the fraction of the seconds, of an interval.
         nullable: False for `NOT NULL`.
         timestamp_kind: `TimestampKind` of a timestamp; None for other types.
         children: element of an ARRAY or MULTISET, key and value of a MAP, fields of a ROW; none for plain types.
         names: names of the fields of a ROW.
+        resolution: units of an interval, such as `YEAR_TO_MONTH` (`YearMonthIntervalType.YearMonthResolution`,
+            `DayTimeIntervalType.DayTimeResolution`); None for other types.
     """
 
     root: str
@@ -55,6 +57,7 @@ class LogicalType:
     timestamp_kind: str | None = None
     children: tuple[LogicalType, ...] = ()
     names: tuple[str, ...] = ()
+    resolution: str | None = None
 
     def __str__(self) -> str:
         name = _NAMES.get(self.root, self.root)
@@ -63,7 +66,9 @@ class LogicalType:
             name += f"<{', '.join(fields)}>"
         elif self.children:
             name += f"<{', '.join(map(str, self.children))}>"
-        if self.root in _MAX_NAMES and self.parameters == (MAX_LENGTH,):
+        if (units := _INTERVALS.get(self.root, {}).get(str(self.resolution))) is not None:
+            name = f"INTERVAL {units.format(*self.parameters, '?', '?')}"
+        elif self.root in _MAX_NAMES and self.parameters == (MAX_LENGTH,):
             name = _MAX_NAMES[self.root]
         elif self.parameters:
             name += f"({', '.join(map(str, self.parameters))})"
@@ -92,6 +97,21 @@ _NAMES = {
     "TIMESTAMP_WITH_LOCAL_TIME_ZONE": "TIMESTAMP_LTZ",
 }
 _MAX_NAMES = {"VARCHAR": "STRING", "VARBINARY": "BYTES"}
+_YEAR_MONTH_INTERVALS = {"YEAR": "YEAR({})", "YEAR_TO_MONTH": "YEAR({}) TO MONTH", "MONTH": "MONTH"}
+_DAY_TIME_INTERVALS = {
+    "DAY": "DAY({})",
+    "DAY_TO_HOUR": "DAY({}) TO HOUR",
+    "DAY_TO_MINUTE": "DAY({}) TO MINUTE",
+    "DAY_TO_SECOND": "DAY({}) TO SECOND({})",
+    "HOUR": "HOUR",
+    "HOUR_TO_MINUTE": "HOUR TO MINUTE",
+    "HOUR_TO_SECOND": "HOUR TO SECOND({1})",
+    "MINUTE": "MINUTE",
+    "MINUTE_TO_SECOND": "MINUTE TO SECOND({1})",
+    "SECOND": "SECOND({1})",
+}
+_INTERVALS = {"INTERVAL_YEAR_MONTH": _YEAR_MONTH_INTERVALS, "INTERVAL_DAY_TIME": _DAY_TIME_INTERVALS}
+"""Units in SQL by resolution, with the precisions to fill in."""
 
 
 class _Bound(NamedTuple):
@@ -106,13 +126,38 @@ _LENGTH = _Bound("length", 0, MAX_LENGTH)
 _PRECISION_OF_TIME = _Bound("precision", 0, 9)
 
 
+class _Constant(NamedTuple):
+    """Field of a type with a constant of an enum: its Java class, and the names of the constants."""
+
+    field: str
+    class_name: str
+    names: tuple[str, ...]
+
+
+_KIND = _Constant("kind", "TimestampKind", (REGULAR, "ROWTIME", "PROCTIME"))
+_YEAR_MONTH = _Constant("resolution", "YearMonthIntervalType$YearMonthResolution", tuple(_YEAR_MONTH_INTERVALS))
+_DAY_TIME = _Constant("resolution", "DayTimeIntervalType$DayTimeResolution", tuple(_DAY_TIME_INTERVALS))
+
+
 class _JavaType(NamedTuple):
     """Java class of the types with one root."""
 
     class_name: str
     root: str
     parameters: tuple[_Bound, ...] = ()
-    has_kind: bool = False
+    constant: _Constant | None = None
+
+    def of(self, parameters: tuple[int, ...], *, nullable: bool, constant: str | None) -> LogicalType:
+        """Type of this root; `constant` is the name of the constant."""
+        if self.constant is _KIND:
+            return LogicalType(self.root, parameters, nullable, constant)
+        return LogicalType(self.root, parameters, nullable, resolution=constant)
+
+    def constant_of(self, logical_type: LogicalType) -> str | None:
+        """Name of the constant of a type; None unless it is one of this root."""
+        kind, resolution = logical_type.timestamp_kind, logical_type.resolution
+        name, other = (kind, resolution) if self.constant is _KIND else (resolution, kind)
+        return name if self.constant is not None and other is None and name in self.constant.names else None
 
 
 _TYPES = (
@@ -130,8 +175,15 @@ _TYPES = (
     _JavaType("DoubleType", "DOUBLE"),
     _JavaType("DateType", "DATE"),
     _JavaType("TimeType", "TIME_WITHOUT_TIME_ZONE", (_PRECISION_OF_TIME,)),
-    _JavaType("TimestampType", "TIMESTAMP_WITHOUT_TIME_ZONE", (_PRECISION_OF_TIME,), has_kind=True),
-    _JavaType("LocalZonedTimestampType", "TIMESTAMP_WITH_LOCAL_TIME_ZONE", (_PRECISION_OF_TIME,), has_kind=True),
+    _JavaType("TimestampType", "TIMESTAMP_WITHOUT_TIME_ZONE", (_PRECISION_OF_TIME,), _KIND),
+    _JavaType("LocalZonedTimestampType", "TIMESTAMP_WITH_LOCAL_TIME_ZONE", (_PRECISION_OF_TIME,), _KIND),
+    _JavaType("YearMonthIntervalType", "INTERVAL_YEAR_MONTH", (_Bound("yearPrecision", 1, 4),), _YEAR_MONTH),
+    _JavaType(
+        "DayTimeIntervalType",
+        "INTERVAL_DAY_TIME",
+        (_Bound("dayPrecision", 1, 6), _Bound("fractionalPrecision", 0, 9)),
+        _DAY_TIME,
+    ),
 )
 _BY_CLASS: Mapping[str, _JavaType] = {_PACKAGE + java.class_name: java for java in _TYPES}
 _BY_ROOT: Mapping[str, _JavaType] = {java.root: java for java in _TYPES}
@@ -169,13 +221,8 @@ def read_logical_type(data: DataInput) -> LogicalType:
     nullable = data.boolean("nullable")
     _expect(data, _root(java))
     parameters = tuple([_parameter(data, bound) for bound in java.parameters])
-    kind = None
-    if java.has_kind:
-        _expect(data, _kind_class())
-        at = data.position
-        if (kind := data.utf("kind")) not in _TIMESTAMP_KINDS:
-            data.fail("kind", f"unknown kind of timestamp {kind!r}", at)
-    return LogicalType(java.root, parameters, nullable, kind)
+    name = None if java.constant is None else _constant(data, java.constant)
+    return java.of(parameters, nullable=nullable, constant=name)
 
 
 def _of_object(content: JavaContent, data: DataInput) -> LogicalType:
@@ -195,10 +242,12 @@ def _of_object(content: JavaContent, data: DataInput) -> LogicalType:
             for bound, value in zip(java.parameters, parameters, strict=True)
             if isinstance(value, int) and bound.least <= value <= bound.most
         )
-        kind = fields.get("kind")
-        if root.name != java.root or len(numbers) != len(parameters) or java.has_kind != isinstance(kind, JavaEnum):
+        found = None if java.constant is None else fields.get(java.constant.field)
+        constant = found.name if isinstance(found, JavaEnum) else None
+        is_known = java.constant is None or constant in java.constant.names
+        if root.name != java.root or len(numbers) != len(parameters) or not is_known:
             data.fail("type", f"a malformed {java.root}", at)
-        return LogicalType(java.root, numbers, nullable, kind.name if isinstance(kind, JavaEnum) else None)
+        return java.of(numbers, nullable=nullable, constant=constant)
     names: tuple[str, ...] = ()
     expected, nested = _NESTED[name]
     if root.name != expected:
@@ -226,8 +275,10 @@ def write_logical_type(logical_type: LogicalType, out: DataOutput) -> None:
     for bound, value in zip(java.parameters, logical_type.parameters, strict=True):
         if not bound.least <= value <= bound.most:
             raise out.error("type", f"{logical_type}: the {bound.name} is not within {bound.least} to {bound.most}")
-    if logical_type.timestamp_kind not in (_TIMESTAMP_KINDS if java.has_kind else (None,)):
-        raise out.error("type", f"{logical_type} of the kind {logical_type.timestamp_kind}")
+    name = java.constant_of(logical_type)
+    if name is None and (java.constant, logical_type.timestamp_kind, logical_type.resolution) != (None, None, None):
+        kind, resolution = logical_type.timestamp_kind, logical_type.resolution
+        raise out.error("type", f"{logical_type} of the kind {kind} and the resolution {resolution}")
     out.raw(_HEADER)
     out.utf(_PACKAGE + java.class_name, "class_name")
     out.raw(_after_class_name(java))
@@ -235,8 +286,8 @@ def write_logical_type(logical_type: LogicalType, out: DataOutput) -> None:
     out.raw(_root(java))
     for value in logical_type.parameters:
         out.i32(value, "parameters")
-    if logical_type.timestamp_kind is not None:
-        out.raw(_kind_class() + _utf(logical_type.timestamp_kind))
+    if java.constant is not None and name is not None:
+        out.raw(_constant_class(java.constant) + _utf(name))
 
 
 def _parameter(data: DataInput, bound: _Bound) -> int:
@@ -244,6 +295,14 @@ def _parameter(data: DataInput, bound: _Bound) -> int:
     if not bound.least <= (value := data.i32(bound.name)) <= bound.most:
         data.fail(bound.name, f"{value} is not within {bound.least} to {bound.most}", at)
     return value
+
+
+def _constant(data: DataInput, constant: _Constant) -> str:
+    _expect(data, _constant_class(constant))
+    at = data.position
+    if (name := data.utf(constant.field)) not in constant.names:
+        data.fail(constant.field, f"{name!r} is not one of {', '.join(constant.names)}", at)
+    return name
 
 
 def _expect(data: DataInput, expected: bytes) -> None:
@@ -268,8 +327,8 @@ def _described(version: int, flags: int, *fields: bytes) -> bytes:
 
 def _after_class_name(java: _JavaType) -> bytes:
     own = [b"I" + _utf(bound.name) for bound in java.parameters]
-    if java.has_kind:
-        own.append(_object_field("kind", "TimestampKind"))
+    if java.constant is not None:
+        own.append(_object_field(java.constant.field, java.constant.class_name))
     base = _described(1, _SERIALIZABLE, b"Z" + _utf("isNullable"), _object_field("typeRoot", "LogicalTypeRoot"))
     return _described(1, _SERIALIZABLE, *own) + _CLASS + _utf(_PACKAGE + "LogicalType") + base + _NULL
 
@@ -279,8 +338,8 @@ def _root(java: _JavaType) -> bytes:
     return _enum_class("LogicalTypeRoot") + of_enum + _STRING + _utf(java.root)
 
 
-def _kind_class() -> bytes:
-    return _enum_class("TimestampKind") + _REFERENCE + _HANDLE_OF_ENUM.to_bytes(4, "big") + _STRING
+def _constant_class(constant: _Constant) -> bytes:
+    return _enum_class(constant.class_name) + _REFERENCE + _HANDLE_OF_ENUM.to_bytes(4, "big") + _STRING
 
 
 def _enum_class(class_name: str) -> bytes:

@@ -327,6 +327,8 @@ _BY_ROOT: dict[str, Serializer] = {
     "DOUBLE": DOUBLE,
     "DATE": INT,
     "TIME_WITHOUT_TIME_ZONE": INT,
+    "INTERVAL_YEAR_MONTH": INT,
+    "INTERVAL_DAY_TIME": LONG,
 }
 
 

@@ -157,6 +157,14 @@ def timestamp(precision: int, root: str = TIMESTAMP, kind: str = REGULAR) -> Log
     return LogicalType(root, (precision,), timestamp_kind=kind)
 
 
+def months(resolution: str, digits: int = 2, *, nullable: bool = True) -> LogicalType:
+    return LogicalType("INTERVAL_YEAR_MONTH", (digits,), nullable, resolution=resolution)
+
+
+def millis(resolution: str, days: int = 2, fraction: int = 6, *, nullable: bool = True) -> LogicalType:
+    return LogicalType("INTERVAL_DAY_TIME", (days, fraction), nullable, resolution=resolution)
+
+
 TYPES = {
     "BOOLEAN": LogicalType("BOOLEAN"),
     "TINYINT": LogicalType("TINYINT"),
@@ -179,6 +187,21 @@ TYPES = {
     "TIMESTAMP_LTZ(3) *PROCTIME* PROCTIME": timestamp(3, TIMESTAMP_LTZ, "PROCTIME"),
     **{f"TIMESTAMP({precision}) REGULAR": timestamp(precision) for precision in range(10)},
     **{f"TIMESTAMP_LTZ({precision}) REGULAR": timestamp(precision, TIMESTAMP_LTZ) for precision in range(10)},
+    "INTERVAL YEAR(2)": months("YEAR"),
+    "INTERVAL YEAR(2) TO MONTH": months("YEAR_TO_MONTH"),
+    "INTERVAL MONTH": months("MONTH"),
+    "INTERVAL YEAR(4) TO MONTH NOT NULL": months("YEAR_TO_MONTH", 4, nullable=False),
+    "INTERVAL DAY(2)": millis("DAY"),
+    "INTERVAL DAY(2) TO HOUR": millis("DAY_TO_HOUR"),
+    "INTERVAL DAY(2) TO MINUTE": millis("DAY_TO_MINUTE"),
+    "INTERVAL DAY(2) TO SECOND(6)": millis("DAY_TO_SECOND"),
+    "INTERVAL HOUR": millis("HOUR"),
+    "INTERVAL HOUR TO MINUTE": millis("HOUR_TO_MINUTE"),
+    "INTERVAL HOUR TO SECOND(6)": millis("HOUR_TO_SECOND"),
+    "INTERVAL MINUTE": millis("MINUTE"),
+    "INTERVAL MINUTE TO SECOND(6)": millis("MINUTE_TO_SECOND"),
+    "INTERVAL SECOND(6)": millis("SECOND"),
+    "INTERVAL DAY(6) TO SECOND(9) NOT NULL": millis("DAY_TO_SECOND", 6, 9, nullable=False),
 }
 """Logical types of the dump, by their name there."""
 
@@ -257,6 +280,10 @@ IN_PYTHON: dict[str, tuple[Serializer, tuple[Any, ...]]] = {
     "nullable<long>": (NullableSerializer((LONG,)), (5, None)),
     "padded<long>": (NullableSerializer((LONG,), 8), (5, None)),
     **{f"type {name}": (RowDataSerializer((logical_type,)), ()) for name, logical_type in TYPES.items()},
+    "rowdata<intervals>": (
+        RowDataSerializer((months("YEAR_TO_MONTH"), millis("DAY_TO_SECOND"))),
+        tuple(RowData(0, fields) for fields in ((14, 90_061_001), (-14, -90_061_001), (None, None))),
+    ),
     "rowdata<string,bigint>": (
         TWO,
         tuple(
@@ -408,6 +435,10 @@ READ_ONLY: dict[str, tuple[Serializer, tuple[Any, ...]]] = {
             RowData(0, (None,) * 7),
         ),
     ),
+    "rowdata<nested intervals>": (
+        RowDataSerializer((array(months("MONTH")), mapping(VARCHAR, millis("SECOND")))),
+        (RowData(0, ((14, None, -1), (("ab", 1 << 40), (LONG_TEXT, None)))),),
+    ),
     "rowdata<maps>": (
         RowDataSerializer(
             (
@@ -451,7 +482,7 @@ READ_ONLY: dict[str, tuple[Serializer, tuple[Any, ...]]] = {
 
 UNKNOWN = {
     "kryo": "org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializerSnapshot",
-    "type INTERVAL": "org.apache.flink.table.types.logical.YearMonthIntervalType",
+    "type DISTINCT": "org.apache.flink.table.types.logical.DistinctType",
 }
 """Classes outside of our table, by their name in the dump."""
 

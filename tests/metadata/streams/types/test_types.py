@@ -293,6 +293,19 @@ def test_logical_types_have_the_names_of_sql(name: str) -> None:
     assert str(TYPES[name]) == name.partition(" *")[0].removesuffix(" REGULAR")
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("type INTERVAL SECOND(6)", "'DECADE' is not one of DAY, .*, SECOND"),
+        ("rowdata<nested intervals>", "malformed"),
+    ],
+)
+def test_an_interval_of_other_units_is_refused(name: str, message: str) -> None:
+    snapshot = flink_serializers()[name].snapshot
+    with pytest.raises(StateStreamFormatError, match=message):
+        read(snapshot.replace(b"\0\6SECOND", b"\0\6DECADE"))
+
+
 def test_a_value_with_a_time_to_live() -> None:
     serializer = TtlSerializer((LONG, STRING))
     assert read(snapshot_of(serializer)) == serializer
@@ -396,6 +409,12 @@ def test_values_of_another_type_are_refused(serializer: Serializer, content: Any
         LogicalType("DECIMAL", (39, 0)),
         LogicalType("TIMESTAMP_WITHOUT_TIME_ZONE", (3,)),
         LogicalType("BIGINT", timestamp_kind="REGULAR"),
+        LogicalType("BIGINT", resolution="DAY"),
+        LogicalType("INTERVAL_YEAR_MONTH", resolution="YEAR"),
+        LogicalType("INTERVAL_YEAR_MONTH", (2,)),
+        LogicalType("INTERVAL_YEAR_MONTH", (5,), resolution="YEAR"),
+        LogicalType("INTERVAL_YEAR_MONTH", (2,), resolution="DAY"),
+        LogicalType("INTERVAL_DAY_TIME", (2, 6), resolution="SECOND", timestamp_kind="REGULAR"),
     ],
     ids=str,
 )

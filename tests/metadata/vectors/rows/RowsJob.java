@@ -33,7 +33,8 @@ import org.apache.flink.util.Collector;
 
 /**
  * PARALLELISM CHECKPOINTS KEYS [RESTORE]: a job on RocksDB with incremental checkpoints, 1,000 key groups and keys of
- * Flink SQL, which fails on purpose after several checkpoints, so that the newest is retained.
+ * Flink SQL, which fails on purpose after several checkpoints, so that the newest is retained. Each system property
+ * flink.KEY is a setting.
  *
  * <p>Key k gets three records, and after a restore three more if it is odd. Each adds k to a sum (and a million after a
  * restore) and to a list, and writes k to an entry of a map and to a value with a time to live. Every third key is
@@ -60,6 +61,11 @@ public final class RowsJob {
         if (again) {
             conf.setString("execution.state-recovery.path", Paths.get(args[3]).toUri().toString());
         }
+        System.getProperties().forEach((key, value) -> {
+            if (key.toString().startsWith("flink.")) {
+                conf.setString(key.toString().substring("flink.".length()), value.toString());
+            }
+        });
         StreamExecutionEnvironment env = StreamExecutionEnvironment.createLocalEnvironment(parallelism, conf);
         env.setParallelism(parallelism);
         env.setMaxParallelism(1000);

@@ -72,6 +72,7 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMap
 import org.apache.flink.streaming.api.operators.TimerHeapInternalTimer;
 import org.apache.flink.streaming.api.operators.TimerSerializer;
 import org.apache.flink.streaming.api.windowing.windows.TimeWindow;
+import org.apache.flink.table.catalog.ObjectIdentifier;
 import org.apache.flink.table.data.DecimalData;
 import org.apache.flink.table.data.GenericArrayData;
 import org.apache.flink.table.data.GenericMapData;
@@ -91,7 +92,10 @@ import org.apache.flink.table.types.logical.BinaryType;
 import org.apache.flink.table.types.logical.BooleanType;
 import org.apache.flink.table.types.logical.CharType;
 import org.apache.flink.table.types.logical.DateType;
+import org.apache.flink.table.types.logical.DayTimeIntervalType;
+import org.apache.flink.table.types.logical.DayTimeIntervalType.DayTimeResolution;
 import org.apache.flink.table.types.logical.DecimalType;
+import org.apache.flink.table.types.logical.DistinctType;
 import org.apache.flink.table.types.logical.DoubleType;
 import org.apache.flink.table.types.logical.FloatType;
 import org.apache.flink.table.types.logical.IntType;
@@ -296,7 +300,24 @@ public final class FlinkSerializers {
         for (LogicalType type : nestedTypes()) {
             dump("type " + type, new RowDataSerializer(type));
         }
-        dump("type INTERVAL", new RowDataSerializer(new YearMonthIntervalType(YearMonthResolution.MONTH)));
+        for (LogicalType type : intervals()) {
+            dump("type " + type, new RowDataSerializer(type));
+        }
+        ObjectIdentifier name = ObjectIdentifier.of("catalog", "database", "distance");
+        dump("type DISTINCT", new RowDataSerializer(DistinctType.newBuilder(name, new BigIntType()).build()));
+    }
+
+    private static List<LogicalType> intervals() {
+        List<LogicalType> types = new ArrayList<>();
+        for (YearMonthResolution resolution : YearMonthResolution.values()) {
+            types.add(new YearMonthIntervalType(resolution));
+        }
+        for (DayTimeResolution resolution : DayTimeResolution.values()) {
+            types.add(new DayTimeIntervalType(resolution));
+        }
+        types.add(new YearMonthIntervalType(false, YearMonthResolution.YEAR_TO_MONTH, 4));
+        types.add(new DayTimeIntervalType(false, DayTimeResolution.DAY_TO_SECOND, 6, 9));
+        return types;
     }
 
     private static List<LogicalType> nestedTypes() {
@@ -367,6 +388,13 @@ public final class FlinkSerializers {
                         GenericRowData.ofKind(RowKind.UPDATE_AFTER, 2, null),
                         new byte[] {1}),
                 binary(nested, new Object[7]));
+        RowDataSerializer ofIntervals = new RowDataSerializer(
+                new ArrayType(new YearMonthIntervalType(YearMonthResolution.MONTH)),
+                new MapType(string, new DayTimeIntervalType(DayTimeResolution.SECOND)));
+        dump(
+                "rowdata<nested intervals>",
+                ofIntervals,
+                binary(ofIntervals, array(14, null, -1), map(shortText, 1L << 40, longText, null)));
         RowDataSerializer maps = new RowDataSerializer(
                 new MapType(string, new BigIntType()),
                 new MapType(new IntType(), new ArrayType(string)),
@@ -531,6 +559,15 @@ public final class FlinkSerializers {
                         TimestampData.fromEpochMillis(-1234, 567_000),
                         TimestampData.fromEpochMillis(1234, 999_999)),
                 binary(wide, new Object[all.length]));
+        LogicalType months = new YearMonthIntervalType(YearMonthResolution.YEAR_TO_MONTH);
+        LogicalType millis = new DayTimeIntervalType(DayTimeResolution.DAY_TO_SECOND);
+        RowDataSerializer intervals = new RowDataSerializer(months, millis);
+        dump(
+                "rowdata<intervals>",
+                intervals,
+                binary(intervals, 14, 90_061_001L),
+                binary(intervals, -14, -90_061_001L),
+                binary(intervals, null, null));
         LogicalType[] many = new LogicalType[60];
         Arrays.fill(many, new IntType());
         RowDataSerializer sixty = new RowDataSerializer(many);
