@@ -243,8 +243,10 @@ def _arrays(
 
 def _maps(kind: Map, column: pa.Array) -> _Values:
     present = column.drop_null()
-    entries = present.cast(pa.list_(pa.struct([("key", kind.key.arrow), ("value", kind.value.arrow)])))
-    counts, (keys, items) = _counts(entries), entries.flatten().flatten()
+    # Not by a cast to lists: PyArrow 26 loses elements of a map without values (`void`) within a map.
+    edges = np.asarray(present.offsets, np.int64)
+    counts, first, length = np.diff(edges), int(edges[0]), int(edges[-1] - edges[0])
+    keys, items = present.keys.slice(first, length), present.items.slice(first, length)
     (key_data, key_sizes), (item_data, item_sizes) = (
         _arrays(part, elements, counts) for part, elements in ((kind.key, keys), (kind.value, items))
     )

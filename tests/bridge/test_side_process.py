@@ -88,15 +88,17 @@ def test_runs_batches_and_tells_where_the_state_is(process: SideProcess, driver:
     key = driver.subtasks()[1]
     header, reply = process.ask(*wire.locate(driver.run_id, key, 5, driver.ids[key]))
     assert header["checkpoint_id"] == 6
-    offsets = np.frombuffer(reply.index, "<i8")
-    assert offsets.size == sum(segment["count"] for segment in header["segments"])
+    assert header["by_key_group"]
+    assert len(reply.index) == 12 * sum(segment["count"] for segment in header["segments"])
     at = position = 0
     for segment in header["segments"]:
         assert segment["path"] is None
         data = bytes(reply.payload)[position : position + segment["bytes"]]
-        for offset in offsets[at : at + segment["count"]].tolist():
-            assert decode_block(data, offset, "inline").key_group in driver.groups_of(key)
-        at, position = at + segment["count"], position + segment["bytes"]
+        offsets = np.frombuffer(reply.index, "<i8", segment["count"], at)
+        groups = np.frombuffer(reply.index, "<u4", segment["count"], at + offsets.nbytes)
+        assert set(groups.tolist()) <= set(driver.groups_of(key))
+        assert [decode_block(data, offset, "inline").key_group for offset in offsets.tolist()] == groups.tolist()
+        at, position = at + groups.nbytes + offsets.nbytes, position + segment["bytes"]
     assert process.ask("close", {"job": driver.run_id, "status": "finished"})[0] == {}
     assert process.end_input() == 0
     assert_invariants(location)
@@ -360,8 +362,8 @@ def test_a_driver_gets_reports_of_checkpoints_with_details_if_it_asks_for_them(
     (complete,) = (report for report in process.reported if report["status"] == "completed")
     phases = [subtask[13] for subtask in complete["subtasks"]]
     assert all(micros > 0 for micros in phases)
-    # The last ack waits for the checkpoint. Both times are rounded.
-    assert phases[-1] == max(phases) >= (complete["completing_ms"] - 2) * 1000
+    # One of the acks waits for the checkpoint. Both times are rounded.
+    assert max(phases) >= (complete["completing_ms"] - 2) * 1000
 
 
 def test_a_declined_attempt_makes_room_for_another(process: SideProcess, driver: RemoteDriver) -> None:

@@ -122,7 +122,7 @@ def test_a_running_application_and_its_event_log(tmp_path: Path, jobs: list[Driv
     assert checkpoint.tables["operators"][0][:3] == ["0 dedupe", "default", "3/3"]
     spreads = checkpoint.tables["spreads"][0]
     assert spreads[4] == "-"  # a new query restores nothing
-    assert all(re.fullmatch(r"\d+\.\d{3} ms( / \d+\.\d{3} ms){2}", cell) for cell in spreads[5:8])
+    assert all(re.fullmatch(r"\d+\.\d{3} ms( / \d+\.\d{3} ms){2}", cell) for cell in spreads[5:8]), spreads
 
     steady = follow(overview, STEADY)
     assert STEADY in steady.text

@@ -58,6 +58,9 @@ class WebPage(HTMLParser):
         if tag in ("script", "style"):
             self._silent = False
         elif tag == "td":
+            if self._in_cell and self._table:
+                cells = self.tables[self._table][-1]
+                cells[-1] = " ".join(cells[-1].split())
             self._in_cell = False
         elif tag == "table" and self._table:
             self.tables[self._table] = [row for row in self.tables[self._table] if row]
@@ -73,8 +76,7 @@ class WebPage(HTMLParser):
         self.text += data
         self._link_text += data
         if self._in_cell and self._table:
-            cells = self.tables[self._table][-1]
-            cells[-1] = " ".join((cells[-1] + data).split())
+            self.tables[self._table][-1][-1] += data
 
 
 def read_page(address: str) -> WebPage | None:
