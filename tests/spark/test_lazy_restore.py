@@ -16,8 +16,8 @@ from tests.support.provider import CKPT_PREFIX, ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, assert_same_rows
 
-KEYS = 130_000
-"""Two partitions have more than the 50,000 keys from which a restore is lazy."""
+KEYS = 1_050_000
+"""Two partitions have more than the 500,000 keys from which a restore is lazy."""
 
 Start = Callable[[int], tuple[int, int]]
 """A start of the query on batches of new input: bytes that its first batch has restored, and rows after it."""

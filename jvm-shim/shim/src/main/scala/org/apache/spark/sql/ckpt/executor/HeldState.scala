@@ -286,5 +286,5 @@ private[ckpt] final class HeldState(
 private[ckpt] object HeldState {
 
   /** Least rows of a state whose load may wait; tests lower it. */
-  @volatile private[ckpt] var leastRowsToWait = 50000L
+  @volatile private[ckpt] var leastRowsToWait = 500000L
 }
