@@ -197,9 +197,6 @@ _NESTED: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Classes of types with nested types: their root, and the fields that hold the nested types."""
 
-ROOTS = tuple(_BY_ROOT)
-"""Names of the roots of all plain types."""
-
 
 def read_logical_type(data: DataInput) -> LogicalType:
     """Read a logical type.
